@@ -17,7 +17,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import braces as br
 from braces.exchange.names import cleaned
-from braces.frontend.draws import RANDOM_STATE
+from braces.frontend.core.random_state import RANDOM_STATE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"
 KINDS = ("node", "simple")

@@ -16,7 +16,7 @@ import braces as br
 from braces import hints
 from braces.define import decorator
 from braces.define.decorator import OPS
-from braces.frontend import branches, rnn, while_blocks
+from braces.frontend.control import if_else as branches, rnn, while_loop as while_blocks
 from braces.ir import records
 from braces.runtime.profiling import profile
 

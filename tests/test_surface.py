@@ -13,8 +13,8 @@ from public_names import modules
 
 import braces as br
 from braces.define.decorator import OPS
-from braces.frontend.functions import ALIASES, FUNCTIONS
-from braces.frontend.spelling import SECOND
+from braces.frontend.core.functions import ALIASES, FUNCTIONS
+from braces.frontend.core.public_names import SECOND
 from braces.hints import HINTS
 
 PLACES = modules()

@@ -50,32 +50,50 @@ from braces.exchange.paddle_in.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
 from braces.exchange.torch_in.importer import from_torch as from_torch
 from braces.frontend import (
-    decoding as decoding,
     distributions as distributions,
-    init as init,
     layers as layers,
     metrics as metrics,
     optimizer as optimizer,
     random as random,
 )
-from braces.frontend.binary_losses import *  # noqa: F403 - losses of yes or no
-from braces.frontend.branches import create_if_else as create_if_else
-from braces.frontend.called import call as call
-from braces.frontend.class_losses import *  # noqa: F403 - losses of classes
-from braces.frontend.composed import found_by_numpy as _found_by_numpy
-from braces.frontend.custom_gradient import (
+from braces.frontend.array_api.data_dependent import *  # noqa: F403 - what only values tell the size of
+from braces.frontend.array_api.fft_windows import *  # noqa: F403 - windows, and transforms of signals
+from braces.frontend.array_api.linalg import *  # noqa: F403 - products and diagonals
+from braces.frontend.array_api.meshgrid import *  # noqa: F403 - grids, and lines between points
+from braces.frontend.array_api.norms import *  # noqa: F403 - norms, and equations by least squares
+from braces.frontend.array_api.numpy_dispatch import found_by_numpy as _found_by_numpy
+from braces.frontend.array_api.pointwise import *  # noqa: F403 - functions of single numbers
+from braces.frontend.array_api.quantiles import *  # noqa: F403 - medians and other quantiles
+from braces.frontend.array_api.segment_ops import *  # noqa: F403 - counts and sums by groups
+from braces.frontend.array_api.signal_series import *  # noqa: F403 - differences, filters, powers
+from braces.frontend.array_api.statistics import *  # noqa: F403 - covariances, and reductions without NaN
+from braces.frontend.autodiff.custom_gradient import (
     create_custom_gradient as create_custom_gradient,
     custom_gradient as custom_gradient,
 )
-from braces.frontend.found import *  # noqa: F403 - what only values tell the size of
-from braces.frontend.functional import (
+from braces.frontend.autodiff.jacobian_hessian_vmap import (
+    hessian as hessian,
+    jacobian as jacobian,
+    vmap as vmap,
+)
+from braces.frontend.control.block import block as block
+from braces.frontend.control.calls.program_call import call as call
+from braces.frontend.control.calls.shared import shared as shared
+from braces.frontend.control.functional import (
     cond as cond,
     scan as scan,
     switch as switch,
     while_loop as while_loop,
 )
-from braces.frontend.functions import *  # noqa: F403 - one function for each operator
-from braces.frontend.functions import (
+from braces.frontend.control.if_else import create_if_else as create_if_else
+from braces.frontend.control.lists import *  # noqa: F403 - lists of arrays
+from braces.frontend.control.pipeline import pipeline as pipeline
+from braces.frontend.control.rnn import create_rnn as create_rnn
+from braces.frontend.control.switch import create_switch as create_switch
+from braces.frontend.control.while_loop import create_while as create_while
+from braces.frontend.core import init as init
+from braces.frontend.core.functions import *  # noqa: F403 - one function for each operator
+from braces.frontend.core.functions import (
     add_two as add_two,
     arccos as arccos,
     arcsin as arcsin,
@@ -85,29 +103,9 @@ from braces.frontend.functions import (
     power as power,
     transpose as transpose,
 )
-from braces.frontend.grids import *  # noqa: F403 - grids, and lines between points
-from braces.frontend.jacobians import hessian as hessian, jacobian as jacobian, vmap as vmap
-from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
-from braces.frontend.lists import *  # noqa: F403 - lists of arrays
-from braces.frontend.losses import *  # noqa: F403 - losses of predictions beside targets
-from braces.frontend.margin_losses import *  # noqa: F403 - losses with a margin
-from braces.frontend.matrices import *  # noqa: F403 - products and diagonals
-from braces.frontend.matrix_norms import *  # noqa: F403 - norms, and equations by least squares
-from braces.frontend.plain_block import block as block
-from braces.frontend.pointwise import *  # noqa: F403 - functions of single numbers
-from braces.frontend.quantiles import *  # noqa: F403 - medians and other quantiles
-from braces.frontend.region_losses import *  # noqa: F403 - losses of regions
-from braces.frontend.rnn import create_rnn as create_rnn
-from braces.frontend.segments import *  # noqa: F403 - counts and sums by groups
-from braces.frontend.series import *  # noqa: F403 - differences, filters, powers
-from braces.frontend.shared import shared as shared
-from braces.frontend.signals import *  # noqa: F403 - windows, and transforms of signals
-from braces.frontend.spelling import *  # noqa: F403 - arrays from nothing, constants, dtypes
-from braces.frontend.spelling import listed as _listed, missing as _missing
-from braces.frontend.stages import pipeline as pipeline
-from braces.frontend.statistics import *  # noqa: F403 - covariances, and reductions without NaN
-from braces.frontend.switches import create_switch as create_switch
-from braces.frontend.variables import (
+from braces.frontend.core.public_names import *  # noqa: F403 - arrays from nothing, constants, dtypes
+from braces.frontend.core.public_names import listed as _listed, missing as _missing
+from braces.frontend.core.variables import (
     Variable as Variable,
     constant as constant,
     data as data,
@@ -115,7 +113,13 @@ from braces.frontend.variables import (
     parameter as parameter,
     state as state,
 )
-from braces.frontend.while_blocks import create_while as create_while
+from braces.frontend.layers import *  # noqa: F403 - each layer is a function of br
+from braces.frontend.losses.binary import *  # noqa: F403 - losses of yes or no
+from braces.frontend.losses.classification import *  # noqa: F403 - losses of classes
+from braces.frontend.losses.margin import *  # noqa: F403 - losses with a margin
+from braces.frontend.losses.regression import *  # noqa: F403 - losses of predictions beside targets
+from braces.frontend.losses.segmentation import *  # noqa: F403 - losses of regions
+from braces.frontend.sequence import decoding as decoding
 from braces.ir.fingerprint import fingerprint as fingerprint
 from braces.layout import Layout as Layout, Mesh as Mesh
 from braces.passes.autodiff.forward_mode import jvp as jvp

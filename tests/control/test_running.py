@@ -11,7 +11,7 @@ from tests.comparing import near
 
 import braces as br
 from braces.errors import NoMatchError, TripLimitError
-from braces.frontend.linear_layers import fc
+from braces.frontend.nn.linear import fc
 
 
 def powers(n: br.Var, w: br.Var, x: br.Var) -> tuple[br.While, br.Var]:

@@ -20,7 +20,7 @@ from braces.exchange.onnx_runtime import session
 from braces.exchange.paddle_in.rules import RULES as PADDLE
 from braces.exchange.torch_in.reader import rule_of
 from braces.exchange.torch_in.rules import RULES as TORCH
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 pytestmark = pytest.mark.unoptimized
 

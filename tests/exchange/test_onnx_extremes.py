@@ -11,7 +11,7 @@ from tests.exported import run_model
 
 import braces as br
 from braces.define.decorator import OPS
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 pytestmark = pytest.mark.unoptimized
 

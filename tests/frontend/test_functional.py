@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend import tree
+from braces.frontend.core import pytree as tree
 
 pytestmark = pytest.mark.unoptimized
 

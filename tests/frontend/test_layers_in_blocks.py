@@ -9,7 +9,7 @@ import pytest
 from tests.layers import LAYERS, feeding
 
 import braces as br
-from braces.frontend.tree import values
+from braces.frontend.core.pytree import values
 
 APART = {
     "AttentionCache": "has no rows of data",

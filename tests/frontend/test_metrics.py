@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.frontend.metrics.metric import Metric
+from braces.frontend.metrics.base import Metric
 
 pytestmark = pytest.mark.unoptimized
 

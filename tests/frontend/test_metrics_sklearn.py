@@ -12,7 +12,7 @@ from sklearn import metrics as theirs
 from tests.sharing import thorough
 
 import braces as br
-from braces.frontend.metrics.metric import Metric
+from braces.frontend.metrics.base import Metric
 
 CLASSES, PLACES = 4, 21
 BATCHES = (0, 6, 17, 1, 0)

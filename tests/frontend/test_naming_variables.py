@@ -24,8 +24,8 @@ import braces as br
 from braces.builder.program import current_program
 from braces.builder.var import Var
 from braces.errors import BracesError
-from braces.frontend.functions import FUNCTIONS
-from braces.frontend.tree import rebuild, values
+from braces.frontend.core.functions import FUNCTIONS
+from braces.frontend.core.pytree import rebuild, values
 
 EXCLUDED = {"from_paddle", "from_torch", "op", "save_model", "save_parameters"}
 """Functions whose examples need files or packages, or leave something behind."""

@@ -12,7 +12,7 @@ from refusing import get, prog, refuse_here
 
 import braces as br
 from braces.errors import SymbolicValueError
-from braces.frontend.functions import FUNCTIONS
+from braces.frontend.core.functions import FUNCTIONS
 
 __all__ = ["prog"]
 

@@ -128,7 +128,7 @@ LOCAL: dict[str, Callable[[], Any]] = {
 def test_a_function_that_cannot_be_imported_is_refused_with_the_way_out(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braces.frontend.optimizer.recorded._BY_VALUE", ())
+    monkeypatch.setattr("braces.frontend.optimizer.core.recorded_call._BY_VALUE", ())
     made = LOCAL[name]()
     with pytest.raises(br.errors.ProgramError, match="top level of a module"):
         pickle.dumps(made)

@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.builder.var import Var
-from braces.frontend.functions import FUNCTIONS
+from braces.frontend.core.functions import FUNCTIONS
 
 
 def test_the_size_of_an_axis_is_asked_for_as_is_said() -> None:

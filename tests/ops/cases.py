@@ -19,7 +19,7 @@ from braces.builder.var import Var
 from braces.define.decorator import OPS, OpDef
 from braces.dims import Dim, Size, parse_size, substitute
 from braces.dtypes import FLOAT64, DType, TensorType, parse_type
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
 from braces.runtime.executor import Executor

@@ -13,7 +13,7 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.program import Program
 
 INF, NAN = np.inf, np.nan

@@ -15,7 +15,7 @@ from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import parse_type
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.program import Program
 

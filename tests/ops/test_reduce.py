@@ -10,7 +10,7 @@ from cases import value_and_gradients
 
 from braces.builder.append import call, one
 from braces.errors import ShapeError
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.program import Program
 
 INF = np.inf

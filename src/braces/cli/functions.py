@@ -11,7 +11,7 @@ from typing import Any
 from braces.cli.terminal import Style
 from braces.define.decorator import OPS
 from braces.frontend import layers
-from braces.frontend.functions import UNLISTED
+from braces.frontend.core.functions import UNLISTED
 
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
 """Where a name is looked for, in this order: `br` itself, then its modules."""

@@ -12,7 +12,7 @@ from braces.cli.command import YES, Command
 from braces.cli.functions import described, find_function, plain, spelling_of
 from braces.cli.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
-from braces.frontend.functions import FUNCTIONS
+from braces.frontend.core.functions import FUNCTIONS
 from braces.ir.tables import columns
 
 

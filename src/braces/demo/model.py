@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import braces as br
 from braces.frontend import optimizer
-from braces.frontend.linear_layers import fc
+from braces.frontend.nn.linear import fc
 
 ROWS, COLUMNS, CLASSES = 8, 8, 10
 

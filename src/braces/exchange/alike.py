@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.exchange import sizes
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def alike(xs: Sequence[Var]) -> list[Var]:

@@ -11,8 +11,8 @@ from braces.dims import Dim
 from braces.dtypes import INT64
 from braces.errors import ProgramError
 from braces.exchange.numbers import in_dtype
-from braces.frontend import functions as ops
-from braces.frontend.matrix_norms import vector_norm
+from braces.frontend.array_api.norms import vector_norm
+from braces.frontend.core import functions as ops
 
 Axes: TypeAlias = "Sequence[int] | int | None"
 

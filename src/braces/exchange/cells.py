@@ -8,8 +8,8 @@ from functools import partial
 
 from braces.builder.var import Var
 from braces.dims import Size
-from braces.frontend import functions as ops
-from braces.frontend.cells import run_cell as run_steps
+from braces.frontend.core import functions as ops
+from braces.frontend.recurrent.cell_parts import run_cell as run_steps
 
 Function = Callable[[Var], Var]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, DType, is_float, is_stored
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ops.nn.activation import SELU_ALPHA, SELU_SCALE
 
 # ---- dtypes ----------------------------------------------------------------------------------

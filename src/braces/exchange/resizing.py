@@ -14,7 +14,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import is_integer
 from braces.exchange.numbers import in_dtype
 from braces.exchange.problems import Refusing
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 WHOLE_PARTS = 64
 """Symbolic sizes are multiplied by factors that are so many parts of a whole at most."""

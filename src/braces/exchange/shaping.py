@@ -19,7 +19,8 @@ from braces.exchange.folding import counted
 from braces.exchange.numbers import in_dtype, number
 from braces.exchange.problems import Refusing
 from braces.exchange.sizes import Number
-from braces.frontend import found as finding, functions as ops
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 FAR = 10**9

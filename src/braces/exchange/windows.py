@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from braces.builder.var import Var
-from braces.frontend.pool_layers import Sizes, to_sizes
+from braces.frontend.nn.pooling import Sizes, to_sizes
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:

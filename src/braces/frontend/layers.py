@@ -19,33 +19,41 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.attention import scaled_dot_product_attention
-from braces.frontend.attention_layers import (
+from braces.frontend.attention.dot_product import scaled_dot_product_attention
+from braces.frontend.attention.multi_head import (
     AttentionCache,
     attention_cache,
     multi_head_attention,
 )
-from braces.frontend.channel_layers import channel_shuffle, maxout, prelu
-from braces.frontend.conv_layers import conv1d, conv2d, conv3d
-from braces.frontend.conv_recurrent import conv_lstm, conv_lstm_cell
-from braces.frontend.conv_transpose_layers import (
+from braces.frontend.attention.positional_encoding import positional_encoding, rotary_embedding
+from braces.frontend.attention.transformer import (
+    transformer_decoder_layer,
+    transformer_encoder_layer,
+)
+from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.nn.channels import channel_shuffle, maxout, prelu
+from braces.frontend.nn.conv import conv1d, conv2d, conv3d
+from braces.frontend.nn.conv_transpose import (
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
 )
-from braces.frontend.ctc import ctc_greedy_decode, ctc_loss
-from braces.frontend.embedding_layers import embedding, embedding_bag
-from braces.frontend.guard import missing_from
-from braces.frontend.linear_layers import bilinear, fc
-from braces.frontend.noise_layers import alpha_dropout, gaussian_dropout, gaussian_noise, rrelu
-from braces.frontend.norm_layers import (
+from braces.frontend.nn.dropout_noise import (
+    alpha_dropout,
+    gaussian_dropout,
+    gaussian_noise,
+    rrelu,
+)
+from braces.frontend.nn.embedding import embedding, embedding_bag
+from braces.frontend.nn.linear import bilinear, fc
+from braces.frontend.nn.normalization import (
     batch_norm,
     group_norm,
     instance_norm,
     layer_norm,
     rms_norm,
 )
-from braces.frontend.pool_layers import (
+from braces.frontend.nn.pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
@@ -58,19 +66,19 @@ from braces.frontend.pool_layers import (
     pixel_unshuffle,
     upsample,
 )
-from braces.frontend.positions import positional_encoding, rotary_embedding
-from braces.frontend.random import dropout
-from braces.frontend.random_fields import conditional_random_field, viterbi
-from braces.frontend.recurrent import gru, lstm, simple_rnn
-from braces.frontend.recurrent_cells import gru_cell, lstm_cell, simple_rnn_cell
-from braces.frontend.separable_layers import (
+from braces.frontend.nn.separable_conv import (
     depthwise_conv1d,
     depthwise_conv2d,
     separable_conv1d,
     separable_conv2d,
 )
-from braces.frontend.transformer import transformer_decoder_layer, transformer_encoder_layer
-from braces.frontend.weight_layers import spectral_norm, weight_norm
+from braces.frontend.nn.weight_normalization import spectral_norm, weight_norm
+from braces.frontend.random import dropout
+from braces.frontend.recurrent.cells import gru_cell, lstm_cell, simple_rnn_cell
+from braces.frontend.recurrent.conv_lstm import conv_lstm, conv_lstm_cell
+from braces.frontend.recurrent.layers import gru, lstm, simple_rnn
+from braces.frontend.sequence.crf import conditional_random_field, viterbi
+from braces.frontend.sequence.ctc import ctc_greedy_decode, ctc_loss
 
 __all__ = [
     "AttentionCache",

@@ -9,7 +9,7 @@ from typing import Any
 
 from braces.builder.program import Builder
 from braces.errors import ProgramError, RemoteError, RunError
-from braces.frontend.draws import RANDOM_STATE
+from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import checked_seconds
 from braces.program import Block
 from braces.remote.failures import as_error

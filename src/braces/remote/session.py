@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.errors import FileFormatError, ProgramError
-from braces.frontend.draws import RANDOM_STATE
+from braces.frontend.core.random_state import RANDOM_STATE
 from braces.lower.interrupt.deadline import cancelled_by
 from braces.program import Program
 from braces.remote.failures import as_record

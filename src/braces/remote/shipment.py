@@ -12,7 +12,7 @@ from braces.builder.program import Builder
 from braces.builder.var import Var
 from braces.dims import Unifier
 from braces.errors import BracesError, FeedError, ProgramError
-from braces.frontend.draws import RANDOM_STATE
+from braces.frontend.core.random_state import RANDOM_STATE
 from braces.ir.files import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
 from braces.ir.walk import all_ops, free_of, producers, resolve_body

@@ -28,7 +28,7 @@ from braces.exchange.jax_in.closure import Identity, identity, names_of_arrays
 from braces.exchange.names import cleaned, give
 from braces.exchange.persistables import LITTLE, persistable
 from braces.exchange.problems import Problem, unreadable
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.ir.records import DATA, PARAMETER, STATE
 from braces.jaxpr.equation import Whole
 from braces.jaxpr.rules import CALLS_BACK, WHY

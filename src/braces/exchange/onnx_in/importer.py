@@ -35,7 +35,7 @@ from braces.exchange.onnx_in.reader import NeedsValue, Reader
 from braces.exchange.onnx_types import axes_of
 from braces.exchange.persistables import UPDATES
 from braces.exchange.problems import Missing, Problem, unreadable
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.program import Program
 
 

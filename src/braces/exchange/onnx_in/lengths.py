@@ -17,7 +17,7 @@ from braces.builder.table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType
-from braces.frontend.construct import new_dim
+from braces.frontend.control.construct import new_dim
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.views import BlockView, LoopView, SwitchView, view_of
 

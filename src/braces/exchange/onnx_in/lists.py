@@ -23,7 +23,7 @@ from braces.errors import DTypeError, ProgramError
 from braces.exchange.known import Value
 from braces.exchange.onnx_in.dtypes import dtype_named
 from braces.exchange.onnx_in.node import Runner
-from braces.frontend import lists
+from braces.frontend.control import lists
 from braces.ir.views import LoopView
 from braces.ops.control.construct.build import build_block, build_loop_around
 from braces.ops.lists.list_to_array import stack

@@ -18,7 +18,7 @@ from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
 from braces.exchange.known import MOST_ELEMENTS
 from braces.exchange.onnx_in.node import Names, Node, operator_of
-from braces.frontend import found as finding
+from braces.frontend.array_api import data_dependent as finding
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
 """Operators that change no number, and no order where there is one."""

@@ -26,7 +26,7 @@ from braces.exchange.paddle_in.files import Files, find_files
 from braces.exchange.paddle_in.reader import Reader
 from braces.exchange.paddle_in.values import Held, Names, Rows
 from braces.exchange.problems import Missing, Problem, unreadable
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.program import Program
 
 STATISTICS = ("Mean", "Variance")

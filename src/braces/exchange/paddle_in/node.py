@@ -16,7 +16,8 @@ from braces.exchange.known import Known
 from braces.exchange.paddle_in.description import Operator
 from braces.exchange.paddle_in.dtypes import dtype_named
 from braces.exchange.paddle_in.values import Names, Rows, Runner, Value
-from braces.frontend import found as finding, functions as ops
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
 
 Results: TypeAlias = "Value | Mapping[str, Value | Sequence[Value]]"
 """What an operator gives: a value of its main slot, or values by slot."""

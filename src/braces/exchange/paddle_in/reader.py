@@ -33,7 +33,7 @@ from braces.exchange.paddle_in.rules.control import resolved
 from braces.exchange.paddle_in.values import Case, Held, Names, Rows, T, Value, is_list
 from braces.exchange.persistables import persistable
 from braces.exchange.problems import Missing, Problem
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ir.records import PARAMETER, STATE, Source
 
 MOST_OPERATORS = 1 << 17

@@ -14,7 +14,7 @@ from braces.exchange.known import Known
 from braces.exchange.names import holder
 from braces.exchange.paddle_in.description import Block, Variable
 from braces.exchange.problems import Missing
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from braces.exchange.torch_in.convert import dtype_from, is_torch
 from braces.exchange.torch_in.preparing import GIVEN, OUTPUT, output_names, prepared
 from braces.exchange.torch_in.reader import Reader
 from braces.exchange.torch_in.rules.making import scalar
-from braces.frontend.variables import data
+from braces.frontend.core.variables import data
 from braces.ir.records import PARAMETER, STATE
 from braces.program import Program
 

@@ -19,7 +19,7 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.errors import ProgramError
 from braces.exchange.torch_in.convert import is_torch
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from braces.exchange.torch_in.memory import Memory, memory_of
 from braces.exchange.torch_in.rules import REFUSED, RULES
 from braces.exchange.torch_in.rules.memory import MEMORY
 from braces.exchange.torch_in.symbols import Symbols
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ir.records import STATE, Literal
 
 Value: TypeAlias = Any

@@ -18,7 +18,8 @@ from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.names import dimension_name
 from braces.exchange.shaping import number_of
-from braces.frontend import found, functions as ops
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
 
 JOINED: Mapping[str, Callable[[Size, Size], Size]] = {
     "Add": sizes.plus, "Mul": sizes.times, "Max": sizes.largest, "Min": sizes.smallest,

@@ -21,31 +21,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from braces.frontend.core.all_or_nothing import missing_from
 from braces.frontend.distributions.bounded import Beta, Kumaraswamy, Uniform
-from braces.frontend.distributions.classes import (
+from braces.frontend.distributions.categorical import (
     Categorical,
     Multinomial,
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
 )
-from braces.frontend.distributions.combined import Independent, MixtureSameFamily
-from braces.frontend.distributions.counts import (
+from braces.frontend.distributions.core.distribution import Distribution
+from braces.frontend.distributions.discrete import (
     Bernoulli,
     Binomial,
     Geometric,
     NegativeBinomial,
     Poisson,
 )
-from braces.frontend.distributions.distribution import Distribution
-from braces.frontend.distributions.divergence import kl_divergence
-from braces.frontend.distributions.located import (
-    Cauchy,
-    Gumbel,
-    Laplace,
-    Logistic,
-    Normal,
-    StudentT,
-)
+from braces.frontend.distributions.kl_divergence import kl_divergence
+from braces.frontend.distributions.mixture_independent import Independent, MixtureSameFamily
+from braces.frontend.distributions.multivariate import Dirichlet, MultivariateNormal
 from braces.frontend.distributions.positive import (
     Chi2,
     Exponential,
@@ -56,10 +50,16 @@ from braces.frontend.distributions.positive import (
     Pareto,
     Weibull,
 )
-from braces.frontend.distributions.quotients import FisherSnedecor, InverseGamma
+from braces.frontend.distributions.ratio import FisherSnedecor, InverseGamma
+from braces.frontend.distributions.real_line import (
+    Cauchy,
+    Gumbel,
+    Laplace,
+    Logistic,
+    Normal,
+    StudentT,
+)
 from braces.frontend.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-from braces.frontend.distributions.vectors import Dirichlet, MultivariateNormal
-from braces.frontend.guard import missing_from
 
 __all__ = [
     "Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Dirichlet",

@@ -7,13 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from braces.builder.var import Operand, Var
-from braces.frontend import functions as ops, random
-from braces.frontend.distributions.distribution import distribution
-from braces.frontend.distributions.family import ABOVE, Family
-from braces.frontend.distributions.forms import Forms, Given
-from braces.frontend.distributions.located import EULER
-from braces.frontend.distributions.support import UNIT, Interval
-from braces.frontend.draws import check_numbers
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.frontend.core.random_state import check_numbers
+from braces.frontend.distributions.core.constraints import UNIT, Interval
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE, Family
+from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.real_line import EULER
 
 UNIFORM = Forms(
     draw=lambda d, sizes: random.uniform(sizes, d.low, d.high, dtype=d.low.dtype),

@@ -9,11 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from braces.builder.var import Operand, Var
-from braces.frontend import functions as ops, random
-from braces.frontend.distributions.distribution import distribution
-from braces.frontend.distributions.family import ABOVE, Family
-from braces.frontend.distributions.forms import Forms, Given, forms_of
-from braces.frontend.distributions.located import (
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.core.constraints import ABOVE_ZERO, POSITIVE, Interval
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE, Family
+from braces.frontend.distributions.core.parameterization import Forms, Given, forms_of
+from braces.frontend.distributions.real_line import (
     EULER,
     LOG_2PI,
     NORMAL,
@@ -23,7 +25,6 @@ from braces.frontend.distributions.located import (
     placed,
     standard,
 )
-from braces.frontend.distributions.support import ABOVE_ZERO, POSITIVE, Interval
 
 # ---- waiting ---------------------------------------------------------------------------------
 

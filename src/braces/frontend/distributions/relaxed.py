@@ -8,13 +8,14 @@ import ml_dtypes
 
 from braces.builder.var import Operand, Var
 from braces.dims import Shape
-from braces.frontend import functions as ops, random
-from braces.frontend.distributions.classes import INNER_SIMPLEX, Classes, size_of_last
-from braces.frontend.distributions.counts import CHANCE, FROM_ZERO, Chances
-from braces.frontend.distributions.distribution import distribution
-from braces.frontend.distributions.family import ABOVE
-from braces.frontend.distributions.forms import Forms, Given
-from braces.frontend.distributions.support import INNER_UNIT
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.categorical import INNER_SIMPLEX, Classes, size_of_last
+from braces.frontend.distributions.core.constraints import INNER_UNIT
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE
+from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.discrete import CHANCE, FROM_ZERO, Chances
 
 
 def inside(x: Var) -> Var:

@@ -18,22 +18,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.guard import missing_from
+from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.metrics.base import Metric
 from braces.frontend.metrics.bleu import bleu
+from braces.frontend.metrics.classification import confusion_matrix, f1, precision, recall
 from braces.frontend.metrics.correlations import (
     concordance_correlation,
     cosine_similarity,
     pearson_correlation,
 )
-from braces.frontend.metrics.counts import confusion_matrix, f1, precision, recall
-from braces.frontend.metrics.curves import (
-    auc,
-    precision_at_recall,
-    recall_at_precision,
-    sensitivity_at_specificity,
-    specificity_at_sensitivity,
-)
-from braces.frontend.metrics.edits import edit_distance
+from braces.frontend.metrics.edit_distance import edit_distance
 from braces.frontend.metrics.means import (
     accuracy,
     mean,
@@ -44,7 +38,13 @@ from braces.frontend.metrics.means import (
     root_mean_squared_error,
     top_k_accuracy,
 )
-from braces.frontend.metrics.metric import Metric
+from braces.frontend.metrics.threshold_curves import (
+    auc,
+    precision_at_recall,
+    recall_at_precision,
+    sensitivity_at_specificity,
+    specificity_at_sensitivity,
+)
 
 __all__ = [
     "Metric", "accuracy", "auc", "bleu", "concordance_correlation", "confusion_matrix",

@@ -6,9 +6,9 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Operand, Var
-from braces.frontend import functions as ops
-from braces.frontend.guard import building
-from braces.frontend.metrics.metric import (
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.metrics.base import (
     Metric,
     Sums,
     alike,

@@ -7,10 +7,12 @@ from typing import Any
 from braces.builder.var import Operand, Var
 from braces.dtypes import is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend import functions as ops
-from braces.frontend.class_losses import softmax_cross_entropy
-from braces.frontend.guard import building, operand
-from braces.frontend.metrics.metric import (
+from braces.frontend.control.sequence_lengths import same_size
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.public_names import arange
+from braces.frontend.losses.classification import softmax_cross_entropy
+from braces.frontend.metrics.base import (
     Metric,
     Sums,
     alike,
@@ -19,8 +21,6 @@ from braces.frontend.metrics.metric import (
     mean_of,
     weights_of,
 )
-from braces.frontend.sequences import same_size
-from braces.frontend.spelling import arange
 
 # ---- means -----------------------------------------------------------------------------------
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.guard import missing_from
-from braces.frontend.optimizer.adam import (
+from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.optimizer.algorithms.adam import (
     adabelief as adabelief,
     adam as adam,
     adamax as adamax,
@@ -44,25 +44,15 @@ from braces.frontend.optimizer.adam import (
     nadam as nadam,
     radam as radam,
 )
-from braces.frontend.optimizer.averages import ema as ema
-from braces.frontend.optimizer.chains import (
-    add_decayed_weights as add_decayed_weights,
-    chain as chain,
-    clip_by_global_norm as clip_by_global_norm,
-    clip_by_value as clip_by_value,
-    from_optax as from_optax,
-    scale_by_learning_rate as scale_by_learning_rate,
+from braces.frontend.optimizer.algorithms.lbfgs import lbfgs as lbfgs
+from braces.frontend.optimizer.algorithms.matrix_preconditioned import (
+    adafactor as adafactor,
+    fromage as fromage,
+    muon as muon,
+    novograd as novograd,
+    sm3 as sm3,
 )
-from braces.frontend.optimizer.descent import (
-    adadelta as adadelta,
-    adagrad as adagrad,
-    lars as lars,
-    lion as lion,
-    momentum as momentum,
-    rmsprop as rmsprop,
-    sgd as sgd,
-)
-from braces.frontend.optimizer.further import (
+from braces.frontend.optimizer.algorithms.other import (
     ademamix as ademamix,
     noisy_sgd as noisy_sgd,
     optimistic_adam as optimistic_adam,
@@ -72,17 +62,25 @@ from braces.frontend.optimizer.further import (
     signum as signum,
     yogi as yogi,
 )
-from braces.frontend.optimizer.groups import partition as partition
-from braces.frontend.optimizer.matrices import (
-    adafactor as adafactor,
-    fromage as fromage,
-    muon as muon,
-    novograd as novograd,
-    sm3 as sm3,
+from braces.frontend.optimizer.algorithms.sgd import (
+    adadelta as adadelta,
+    adagrad as adagrad,
+    lars as lars,
+    lion as lion,
+    momentum as momentum,
+    rmsprop as rmsprop,
+    sgd as sgd,
 )
-from braces.frontend.optimizer.minimize import Optimizer as Optimizer
-from braces.frontend.optimizer.newton import lbfgs as lbfgs
-from braces.frontend.optimizer.schedule import (
+from braces.frontend.optimizer.core.chain import (
+    add_decayed_weights as add_decayed_weights,
+    chain as chain,
+    clip_by_global_norm as clip_by_global_norm,
+    clip_by_value as clip_by_value,
+    from_optax as from_optax,
+    scale_by_learning_rate as scale_by_learning_rate,
+)
+from braces.frontend.optimizer.core.minimize import Optimizer as Optimizer
+from braces.frontend.optimizer.core.schedule import (
     Schedule as Schedule,
     constant_schedule as constant_schedule,
     cosine_decay_schedule as cosine_decay_schedule,
@@ -93,6 +91,8 @@ from braces.frontend.optimizer.schedule import (
     polynomial_schedule as polynomial_schedule,
     warmup_cosine_decay_schedule as warmup_cosine_decay_schedule,
 )
+from braces.frontend.optimizer.parameter_averages import ema as ema
+from braces.frontend.optimizer.partition import partition as partition
 from braces.frontend.optimizer.wrappers import (
     apply_if_finite as apply_if_finite,
     dynamic_loss_scale as dynamic_loss_scale,

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from braces.builder.source import says_where
 from braces.errors import ProgramError
-from braces.frontend.optimizer.loss_scale import LossScale
-from braces.frontend.optimizer.minimize import Optimizer, refuse_scaling
-from braces.frontend.optimizer.parts import Given, Part, leading, part
-from braces.frontend.optimizer.recorded import recorded
+from braces.frontend.optimizer.core.loss_scale import LossScale
+from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling
+from braces.frontend.optimizer.core.recorded_call import recorded
+from braces.frontend.optimizer.core.transforms import Given, Part, leading, part
 from braces.lazy import jax, jnp, optax
 
 ANY_NUMBER = 2**31 - 1

@@ -24,7 +24,7 @@ from braces.exchange.numbers import (
     whole_quotient,
 )
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 POWERS = STORED["f8e8m0fnu"]
 """Powers of two: exponents without anything else."""

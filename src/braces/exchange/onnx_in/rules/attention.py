@@ -19,7 +19,7 @@ from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.quantized import alone, product
 from braces.exchange.onnx_in.told import sizes_at
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 DOMAIN = "com.microsoft"

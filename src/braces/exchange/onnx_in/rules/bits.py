@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.exchange.alike import alike
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import same
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def bit_shift(node: Node) -> Var:

@@ -22,7 +22,8 @@ from braces.exchange.known import Known, Value
 from braces.exchange.onnx_in.lists import common_type, is_list, is_sequence, settled, stacked
 from braces.exchange.onnx_in.node import Names, Node
 from braces.exchange.onnx_in.rules.rows import row_wise
-from braces.frontend import functions as ops, lists
+from braces.frontend.control import lists
+from braces.frontend.core import functions as ops
 from braces.ops.control.construct.build import build_switch, close_block
 
 Pair: TypeAlias = "tuple[Value, Value]"

@@ -35,8 +35,8 @@ from braces.exchange.onnx_in.lists import (
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.branches import branch
 from braces.exchange.onnx_in.rules.scattering import first_backwards
-from braces.frontend import functions as ops
-from braces.frontend.while_blocks import create_while
+from braces.frontend.control.while_loop import create_while
+from braces.frontend.core import functions as ops
 from braces.ir.views import LoopView
 from braces.ops.control.construct.build import build_block, build_loop_around
 from braces.ops.lists.stack import INDEX_TYPE

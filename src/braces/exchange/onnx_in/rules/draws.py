@@ -14,7 +14,8 @@ from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, INT32
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops, random
+from braces.frontend import random
+from braces.frontend.core import functions as ops
 
 MASKS_ARE_BOOLS = 10
 """Since this version what `Dropout` kept is of bools, and of the dtype of its input before."""

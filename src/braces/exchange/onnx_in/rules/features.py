@@ -14,7 +14,7 @@ from braces.exchange.known import Array
 from braces.exchange.numbers import in_dtype, number
 from braces.exchange.onnx_in.node import LEARNED, Node, Rule
 from braces.exchange.onnx_in.rules.linear import examples
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 TEXTS = "Turn texts into numbers before the model."
 

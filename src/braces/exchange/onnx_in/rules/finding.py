@@ -9,7 +9,8 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import found, functions as ops
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
 
 
 def nonzero(node: Node) -> Var:

@@ -10,7 +10,7 @@ from braces.dtypes import INT64
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.told import sizes_at
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def gather(node: Node) -> Var:

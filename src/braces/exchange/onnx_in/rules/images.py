@@ -12,7 +12,7 @@ from braces.dtypes import DType
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.resizing import brought, larger
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
 """How positions are told where a model cannot say it."""

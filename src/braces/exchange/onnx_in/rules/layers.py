@@ -10,7 +10,7 @@ from braces.dims import product
 from braces.exchange.alike import as_weights
 from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def matmul(node: Node) -> Var:

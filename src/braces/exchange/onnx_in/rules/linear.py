@@ -19,7 +19,7 @@ from braces.exchange.onnx_in.rules.scores import (
     transform_of,
     transformed,
 )
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def examples(node: Node) -> Var:

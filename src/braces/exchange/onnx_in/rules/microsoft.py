@@ -14,7 +14,7 @@ from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.arithmetic import ARITHMETIC
 from braces.exchange.onnx_in.rules.layers import gemm, layer_norm
 from braces.exchange.onnx_in.rules.windows import conv
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 DOMAIN = "com.microsoft"
 OLDEST_EPSILON = 1e-12

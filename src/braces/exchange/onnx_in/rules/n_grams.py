@@ -13,7 +13,7 @@ from braces.builder.var import Var
 from braces.exchange.known import Array
 from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 @dataclass(frozen=True)

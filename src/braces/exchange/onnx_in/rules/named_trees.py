@@ -30,7 +30,7 @@ from braces.exchange.onnx_in.rules.trees import (
     ints,
     together,
 )
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 MOST_WEIGHTS = 1 << 20
 """Each leaf has room for as many weights as any has; more are fine where they are there."""

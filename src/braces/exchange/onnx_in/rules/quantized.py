@@ -17,7 +17,7 @@ from braces.builder.var import Var
 from braces.dtypes import ONE_BYTE, DType, is_float
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules.windows import convolved
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 EXACT = 2**24

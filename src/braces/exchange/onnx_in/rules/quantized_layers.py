@@ -22,7 +22,7 @@ from braces.exchange.onnx_in.rules.quantized import (
 )
 from braces.exchange.onnx_in.rules.recurrent import RECURRENT
 from braces.exchange.onnx_in.rules.windows import WINDOWS
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 DOMAIN = "com.microsoft"
 

@@ -20,7 +20,7 @@ from braces.exchange.cells import (
 )
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.onnx_in.rules import arithmetic
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def affine(x: Var, alpha: float, beta: float) -> Var:

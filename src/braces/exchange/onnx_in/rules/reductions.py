@@ -15,7 +15,7 @@ from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
 from braces.exchange.numbers import in_dtype, number
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ir.records import DATA
 from braces.ir.walk import dimensions
 

@@ -22,8 +22,8 @@ from braces.builder.var import Var, tensor_type
 from braces.dtypes import BOOL, TensorType
 from braces.exchange.known import Value
 from braces.exchange.onnx_in.node import STANDARD, Names, Node
-from braces.frontend import functions as ops
-from braces.frontend.construct import new_dim
+from braces.frontend.control.construct import new_dim
+from braces.frontend.core import functions as ops
 from braces.ir.records import Body
 from braces.lazy import onnx
 from braces.ops.control.batch_axis.masking import follow_rows

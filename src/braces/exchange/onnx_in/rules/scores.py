@@ -15,7 +15,7 @@ from braces.builder.var import Var
 from braces.exchange.known import Array
 from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import Node
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 NOTHING = 1e-7
 """Scores nearer to zero are none to SOFTMAX_ZERO."""

@@ -26,7 +26,7 @@ from braces.exchange.onnx_in.lists import (
     stacked,
 )
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 LAST = -1
 

@@ -38,8 +38,8 @@ from braces.exchange.shaping import (
     numbers_between,
     padded,
 )
-from braces.frontend import functions as ops
-from braces.frontend.pool_layers import pixel_shuffle
+from braces.frontend.core import functions as ops
+from braces.frontend.nn.pooling import pixel_shuffle
 
 
 def constant(node: Node) -> Known:

@@ -14,7 +14,7 @@ from braces.dtypes import FLOAT32, FLOAT64
 from braces.exchange.known import Array, Known
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 LENGTH, AXIS_IS_INPUT = "The length of a transform", 20
 """What messages call a length; the version of `DFT` in which the axis has become an input."""

@@ -14,7 +14,8 @@ from braces.exchange import sizes
 from braces.exchange.onnx_in.node import Node
 from braces.exchange.onnx_in.told import Part, Told, as_sizes, sizes_at, told
 from braces.exchange.shaping import number_of, steps_between
-from braces.frontend import found as finding, functions as ops
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
 
 
 def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from braces.builder.var import Var
 from braces.exchange.numbers import in_dtype
 from braces.exchange.onnx_in.node import Node, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.passes.autodiff.reverse_mode import gradients
 
 DOMAIN = "ai.onnx.preview.training"

@@ -28,8 +28,8 @@ from braces.errors import BracesError
 from braces.exchange.known import Array, Known
 from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import Node
-from braces.frontend import functions as ops
-from braces.frontend.rnn import create_rnn
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.core import functions as ops
 
 DEEPEST = 512
 """The most levels of a tree; each is an iteration of the loop."""

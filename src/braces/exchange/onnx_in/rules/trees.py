@@ -15,7 +15,7 @@ from braces.exchange.numbers import number
 from braces.exchange.onnx_in.node import LEARNED, Node, Rule
 from braces.exchange.onnx_in.rules.scores import transformed
 from braces.exchange.onnx_in.rules.tree_walk import MEMBER, Nodes, reached, written
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 MOST_TARGETS = 1 << 20
 """Each row has a number for each target."""

@@ -14,7 +14,7 @@ from braces.dtypes import is_float
 from braces.exchange.alike import as_weights
 from braces.exchange.onnx_in.node import Node, Rule
 from braces.exchange.shaping import padded
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.ops.conv_pool.cpu_algorithms import reach
 from braces.ops.indexing.symbolic_slice import number
 

@@ -11,7 +11,8 @@ from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange import numbers
 from braces.exchange.numbers import clamp, cut_off, in_dtype, thresholded
 from braces.exchange.paddle_in.node import Node, Rule
-from braces.frontend import functions as ops, pointwise
+from braces.frontend.array_api import pointwise
+from braces.frontend.core import functions as ops
 
 Function = Callable[..., Var]
 

@@ -17,7 +17,8 @@ from braces.exchange.numbers import in_dtype, scalar
 from braces.exchange.paddle_in.description import ARRAYS
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Names
-from braces.frontend import functions as ops, lists
+from braces.frontend.control import lists
+from braces.frontend.core import functions as ops
 
 
 def begun(names: Names, name: str) -> bool:

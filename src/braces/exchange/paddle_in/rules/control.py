@@ -20,9 +20,10 @@ from braces.exchange.numbers import in_dtype, scalar
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.rules.arrays import begun, unwritten
 from braces.exchange.paddle_in.values import Case, Held, Names, Value
-from braces.frontend import functions as ops, lists
-from braces.frontend.rnn import create_rnn
-from braces.frontend.while_blocks import create_while
+from braces.frontend.control import lists
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.control.while_loop import create_while
+from braces.frontend.core import functions as ops
 from braces.ir.records import Body
 from braces.ops.control.construct.build import build_block, build_switch
 

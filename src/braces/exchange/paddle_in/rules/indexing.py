@@ -8,7 +8,8 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Rule
-from braces.frontend import found as finding, functions as ops
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
 
 
 def gather(node: Node) -> Var:

@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.dims import product
 from braces.exchange.numbers import in_dtype, scaled
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def mul(node: Node) -> Var:

@@ -17,7 +17,9 @@ from braces.exchange.paddle_in.folding import number_written, written
 from braces.exchange.paddle_in.node import Node, Rule
 from braces.exchange.paddle_in.values import Value
 from braces.exchange.shaping import filled, numbers_between
-from braces.frontend import found as finding, functions as ops, random
+from braces.frontend import random
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 

@@ -27,7 +27,8 @@ from braces.exchange.cells import (
 from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Rows
-from braces.frontend import functions as ops, random
+from braces.frontend import random
+from braces.frontend.core import functions as ops
 
 ACTIVATIONS: Mapping[str, Function] = {
     "identity": ops.identity,

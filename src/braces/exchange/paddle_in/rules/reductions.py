@@ -12,7 +12,7 @@ from braces.dtypes import BOOL, INT64
 from braces.exchange.axes import norm, sort, topk
 from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 Function = Callable[..., Var]
 

@@ -12,8 +12,9 @@ from braces.dtypes import INT64
 from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.paddle_in.values import Rows
-from braces.frontend import found as finding, functions as ops
-from braces.frontend.rnn import create_rnn
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.core import functions as ops
 
 # ---- pools -----------------------------------------------------------------------------------
 

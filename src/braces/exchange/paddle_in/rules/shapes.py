@@ -25,7 +25,8 @@ from braces.exchange.shaping import (
     permute,
     select,
 )
-from braces.frontend import functions as ops, pool_layers
+from braces.frontend.core import functions as ops
+from braces.frontend.nn import pooling as pool_layers
 
 
 def reshape(node: Node) -> Var:

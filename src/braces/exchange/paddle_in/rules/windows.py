@@ -15,7 +15,7 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.paddle_in.node import Node, Results, Rule
 from braces.exchange.resizing import brought, larger
 from braces.exchange.windows import adaptive
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 INT32 = dtype_of("int32")
 

@@ -8,7 +8,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.exchange.numbers import as_float, clamp, cut_off, elu, scaled, softplus
 from braces.exchange.torch_in.rules.arithmetic import operand
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def gelu(x: Var, *, approximate: str = "none") -> Var:

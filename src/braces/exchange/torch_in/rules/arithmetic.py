@@ -23,7 +23,8 @@ from braces.exchange.numbers import (
 )
 from braces.exchange.shaping import number_of
 from braces.exchange.torch_in.symbols import Asked
-from braces.frontend import functions as ops, pointwise
+from braces.frontend.array_api import pointwise
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 # ---- dtypes ----------------------------------------------------------------------------------

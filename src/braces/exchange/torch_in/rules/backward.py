@@ -17,7 +17,7 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.windows import avg_pool, convolution, max_pool
 from braces.exchange.windows import adaptive
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 from braces.passes.autodiff.reverse_mode import gradients
 
 

@@ -19,7 +19,7 @@ from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.planes import constant, numbers
 from braces.exchange.torch_in.rules.reductions import norm
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 SUM, MEAN = 0, 1
 

@@ -11,9 +11,9 @@ from braces.errors import ProgramError
 from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.making import scalar
-from braces.frontend import functions as ops
-from braces.frontend.rnn import create_rnn
-from braces.frontend.while_blocks import create_while
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.control.while_loop import create_while
+from braces.frontend.core import functions as ops
 from braces.ops.control.construct.build import build_block, build_switch
 
 Graph = Callable[..., list[Any]]

@@ -12,7 +12,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dtypes import INT32
 from braces.errors import ProgramError
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def _good(matrices: Var) -> Var:

@@ -16,7 +16,8 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import number_of
 from braces.exchange.torch_in.rules.making import filled
 from braces.exchange.torch_in.rules.shapes import broadcast_tensors
-from braces.frontend import found, functions as ops
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
 
 
 def places_of(mask: Var) -> list[Var]:

@@ -20,7 +20,7 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.rules.finding import places_of, ranks_in
 from braces.exchange.torch_in.rules.making import filled
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 """What torch calls the ways in which several updates of one place become one."""

@@ -11,7 +11,8 @@ from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ShapeError
 from braces.exchange.numbers import in_dtype, scaled
-from braces.frontend import functions as ops, random
+from braces.frontend import random
+from braces.frontend.core import functions as ops
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:

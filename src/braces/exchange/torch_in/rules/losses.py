@@ -10,8 +10,8 @@ from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
 from braces.exchange import numbers
 from braces.exchange.numbers import in_dtype
-from braces.frontend import functions as ops
-from braces.frontend.custom_gradient import custom_gradient
+from braces.frontend.autodiff.custom_gradient import custom_gradient
+from braces.frontend.core import functions as ops
 
 MEAN = 1
 WHOLE: Mapping[int, Callable[[Var], Var]] = {

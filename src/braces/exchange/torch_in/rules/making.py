@@ -16,7 +16,9 @@ from braces.exchange import sizes
 from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import steps_between
 from braces.exchange.torch_in.rules.arithmetic import common, operand, scalar_or
-from braces.frontend import found, functions as ops, random
+from braces.frontend import random
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 Sizes = Sequence[Size]

@@ -17,7 +17,7 @@ from braces.exchange.numbers import in_dtype
 from braces.exchange.shaping import number_of
 from braces.exchange.sizes import Unknown
 from braces.exchange.torch_in.memory import Layout, Memory
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 Sizes = Sequence[Size]
 

@@ -12,7 +12,7 @@ from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import FLOAT32, INT64, DType
 from braces.exchange.numbers import in_dtype
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def batch_norm(

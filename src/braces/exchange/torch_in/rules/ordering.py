@@ -14,7 +14,7 @@ from braces.exchange.axes import sort, topk
 from braces.exchange.numbers import as_float
 from braces.exchange.shaping import number_of
 from braces.exchange.torch_in.rules.making import filled
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def running(op_type: str) -> Callable[..., tuple[Var, Var]]:

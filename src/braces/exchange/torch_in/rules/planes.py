@@ -16,7 +16,8 @@ from braces.errors import ShapeError
 from braces.exchange.numbers import in_dtype
 from braces.exchange.persistables import Array
 from braces.exchange.torch_in.rules.windows import Ints, batched, both_ends, each
-from braces.frontend import functions as ops, random
+from braces.frontend import random
+from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 RANKS = (1, 2, 3)

@@ -17,7 +17,8 @@ from braces.exchange.cells import (
     rnn_step,
     run_cell,
 )
-from braces.frontend import functions as ops, random
+from braces.frontend import random
+from braces.frontend.core import functions as ops
 
 
 def layers(

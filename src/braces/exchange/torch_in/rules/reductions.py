@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.axes import Axes, along, norm, sort
 from braces.exchange.numbers import as_float, in_dtype
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def reduced(op_type: str) -> Callable[..., Var]:

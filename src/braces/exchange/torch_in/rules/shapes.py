@@ -30,8 +30,8 @@ from braces.exchange.shaping import (
     squeeze,
 )
 from braces.exchange.torch_in.rules.arithmetic import common
-from braces.frontend import functions as ops
-from braces.frontend.pool_layers import pixel_shuffle
+from braces.frontend.core import functions as ops
+from braces.frontend.nn.pooling import pixel_shuffle
 
 Sizes = Sequence[Size]
 

@@ -15,7 +15,7 @@ from braces.exchange.sizes import Unknown
 from braces.exchange.torch_in.rules import arithmetic
 from braces.exchange.torch_in.rules.arithmetic import operand
 from braces.exchange.torch_in.symbols import Asked
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 
 def of_size(x: Var, axis: int | None = None) -> Size | list[Size]:

@@ -15,7 +15,7 @@ from braces.errors import ShapeError
 from braces.exchange import sizes
 from braces.exchange.numbers import in_dtype
 from braces.exchange.windows import adaptive
-from braces.frontend import functions as ops
+from braces.frontend.core import functions as ops
 
 Ints = Sequence[int] | int
 

@@ -1,0 +1,245 @@
+"""What is done to signals by Fourier transforms: windows, and transforms of pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.source import says_where
+from braces.builder.var import Var
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.variables import constant
+from braces.ops.common.rules import axis_indices
+
+__all__ = [
+    "blackman_window", "fft2", "fftfreq", "fftshift", "hamming_window", "hann_window", "ifft2",
+    "ifftshift", "irfft2", "irfftn", "rfft2", "rfftfreq", "rfftn", "stft",
+]  # fmt: skip
+
+
+@says_where
+def hann_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
+    """Hann's window: 0.5 - 0.5 cos(2 pi i / n), with n = size, or size - 1.
+
+    Args:
+        size: How many numbers.
+        periodic: Whether n is the size, as for transforms; else the window is symmetric.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.hann_window(4)
+        >>> br.Executor().run(prog, br.Scope(), fetch=w).tolist()
+        [0.0, 0.5, 1.0, 0.5]
+    """
+    return _cosines("hann_window", (0.5, 0.5), size, periodic, dtype)
+
+
+@says_where
+def hamming_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
+    """Hamming's window: 0.54 - 0.46 cos(2 pi i / n); see `hann_window`."""
+    return _cosines("hamming_window", (0.54, 0.46), size, periodic, dtype)
+
+
+@says_where
+def blackman_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
+    """Blackman's window: 0.42 - 0.5 cos(t) + 0.08 cos(2 t), with t = 2 pi i / n."""
+    return _cosines("blackman_window", (0.42, 0.5, 0.08), size, periodic, dtype)
+
+
+def _cosines(
+    what: str, factors: Sequence[float], size: int, periodic: bool, dtype: object
+) -> Var:
+    """A sum of cosines, of which every second one is taken away; a single number is 1."""
+    given: Any = size
+    if not isinstance(given, int) or given < 1:
+        raise ProgramError(f"{what} needs a number of at least 1, not {size!r:.40}.")
+    turns = np.arange(size) / max(size if periodic else size - 1, 1)
+    signed = ((-1) ** k * factor for k, factor in enumerate(factors))
+    found = sum(f * np.cos(2 * np.pi * k * turns) for k, f in enumerate(signed))
+    return constant(np.ones(1) if size == 1 else found, dtype)
+
+
+@building
+def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
+    """The short-time Fourier transform: that of pieces of the last axis that may overlap.
+
+        out[..., f, k] = sum_j window[j] * x[..., f * step + j] * exp(-2 pi i j k / length)
+
+    Args:
+        x: real[..., n].
+        length: How long each piece is.
+        step: How far pieces lie apart.
+        window: real[length], as of `hann_window`; ones where it is not given.
+
+    Returns:
+        complex[..., (n - length) // step + 1, length // 2 + 1]. What is left at the end is left
+        out; to have pieces around the ends, use `br.pad` before.
+
+    Raises:
+        ShapeError: The window has another size, or `length` or `step` is below 1.
+        DTypeError: Complex numbers.
+    """
+    pieces = one("frame", operand(x, "stft"), length=length, step=step, axis=-1)
+    if window is not None:
+        if window.shape != (length,):
+            raise ShapeError(
+                f"stft needs a window of {length} numbers.",
+                given=f"window: {window.type}",
+                fix=f"As br.hann_window({length}).",
+            )
+        pieces = one("multiply", pieces, window)
+    return one("rfft", pieces, axis=-1)
+
+
+@building
+def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
+    """The Fourier transform of real numbers along several axes: `rfft`, then `fftn`.
+
+    Args:
+        x: real[*shape].
+        axes: The axes; of the last one only frequencies that are not negative come back. All
+            where it is `None`.
+        norm: What `fft` is told, for each axis.
+
+    Returns:
+        complex, with n // 2 + 1 on the last of the axes.
+
+    Raises:
+        ShapeError: There is no such axis, or there are none.
+        DTypeError: Complex numbers.
+    """
+    *others, last = _several("rfftn", operand(x, "rfftn"), axes)
+    halved = one("rfft", x, axis=last, norm=norm)
+    return one("fftn", halved, axes=tuple(others), norm=norm) if others else halved
+
+
+@building
+def irfftn(
+    x: Var, axes: Sequence[int] | None = None, n: int | None = None, norm: str = "backward"
+) -> Var:
+    """The inverse of `rfftn`.
+
+    Args:
+        x: number[*shape].
+        axes: As `rfftn` was told.
+        n: How many numbers come back along the last of them; 2 * (size - 1) where it is `None`.
+        norm: As `rfftn` was told.
+
+    Returns:
+        float, with `n` on the last of the axes.
+
+    Raises:
+        ShapeError: There is no such axis, or there are none.
+    """
+    *others, last = _several("irfftn", operand(x, "irfftn"), axes)
+    whole = one("ifftn", x, axes=tuple(others), norm=norm) if others else x
+    return one("irfft", whole, n=n, axis=last, norm=norm)
+
+
+@building
+def fft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The Fourier transform along two axes: `fftn`."""
+    return one("fftn", operand(x, "fft2"), axes=tuple(axes), norm=norm)
+
+
+@building
+def ifft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The inverse of `fft2`: `ifftn`."""
+    return one("ifftn", operand(x, "ifft2"), axes=tuple(axes), norm=norm)
+
+
+@building
+def rfft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
+    """The Fourier transform of real numbers along two axes: `rfftn`."""
+    return rfftn(x, axes, norm)
+
+
+@building
+def irfft2(
+    x: Var, axes: Sequence[int] = (-2, -1), n: int | None = None, norm: str = "backward"
+) -> Var:
+    """The inverse of `rfft2`: `irfftn`."""
+    return irfftn(x, axes, n, norm)
+
+
+# ---- frequencies -----------------------------------------------------------------------------
+
+
+@says_where
+def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
+    """The frequencies that `fft` gives, in its order: 0, 1, …, -2, -1, divided by n * d.
+
+    Args:
+        n: How many numbers are transformed.
+        d: How far apart they were taken.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     f = br.fftfreq(4)
+        >>> br.Executor().run(prog, br.Scope(), fetch=f).tolist()
+        [0.0, 0.25, -0.5, -0.25]
+    """
+    return constant(np.fft.fftfreq(_count("fftfreq", n), d), dtype)
+
+
+@says_where
+def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
+    """The frequencies that `rfft` gives: 0, 1, …, n // 2, divided by n * d; see `fftfreq`."""
+    return constant(np.fft.rfftfreq(_count("rfftfreq", n), d), dtype)
+
+
+def _count(what: str, n: int) -> int:
+    if n < 1:
+        raise ProgramError(f"{what} needs a number of at least 1, not {n}.")
+    return n
+
+
+@building
+def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
+    """Frequencies in ascending order: each axis is moved by half of its size.
+
+    Args:
+        x: any[*shape].
+        axes: The axes, of sizes that are known; all where it is `None`.
+
+    Raises:
+        ShapeError: There is no such axis, or its size is not known.
+    """
+    return _halved("fftshift", x, axes, lambda size: size // 2)
+
+
+@building
+def ifftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
+    """The inverse of `fftshift`."""
+    return _halved("ifftshift", x, axes, lambda size: -(size // 2))
+
+
+def _halved(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
+    given = operand(x, what)
+    found = axis_indices(axes if axes is None or isinstance(axes, int) else tuple(axes),
+                         given.ndim, what)  # fmt: skip
+    shifts: list[int] = []
+    for axis in found:
+        size = given.shape[axis]
+        if not isinstance(size, int):
+            raise ShapeError(
+                f"{what} needs sizes that are known.",
+                given=f"{given.name}: {given.type}   axis={axis}",
+            )
+        shifts.append(shift(size))
+    return one("roll", given, shift=tuple(shifts), axis=found) if found else given
+
+
+def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:
+    found = list(range(x.ndim)) if axes is None else list(axes)
+    if not found:
+        raise ShapeError(f"{what} needs an axis, and there is none.", given=f"x: {x.type}")
+    return found

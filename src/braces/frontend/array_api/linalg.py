@@ -1,0 +1,340 @@
+"""Products of vectors and matrices, and diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Operand, Var
+from braces.dims import Size, call
+from braces.errors import ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.control.sequence_lengths import same_size
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.public_names import arange
+from braces.frontend.losses.reduction import shown_types
+from braces.ops.common.rules import axis_index
+
+__all__ = [
+    "cross",
+    "diagonal",
+    "inner",
+    "kron",
+    "matrix_power",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+]
+
+Pairs: TypeAlias = "int | tuple[int | Sequence[int], int | Sequence[int]]"
+"""How many axes are contracted, or which of both."""
+
+# ---- products --------------------------------------------------------------------------------
+
+
+@building
+def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
+    """The product of two tensors over axes of both.
+
+        out[i, j] = sum_k x[i, k] * y[k, j], where i, j and k stand for several axes
+
+    Args:
+        x: number[*shape].
+        y: number[*shape].
+        axes: How many: the last of `x` and the first of `y`; or which: a pair of axes of `x`
+            and axes of `y`, as `([0, 1], [2, 0])`.
+
+    Returns:
+        number: what is left of the axes of `x`, then of those of `y`, in the promoted dtype.
+
+    Raises:
+        ShapeError: The contracted sizes differ, or there are no such axes.
+        DTypeError: Both are bools.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x, y = br.data("x", ["b", 3, 4]), br.data("y", [4, 5, 3])
+        ...     print(br.tensordot(x, y, axes=([1, 2], [2, 0])).type)
+        f32[b,5]
+    """
+    if isinstance(axes, int):
+        return one("tensordot", x, y, axes=axes)
+    left, right = as_var(x), as_var(y)
+    chosen = [
+        [axis_index(axis, var.ndim, "tensordot") for axis in _as_axes(given)]
+        for var, given in zip((left, right), axes, strict=True)
+    ]
+    if len(chosen[0]) != len(chosen[1]) or any(len({*some}) != len(some) for some in chosen):
+        raise ShapeError(
+            "tensordot needs as many axes of one as of the other, each one once.",
+            given=f"axes={axes!r:.60}",
+        )
+    free = [
+        [axis for axis in range(var.ndim) if axis not in some]
+        for var, some in zip((left, right), chosen, strict=True)
+    ]
+    count = len(chosen[0])
+    turned = ops.transpose(left, free[0] + chosen[0]), ops.transpose(right, chosen[1] + free[1])
+    return one("tensordot", *turned, axes=count)
+
+
+def _as_axes(given: int | Sequence[int]) -> Sequence[int]:
+    return [given] if isinstance(given, int) else given
+
+
+@building
+def inner(x: Operand, y: Operand) -> Var:
+    """The product of two tensors over the last axis of both; a scalar multiplies.
+
+        out[*i, *j] = sum_k x[*i, k] * y[*j, k]
+
+    Args:
+        x: number[*left, k] or number[].
+        y: number[*right, k] or number[].
+
+    Returns:
+        number[*left, *right] in the promoted dtype.
+
+    Raises:
+        ShapeError: The last sizes differ.
+        DTypeError: Both are bools.
+    """
+    left, right = as_var(x), as_var(y)
+    if not left.ndim or not right.ndim:
+        return ops.multiply(left, right)
+    if not same_size(left.shape[-1], right.shape[-1]):
+        raise ShapeError(
+            "inner needs as many numbers along both last axes.",
+            given=shown_types({"x": left, "y": right}),
+        )
+    return tensordot(left, right, ((-1,), (-1,)))
+
+
+@building
+def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
+    """Products of vectors along one axis; of complex ones the first is conjugated.
+
+        out = sum_k conj(x[..., k, ...]) * y[..., k, ...]
+
+    Args:
+        x: number[*shape].
+        y: number[*shape], broadcast against `x`.
+        axis: The axis of the vectors; negative counts from the end.
+
+    Returns:
+        number[*rest] in the promoted dtype, as sums have it.
+
+    Raises:
+        ShapeError: The shapes do not broadcast, or there is no such axis.
+    """
+    return ops.sum(ops.multiply(_conjugated(as_var(x)), y), axis=axis)
+
+
+@building
+def vdot(x: Operand, y: Operand) -> Var:
+    """The product of two arrays as vectors; of complex ones the first is conjugated.
+
+        out = sum_i conj(x[i]) * y[i], over all places
+
+    Args:
+        x: number[*shape].
+        y: number, as many.
+
+    Returns:
+        number[] in the promoted dtype.
+
+    Raises:
+        ShapeError: There are not as many numbers.
+    """
+    left, right = (ops.reshape(as_var(one), (-1,)) for one in (x, y))
+    return ops.matmul(_conjugated(left), right)
+
+
+def _conjugated(x: Var) -> Var:
+    return ops.conj(x) if x.dtype.kind == "c" else x
+
+
+@building
+def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
+    """The vectors that are perpendicular to two of three numbers each.
+
+        out[0] = x[1] * y[2] - x[2] * y[1], and so on around
+
+    Args:
+        x: number[..., 3, ...].
+        y: number[..., 3, ...], broadcast against `x`.
+        axis: The axis of the vectors in both; negative counts from the end.
+
+    Returns:
+        number, the common shape, in the promoted dtype.
+
+    Raises:
+        ShapeError: There are not three numbers along the axis, or shapes do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     z = br.cross(br.constant([1.0, 0.0, 0.0]), br.constant([0.0, 1.0, 0.0]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=z).tolist()
+        [0.0, 0.0, 1.0]
+    """
+    left, right = as_var(x), as_var(y)
+    for var in (left, right):
+        if var.shape[axis_index(axis, var.ndim, "cross")] != 3:
+            raise ShapeError(
+                "cross needs vectors of three numbers.",
+                given=shown_types({"x": left, "y": right}),
+                fix="Say which axis they have: axis=.",
+            )
+
+    def turned(var: Var, by: int) -> Var:
+        return ops.roll(var, -by, axis=axis)
+
+    return composed(
+        "cross",
+        lambda: turned(left, 1) * turned(right, 2) - turned(left, 2) * turned(right, 1),
+    )
+
+
+@building
+def kron(x: Operand, y: Operand) -> Var:
+    """Kronecker's product: one array with each number replaced by a multiple of the other.
+
+        out[i * p + k, j * q + l] = x[i, j] * y[k, l], with y of p by q
+
+    Args:
+        x: number[*shape].
+        y: number[*shape]; where there are fewer axes, sizes of 1 come before them.
+
+    Returns:
+        number, the product of both sizes on each axis, in the promoted dtype.
+    """
+    left, right = as_var(x), as_var(y)
+    rank = max(left.ndim, right.ndim)
+    shapes = [(1,) * (rank - var.ndim) + tuple(var.shape) for var in (left, right)]
+    # Each axis of one is before that of the other, and both become one.
+    spread = [
+        ops.reshape(var, [size for n in shape for size in ((n, 1), (1, n))[at]])
+        for at, (var, shape) in enumerate(zip((left, right), shapes, strict=True))
+    ]
+    whole: list[Size] = [a * b for a, b in zip(*shapes, strict=True)]
+    return ops.reshape(ops.multiply(*spread), whole)
+
+
+@building
+def matrix_power(x: Operand, n: int) -> Var:
+    """Square matrices multiplied with themselves; by squares, so few products are computed.
+
+        out = x @ x @ ... @ x, n times; of a negative n the inverse of that, of 0 the identity
+
+    Args:
+        x: number[*shape, m, m]; real where n is negative.
+        n: How often.
+
+    Returns:
+        number[*shape, m, m].
+
+    Raises:
+        ShapeError: `x` holds no square matrices.
+    """
+    base = matrices("matrix_power", x)
+    if base.shape[-1] != base.shape[-2]:
+        raise ShapeError("matrix_power needs squares.", given=shown_types({"x": base}))
+    if n == 0:
+        unit = ops.eye(base.shape[-1], dtype=base.dtype)
+        return ops.broadcast_to(unit, base.shape)
+
+    def built() -> Var:
+        square, found, left = ops.inv(base) if n < 0 else base, None, abs(n)
+        while True:
+            if left % 2:
+                found = square if found is None else ops.matmul(found, square)
+            left //= 2
+            if not left:
+                assert found is not None
+                return found
+            square = ops.matmul(square, square)
+
+    return base if n == 1 else composed("matrix_power", built)
+
+
+def matrices(what: str, x: Any) -> Var:
+    """Matrices, with a batch before them.
+
+    Raises:
+        ShapeError: There are fewer than two axes.
+    """
+    var = as_var(x)
+    if var.ndim < 2:
+        raise ShapeError(f"{what} needs matrices.", given=shown_types({"x": var}))
+    return var
+
+
+# ---- diagonals -------------------------------------------------------------------------------
+
+
+@building
+def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
+    """The diagonals of matrices, on the last axis.
+
+        out[..., i] = x[..., i, i + offset]
+
+    Args:
+        x: any[*shape].
+        offset: Which diagonal; positive ones lie above the main one.
+        axis1: The axis of the rows. As in the array API, matrices are on the last two axes by
+            default; `numpy.diagonal` and torch begin with the first two.
+        axis2: The axis of the columns.
+
+    Returns:
+        any[*rest, k], with as many as there are on the diagonal.
+
+    Raises:
+        ShapeError: There are not two such axes.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     found = br.diagonal(br.constant([[1, 2], [3, 4]]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=found).tolist()
+        [1, 4]
+    """
+    return _diagonal("diagonal", x, offset, axis1, axis2)
+
+
+@building
+def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
+    """The sum of a diagonal; see `diagonal`.
+
+        out = sum_i x[..., i, i + offset]
+
+    Args:
+        x: number[*shape].
+        offset: Which diagonal.
+        axis1: The axis of the rows.
+        axis2: The axis of the columns.
+
+    Returns:
+        number[*rest], in the dtype of `sum`.
+
+    Raises:
+        ShapeError: There are not two such axes.
+    """
+    return ops.sum(_diagonal("trace", x, offset, axis1, axis2), axis=-1)
+
+
+def _diagonal(what: str, x: Any, offset: int, axis1: int, axis2: int) -> Var:
+    whole = matrices(what, x)
+    rows, columns = (axis_index(axis, whole.ndim, what) for axis in (axis1, axis2))
+    if rows == columns:
+        raise ShapeError(f"{what} needs two axes.", given=f"axis1={axis1}   axis2={axis2}")
+    below = whole.shape[rows] + min(offset, 0)
+    beside = whole.shape[columns] - max(offset, 0)
+    at = arange(call("max", call("min", below, beside), 0))
+    front = ops.moveaxis(whole, (rows, columns), (0, 1))
+    found = ops.gather_nd(front, [at + max(-offset, 0), at + max(offset, 0)])
+    return found if found.ndim == 1 else ops.moveaxis(found, 0, -1)

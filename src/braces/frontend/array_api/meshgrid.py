@@ -1,0 +1,210 @@
+"""Grids of coordinates, lines between points, and arrays as pictures and sets."""
+
+from __future__ import annotations
+
+from braces.builder.append import as_var
+from braces.builder.var import Operand, Var
+from braces.dims import Size
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.control.sequence_lengths import same_size
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.losses.reduction import in_floats, shown_types
+from braces.ops.common.rules import axis_index
+
+__all__ = ["interp", "isin", "meshgrid", "rot90"]
+
+
+@building
+def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
+    """Coordinates of all points of a grid, from those along each axis.
+
+        out[n][i_0, i_1, ...] = xs[n][i_n]
+
+    Args:
+        xs: any[n_0], any[n_1], …: the coordinates along each axis; a scalar is one.
+        indexing: `"ij"`: the first axis is that of the first coordinates. `"xy"`: the first
+            two are exchanged, as in a picture, whose rows have the second coordinate. NumPy
+            and the array API begin with it, torch with the other one.
+
+    Returns:
+        An array for each of `xs`, all of one shape.
+
+    Raises:
+        ShapeError: One has more than one axis.
+        ProgramError: There is no such indexing.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x, y = br.meshgrid(br.arange(3), br.arange(2))
+        ...     print(x.type, y.type)
+        i64[2,3] i64[2,3]
+    """
+    if indexing not in ("xy", "ij"):
+        raise ProgramError(
+            f"meshgrid has no indexing {indexing!r:.40}.", fix="Use 'xy' or 'ij'."
+        )
+    given = [as_var(x) for x in xs]
+    for x in given:
+        if x.ndim > 1:
+            raise ShapeError(
+                "meshgrid needs coordinates along one axis each.", given=shown_types({"x": x})
+            )
+    sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in given]
+    places = list(range(len(given)))
+    if indexing == "xy" and len(given) > 1:
+        places[:2] = 1, 0
+    whole = [sizes[at] for at in places]
+    return [_spread(x, places[n], whole) for n, x in enumerate(given)]
+
+
+def _spread(x: Var, axis: int, whole: list[Size]) -> Var:
+    shape = [x.shape[0] if x.ndim and a == axis else 1 for a in range(len(whole))]
+    return ops.broadcast_to(ops.reshape(x, shape), whole)
+
+
+@building
+def interp(
+    x: Operand,
+    xp: Operand,
+    fp: Operand,
+    left: Operand | None = None,
+    right: Operand | None = None,
+    period: float | None = None,
+) -> Var:
+    """Numbers between the points of a table, on straight lines from point to point.
+
+        out = fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i]),
+        where xp[i] <= x <= xp[i + 1]
+
+    Args:
+        x: real[*shape]: where numbers are wanted.
+        xp: real[n]: where they are known, in ascending order; with a period in any.
+        fp: real[n]: what they are there.
+        left: What there is below `xp[0]`; `fp[0]` by default.
+        right: What there is above `xp[n - 1]`; `fp[n - 1]` by default.
+        period: After which the table goes on from its beginning.
+
+    Returns:
+        float[*shape]. Its gradients go to `x`, the slope of the line, and to both points.
+
+    Raises:
+        ShapeError: `xp` and `fp` have not one axis, or not the same size, or no points.
+        DTypeError: Complex numbers.
+        ProgramError: The period is not positive.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     y = br.interp(br.constant([0.5, 9.0]), [0.0, 1.0, 2.0], [0.0, 10.0, 30.0])
+        >>> br.Executor().run(prog, br.Scope(), fetch=y).tolist()
+        [5.0, 30.0]
+    """
+    at, points, known = (as_var(one) for one in (x, xp, fp))
+    shown = shown_types({"x": at, "xp": points, "fp": known})
+    if points.ndim != 1 or known.ndim != 1 or not same_size(points.shape[0], known.shape[0]):
+        raise ShapeError("interp needs a number for each point, along one axis.", given=shown)
+    if points.shape[0] == 0:
+        raise ShapeError("interp needs a point at least.", given=shown)
+    at, points, known = in_floats("interp", x=at, xp=points, fp=known)
+    if period is not None and not period > 0:
+        raise ProgramError(f"interp needs a period above 0, not {period!r:.40}.")
+
+    def built() -> Var:
+        if period is not None:
+            return _on_lines(*_repeated(at, points, known, period))
+        found = _on_lines(at, points, known)
+        for end, given, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
+            value = known[end] if given is None else given
+            found = ops.where(beyond(at, points[end]), value, found)
+        return found
+
+    return composed("interp", built)
+
+
+def _repeated(x: Var, xp: Var, fp: Var, period: float) -> tuple[Var, Var, Var]:
+    """A table of one period, in order, with a point more at either end."""
+    x, xp = ops.remainder(x, period), ops.remainder(xp, period)
+    order = ops.argsort(xp)
+    xp, fp = (ops.take(one, order, axis=0) for one in (xp, fp))
+    xp = _with_ends(xp[-1] - period, xp, xp[0] + period)
+    return x, xp, _with_ends(fp[-1], fp, fp[0])
+
+
+def _with_ends(first: Var, x: Var, last: Var) -> Var:
+    return ops.concat(
+        [ops.expand_dims(first, axis=0), x, ops.expand_dims(last, axis=0)], axis=0
+    )
+
+
+def _on_lines(x: Var, xp: Var, fp: Var) -> Var:
+    """Numbers on the line between the two points around each place."""
+    last = ops.size(xp.shape[0]) - 1
+    above = ops.minimum(ops.searchsorted(xp, x, side="right"), last)
+    below = ops.maximum(above - 1, 0)
+    x0, x1, f0, f1 = (ops.take(p, i, axis=0) for p in (xp, fp) for i in (below, above))
+    wide = x1 - x0
+    flat = ops.equal(wide, 0.0)
+    share = (x - x0) / ops.where(flat, 1.0, wide)
+    return ops.where(flat, f0, f0 + share * (f1 - f0))
+
+
+# ---- arrays as pictures and sets -------------------------------------------------------------
+
+
+@building
+def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
+    """An array turned by right angles, from the first axis towards the second.
+
+    Args:
+        x: any[*shape].
+        k: How often; negative turns back.
+        axes: The two axes.
+
+    Returns:
+        any; both sizes are exchanged where `k` is odd.
+
+    Raises:
+        ShapeError: There are not two such axes.
+    """
+    var = as_var(x)
+    first, second = (axis_index(axis, var.ndim, "rot90") for axis in axes)
+    if first == second:
+        raise ShapeError("rot90 needs two axes.", given=f"axes={axes}")
+    if k % 4 == 2:
+        return ops.flip(var, axis=(first, second))
+    if k % 2:
+        turned = ops.flip(var, axis=second if k % 4 == 1 else first)
+        return ops.swapaxes(turned, first, second)
+    return var
+
+
+@building
+def isin(x: Operand, values: Operand, invert: bool = False) -> Var:
+    """Whether each number is one of some others; NaN is none.
+
+        out[i] = any of x[i] == values[k]
+
+    All are compared with all.
+
+    Args:
+        x: any[*shape].
+        values: any, of any shape.
+        invert: Whether to ask for those that are not.
+
+    Returns:
+        bool[*shape].
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     known = br.isin(br.constant([1, 5, 2]), [2, 1])
+        >>> br.Executor().run(prog, br.Scope(), fetch=known).tolist()
+        [True, False, True]
+    """
+    var = as_var(x)
+    flat = ops.reshape(as_var(values, var.dtype), (-1,))
+    found = ops.any(ops.equal(ops.expand_dims(var, axis=-1), flat), axis=-1)
+    return ops.logical_not(found) if invert else found

@@ -1,0 +1,368 @@
+"""What is counted and gathered by groups: bins of histograms, segments of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Operand, Var
+from braces.dims import Size
+from braces.dtypes import FLOAT32, INT64, is_float, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.control.sequence_lengths import same_size
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.public_names import full
+from braces.frontend.core.variables import constant
+from braces.frontend.losses.reduction import along_axis, shown_types
+from braces.ops.common.rules import float_dtype, promote, sum_dtype
+
+__all__ = [
+    "bincount", "digitize", "histogram", "segment_max", "segment_mean", "segment_min",
+    "segment_prod", "segment_sum",
+]  # fmt: skip
+
+# ---- segments --------------------------------------------------------------------------------
+
+
+@building
+def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
+    """Sums of slices by groups.
+
+        out[k] = sum of data[*i] over all i with segment_ids[*i] == k
+
+    Args:
+        data: number[*chosen, *rest].
+        segment_ids: int[*chosen]: the group of each slice, from 0 on, in any order.
+        num_segments: How many groups there are; may be symbolic.
+
+    Returns:
+        number[num_segments, *rest]; 0 where a group is empty. Small integers and bools give
+        64-bit integers.
+
+    Raises:
+        ShapeError: There is not a number of a group for each slice.
+        DTypeError: Numbers of groups are no integers.
+        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, ids = br.data("x", ["b"]), br.data("ids", ["b"], dtype="int64")
+        ...     sums = br.segment_sum(x, ids, 3)
+        >>> feed = {"x": [1.0, 2.0, 4.0], "ids": [2, 0, 2]}
+        >>> br.Executor().run(prog, br.Scope(), feed=feed, fetch=sums).tolist()
+        [2.0, 0.0, 5.0]
+    """
+    return _added(*_groups("segment_sum", data, segment_ids, num_segments))
+
+
+@building
+def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
+    """Means of slices by groups: `segment_sum`, divided by how many slices there are.
+
+    Args:
+        data: number[*chosen, *rest].
+        segment_ids: int[*chosen]: the group of each slice.
+        num_segments: How many groups there are.
+
+    Returns:
+        float[num_segments, *rest]; 0 where a group is empty. Integers give float32.
+
+    Raises:
+        ShapeError: There is not a number of a group for each slice.
+        DTypeError: Numbers of groups are no integers.
+        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+    """
+    what = "segment_mean"
+
+    def built() -> Var:
+        x, ids, count = _groups(what, data, segment_ids, num_segments)
+        x = ops.cast(x, float_dtype(x.dtype))
+        counts = _added(ops.ones_like(ids, dtype=INT64), ids, count)
+        counts = along_axis(counts, 0, x.ndim - ids.ndim + 1)
+        wide = ops.cast(x, promote(x.dtype, FLOAT32))
+        means = _added(wide, ids, count) / ops.cast(ops.maximum(counts, 1), wide.dtype)
+        return ops.cast(means, x.dtype)
+
+    return composed(what, built)
+
+
+@building
+def segment_prod(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
+    """Products of slices by groups; 1 where a group is empty; else as `segment_sum`."""
+    x, ids, count = _groups("segment_prod", data, segment_ids, num_segments)
+    return _put(ops.cast(x, sum_dtype(x.dtype)), ids, count, 1, "mul")
+
+
+@building
+def segment_max(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
+    """The largest of the slices of each group, number by number; else as `segment_sum`.
+
+    Where a group is empty it is minus infinity, or the smallest integer. Gradients go in equal
+    parts to all that are largest.
+
+    Args:
+        data: real[*chosen, *rest].
+        segment_ids: int[*chosen]: the group of each slice.
+        num_segments: How many groups there are.
+
+    Raises:
+        ShapeError: There is not a number of a group for each slice.
+        DTypeError: Numbers of groups are no integers, or `data` is complex.
+        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+    """
+    x, ids, count = _groups("segment_max", data, segment_ids, num_segments)
+    return _put(x, ids, count, _ends(x)[0], "max")
+
+
+@building
+def segment_min(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
+    """The smallest of the slices of each group, number by number; else as `segment_max`.
+
+    Where a group is empty it is infinity, or the largest integer.
+    """
+    x, ids, count = _groups("segment_min", data, segment_ids, num_segments)
+    return _put(x, ids, count, _ends(x)[1], "min")
+
+
+def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]:
+    """Operands that fit, of which the run checks the numbers of groups."""
+    x, ids, count = as_var(data), as_var(ids), _count(what, "num_segments", count)
+    pairs = zip(x.shape, ids.shape, strict=False)
+    if x.ndim < ids.ndim or not all(same_size(*pair) for pair in pairs):
+        raise ShapeError(
+            f"{what} needs the number of a group for each slice.",
+            given=shown_types({"data": x, "segment_ids": ids}),
+            fix="The axes of the numbers are the first ones of the data.",
+        )
+    return x, _checked(what, "segment_ids", ids, count), count
+
+
+def _checked(what: str, slot: str, ids: Var, count: Size) -> Var:
+    if not is_integer(ids.dtype):
+        raise DTypeError(
+            f"{what} needs integers as {slot}, not {ids.dtype}.",
+            given=shown_types({slot: ids}),
+            fix="Use br.cast(ids, 'int64').",
+        )
+    return one("group_ids", ids, count=count)
+
+
+def _count(what: str, option: str, given: Size) -> Size:
+    """How many groups there are."""
+    if isinstance(given, int) and given < 0:
+        raise ProgramError(f"{what} cannot have {option}={given}.")
+    return given
+
+
+def _added(x: Var, ids: Var, count: Size) -> Var:
+    x = ops.cast(x, sum_dtype(x.dtype))
+    zeros = full((count, *x.shape[ids.ndim :]), 0, x.dtype)
+    return ops.scatter_add(zeros, ids, x, axis=0)
+
+
+def _put(x: Var, ids: Var, count: Size, empty: Any, reduction: str) -> Var:
+    whole = full((count, *x.shape[ids.ndim :]), empty, x.dtype)
+    return ops.scatter_nd(whole, x, [ids], reduction=reduction)
+
+
+def _ends(x: Var) -> tuple[Any, Any]:
+    """What is less and greater than all numbers of a dtype."""
+    if is_integer(x.dtype):
+        limits = np.iinfo(x.dtype)
+        return int(limits.min), int(limits.max)
+    return (-np.inf, np.inf) if is_float(x.dtype) else (False, True)
+
+
+# ---- bins ------------------------------------------------------------------------------------
+
+
+@building
+def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
+    """How often each of the numbers 0, 1, … occurs, or the sum of its weights.
+
+        out[k] = number of i with x[i] == k, or sum of weights[i] over them
+
+    Args:
+        x: int[n].
+        weights: number[n]; all 1 where they are not given.
+        length: How many numbers are counted; may be symbolic. NumPy finds the largest number in
+            the data; here sizes are known before.
+
+    Returns:
+        i64[length]; with weights their dtype, as sums have it.
+
+    Raises:
+        ShapeError: `x` has not one axis, or weights have another shape.
+        DTypeError: `x` is not of integers.
+        IndexRangeError: In a run, a number is negative, or `length` or more.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     counts = br.bincount(br.constant([1, 3, 1]), length=5)
+        >>> br.Executor().run(prog, br.Scope(), fetch=counts).tolist()
+        [0, 2, 0, 1, 0]
+    """
+    var = as_var(x)
+    if var.ndim != 1:
+        raise ShapeError(
+            "bincount needs numbers along one axis.",
+            given=shown_types({"x": var}),
+            fix="Use br.reshape(x, [-1]).",
+        )
+    count = _count("bincount", "length", length)
+    if weights is None:
+        ids = _checked("bincount", "x", var, count)
+        return _added(ops.ones_like(ids, dtype=INT64), ids, count)
+    given = _weights("bincount", var, weights)
+    return _added(given, _checked("bincount", "x", var, count), count)
+
+
+def _weights(what: str, x: Var, weights: Operand) -> Var:
+    """What each number counts."""
+    given = as_var(weights)
+    if given.shape != x.shape:
+        raise ShapeError(
+            f"{what} needs a weight for each number.",
+            given=shown_types({"x": x, "weights": given}),
+        )
+    return given
+
+
+@building
+def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
+    """The bin of each number: how many edges are not above it.
+
+        bins[out - 1] <= x < bins[out], or < and <= with right=True
+
+    Args:
+        x: real[*shape].
+        bins: real[n]: the edges, in ascending order.
+        right: Whether bins have their right edges, and not their left ones. (`right` of
+            torch.bucketize is the contrary of it.)
+
+    Returns:
+        i64[*shape]; from 0 to n.
+
+    Raises:
+        ShapeError: There are other axes than one of edges.
+        ProgramError: Edges that are no variable do not ascend.
+        DTypeError: Complex numbers.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     at = br.digitize(br.constant([0.5, 1.0, 7.0]), [0.0, 1.0, 2.0])
+        >>> br.Executor().run(prog, br.Scope(), fetch=at).tolist()
+        [1, 2, 3]
+    """
+    edges = _edges("digitize", bins)
+    return ops.searchsorted(edges, x, side="left" if right else "right")
+
+
+def _edges(what: str, given: Any) -> Var:
+    """Edges of bins as a variable of one axis."""
+    var = as_var(given)
+    if var.ndim != 1:
+        raise ShapeError(
+            f"{what} needs edges along one axis.", given=shown_types({"bins": var})
+        )
+    if not isinstance(given, Var) and not np.all(np.diff(np.asarray(given, float)) >= 0.0):
+        raise ProgramError(
+            f"{what} needs edges in ascending order.",
+            given=f"bins={given!r:.60}",
+            fix="Sort them: sorted(bins).",
+        )
+    return var
+
+
+@building
+def histogram(
+    x: Var,
+    bins: int | Sequence[float] | Var = 10,
+    range: tuple[float, float] | None = None,
+    weights: Operand | None = None,
+    density: bool = False,
+) -> tuple[Var, Var]:
+    """How many numbers are in each of some bins, and the edges of these.
+
+        counts[k] = number of i with edges[k] <= x[i] < edges[k + 1], or <= in the last bin
+
+    Args:
+        x: real[*shape].
+        bins: How many bins of one width there are, or their edges, in ascending order.
+        range: The lowest and the highest edge; those of the numbers where they are not said,
+            of which there must be one then. What is outside of it, or NaN, is in no bin.
+        weights: number[*shape]: what each counts.
+        density: Whether counts are divided by their sum and the widths of bins.
+
+    Returns:
+        counts: i64[bins]; with weights their dtype, with `density` floats.
+        edges: float[bins + 1].
+
+    Raises:
+        ShapeError: Weights have another shape, or edges not one axis and two edges.
+        ProgramError: There are no bins, the range is empty, or edges do not ascend.
+        DTypeError: Complex numbers.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     made = br.histogram(br.constant([0.0, 1.0, 1.5]), bins=2, range=(0.0, 2.0))
+        >>> [one.tolist() for one in br.Executor().run(prog, br.Scope(), fetch=list(made))]
+        [[1, 2], [0.0, 1.0, 2.0]]
+    """
+    var = as_var(x)
+    given = None if weights is None else _weights("histogram", var, weights)
+    if var.dtype.kind == "c":
+        raise DTypeError("histogram needs real numbers.", given=shown_types({"x": var}))
+
+    def built() -> tuple[Var, Var]:
+        flat = ops.reshape(var, (-1,))
+        edges = _bin_edges(flat, bins, range)
+        count = edges.shape[0]
+        at = ops.searchsorted(edges, flat, side="right")
+        at = ops.where(flat == edges[-1], ops.size(count - 1), at)
+        ones = ops.ones_like(at) if given is None else ops.reshape(given, (-1,))
+        counts = _added(ones, at, count + 1)[1:-1]
+        if not density:
+            return counts, edges
+        return counts / (ops.sum(counts) * (edges[1:] - edges[:-1])), edges
+
+    return composed("histogram", built)
+
+
+def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
+    """The edges of bins that are given, or of so many of one width."""
+    if not isinstance(bins, int):
+        edges = _edges("histogram", bins)
+        if edges.shape[0] in (0, 1):
+            raise ShapeError("histogram needs two edges.", given=shown_types({"bins": edges}))
+        return edges
+    if bins < 1:
+        raise ProgramError(f"histogram needs a bin at least, not {bins}.")
+    dtype = float_dtype(x.dtype)
+    if bounds is not None:
+        return constant(np.linspace(*_bounds(bounds), bins + 1), dtype)
+    x = ops.cast(x, dtype)
+    low, high = ops.min(x), ops.max(x)
+    wider = ops.where(low == high, 0.5, 0.0)
+    low, high = low - ops.cast(wider, dtype), high + ops.cast(wider, dtype)
+    edges = low + constant(np.arange(bins), dtype) * ((high - low) / bins)
+    return ops.concat([edges, ops.expand_dims(high, axis=0)], axis=0)
+
+
+def _bounds(given: tuple[float, float]) -> tuple[float, float]:
+    """The lowest and the highest edge; of one number, around it."""
+    low, high = given
+    if not (np.isfinite(low) and np.isfinite(high) and low <= high):
+        raise ProgramError(
+            f"histogram needs a range from one number to a higher one, not {given!r:.60}.",
+        )
+    return (low - 0.5, high + 0.5) if low == high else (low, high)

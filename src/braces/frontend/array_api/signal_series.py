@@ -1,0 +1,362 @@
+"""Numbers one after the other along an axis: differences, sums of areas, filters, powers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Operand, Var
+from braces.dtypes import BOOL, FLOAT64, is_float
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.public_names import arange
+from braces.frontend.core.variables import constant
+from braces.frontend.losses.reduction import along_axis, check_one_of, in_floats, shown_types
+from braces.ops.common.rules import axis_index, promote
+
+__all__ = [
+    "central_difference",
+    "convolve",
+    "correlate",
+    "diff",
+    "polyval",
+    "trapezoid",
+    "unwrap",
+    "vander",
+]
+
+MODES = ("full", "same", "valid")
+"""At which places sequences meet."""
+
+# ---- differences -----------------------------------------------------------------------------
+
+
+@building
+def diff(
+    x: Operand,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
+) -> Var:
+    """Differences of neighbours along one axis.
+
+        out[..., i, ...] = x[..., i + 1, ...] - x[..., i, ...]
+
+    Args:
+        x: any[*shape]; of bools, whether neighbours differ.
+        n: How often differences are taken.
+        axis: The axis; negative counts from the end.
+        prepend: What comes before `x` along the axis, with as many axes.
+        append: What comes behind it.
+
+    Returns:
+        As `x`, with `n` less along the axis.
+
+    Raises:
+        ShapeError: There is no such axis, or what is joined does not fit.
+        ProgramError: `n` is negative.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     steps = br.diff(br.constant([1.0, 4.0, 9.0]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=steps).tolist()
+        [3.0, 5.0]
+    """
+    var = as_var(x)
+    at = axis_index(axis, var.ndim, "diff")
+    if n < 0:
+        raise ProgramError(f"diff cannot be taken {n} times.")
+    parts = [as_var(part) for part in (prepend, var, append) if part is not None]
+    found = var if len(parts) == 1 else ops.concat(parts, axis=at)
+    for _ in range(n):
+        found = _apart(found, at)
+    return found
+
+
+def _apart(x: Var, axis: int) -> Var:
+    later, earlier = _cut(x, axis, slice(1, None)), _cut(x, axis, slice(None, -1))
+    return (ops.not_equal if x.dtype == BOOL else ops.subtract)(later, earlier)
+
+
+def _at_end(x: Var, axis: int, end: int) -> Var:
+    """Where an axis begins, or ends; it broadcasts against all of it."""
+    size = x.shape[axis]
+    return along_axis(arange(size) == (0 if end == 0 else ops.size(size) - 1), axis, x.ndim)
+
+
+def _cut(x: Var, axis: int, part: slice) -> Var:
+    return x[(slice(None),) * axis + (part,)]
+
+
+@building
+def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
+    """The slopes of a function that is known at points of one distance: `numpy.gradient`.
+
+        out[i] = (x[i + 1] - x[i - 1]) / (2 * spacing), and at the ends to the only neighbour
+
+    The slopes of what a program computes are `br.gradients`.
+
+    Args:
+        x: real[*shape].
+        spacing: How far points lie apart.
+        axis: The axis; negative counts from the end.
+
+    Returns:
+        float[*shape]; integers give float32.
+
+    Raises:
+        ShapeError: There is no such axis, or less than two points along it.
+        DTypeError: Complex numbers.
+    """
+    (var,) = in_floats("central_difference", x=as_var(x))
+    at = axis_index(axis, var.ndim, "central_difference")
+    if var.shape[at] in (0, 1):
+        raise ShapeError("central_difference needs two points.", given=shown_types({"x": var}))
+
+    def built() -> Var:
+        after, before = (ops.roll(var, by, axis=at) for by in (-1, 1))
+        first, last = (_at_end(var, at, end) for end in (0, -1))
+        found = ops.where(last, var - before, (after - before) / 2.0)
+        return ops.where(first, after - var, found) / spacing
+
+    return composed("central_difference", built)
+
+
+@building
+def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int = -1) -> Var:
+    """The area below straight lines from point to point along one axis.
+
+        out = sum_i (x[i + 1] - x[i]) * (y[i] + y[i + 1]) / 2
+
+    Args:
+        y: real[*shape].
+        x: real[n], or of the shape of `y`: where the points are.
+        dx: How far they lie apart, where `x` is not given.
+        axis: The axis; negative counts from the end.
+
+    Returns:
+        float[*rest]; integers give float32.
+
+    Raises:
+        ShapeError: There is no such axis, or there are not as many points.
+        DTypeError: Complex numbers.
+    """
+    height, *places = in_floats(
+        "trapezoid", y=as_var(y), **({} if x is None else {"x": as_var(x)})
+    )
+    at = axis_index(axis, height.ndim, "trapezoid")
+
+    def built() -> Var:
+        means = (_cut(height, at, slice(1, None)) + _cut(height, at, slice(None, -1))) / 2.0
+        if not places:
+            return ops.sum(means, axis=at) * dx
+        wide = _apart(places[0], at if places[0].ndim > 1 else 0)
+        if wide.ndim == 1:
+            wide = along_axis(wide, at, height.ndim)
+        return ops.sum(means * wide, axis=at)
+
+    return composed("trapezoid", built)
+
+
+@building
+def unwrap(
+    x: Operand, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
+) -> Var:
+    """Angles without jumps: periods are added where neighbours are more than half of one apart.
+
+    Args:
+        x: real[*shape].
+        discont: Jumps of less are left; half a period by default, which is the least.
+        axis: The axis; negative counts from the end.
+        period: After which angles begin again.
+
+    Returns:
+        float[*shape]; integers give float32. What is added has no gradient.
+
+    Raises:
+        ShapeError: There is no such axis.
+        DTypeError: Complex numbers.
+    """
+    (var,) = in_floats("unwrap", x=as_var(x))
+    at = axis_index(axis, var.ndim, "unwrap")
+    least = max(period / 2 if discont is None else discont, period / 2)
+
+    def built() -> Var:
+        jumps = ops.stop_gradient(var - ops.roll(var, 1, axis=at))
+        jumps = ops.where(_at_end(var, at, 0), 0.0, jumps)
+        within = ops.remainder(jumps + period / 2, period) - period / 2
+        upwards = ops.logical_and(within == -period / 2, jumps > 0.0)
+        turns = ops.where(upwards, period / 2, within) - jumps
+        turns = ops.where(ops.abs(jumps) < least, 0.0, turns)
+        return var + ops.cumsum(turns, axis=at)
+
+    return composed("unwrap", built)
+
+
+# ---- filters ---------------------------------------------------------------------------------
+
+
+@building
+def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
+    """The convolution of two sequences.
+
+        out[i] = sum_k x[i - k] * y[k], over all places that are in both
+
+    Args:
+        x: number[n].
+        y: number[m]; one of both has a size that is known.
+        mode: `"full"`: all n + m - 1 places at which they meet. `"same"`: as many as the longer
+            one has, in their middle. `"valid"`: where the shorter one lies within the other.
+
+    Returns:
+        number, in the promoted dtype; integers are exact up to 2^53.
+
+    Raises:
+        ShapeError: They have not one axis each, or are empty, or neither size is known.
+        ProgramError: There is no such mode.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     out = br.convolve(br.constant([1.0, 2.0, 3.0]), br.constant([1.0, 1.0]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=out).tolist()
+        [1.0, 3.0, 5.0, 3.0]
+    """
+    long, short, count = _filtered("convolve", as_var(x), as_var(y), mode)
+    return _slid(long, ops.flip(short, axis=0), _padding(mode, count))
+
+
+@building
+def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
+    """The correlation of two sequences: products with one that slides along the other.
+
+        out[i] = sum_k x[i + k] * y[k], over all places that are in both
+
+    Args:
+        x: number[n].
+        y: number[m], of a size that is known, and no longer than `x`. Of complex ones the
+            conjugate counts.
+        mode: As `convolve` has them.
+
+    Returns:
+        number, in the promoted dtype.
+
+    Raises:
+        ShapeError: They have not one axis each, or are empty, or `y` is longer.
+        ProgramError: There is no such mode.
+    """
+    long, short = as_var(x), as_var(y)
+    longer, _, count = _filtered("correlate", long, short, mode)
+    if longer is not long:
+        raise ShapeError(
+            "correlate needs a second sequence that is no longer than the first, and of a "
+            "size that is known.",
+            given=shown_types({"x": long, "y": short}),
+            fix="Exchange them: the result is reversed.",
+        )
+    given = ops.conj(short) if short.dtype.kind == "c" else short
+    return _slid(long, given, _padding(mode, count))
+
+
+def _padding(mode: str, count: int) -> tuple[int, int]:
+    """How many zeros come before and behind a sequence along which so many numbers slide."""
+    if mode == "valid":
+        return 0, 0
+    return (count - 1, count - 1) if mode == "full" else (count // 2, (count - 1) // 2)
+
+
+def _filtered(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
+    """The longer sequence, the shorter one, and its size."""
+    check_one_of(what, "mode", mode, MODES)
+    shown = shown_types({"x": x, "y": y})
+    if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
+        raise ShapeError(f"{what} needs two sequences, neither empty.", given=shown)
+    if isinstance(x.shape[0], int):
+        swapped = not isinstance(y.shape[0], int) or y.shape[0] > x.shape[0]
+        x, y = (y, x) if swapped else (x, y)
+    count = y.shape[0]
+    if not isinstance(count, int):
+        raise ShapeError(
+            f"{what} needs a sequence whose size is known.",
+            given=shown,
+            fix="For two of unknown sizes, multiply br.rfft of both.",
+        )
+    return x, y, count
+
+
+def _slid(x: Var, y: Var, padding: tuple[int, int]) -> Var:
+    """Sums of products, for each place of what slides."""
+    dtype = promote(x.dtype, y.dtype)
+    wide = dtype if is_float(dtype) else FLOAT64
+    x, y = (ops.reshape(ops.cast(part, wide), (1, 1, part.shape[0])) for part in (x, y))
+    found = one("conv1d", x, y, padding=padding)[0, 0]
+    return found if wide == dtype else ops.cast(found, dtype)
+
+
+# ---- powers ----------------------------------------------------------------------------------
+
+
+@building
+def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
+    """Powers of numbers, a row for each: Vandermonde's matrix.
+
+        out[i, j] = x[i] ** (n - 1 - j), or x[i] ** j where they increase
+
+    Args:
+        x: number[m].
+        n: How many powers; as many as numbers by default.
+        increasing: Whether the powers increase.
+
+    Returns:
+        number[m, n].
+
+    Raises:
+        ShapeError: There is not one axis, or its size is not known and `n` not said.
+    """
+    var = as_var(x)
+    count = var.shape[0] if n is None and var.ndim == 1 else n
+    if var.ndim != 1 or not isinstance(count, int):
+        raise ShapeError(
+            "vander needs numbers along one axis, and n= where its size is not known.",
+            given=shown_types({"x": var}),
+        )
+    powers = list(range(count) if increasing else reversed(range(count)))
+    return ops.pow(ops.expand_dims(var, axis=1), constant(powers, "int64"))
+
+
+@building
+def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
+    """A polynomial at some places, the highest power first, by Horner's rule.
+
+        out[i] = sum_k coefficients[k] * x[i] ** (n - 1 - k)
+
+    Args:
+        coefficients: number[n], of a size that is known; or numbers and variables in a list.
+        x: number[*shape].
+
+    Returns:
+        number[*shape], in the promoted dtype.
+
+    Raises:
+        ShapeError: Coefficients have not one axis, or a size that is not known.
+    """
+    at = as_var(x)
+    factors = as_var(coefficients, at.dtype)
+    if factors.ndim != 1 or not isinstance(factors.shape[0], int):
+        raise ShapeError(
+            "polyval needs coefficients along one axis, of a size that is known.",
+            given=shown_types({"coefficients": factors}),
+        )
+
+    def built() -> Var:
+        found = ops.zeros_like(at)
+        for factor in ops.unstack(factors):
+            found = found * at + factor
+        return found
+
+    return composed("polyval", built)

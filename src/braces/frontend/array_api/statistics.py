@@ -1,0 +1,234 @@
+"""Covariances, and reductions that leave NaN out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import as_var
+from braces.builder.var import Operand, Var
+from braces.define.decorator import Axes
+from braces.dtypes import BOOL, is_float
+from braces.errors import ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.losses.reduction import in_floats, shown_types
+
+__all__ = [
+    "corrcoef", "count_nonzero", "cov", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
+    "nansum", "nanvar",
+]  # fmt: skip
+
+# ---- reductions without NaN ------------------------------------------------------------------
+
+
+@building
+def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """The sum of the numbers that are not NaN; 0 where there is none.
+
+    Args:
+        x: number[*shape].
+        axis: The axis or axes; all by default.
+        keepdims: Whether they stay, with size 1.
+
+    Returns:
+        number[*rest], in the dtype of `sum`. NaN gets no gradient.
+
+    Raises:
+        ShapeError: There is no such axis.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     total = br.nansum(br.constant([1.0, br.nan, 2.0]))
+        >>> float(br.Executor().run(prog, br.Scope(), fetch=total))
+        3.0
+    """
+    return _without_nan(x, 0, lambda kept, _: ops.sum(kept, axis=axis, keepdims=keepdims))
+
+
+@building
+def nanprod(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """The product of the numbers that are not NaN; 1 where there is none; see `nansum`."""
+    return _without_nan(x, 1, lambda kept, _: ops.prod(kept, axis=axis, keepdims=keepdims))
+
+
+@building
+def nanmax(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """The largest of the numbers that are not NaN; NaN where there is none; see `max`."""
+    return _extreme("max", x, -np.inf, axis, keepdims)
+
+
+@building
+def nanmin(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """The smallest of the numbers that are not NaN; NaN where there is none; see `min`."""
+    return _extreme("min", x, np.inf, axis, keepdims)
+
+
+@building
+def nanmean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """The mean of the numbers that are not NaN; NaN where there is none; see `nansum`."""
+
+    def mean(kept: Var, missing: Var | None) -> Var:
+        if missing is None:
+            return ops.mean(kept, axis=axis, keepdims=keepdims)
+        return ops.sum(kept, axis=axis, keepdims=keepdims) / _left(
+            missing, axis, keepdims, kept
+        )
+
+    return composed("nanmean", lambda: _without_nan(x, 0, mean))
+
+
+@building
+def nanvar(
+    x: Operand, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Var:
+    """The variance of the numbers that are not NaN; see `var`.
+
+    NaN where there are not more of them than the correction.
+    """
+
+    def spread(kept: Var, missing: Var | None) -> Var:
+        if missing is None:
+            return ops.var(kept, axis=axis, keepdims=keepdims, correction=correction)
+        means = ops.sum(kept, axis=axis, keepdims=True) / _left(missing, axis, True, kept)
+        apart = ops.where(missing, 0.0, kept - means)
+        free = _left(missing, axis, keepdims, kept) - correction
+        total = ops.sum(ops.square(apart), axis=axis, keepdims=keepdims)
+        return total / ops.where(free > 0.0, free, np.nan)
+
+    return composed("nanvar", lambda: _without_nan(x, 0, spread))
+
+
+@building
+def nanstd(
+    x: Operand, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
+) -> Var:
+    """The standard deviation of the numbers that are not NaN: the root of `nanvar`."""
+    return ops.sqrt(nanvar(x, axis, keepdims, correction))
+
+
+def _without_nan(x: Any, filling: float, reduce: Callable[[Var, Var | None], Var]) -> Var:
+    """What becomes of numbers with something in the place of NaN, and of where that is."""
+    var = as_var(x)
+    if not is_float(var.dtype):
+        return reduce(var, None)
+    missing = ops.isnan(var)
+    return reduce(ops.where(missing, ops.full_like(var, filling), var), missing)
+
+
+def _extreme(op_type: str, x: Any, filling: float, axis: Axes, keepdims: bool) -> Var:
+    reduction = getattr(ops, op_type)
+
+    def extreme(kept: Var, missing: Var | None) -> Var:
+        found = reduction(kept, axis=axis, keepdims=keepdims)
+        if missing is None:
+            return found
+        nothing = ops.all(missing, axis=axis, keepdims=keepdims)
+        return ops.where(nothing, ops.full_like(found, np.nan), found)
+
+    return composed(f"nan{op_type}", lambda: _without_nan(x, filling, extreme))
+
+
+def _left(missing: Var, axis: Axes, keepdims: bool, like: Var) -> Var:
+    """How many numbers are not missing."""
+    there = ops.logical_not(missing)
+    return ops.cast(ops.sum(there, axis=axis, keepdims=keepdims), like.dtype)
+
+
+@building
+def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
+    """How many numbers are not zero; NaN is not.
+
+    Args:
+        x: any[*shape].
+        axis: The axis or axes; all by default.
+        keepdims: Whether they stay, with size 1.
+
+    Returns:
+        i64[*rest].
+
+    Raises:
+        ShapeError: There is no such axis.
+    """
+    var = as_var(x)
+    there = var if var.dtype == BOOL else ops.not_equal(var, ops.zeros_like(var))
+    return ops.sum(there, axis=axis, keepdims=keepdims)
+
+
+# ---- covariances -----------------------------------------------------------------------------
+
+
+@building
+def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
+    """How variables move together: the means of the products of their deviations.
+
+        out[i, j] = sum_k (x[i, k] - mean_i) * (x[j, k] - mean_j) / (n - correction)
+
+    Args:
+        x: real[variables, n], or real[n] for one variable.
+        rowvar: Whether variables are rows and not columns.
+        correction: What is taken from the number of observations; 1 gives estimates without
+            bias.
+
+    Returns:
+        float[variables, variables]; float[] for one that has no axis. Integers give float32.
+
+    Raises:
+        ShapeError: There are more axes.
+        DTypeError: Complex numbers.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     found = br.cov(br.constant([[0.0, 2.0], [3.0, 1.0]]))
+        >>> br.Executor().run(prog, br.Scope(), fetch=found).tolist()
+        [[2.0, -2.0], [-2.0, 2.0]]
+    """
+    return composed("cov", lambda: _covariance("cov", x, rowvar, correction))
+
+
+@building
+def corrcoef(x: Operand, rowvar: bool = True) -> Var:
+    """Correlations of variables: their covariances, divided by both standard deviations.
+
+        out[i, j] = cov[i, j] / sqrt(cov[i, i] * cov[j, j]), between -1 and 1
+
+    Args:
+        x: real[variables, n], or real[n] for one variable.
+        rowvar: Whether variables are rows and not columns.
+
+    Returns:
+        float[variables, variables]; float[] for one that has no axis. Integers give float32.
+
+    Raises:
+        ShapeError: There are more axes.
+        DTypeError: Complex numbers.
+    """
+
+    def built() -> Var:
+        found = _covariance("corrcoef", x, rowvar, 1.0)
+        if not found.ndim:
+            return found / found
+        spread = ops.sqrt(ops.diag(found))
+        scaled = found / ops.expand_dims(spread, axis=1) / spread
+        return ops.clip(scaled, -1.0, 1.0)
+
+    return composed("corrcoef", built)
+
+
+def _covariance(what: str, x: Any, rowvar: bool, correction: float) -> Var:
+    (whole,) = in_floats(what, x=as_var(x))
+    if whole.ndim not in (1, 2):
+        raise ShapeError(
+            f"{what} needs a matrix, of variables and what was seen of them.",
+            given=shown_types({"x": whole}),
+        )
+    turned = whole if rowvar or whole.ndim == 1 else ops.matrix_transpose(whole)
+    apart = turned - ops.mean(turned, axis=-1, keepdims=True)
+    count = ops.size(apart.shape[-1], dtype=apart.dtype) - correction
+    other = apart if apart.ndim == 1 else ops.matrix_transpose(apart)
+    return ops.matmul(apart, other) / count

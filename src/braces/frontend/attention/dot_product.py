@@ -1,0 +1,195 @@
+"""Attention: values, weighted by how well their keys match queries.
+
+    with br.block("attention"):              one box of operators; q.w, q.b, k.w, …
+        q, k, v = (heads of br.fc(x, …))     [..., heads, steps, size]
+        weights = softmax(q k' scale)        [..., heads, queries, keys]
+        out = br.fc(heads of weights v side by side, name="out")
+
+A mask is bool, and True takes part. What is masked weighs exactly nothing, and a query that no
+key is left to gives zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import ml_dtypes
+
+from braces import dims
+from braces.builder.append import as_var, one
+from braces.builder.program import current_program
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import BOOL, is_float
+from braces.errors import DTypeError, ShapeError
+from braces.frontend import random
+from braces.frontend.control.block import composed
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.parameters import fixed_size
+
+# ---- weights ---------------------------------------------------------------------------------
+
+
+@building
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    mask: Any = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    *,
+    name: str | None = None,
+) -> Var:
+    """Values, weighted by how well their keys match each query.
+
+        out = softmax(query @ key' * scale, where mask) @ value
+
+    The softmax leaves out what the mask does; a query that no key is left to gives zeros. Keys
+    may have fewer heads than queries: query head `h` then takes key head `h // times`, where
+    there are `times` as many query heads.
+
+    Args:
+        query: float[..., heads, queries, size]; the axes before `queries` may be any.
+        key: float[..., heads, keys, size].
+        value: float[..., heads, keys, taken].
+        mask: bool, broadcast to [..., heads, queries, keys]; True takes part.
+        causal: Whether the query at step t sees keys at steps up to t only.
+        scale: What products are multiplied by; 1 / sqrt(size) where nothing is said.
+        dropout: The probability of dropping a weight; `prog.for_test()` drops none.
+        name: That of the block.
+
+    Returns:
+        float[..., heads, queries, taken].
+
+    Raises:
+        ShapeError: The sizes of queries, keys, values and the mask do not fit.
+        DTypeError: The mask is no bools.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     q, k = br.data("q", ["b", 8, "t", 16]), br.data("k", ["b", 2, "s", 16])
+        ...     print(br.scaled_dot_product_attention(q, k, k, causal=True).shape)
+        (b, 8, t, 16)
+    """
+    what = "scaled_dot_product_attention"
+    q, k, v = (operand(x, what) for x in (query, key, value))
+    check_heads(what, q, k, v)
+    kept = None if mask is None else as_mask(what, mask, q, k)
+    return composed(
+        name or what,
+        lambda: attended(q, k, v, kept, earlier(q, k) if causal else None, scale, dropout),
+    )
+
+
+def attended(
+    q: Var, k: Var, v: Var, mask: Var | None, seen: Var | None, scale: float | None,
+    dropout: float,
+) -> Var:  # fmt: skip
+    """Attention, where `seen` leaves at least one key to each query and the mask may not."""
+    scale = fixed_size(q, -1, "attention") ** -0.5 if scale is None else scale
+    groups = k.shape[-3] if q.ndim > 2 else 1
+    grouped = q.ndim > 2 and groups not in (1, q.shape[-3])
+    shape = q.shape
+    if grouped:
+        q, k, v = (
+            _in_groups(q, groups),
+            ops.expand_dims(k, axis=-3),
+            ops.expand_dims(v, axis=-3),
+        )
+        mask = None if mask is None else _mask_in_groups(mask, groups)
+    scores = ops.matmul(q * scale, ops.matrix_transpose(k))
+    kept = seen if mask is None else mask if seen is None else ops.logical_and(mask, seen)
+    if kept is not None:
+        scores = ops.where(kept, scores, _lowest(scores.dtype))
+    weights = ops.softmax(scores, axis=-1)
+    if mask is not None and kept is not None:
+        weights = ops.where(kept, weights, 0.0)
+    out = ops.matmul(random.dropout(weights, dropout) if dropout else weights, v)
+    return ops.reshape(out, (*shape[:-1], out.shape[-1])) if grouped else out
+
+
+def _lowest(dtype: Any) -> float:
+    """The lowest number: finite, so that a query that sees nothing has no NaN on the way."""
+    return float(cast("Any", ml_dtypes).finfo(dtype).min)
+
+
+def _in_groups(q: Var, groups: Size) -> Var:
+    """Query heads by the key head that they share: [..., groups, times, queries, size]."""
+    return ops.reshape(q, (*q.shape[:-3], groups, -1, *q.shape[-2:]))
+
+
+def _mask_in_groups(mask: Var, groups: Size) -> Var:
+    if mask.ndim < 3:
+        return mask
+    return ops.expand_dims(mask, axis=-3) if mask.shape[-3] == 1 else _in_groups(mask, groups)
+
+
+def earlier(q: Var, k: Var) -> Var:
+    """Which keys are no later than a query."""
+    rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
+    return ops.expand_dims(rows, axis=1) >= columns
+
+
+# ---- what fits -------------------------------------------------------------------------------
+
+
+def agree(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
+    """Refuse two sizes that differ; `said` is what is needed."""
+    if current_program().current.unifier.unify(left, right) is None:
+        raise unfit(f"{what} needs {said}, not {left} and {right}.", *given)
+
+
+def unfit(message: str, *given: Var) -> ShapeError:
+    """An error of queries, keys and values, or of a cache, that do not fit."""
+    shown = "   ".join(f"{x.name}: {x.type}" for x in given)
+    fix = "Queries are [..., heads, queries, size]; keys and values have steps in that place."
+    return ShapeError(message, given=shown, fix=fix)
+
+
+def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
+    """Refuse queries, keys and values that do not belong together."""
+    for x in (q, k, v):
+        if not is_float(x.dtype):
+            raise DTypeError(
+                f"{what} takes floats, not {x.dtype}.",
+                given=f"{x.name}: {x.type}",
+                fix="Use br.cast, or br.embedding for ids.",
+            )
+    if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
+        raise unfit(f"{what} needs as many axes of queries, keys and values.", q, k, v)
+    agree(what, "queries and keys of one size", q.shape[-1], k.shape[-1], q, k)
+    agree(what, "as many keys as values", k.shape[-2], v.shape[-2], k, v)
+    if q.ndim > 2:
+        agree(what, "as many heads of keys as of values", k.shape[-3], v.shape[-3], k, v)
+        if 1 not in (k.shape[-3], q.shape[-3]) and (
+            dims.divide_exactly(q.shape[-3], k.shape[-3]) is None
+        ):
+            message = f"{what} cannot share {k.shape[-3]} key heads by {q.shape[-3]} heads."
+            raise unfit(message, q, k)
+
+
+def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> Var:
+    """A mask that broadcasts against the scores."""
+    var = as_var(mask)
+    if var.dtype != BOOL:
+        raise DTypeError(
+            f"{what} takes a mask of bools, True where a key takes part, not {var.type}.",
+            fix="Compare: `mask != 0`, or `mask == 0` where -inf leaves out.",
+        )
+    scores = (*q.shape[:-1], k.shape[-2] if keys is None else keys)
+    fits = var.ndim <= len(scores) and all(
+        size == 1 or current_program().current.unifier.unify(size, whole) is not None
+        for size, whole in zip(reversed(var.shape), reversed(scores), strict=False)
+    )
+    if not fits:
+        shape = ", ".join(map(str, scores))
+        raise ShapeError(
+            f"{what} has a mask that does not broadcast to [{shape}].",
+            given=f"{var.name}: {var.type}",
+            fix="A mask of keys, [batch, keys], is mask[:, None, None, :].",
+        )
+    return var

@@ -1,0 +1,286 @@
+"""Attention of several heads, and what it remembers of earlier steps."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Var
+from braces.dims import NamedSize, Size, axis_name
+from braces.dtypes import Extent, is_integer, named_size
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.attention.dot_product import (
+    agree,
+    as_mask,
+    attended,
+    check_heads,
+    earlier,
+    unfit,
+)
+from braces.frontend.attention.positional_encoding import rotary_embedding
+from braces.frontend.control.block import composed, layer_block
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.parameters import fixed_size
+from braces.frontend.core.random_state import sizes_of
+from braces.frontend.nn.linear import fc
+
+# ---- what came before ------------------------------------------------------------------------
+
+
+class AttentionCache(NamedTuple):
+    """Keys and values of earlier steps, with room for later ones: a memory of a loop.
+
+    Attributes:
+        key: float[rows, heads, room, size].
+        value: float[rows, heads, room, size].
+        position: integer[]: how many steps are written.
+    """
+
+    key: Var
+    value: Var
+    position: Var
+
+
+@building
+def attention_cache(
+    rows: Any, room: int, heads: int, size: int, *, dtype: object = "float32"
+) -> AttentionCache:
+    """An empty cache for `multi_head_attention`, to be carried by a loop.
+
+    Args:
+        rows: The number of rows; may be symbolic, as `x.shape[0]`.
+        room: For how many steps there is room; more are an error in the run.
+        heads: The number of key heads.
+        size: The size of each head.
+        dtype: That of keys and values.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["b", 1, 32])
+        ...     cache = br.attention_cache(x.shape[0], 100, heads=4, size=8)
+        ...     out, cache = br.multi_head_attention(x, 4, cache=cache, causal=True)
+        ...     print(out.shape, cache.key.shape)
+        (b, 1, 32) (b, 4, 100, 8)
+    """
+    shape = sizes_of((rows, heads, room, size))
+    empty = one("full", shape=shape, value=0.0, dtype=dtype)
+    return AttentionCache(empty, empty, one("full", shape=(), value=0, dtype="int32"))
+
+
+def _written(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
+    """The cache with the keys and values of this step."""
+    if k.ndim != cache.key.ndim:
+        raise unfit("attention has a cache of another number of axes.", k, cache.key)
+    for new, kept in ((k, cache.key), (v, cache.value)):
+        for axis in (0, 1, 3):
+            sizes = new.shape[axis], kept.shape[axis]
+            agree("attention", "a cache of its rows, heads and size", *sizes, new, kept)
+    dtype = cache.position.dtype
+    more = ops.cast(one("size", value=k.shape[-2]), dtype)
+    room = ops.cast(one("arange", stop=cache.key.shape[-2]), dtype)
+    last = ops.take(room, cache.position + (more - 1), axis=0)  # an error beyond the room
+    zero = one("full", shape=(), value=0, dtype=dtype)
+    starts = [zero, zero, last - (more - 1), zero]
+    return AttentionCache(
+        ops.dynamic_update_slice(cache.key, k, starts),
+        ops.dynamic_update_slice(cache.value, v, starts),
+        cache.position + more,
+    )
+
+
+def _places(steps: Size, cache: AttentionCache | None) -> Var:
+    """The positions of the steps of an input."""
+    at = one("arange", stop=steps)
+    return at if cache is None else ops.cast(at, cache.position.dtype) + cache.position
+
+
+def _in_cache(q: Var, before: AttentionCache, after: AttentionCache, causal: bool) -> Var:
+    """Which keys of a cache queries see: those that are written, and none that is later."""
+    room = ops.cast(one("arange", stop=after.key.shape[-2]), after.position.dtype)
+    if not causal:
+        return room < after.position
+    return room <= ops.expand_dims(_places(q.shape[-2], before), axis=1)
+
+
+# ---- the layer -------------------------------------------------------------------------------
+
+
+@building
+@layer_block
+def multi_head_attention(
+    x: Any,
+    heads: Extent,
+    key: Any = None,
+    value: Any = None,
+    *,
+    mask: Any = None,
+    lengths: Any = None,
+    causal: bool = False,
+    key_value_heads: Extent | None = None,
+    head_size: int | None = None,
+    rotary: bool | float = False,
+    dropout: float = 0.0,
+    bias: bool = True,
+    cache: AttentionCache | None = None,
+    name: str | None = None,
+) -> Any:
+    """Attention of several heads, each with queries, keys and values of its own.
+
+        head[h] = softmax(q[h] @ k[h]' / sqrt(head_size)) @ v[h]
+        out = [head[0], head[1], …] @ w_out + b_out
+        q = x @ w_q + b_q        k = key @ w_k + b_k        v = value @ w_v + b_v
+
+    A plain block of its name, with the parameters `q.w`, `q.b`, `k.w`, …, `out.b`.
+
+    Args:
+        x: float[rows, steps, features]: what queries are made of.
+        heads: The number of heads. A name may stand beside it, `("heads", 8)`: so are called
+            the axes of parameters along which heads lie; see `parameter`.
+        key: float[rows, keys, …]: what keys are made of; `x` where nothing is said.
+        value: float[rows, keys, …]: what values are made of; `key` where nothing is said.
+        mask: bool, broadcast to [rows, heads, steps, keys]; True takes part.
+        lengths: integer[rows]: how many keys of each row there are. What lies behind them, NaN
+            included, reaches no value and no gradient; where queries are made of the same
+            variable, the result is zero there.
+        causal: Whether a step sees none that is later.
+        key_value_heads: The number of heads of keys and values, a divisor of `heads`; `heads`
+            where nothing is said.
+        head_size: The size of each head; features / heads where nothing is said.
+        rotary: Whether queries and keys are turned by their positions; a number is the base.
+        dropout: The probability of dropping a weight; `prog.for_test()` drops none.
+        bias: Whether there are biases.
+        cache: Keys and values of earlier steps, of `attention_cache` or of the step before. The
+            steps of `x` come after them, and are written into it.
+        name: The layer's name.
+
+    Returns:
+        float[rows, steps, features]; and the next cache, where one is given.
+
+    Raises:
+        ShapeError: Heads do not divide the features or each other, or shapes do not fit.
+        DTypeError: The mask is no bools, or the lengths are no integers.
+        ProgramError: A cache beside `key=` or `lengths=`.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x, n = br.data("x", ["b", "t", 32]), br.data("n", ["b"], dtype="int32")
+        ...     y = br.multi_head_attention(x, 4, lengths=n, causal=True, name="a")
+        >>> print(y.type, [p.name for p in prog.parameters if p.name.endswith("w")])
+        f32[b,t,32] ['a/q.w', 'a/k.w', 'a/v.w', 'a/out.w']
+    """
+    what = "multi_head_attention"
+    x = operand(x, what)
+    key = x if key is None else operand(key, what)
+    value = key if value is None else operand(value, what)
+    for given in (x, key, value):
+        check_steps(what, given)
+    if cache is not None and (key is not x or value is not x or lengths is not None):
+        raise ProgramError(
+            f"{what} takes a cache for the steps of `x` alone.",
+            fix="Leave key=, value= and lengths= away; use mask= for what takes no part.",
+        )
+    layer = _Heads(x, heads, key_value_heads, head_size, bias)
+    valid = None if lengths is None else valid_steps(what, lengths, key)
+    return composed(
+        name or what,
+        lambda: layer.attended(x, key, value, mask, valid, causal, rotary, dropout, cache),
+    )
+
+
+def check_steps(what: str, x: Var) -> Var:
+    """`x`, which is steps of features for each row.
+
+    Raises:
+        ShapeError: It has other axes.
+    """
+    if x.ndim != 3:
+        raise ShapeError(
+            f"{what} takes [rows, steps, features], not {x.type}.",
+            given=f"{x.name}: {x.type}",
+            fix="Use br.reshape, or br.scaled_dot_product_attention on heads.",
+        )
+    return x
+
+
+def valid_steps(what: str, lengths: Any, key: Var) -> Var:
+    """bool[rows, steps]: those that there are."""
+    var = as_var(lengths)
+    if not is_integer(var.dtype) or var.ndim != 1:
+        error = ShapeError if is_integer(var.dtype) else DTypeError
+        raise error(
+            f"{what} takes lengths=, integers with one for each row, not {var.type}.",
+            given=f"{var.name}: {var.type}",
+        )
+    agree(what, "a length for each row", key.shape[0], var.shape[0], key, var)
+    steps = ops.cast(one("arange", stop=key.shape[1]), var.dtype)
+    return steps < ops.expand_dims(var, axis=1)
+
+
+def only(valid: Var | None, x: Var) -> Var:
+    """What there is, and zeros in the padding."""
+    return x if valid is None else ops.where(ops.expand_dims(valid, axis=2), x, 0.0)
+
+
+class _Heads:
+    """The sizes of a layer of attention, and what it builds."""
+
+    def __init__(
+        self, x: Var, heads: Extent, shared: Extent | None, size: int | None, bias: bool
+    ) -> None:
+        heads, shared = named_size(heads), named_size(shared)
+        features = fixed_size(x, -1, "multi_head_attention")
+        self.heads, self.bias, self.features = heads, bias, features
+        self.shared = heads if shared is None else shared
+        if heads < 1 or self.shared < 1 or heads % self.shared:
+            raise ShapeError(
+                f"multi_head_attention cannot share {self.shared} key heads by {heads} heads."
+            )
+        if size is None and features % heads:
+            raise ShapeError(
+                f"multi_head_attention cannot cut {features} features into {heads} heads.",
+                given=f"{x.name}: {x.type}",
+                fix="Choose heads that divide the features, or say head_size=.",
+            )
+        self.size = features // heads if size is None else size
+
+    def attended(
+        self, x: Var, key: Var, value: Var, mask: Any, valid: Var | None, causal: bool,
+        rotary: bool | float, dropout: float, cache: AttentionCache | None,
+    ) -> Any:  # fmt: skip
+        """The result of the layer, and its next cache where one is given."""
+        own = key is x
+        clean = only(valid, key)
+        x, value = clean if own else x, clean if value is key else only(valid, value)
+        q = self._made(x, "q", self.heads)
+        k, v = self._made(clean, "k", self.shared), self._made(value, "v", self.shared)
+        if rotary:
+            base = 10000.0 if rotary is True else float(rotary)
+            q, k = (rotary_embedding(y, _places(y.shape[-2], cache), base=base) for y in (q, k))
+        seen, after = earlier(q, k) if causal else None, None
+        if cache is not None:
+            after = _written(cache, k, v)
+            k, v, seen = after.key, after.value, _in_cache(q, cache, after, causal)
+        check_heads("multi_head_attention", q, k, v)
+        kept = None if mask is None else as_mask("multi_head_attention", mask, q, k)
+        if valid is not None:
+            keys = ops.expand_dims(valid, axis=(1, 2))
+            kept = keys if kept is None else ops.logical_and(keys, kept)
+        out = ops.swapaxes(attended(q, k, v, kept, seen, None, dropout), -3, -2)
+        width = self._width(self.heads)
+        flat = ops.reshape(out, (*out.shape[:-2], width))
+        flat.table.name_axes(flat.name, (*[None] * (flat.ndim - 1), axis_name(width)))
+        made = fc(flat, self.features, name="out", bias=self.bias)
+        made = only(valid, made) if own else made
+        return made if after is None else (made, after)
+
+    def _made(self, x: Var, role: str, heads: int) -> Var:
+        """Heads of a product: [rows, heads, steps, size]."""
+        flat = fc(x, self._width(heads), name=role, bias=self.bias)
+        return ops.swapaxes(ops.reshape(flat, (*x.shape[:-1], heads, self.size)), -3, -2)
+
+    def _width(self, heads: int) -> int:
+        """Of so many heads, one beside the other, called as they are."""
+        return NamedSize.of(heads * self.size, axis_name(heads))

@@ -1,0 +1,103 @@
+"""Where steps stand: encodings that are added to them, and angles that pairs are turned by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Var
+from braces.errors import ShapeError
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.parameters import fixed_size
+
+
+@building
+def rotary_embedding(
+    x: Any, positions: Any = None, *, base: float = 10000.0, interleaved: bool = False
+) -> Var:
+    """Pairs of numbers turned by angles that grow with their position.
+
+        angle[t, i] = positions[t] / base ** (2 i / size)
+        out[..., t, i] = a cos(angle[t, i]) - b sin(angle[t, i])
+        out[..., t, i + size / 2] = b cos(angle[t, i]) + a sin(angle[t, i])
+
+    where `a = x[..., t, i]` and `b = x[..., t, i + size / 2]`. The product of a query and a key
+    that are turned so depends on how far apart they are (Su et al., RoFormer).
+
+    Args:
+        x: float[..., steps, size], queries or keys; the size is even.
+        positions: integer or float, broadcast to [..., steps]; 0, 1, 2, … by default.
+        base: How slowly the slowest pair turns.
+        interleaved: Whether pairs are neighbours, `2 i` and `2 i + 1`, and not halves.
+
+    Raises:
+        ShapeError: The size is odd or symbolic, or there is no axis of steps.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.rotary_embedding(br.data("q", ["b", 8, "t", 64])).shape)
+        (b, 8, t, 64)
+    """
+    x = operand(x, "rotary_embedding")
+    size = fixed_size(x, -1, "rotary_embedding")
+    if size % 2 or x.ndim < 2:
+        raise ShapeError(
+            "rotary_embedding needs steps, and an even number of numbers at each.",
+            given=f"{x.name}: {x.type}",
+        )
+    at = one("arange", stop=x.shape[-2]) if positions is None else as_var(positions)
+    angles = _angles(at, size, base)
+    cos, sin = (ops.cast(f(angles), x.dtype) for f in (ops.cos, ops.sin))
+    if interleaved:
+        pairs = ops.reshape(x, (*x.shape[:-1], size // 2, 2))
+        a, b = pairs[..., 0], pairs[..., 1]
+    else:
+        a, b = x[..., : size // 2], x[..., size // 2 :]
+    turned = [a * cos - b * sin, b * cos + a * sin]
+    if interleaved:
+        return ops.reshape(ops.stack(turned, axis=-1), x.shape)
+    return ops.concat(turned, axis=-1)
+
+
+def _angles(positions: Var, size: int, base: float) -> Var:
+    """float32[..., size / 2]: how far each position turns each pair."""
+    slowness = (base ** (-np.arange(0, size, 2) / size)).astype("float32")
+    return ops.expand_dims(ops.cast(positions, "float32"), axis=-1) * slowness
+
+
+@building
+def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> Var:
+    """Sines and cosines of positions, of many wavelengths.
+
+        out[..., 2 i] = sin(positions / base ** (2 i / size))
+        out[..., 2 i + 1] = cos(positions / base ** (2 i / size))
+
+    What is added to the vectors of steps says where they stand (Vaswani et al., 2017).
+
+    Args:
+        positions: integer or float[...].
+        size: How many numbers for each; even.
+        base: The longest wavelength, by 2 pi.
+
+    Returns:
+        float32[..., size].
+
+    Raises:
+        ShapeError: The size is odd.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["b", "t", 64])
+        ...     print((x + br.positional_encoding(br.arange(x.shape[1]), 64)).shape)
+        (b, t, 64)
+    """
+    if size % 2 or size < 0:
+        raise ShapeError(f"positional_encoding needs an even size, not {size}.")
+    angles = _angles(as_var(positions), size, base)
+    pairs = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+    return ops.reshape(pairs, (*angles.shape[:-1], size))

@@ -1,0 +1,364 @@
+"""A gradient that is written: `create_custom_gradient`, and `custom_gradient` for functions.
+
+    ste = br.create_custom_gradient("ste")   y: f32[4] = block() captures [x] as ste
+    with ste.block() as f:                     body {
+        h = br.round(f.add_input(x))             ste/round_0: f32[4] = round(x=x)
+        f.add_output(h)                          y: f32[4] = custom_gradient(
+    with ste.gradient() as g:                        values=ste/round_0, sources=x)
+        g.add_output(*g.cotangents)                backward (…, g: f32[4]) { return g }
+    y = ste()                                    return y
+                                               }
+
+The block is a plain one, at the end of which its outputs get the gradient. The gradient is
+written as if it stood there, so it reads whatever the block computed. An output that it reads
+is the output with this gradient: so that, differentiated again, it is one function.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from braces.builder.append import as_var
+from braces.builder.program import current_program
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, shown, var_of
+from braces.dtypes import unifies
+from braces.errors import BracesError, GradientError, ProgramError
+from braces.frontend.control.construct import SubBlock, located, outer_var
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.pytree import rebuild, values
+from braces.ir.names import check_name
+from braces.ir.records import Body
+from braces.ir.walk import free_names, rename_body
+from braces.ops.control.construct.build import (
+    append_plain_block,
+    build_custom_gradient,
+    free_block_name,
+)
+from braces.ops.lists.cotangents import differentiable
+from braces.passes.autodiff.common import moves, reachable
+
+__all__ = ["create_custom_gradient", "custom_gradient"]
+
+WHAT = "custom gradient"
+
+
+class ForwardBlock(SubBlock):
+    """What is computed, of which the gradient is written; see `create_custom_gradient`."""
+
+    def __init__(self, owner: CustomGradient) -> None:
+        super().__init__(WHAT)
+        self.owner = owner
+        self.name = owner.name
+        self.inputs: list[Var] = []
+        self.given: list[Var] = []
+
+    def begin(self) -> None:
+        """Take a name, and with it the beginning of the names inside."""
+        self.name = free_block_name(self.outer, self.owner.name)
+        self.table = SymbolTable(parent=self.outer, block=self.name)
+
+    @says_where
+    def add_input(self, x: Any) -> Var:
+        """A variable from outside that the gradient is with respect to, as it is."""
+        self.require_open("add_input")
+        self.inputs.append(outer_var(self, x, "add_input"))
+        return self.inputs[-1]
+
+    def close(self) -> None:
+        """Refuse what would silently have no gradient."""
+        if not self.outputs:
+            raise ProgramError("The block has no output.", fix="Call add_output(...).")
+        self.given = [var for var in self.outputs if differentiable(var.type)]
+        if not self.given:
+            raise GradientError(
+                "No output has a float dtype, so there is nothing to write a gradient of.",
+                given="   ".join(f"{var.name}: {var.type}" for var in self.outputs),
+            )
+        _refuse_captured(self)
+        self.owner.forward = self
+
+
+class GradientBlock(SubBlock):
+    """From the cotangents of the outputs to those of the inputs; see `create_custom_gradient`.
+
+    Attributes:
+        cotangents: One for each output of a float dtype, in their order.
+    """
+
+    def __init__(self, owner: CustomGradient, forward: ForwardBlock) -> None:
+        super().__init__(WHAT)
+        self.owner = owner
+        self.forward = forward
+        self.outer = forward.table
+        self.table = SymbolTable(parent=forward.table)
+        self.cotangents: tuple[Var, ...] = ()
+        self.body: Body | None = None
+        self.ways: list[Var] = []
+        self._values: dict[str, str] = {}
+        self._grads: list[Var | None] = []
+
+    def begin(self) -> None:
+        """Bind the outputs and their cotangents."""
+        for var in self.forward.given:
+            param = self.param("value", var.type).name
+            if var.name in self.forward.table.vars:
+                self._values[var.name] = param
+        self.cotangents = tuple(self.param("cotangent", v.type) for v in self.forward.given)
+
+    @says_where
+    def add_output(self, *values: Any, **options: Any) -> None:
+        """The cotangents of the inputs, in their order; `None` for an input that gets none."""
+        self.require_open("add_output")
+        if options:
+            raise ProgramError(f"add_output takes no {', '.join(options)} here.")
+        self._grads.extend(None if value is None else as_var(value) for value in values)
+
+    def close(self) -> None:
+        """Hold cotangents against inputs."""
+        inputs = self.forward.inputs
+        if len(self._grads) != len(inputs):
+            raise GradientError(
+                "The gradient does not give a cotangent for each input.",
+                given=f"cotangents: {len(self._grads)}   inputs: "
+                f"{', '.join(var.name for var in inputs) or 'none'}",
+                fix="Give one for each input, in their order; None where there is none.",
+            )
+        results = list[str]()
+        for var, grad in zip(inputs, self._grads, strict=True):
+            if grad is not None:
+                results.append(self._checked(var, shown(grad)).name)
+                self.ways.append(var)
+        self.body = rename_body(self.table.freeze(results), self._values)
+        self.owner.backward = self
+
+    def _checked(self, var: Var, grad: Var) -> Var:
+        if not differentiable(var.type):
+            raise GradientError(
+                f"`{var.name}` has no gradient: its dtype is not a float.",
+                given=f"{var.name}: {var.type}",
+                fix="Give None for it.",
+            )
+        if not unifies(var.type, grad.type, self.table.unifier):
+            raise GradientError(
+                f"The cotangent of `{var.name}` has another type.",
+                given=f"{var.name}: {var.type}   cotangent: {grad.type}",
+                fix="A cotangent has the dtype and shape of what it belongs to; br.sum over "
+                "what was broadcast, br.cast and br.reshape help.",
+            )
+        return grad
+
+
+class CustomGradient:
+    """A computation with a gradient that is written; make it with `create_custom_gradient`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.forward: ForwardBlock | None = None
+        self.backward: GradientBlock | None = None
+        self.results: tuple[Var, ...] | None = None
+
+    def block(self) -> ForwardBlock:
+        """The block of what is computed."""
+        if self.forward is not None:
+            raise located(ProgramError("The block is written twice."), WHAT)
+        return ForwardBlock(self)
+
+    def gradient(self) -> GradientBlock:
+        """The block of the gradient, after that of what is computed."""
+        if self.forward is None:
+            raise located(
+                ProgramError(
+                    "The gradient is written before what it is the gradient of.",
+                    fix="Write `with custom.block() as f:` first.",
+                ),
+                WHAT,
+            )
+        if self.backward is not None:
+            raise located(ProgramError("The gradient is written twice."), WHAT)
+        return GradientBlock(self, self.forward)
+
+    def __call__(self) -> Any:
+        """The outputs of the block: one variable, or a tuple."""
+        if self.results is None:
+            try:
+                with current_program().transaction():
+                    self.results = self._made()
+            except BracesError as problem:
+                raise located(problem, WHAT) from problem.__cause__
+        return self.results[0] if len(self.results) == 1 else self.results
+
+    def _made(self) -> tuple[Var, ...]:
+        forward, backward = self.forward, self.backward
+        if forward is None or backward is None or backward.body is None:
+            missing = "block" if forward is None else "gradient"
+            raise ProgramError(
+                f"The custom gradient is used before its {missing} is written.",
+                fix=f"Write `with custom.{missing}() as …:` first.",
+            )
+        program, table, outer = forward.program, forward.table, forward.outer
+        if outer not in program.current.chain():
+            raise ProgramError(
+                "The custom gradient stands in a block that is closed.",
+                fix="Call it in the block where it is written.",
+            )
+        with program.building(table):
+            made = build_custom_gradient(forward.given, backward.ways, backward.body)
+        with program.building(outer):
+            append_plain_block(forward.name, table.freeze(), recompute=False)
+        table.closed = True
+        new = dict(zip((var.name for var in forward.given), made, strict=True))
+        ends = [new.get(var.name, var) for var in forward.outputs]
+        outer.show(*(var.name for var in ends if var.table is table))
+        return tuple(
+            var_of(program, outer, var.name) if var.table is table else var for var in ends
+        )
+
+
+# ---- what would have no gradient -------------------------------------------------------------
+
+
+def _refuse_captured(block: ForwardBlock) -> None:
+    """Refuse variables that move an output, and that no gradient would be with respect to."""
+    inputs, ends = {var.name for var in block.inputs}, {var.name for var in block.given}
+    body = block.table.freeze()
+    for name in (*free_names(body), *(ends - body.vars.keys())):
+        if name in inputs or not differentiable(block.outer.type_of(name)):
+            continue
+        if not ends.isdisjoint(reachable(body, {name})) and moves(block.outer, name):
+            raise GradientError(
+                f"`{name}` moves an output of the block, and is no input of it, so the "
+                "gradient cannot say its cotangent.",
+                given=f"inputs: {', '.join(sorted(inputs)) or 'none'}",
+                fix=f"Make it an input: an argument of the function, or add_input({name}); or "
+                f"read br.stop_gradient({name}), where it shall have no gradient here.",
+            )
+
+
+# ---- the functions ---------------------------------------------------------------------------
+
+
+@says_where
+def create_custom_gradient(name: str = "custom") -> CustomGradient:
+    """A computation whose gradient is written, in place of the one that follows from operators.
+
+    `block()` is what is computed: `add_input` names the variables that the gradient is with
+    respect to, `add_output` what it gives. `gradient()` is written after it: it has
+    `cotangents`, one for each output of a float dtype, and `add_output` takes one cotangent for
+    each input, `None` where there is none. It may read all that the block computed, which is
+    kept for it. Called, the construct gives the outputs.
+
+    The gradient takes the place of the operators' own wherever gradients are taken: in loops
+    and branches, and of programs that are saved. It is made of operators, so it has gradients
+    again; an output that it reads has this gradient there, too. Forward mode (`br.jvp`) takes
+    the transpose of a gradient that is seen to be linear in its cotangents, and refuses others.
+
+    What moves an output must be an input: a parameter, say, that the block reads without
+    `add_input` is refused, for its gradient would be missing without a word.
+    `br.stop_gradient(w)` says that it shall have none.
+
+    Args:
+        name: What names inside begin with, as for `br.block`.
+
+    Raises:
+        ProgramError: It is no name.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [3])
+        ...     rounded = br.create_custom_gradient("rounded")
+        ...     with rounded.block() as f:
+        ...         f.add_output(br.round(f.add_input(x)))
+        ...     with rounded.gradient() as g:
+        ...         g.add_output(*g.cotangents)
+        ...     y = rounded()
+        ...     (x_grad,) = br.gradients(br.sum(y * y), x)
+        >>> br.Executor().run(prog, br.Scope(), {"x": [0.9, 2.2, -1.4]}, [y, x_grad])
+        [array([ 1.,  2., -1.], dtype=float32), array([ 2.,  4., -2.], dtype=float32)]
+    """
+    return CustomGradient(check_name(name))
+
+
+def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of variables whose gradient is written, in place of that of its operators.
+
+        @br.custom_gradient
+        def f(x, ...):
+            y = ...
+            def gradient(y_grad):
+                return x_grad, ...
+            return y, gradient
+
+    The variables among the positional arguments are the inputs; the function gives its result
+    and a function from the cotangents of the result to those of the inputs. Each call builds
+    what `create_custom_gradient` builds, which says more; the block is called as the function.
+
+    Args:
+        function: From variables, and whatever else, to a pair: a variable, or nested tuples,
+            lists and dicts of variables; and a function that is called with a cotangent for
+            each of them that is of a float dtype, and gives a cotangent for each input, or a
+            tuple of them; `None` for an input that gets none.
+
+    Returns:
+        The function of the result alone.
+
+    Example:
+        >>> import braces as br
+        >>> @br.custom_gradient
+        ... def clipped(x, bound):
+        ...     '''`x`, whose gradient is clipped.'''
+        ...     return x, lambda grad: br.clip(grad, -bound, bound)
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", [3])
+        ...     (x_grad,) = br.gradients(br.sum(br.square(clipped(x, 1.0))), x)
+        >>> br.Executor().run(prog, br.Scope(), {"x": [0.25, 2.0, -3.0]}, x_grad)
+        array([ 0.5,  1. , -1. ], dtype=float32)
+    """
+    if not callable(function):
+        raise ProgramError(
+            f"custom_gradient takes a function, not {cast('Any', function)!r:.80}.",
+            fix="Write @br.custom_gradient above the function.",
+        )
+    called = getattr(function, "__name__", "")
+    name = "" if "<" in called else re.sub(r"\W", "_", called, flags=re.ASCII)
+
+    @functools.wraps(function)
+    @building
+    def built(*args: Any, **kwargs: Any) -> Any:
+        custom = create_custom_gradient(name or "custom")
+        with custom.block() as f:
+            given = [f.add_input(one) if isinstance(one, Var) else one for one in args]
+            if not f.inputs:
+                raise GradientError(
+                    "No argument is a variable that a gradient could be with respect to.",
+                    given=f"{args!r:.80}",
+                    fix="Give variables by position; br.constant(...) makes one of an array.",
+                )
+            outputs, gradient = _pair(function(*given, **kwargs))
+            f.add_output(*values(outputs))
+        with custom.gradient() as g:
+            made = gradient(*g.cotangents)
+            several = isinstance(made, tuple | list)
+            g.add_output(*(cast("Sequence[Any]", made) if several else [made]))
+        custom()
+        return rebuild(outputs, custom.results or ())
+
+    return built
+
+
+def _pair(found: Any) -> tuple[Any, Callable[..., Any]]:
+    """What a function gives: its result, and the function of the gradient."""
+    pair = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else ()
+    if len(pair) != 2 or not callable(pair[1]):
+        raise ProgramError(
+            "A function with a custom gradient gives its result, and a function for the "
+            "gradient.",
+            given=f"{found!r:.80}",
+            fix="End it with `return y, gradient`.",
+        )
+    return pair[0], pair[1]

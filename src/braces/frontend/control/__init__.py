@@ -1,0 +1,1 @@
+"""`with` constructs and blocks."""

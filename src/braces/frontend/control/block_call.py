@@ -1,0 +1,243 @@
+"""A plain block called again: its body under other names, on other inputs.
+
+    block() captures [x, layer/w] as layer       block() captures [x2, layer/w] as layer_1
+      body {                                       body {
+        layer/h = matmul(x=x, y=layer/w)             layer_1/h = matmul(x=x2, y=layer/w)
+        layer/y = dropout(..., x=layer/h)            layer_1/y = dropout(..., x=layer_1/h)
+      }                                            }
+
+What is persistable is shared. Everything that the body binds has a name of its own, so that
+both may be read, differentiated and kept side by side; and so do histories and sizes that only
+a run tells. What draws has another salt, and the trips of the loops around the call. Sizes and
+types follow from the inputs: they are inferred anew.
+
+A state that the block moves is read as the run began with it, and moved on from where the block
+before moved it: the operators between the state and its next value are there twice then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from braces.builder.append import as_var
+from braces.builder.program import Builder
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, check_visible, named_var, var_of
+from braces.define.decorator import OPS
+from braces.dims import Dim, Size, solved, substitute
+from braces.dtypes import ListType, Type
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.control.construct import dtype_beside
+from braces.frontend.core.init import salt_of
+from braces.frontend.core.random_state import trips
+from braces.ir.records import Attr, Body, Op, Slots
+from braces.ir.walk import (
+    free_names,
+    map_bodies,
+    names_bound,
+    relabelled,
+    resolve_body,
+    with_captures,
+)
+from braces.passes.cleanup.prune import eliminate
+from braces.passes.core.type_inference import inferred_body
+
+
+class Recall:
+    """One call of a block.
+
+    Attributes:
+        program: The program that is built, in which the call stands in the current block.
+        home: The table that the block stands in.
+        names: What each variable and operator of the body is called here; inputs too.
+    """
+
+    def __init__(
+        self,
+        program: Builder,
+        home: SymbolTable,
+        body: Body,
+        name: str,
+        here: str,
+        own: str | None = None,
+    ) -> None:
+        self.program = program
+        self.home = home
+        self.names: dict[str, str] = {}
+        self._old = resolve_body(body, home.unifier.resolve)
+        self._name = name
+        self._here = here
+        self._own = f"{name}/" if own is None else own
+        self._trips = {table.trip_index for table in home.chain()}
+        self._moved: dict[str, str] = {}
+        self._before: dict[str, Var] = {}
+        self._histories: dict[str, str] = {}
+        self._sizes: dict[str, Size] = {}
+
+    def body(self, values: Mapping[str, Any], moves: Mapping[str, str]) -> Body:
+        """The body on these inputs.
+
+        Args:
+            values: Inputs by their names in the block; the others stay.
+            moves: The persistable variables that the block moves, to their next values in it.
+        """
+        self.names = {name: self._fresh(name) for name in names_bound(self._old)}
+        body, outer = self._moved_on(self._old, moves), dict[str, Type]()
+        for name in free_names(body):
+            if name not in self._trips:
+                var = self._input(name, values)
+                self.names[name] = var.name
+                outer[var.name] = var.type
+        outer |= {trip.name: trip.type for trip in trips()}
+        here = self._copied(relabelled(body, self.names))
+        sizes = {name: size for name, size in self._sizes.items() if str(size) != name}
+        if sizes:
+            here = resolve_body(here, lambda size: substitute(size, sizes))
+        return inferred_body(here, (), outer, self.program.current.unifier)
+
+    def finish(self, results: Sequence[str], moves: Mapping[str, str]) -> tuple[Var, ...]:
+        """What the call gives, once its operator stands there; it moves states on."""
+        table = self.program.current
+        table.show(*(self._moved[state] for state in moves))
+        for state in moves:
+            self.program.update_again(state, self._moved[state])
+        table.show(*(self.names[name] for name in results))
+        return tuple(var_of(self.program, table, self.names[name]) for name in results)
+
+    # ---- inputs ------------------------------------------------------------------------------
+
+    def _input(self, name: str, values: Mapping[str, Any]) -> Var:
+        """What stands for what the block reads from outside."""
+        if name in self._before:
+            return self._before[name]
+        before = named_var(self.program, name) if name in self.program.table.vars else None
+        if name in values:
+            declared = self.home.type_of(name)
+            var = as_var(values[name], dtype_beside(declared))
+            check_visible(self.program, var)
+            self._match(name, declared, var)
+            return var
+        if before is not None:
+            self._match(name, before.type, before)
+            return before
+        owner = self.program.current.table_of(name)
+        if owner is None:
+            raise ProgramError(
+                f"The block `{self._name}` reads `{name}`, which is not visible here.",
+                fix="Give a value for it.",
+            )
+        var = var_of(self.program, owner, name)
+        self._match(name, var.type, var)
+        return var
+
+    def _match(self, name: str, before: Type, now: Var) -> None:
+        """Learn what sizes are now, from an input before and now."""
+        after = now.type
+        if isinstance(before, ListType) or isinstance(after, ListType):
+            if before != after:
+                raise ShapeError(
+                    f"`{now.name}` cannot stand for `{name}`.", given=f"{before} and {after}"
+                )
+            return
+        if before.dtype != after.dtype:
+            raise DTypeError(
+                f"`{now.name}` has another dtype than the input `{name}` of the block.",
+                given=f"{name}: {before}   {now.name}: {after}",
+                fix=f"Convert it: br.cast(..., {str(before.dtype)!r}).",
+            )
+        for left, right in zip(before.shape, after.shape, strict=False):
+            if isinstance(left, Dim) and before.rank == after.rank:
+                self._learn_size(left, right, now)
+
+    def _learn_size(self, before: Dim, after: Size, var: Var) -> None:
+        """Learn a dimension from a size of it, as from `t - 1` where an input was cut."""
+        if before.name is not None:
+            self._bind_size(before.name, after, var)
+        elif before != after:
+            found = solved(before, after)
+            if found is not None:
+                self._bind_size(*found, var)
+
+    def _bind_size(self, size: str, now: Size, var: Var) -> None:
+        known = self._sizes.setdefault(size, now)
+        if self.program.current.unifier.unify(known, now) is None:
+            raise ShapeError(
+                f"The inputs of the block `{self._name}` disagree on the size `{size}`.",
+                given=f"{size}: {known} and, of {var.name}: {var.type}, {now}",
+                fix="Give all inputs that share this size.",
+            )
+
+    # ---- names -------------------------------------------------------------------------------
+
+    def _fresh(self, name: str) -> str:
+        names, old = self.program.current.names, self._own
+        made = f"{self._here}/{name.removeprefix(old)}" if name.startswith(old) else name
+        return names.unique(made) if made in names.taken else names.claim(made)
+
+    def _moved_on(self, body: Body, moves: Mapping[str, str]) -> Body:
+        """The body with next values that follow from what the block before left."""
+        if not moves:
+            return body
+        if not self.program.current.runs_once:
+            raise ProgramError(
+                f"The block `{self._name}` moves `{next(iter(moves))}`, so it cannot be called "
+                "in a loop or a branch, which runs many times or never.",
+                fix="Call it outside.",
+            )
+        unique = self.program.current.names.unique
+        before = {state: unique(state) for state in moves}  # inside, the name may be another's
+        for state, name in before.items():
+            self._before[name] = named_var(self.program, self.program.updates[state])
+        after, depends = list[Op](), set(moves)
+        for op in eliminate(body, list(moves.values())).ops:
+            if not depends.isdisjoint(op.reads()):
+                after.append(op)
+                depends.update(op.binds())
+        kept = {name: body.vars[name] for op in after for name in op.binds()}
+        twice = Body((), (), kept, tuple(after))
+        again = {name: self._fresh(name) for name in names_bound(twice)}
+        self._moved = {state: again[value] for state, value in moves.items()}
+        twice = relabelled(twice, again | before)
+        return body.with_(ops=(*body.ops, *twice.ops), vars={**body.vars, **twice.vars})
+
+    # ---- the copy ----------------------------------------------------------------------------
+
+    def _copied(self, body: Body) -> Body:
+        return body.with_(ops=tuple(map(self._copied_op, body.ops)))
+
+    def _copied_op(self, op: Op) -> Op:
+        """An operator that draws, and records, apart from that of the block before."""
+        roles, attrs = OPS.get(op.type).roles, dict(op.attrs)
+        if "Salt" in roles:
+            attrs[roles["Salt"]] = salt_of(f"{self._here}/{attrs[roles['Salt']]}")
+        if "History" in roles:
+            attrs[roles["History"]] = self._history(attrs[roles["History"]])
+        if "Learned" in roles:
+            self._renew(attrs[roles["Learned"]])
+        op = op.with_(attrs=attrs, inputs=self._drawn_in(op))
+        return with_captures(map_bodies(op, self._copied)) if op.bodies() else op
+
+    def _history(self, given: Attr) -> str:
+        name = str(given)
+        if name not in self._histories:
+            unique = self.program.current.names.unique
+            self._histories[name] = self.names.get(name) or unique(name)
+        return self._histories[name]
+
+    def _renew(self, size: Attr) -> None:
+        if isinstance(size, Dim) and size.name is not None:
+            self._sizes[size.name] = Dim.named(
+                self.program.current.names.unique_word(size.name)
+            )
+
+    def _drawn_in(self, op: Op) -> Slots:
+        """The inputs of an operator; one that draws has the trips around the call."""
+        base = OPS.get(op.type.partition(".")[0])
+        slot = base.inputs[-1] if base.random else None
+        if slot is None or not slot.many:
+            return op.inputs
+        inner = (name for name in op.inputs.get(slot.name, ()) if name not in self._trips)
+        now = (*(trip.name for trip in trips()), *inner)
+        others = {name: given for name, given in op.inputs.items() if name != slot.name}
+        return others | ({slot.name: now} if now else {})

@@ -1,0 +1,1 @@
+"""Calls of whole programs, and functions that build a block once."""

@@ -1,0 +1,358 @@
+"""Loops and branches as functions of functions.
+
+Carries and results are variables, or nested tuples, lists and dicts of variables and numbers.
+Each construct builds what its `with` form builds.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from braces.builder.append import as_var
+from braces.builder.var import Var, tensor_type
+from braces.dtypes import ListType
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.control.construct import LoopBlock, Memory, dtype_beside, types_agree
+from braces.frontend.control.if_else import Branch, create_if_else
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.control.switch import create_switch
+from braces.frontend.control.while_loop import create_while
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.pytree import leaves, match, rebuild, values
+
+__all__ = ["cond", "scan", "switch", "while_loop"]
+
+Function = Callable[..., Any]
+
+
+# ---- shared ----------------------------------------------------------------------------------
+
+
+def _call(function: Any, what: str, *arguments: Any) -> Any:
+    """Call a user's function, or say how many arguments it should take."""
+    if not callable(function):
+        raise ProgramError(f"{what} must be a function, not {function!r:.60}.")
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        count = len(arguments)
+        shown = (
+            "no arguments"
+            if not count
+            else "1 argument"
+            if count == 1
+            else f"{count} arguments"
+        )
+        raise ProgramError(
+            f"{what} is called with {shown}: {error}.",
+            fix="A carry is one argument; take it apart inside: `i, total = carry`.",
+        ) from None
+    except ValueError:
+        pass  # a builtin that does not tell its signature
+    return function(*arguments)
+
+
+def _memories(block: LoopBlock, init: Any) -> list[Memory]:
+    return [block.add_memory(init=_initial(path, leaf)) for path, leaf in leaves(init, "carry")]
+
+
+def _initial(path: str, leaf: Any) -> Any:
+    if isinstance(leaf, str | bytes | set) or callable(leaf):
+        raise ProgramError(
+            f"`{path}` of init is {leaf!r:.60}, which no loop can carry.",
+            fix="Carry variables, numbers and arrays, in tuples, lists and dicts.",
+        )
+    return leaf
+
+
+def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> None:
+    """Set the carry of the next trip, which must be like the one of this trip."""
+    given = match(init, after, "carry", "init", giver)
+    for (path, _), memory, value in zip(leaves(init, "carry"), memories, given, strict=True):
+        dtype = dtype_beside(memory.type)
+        new = as_var(value, dtype)
+        if not types_agree(memory.block, memory.type, new.type):
+            error = ShapeError if dtype == dtype_beside(new.type) else DTypeError
+            raise error(
+                f"`{path}` changes its type from one trip to the next.",
+                given=f"init: {memory.type}   {giver}: {new.type}",
+                fix="A carry keeps its dtype and shape; br.cast and br.reshape help.",
+            )
+        memory.update(new)
+
+
+# ---- loops -----------------------------------------------------------------------------------
+
+
+@building
+def while_loop(
+    cond_fn: Callable[[Any], Any],
+    body_fn: Callable[[Any], Any],
+    init: Any,
+    *,
+    max_trips: int | None = None,
+    checkpoint_every: int | None = None,
+) -> Any:
+    """Run `body_fn` as long as `cond_fn` holds.
+
+        carry = init
+        while cond_fn(carry):
+            carry = body_fn(carry)
+        return carry
+
+    Args:
+        cond_fn: From the carry to a bool scalar; evaluated before each trip.
+        body_fn: From the carry to the next carry, of the same structure and types.
+        init: The first carry: a variable, or a nested tuple, list or dict.
+        max_trips: A guard: more trips than this are an error of the run.
+        checkpoint_every: See `create_while`.
+
+    Returns:
+        The last carry.
+
+    Raises:
+        ProgramError: The next carry has another structure; the message says where.
+        ShapeError, DTypeError: A part of it has another type.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     def more(carry):
+        ...         return carry["x"] < 100.0
+        ...     def double(carry):
+        ...         return {"n": carry["n"] + 1, "x": carry["x"] * 2.0}
+        ...     end = br.while_loop(more, double, {"n": 0, "x": 1.0})
+        ...     print(end["n"].type, end["x"].type)
+        i64[] f32[]
+    """
+    options = {"max_trips": max_trips, "checkpoint_every": checkpoint_every}
+    loop = create_while(**{k: v for k, v in options.items() if v is not None})
+    with loop.block() as body:
+        memories = _memories(body, init)
+        carry = rebuild(init, (memory.pre() for memory in memories))
+        body.set_condition(_call(cond_fn, "cond_fn", carry))
+        _update(memories, init, _call(body_fn, "body_fn", carry), "body_fn")
+    return rebuild(init, [loop.final(memory) for memory in memories])
+
+
+@building
+def scan(
+    step_fn: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: Any = None,
+    *,
+    reverse: bool = False,
+    own_parameters: bool = False,
+) -> tuple[Any, Any]:
+    """Run `step_fn` for each step of `xs`.
+
+        carry = init
+        for t in 0 … T-1:                       # T-1 … 0 under `reverse`
+            carry, ys[t] = step_fn(carry, xs[t])
+        return carry, ys
+
+    Args:
+        step_fn: From the carry and a step's slices to the next carry and a step's results.
+        init: The first carry: a variable, or a nested tuple, list or dict; `None` for none.
+        xs: What is cut into steps along axis 0: likewise.
+        length: The number of steps; needed where there are no `xs`.
+        reverse: Go from the last step to the first; results keep their positions.
+        own_parameters: Parameters that `step_fn` makes are one for each step, stacked along a
+            first axis; `length` is a number then. Twelve layers that compile as one:
+            `h, _ = br.scan(lambda h, _: (layer(h), None), h, length=12, own_parameters=True)`.
+
+    Returns:
+        The last carry, and the results, stacked along axis 0.
+
+    Raises:
+        ProgramError: The next carry has another structure, or no pair is returned.
+        ShapeError, DTypeError: A part of it has another type, or the numbers of steps differ.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["t", 4])
+        ...     total, sums = br.scan(lambda c, row: (c + row, c + row), br.zeros([4]), x)
+        ...     print(total.type, sums.type)
+        f32[4] f32[t,4]
+    """
+    if length is None and not values(xs):
+        raise ProgramError(
+            "scan has nothing that tells the number of steps.", fix="Pass xs, or length=10."
+        )
+    rnn = create_rnn(reverse=reverse, steps=length, own_parameters=own_parameters)
+    with rnn.stepnet() as net:
+        memories = _memories(net, init)
+        before = [memory.pre() for memory in memories]
+        slices = rebuild(xs, [net.add_input(x) for x in values(xs)])
+        result = _call(step_fn, "step_fn", rebuild(init, before), slices)
+        if not _is_pair(result):
+            raise ProgramError(
+                "step_fn does not return a pair.",
+                given=f"{result!r:.80}",
+                fix="Return (carry, y); y is None where nothing is collected.",
+            )
+        after, ys = result
+        _update(memories, init, after, "step_fn")
+        rows = [as_var(row) for row in values(ys)]
+        net.add_output(*rows)
+    last = rebuild(init, [rnn.final(memory) for memory in memories])
+    return last, rebuild(ys, rnn.stacked)
+
+
+def _is_pair(result: Any) -> bool:
+    return isinstance(result, tuple) and len(cast("tuple[Any, ...]", result)) == 2
+
+
+# ---- branches --------------------------------------------------------------------------------
+
+
+def _branch(
+    block: Branch, function: Any, what: str, operands: Sequence[Any], first: Any
+) -> Any:
+    """Write one branch; its result, which must have the structure of the first one's."""
+    taken = [rebuild(one, [block.add_input(x) for x in values(one)]) for one in operands]
+    result = _call(function, what, *taken)
+    if first is None:
+        made = rebuild(result, [as_var(value) for value in values(result)])
+        block.add_output(*values(made))
+        return made
+    source, wanted = first
+    given = match(wanted, result, "result", source, what)
+    for (path, like), value in zip(leaves(wanted, "result"), given, strict=True):
+        new = as_var(value, dtype_beside(like.type))
+        _check_alike(path, {source: like, what: new})
+        block.add_output(new)
+    return result
+
+
+def _check_alike(path: str, found: dict[str, Var]) -> None:
+    """Refuse results whose types cannot be one, before rows are counted."""
+    if any(isinstance(var.type, ListType) for var in found.values()):
+        return  # lists have no rows
+    left, right = (tensor_type(var) for var in found.values())
+    differ = left.rank != right.rank or any(
+        isinstance(a, int) and isinstance(b, int) and a != b
+        for a, b in zip(left.shape, right.shape, strict=False)
+    )
+    if differ or left.dtype != right.dtype:
+        raise (ShapeError if differ else DTypeError)(
+            f"`{path}` differs between the branches.",
+            given="   ".join(f"{name}: {var.type}" for name, var in found.items()),
+            fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
+        )
+
+
+def _results(called: Any, like: Any) -> Any:
+    several = isinstance(called, tuple)
+    return rebuild(like, cast("tuple[Any, ...]", called) if several else (called,))
+
+
+@building
+def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
+    """Run one of two functions.
+
+        return true_fn(*operands) if pred else false_fn(*operands)
+
+    Only the one that is chosen runs. Where `pred` has one element for each row, each function
+    gets its rows of the operands alone, and the results come back in the order of the rows.
+
+    Args:
+        pred: A bool scalar, or bool[rows].
+        true_fn: What runs where `pred` holds.
+        false_fn: What runs elsewhere; its result has the structure and types of the other's.
+        operands: What both get: variables, or nested tuples, lists and dicts of them.
+
+    Returns:
+        The result of the function that ran.
+
+    Raises:
+        ProgramError: The results differ in structure; the message says where.
+        ShapeError: They differ in type.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", [])
+        ...     print(br.cond(x > 0.0, lambda: br.sqrt(x), lambda: -x).type)
+        f32[]
+    """
+    choice = create_if_else(pred)
+    with choice.true_block() as block:
+        like = _branch(block, true_fn, "true_fn", operands, None)
+    with choice.false_block() as block:
+        _branch(block, false_fn, "false_fn", operands, ("true_fn", like))
+    return _results(choice(), like)
+
+
+@building
+def switch(
+    index: Any,
+    fns: Sequence[Function] | Mapping[int, Function],
+    *operands: Any,
+    default: Function | None = None,
+) -> Any:
+    """Run the function that an index names.
+
+        return fns[index](*operands)
+
+    Where the index has one element for each row, each function gets its rows of the operands
+    alone, and the results come back in the order of the rows.
+
+    Args:
+        index: An integer scalar, or an integer vector with one entry a row.
+        fns: The functions, counted from 0, or a dict from index to function. All results have
+            the structure and types of the first one's.
+        operands: What they get: variables, or nested tuples, lists and dicts of them.
+        default: What runs for any other index; without it, that is an error of the run.
+
+    Returns:
+        The result of the function that ran.
+
+    Raises:
+        ProgramError: There are no functions, or their results differ in structure.
+        ShapeError: The results differ in type.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     i, x = br.data("i", [], dtype="int32"), br.data("x", [3])
+        ...     print(br.switch(i, [lambda: x, lambda: x * 2.0, lambda: br.exp(x)]).type)
+        f32[3]
+
+        A mixture of experts, of which each runs on the rows that score it highest:
+
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["rows", 4])
+        ...     scores = br.softmax(br.fc(x, 3, name="router"))
+        ...     def expert(number):
+        ...         return lambda own: br.fc(own, 4, act="relu", name=f"expert_{number}")
+        ...     made = br.switch(br.argmax(scores, axis=1), [expert(k) for k in range(3)], x)
+        ...     out = made * br.max(scores, axis=1, keepdims=True)
+        >>> out.type
+        f32[rows,4]
+    """
+    given: Any = fns
+    if callable(fns) or not isinstance(given, Iterable):
+        raise ProgramError(
+            f"switch takes a list or a dict of functions, not {fns!r:.80}.",
+            fix="Write br.switch(index, [first, second]).",
+        )
+    cases = dict(fns.items() if isinstance(fns, Mapping) else enumerate(fns))
+    if not cases:
+        raise ProgramError("switch has no functions to choose from.")
+    chooser = create_switch(index)
+    first: tuple[str, Any] | None = None
+    for key, function in cases.items():
+        what = f"fns[{key}]"
+        with chooser.case(key) as block:
+            result = _branch(block, function, what, operands, first)
+        first = first or (what, result)
+    assert first is not None
+    if default is not None:
+        with chooser.default() as block:
+            _branch(block, default, "default", operands, first)
+    return _results(chooser(), first[1])

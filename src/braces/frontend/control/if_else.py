@@ -1,0 +1,406 @@
+"""Blocks of which one runs, or each on its own rows; IfElse, which has two."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from braces.builder.append import as_var, handle_of, one
+from braces.builder.program import current_program
+from braces.builder.source import says_where, user_source
+from braces.builder.table import RowNumbers
+from braces.builder.var import Var, tensor_type
+from braces.dims import Dim
+from braces.dtypes import BOOL, TensorType, Type
+from braces.errors import BracesError, ProgramError, ShapeError
+from braces.frontend.control.construct import (
+    SubBlock,
+    dtype_beside,
+    located,
+    outer_var,
+    types_agree,
+)
+from braces.ir.records import Body, Source
+from braces.ir.walk import rename_body
+from braces.ops.control.batch_axis.masking import follow_rows
+from braces.ops.control.construct.build import build_partition, build_switch
+from braces.ops.control.partition.random import number_draws, row_numbers
+
+
+class Branch(SubBlock):
+    """One block of a branch construct."""
+
+    def __init__(self, what: str, owner: Branches, key: Any) -> None:
+        super().__init__(what)
+        self.owner = owner
+        self.key = key
+        self.inputs: list[Var] = []
+        self.body: Body | None = None
+        self.rows: Dim | None = None
+        self.valid: Var | None = None
+        self.number: Var | None = None
+
+    @says_where
+    def add_input(self, x: Any) -> Var:
+        """An outer variable as this branch sees it.
+
+        With a scalar predicate that is all of it; with a predicate of rows, the rows of its
+        leading axis that belong to this branch, in their order.
+        """
+        self.require_open("add_input")
+        return self.take(x, "add_input")
+
+    def take(self, x: Any, action: str) -> Var:
+        """An outer variable as this branch sees it; the action is what asks for it."""
+        var = outer_var(self, x, action)
+        inner = var
+        if self.rows is not None:
+            inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
+        self.inputs.append(var)
+        return inner
+
+    def select(self, stem: str) -> None:
+        """See only the rows of this block; the stem names their number."""
+        self.rows = self.new_dim(stem)
+        self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
+        self.table.numbers = RowNumbers(self.rows, self.numbers)
+
+    def numbers(self) -> Var:
+        """What tells the number of each of these rows in the whole batch; an input."""
+        if self.number is None:
+            owner, before = self.owner, len(self.inputs)
+            if owner.numbers is None:
+                owner.numbers = row_numbers(self.program, self.outer, owner.predicate.shape[0])
+            self.number = self.take(owner.numbers, "a draw")
+            self.table.journal.note(lambda: self._forget(before))
+        return self.number
+
+    def _forget(self, inputs: int) -> None:
+        del self.inputs[inputs:]
+        self.number = self.owner.numbers = None
+
+    def close(self) -> None:
+        """Freeze the block; the operator is made when the construct is called."""
+        if not self.outputs:
+            raise ProgramError("The branch has no output.", fix="Call add_output(...).")
+        if self.rows is not None:
+            places = dict.fromkeys(self.table.params, (0,))
+            number_draws(self.program, self.table, self.rows, places, self.numbers)
+            follow_rows(self.table, self.rows, dict.fromkeys(self.table.params, (0,)))
+        self.body = self.table.freeze([var.name for var in self.outputs])
+        self.owner.branches.append(self)
+
+
+class Branches(ABC):
+    """The blocks of an IfElse or a Switch.
+
+    Attributes:
+        predicate: Chooses a block; for each row where there are rows.
+        row_wise: Whether each block runs on its own rows.
+        branches: The blocks that are written, in order.
+    """
+
+    what = "branch"
+    predicate: Var
+    row_wise = False
+    numbers: Var | None = None
+
+    def __init__(self) -> None:
+        self.branches: list[Branch] = []
+        self.results: tuple[Var, ...] | None = None
+        self.passed: tuple[Any, ...] = ()
+        self.passed_at: Source | None = None
+
+    def opened(self, key: Any, stem: str) -> Branch:
+        """A new block, of rows of its own where there are rows."""
+        self._check_not_called()
+        branch = Branch(self.what, self, key)
+        if self.row_wise:
+            branch.select(stem)
+        return branch
+
+    def _check_not_called(self) -> None:
+        if self.results is not None:
+            raise located(
+                ProgramError(f"This {self.what} was called already.", fix="Create another."),
+                self.what,
+            )
+
+    def __call__(self) -> Any:
+        """The outputs of the block that ran: one variable, or a tuple."""
+        if self.results is None:
+            with current_program().transaction():
+                self.results = self._made()
+        return self.results[0] if len(self.results) == 1 else self.results
+
+    @says_where
+    def pass_through(self, *values: Any) -> None:
+        """Say what the outputs are where no written block runs.
+
+        In an IfElse that is where the block that is not written would run, in a Switch where no
+        case matches. Where there are rows, those rows of each value are handed on; so
+        `choice.pass_through(x)` keeps the rows of `x` that no written block sees.
+
+        Args:
+            *values: Variables from outside of the blocks, one for each output of a written
+                block, of its type; for a scalar predicate also numbers and arrays.
+
+        Raises:
+            ProgramError: Nothing is passed, it was said before, or no block is left out.
+        """
+        if not values:
+            raise ProgramError("Nothing passes through.", fix="Name a value for each output.")
+        if self.passed:
+            raise ProgramError("What passes through is said twice.", fix="Say it once.")
+        self._check_not_called()
+        self.check_block_missing(0)
+        self.passed = tuple(map(handle_of, values))
+        self.passed_at = user_source()
+
+    @abstractmethod
+    def check_block_missing(self, more: int) -> None:
+        """Refuse values that pass through where `more` blocks leave nothing out.
+
+        Raises:
+            ProgramError: A block is written for every case.
+        """
+
+    def passing(self, written: Branch, opened: Callable[[], Branch]) -> Branch:
+        """The block that nobody wrote, which returns what passes through.
+
+        Args:
+            written: A block that is written.
+            opened: Opens the block.
+        """
+        branches = list(self.branches)
+        try:
+            with written.program.at(self.passed_at):
+                return self._passed_on(written, opened())
+        except BracesError as error:
+            at = f", at {self.passed_at}" if self.passed_at else ""
+            raise error.located(f"pass_through{at}") from None
+        finally:
+            self.branches = branches
+
+    def _passed_on(self, written: Branch, missing: Branch) -> Branch:
+        outputs = written.outputs
+        if len(self.passed) != len(outputs):
+            raise ProgramError(
+                f"The written block has {len(outputs)} outputs, and {len(self.passed)} values "
+                "pass through.",
+                fix="Pass one value for each output, in their order.",
+            )
+        with missing:
+            for value, output in zip(self.passed, outputs, strict=True):
+                missing.add_output(_passed(missing, value, output))
+        return missing
+
+    @abstractmethod
+    def _made(self) -> tuple[Var, ...]:
+        """Append the operator; its outputs."""
+
+    def finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
+        """Append the operator of which one block runs; its outputs."""
+        cases = [branch.body for branch in branches if branch.body is not None]
+        return build_switch(index, cases, total)
+
+    def finish_rows(self, masks: Sequence[Var], branches: Sequence[Branch]) -> tuple[Var, ...]:
+        """Append the operator of which each block runs on the rows of its mask; its outputs."""
+        inputs = list(dict.fromkeys(x for branch in branches for x in branch.inputs))
+        cases = [_aligned(branch, inputs) for branch in branches]
+        counts = [branch.rows for branch in branches if branch.rows is not None]
+        return build_partition(masks, inputs, cases, counts)
+
+
+class IfElse(Branches):
+    """Two blocks of which one runs; make it with `create_if_else`."""
+
+    what = "if-else"
+
+    def __init__(self, predicate: Var) -> None:
+        super().__init__()
+        self.predicate = predicate
+        self.row_wise = predicate.ndim == 1
+
+    def true_block(self) -> Branch:
+        """The block that runs where the predicate holds."""
+        return self._side(True)
+
+    def false_block(self) -> Branch:
+        """The block that runs where the predicate does not hold."""
+        return self._side(False)
+
+    def check_block_missing(self, more: int) -> None:
+        """Refuse values that pass through where both blocks are written."""
+        if len(self.branches) + more > 1:
+            raise located(
+                ProgramError(
+                    "Both blocks are written, so nothing passes through.",
+                    fix="Leave out one of the blocks, or pass_through.",
+                ),
+                self.what,
+            )
+
+    def _side(self, side: bool) -> Branch:
+        if any(branch.key is side for branch in self.branches):
+            raise located(
+                ProgramError(f"The {str(side).lower()} block is written twice."), self.what
+            )
+        if self.passed:
+            self.check_block_missing(1)
+        return self._opened(side)
+
+    def _opened(self, side: bool) -> Branch:
+        return self.opened(side, "true_rows" if side else "false_rows")
+
+    def _made(self) -> tuple[Var, ...]:
+        sides = {branch.key: branch for branch in self.branches}
+        if not sides:
+            raise located(ProgramError("The if-else is used before its blocks end."), self.what)
+        for side in (True, False):
+            if side not in sides:
+                sides[side] = self._passing(sides[not side], side)
+        if self.row_wise:
+            masks = (~self.predicate, self.predicate)
+            return self.finish_rows(masks, (sides[False], sides[True]))
+        index = one("cast", self.predicate, dtype="int32")
+        return self.finish(index, [sides[False], sides[True]], total=True)
+
+    def _passing(self, written: Branch, side: bool) -> Branch:
+        """The side that nobody wrote, which returns what passes through."""
+        if not self.passed:
+            raise located(
+                ProgramError(
+                    f"The {str(side).lower()} block is missing.",
+                    given=f"outputs of the other block: {len(written.outputs)}",
+                    fix="Write both blocks, or say what the outputs are where it would run: "
+                    "choice.pass_through(a, ...).",
+                ),
+                self.what,
+            )
+        return self.passing(written, lambda: self._opened(side))
+
+
+def _passed(missing: Branch, value: Any, output: Var) -> Var:
+    """A value in place of an output of the written block, as the missing one sees it."""
+    if not isinstance(value, Var):
+        with missing.program.building(missing.outer):
+            value = as_var(value, dtype_beside(output.type))
+    given = missing.take(value, "pass_through")
+    if not types_agree(
+        missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)
+    ):
+        raise ShapeError(
+            f"`{value.name}` passes through in place of an output of another type.",
+            given=f"{value.name}: {value.type}   output {output.name}: {output.type}",
+            fix="It must have the dtype and shape of the output of the written block.",
+        )
+    return given
+
+
+def _of_a_row(block: Branch, type_: Type) -> Type:
+    """The type itself, or that of one row where there are rows."""
+    if block.rows is None or not isinstance(type_, TensorType) or not type_.rank:
+        return type_
+    return type_.with_shape(type_.shape[1:])
+
+
+def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
+    """A row-wise branch with one parameter for each input of either side."""
+    assert branch.body is not None
+    assert branch.valid is not None
+    body, own = branch.body, dict(zip(branch.inputs, branch.body.params[1:], strict=False))
+    infos, params = dict(body.vars), [branch.valid.name]
+    repeated = zip(branch.inputs, body.params[1:], strict=True)
+    names = {param: own[x] for x, param in repeated if own[x] != param}
+    for x in inputs:
+        if x not in own:
+            assert branch.rows is not None
+            made = branch.param(
+                "rows", rows_type(branch, x, branch.owner.predicate, branch.rows)
+            )
+            infos[made.name] = branch.table.vars[made.name]
+            own[x] = made.name
+        params.append(own[x])
+    return rename_body(Body(tuple(params), body.results, infos, body.ops), names)
+
+
+def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorType:
+    """The type of the selected rows of a variable.
+
+    Raises:
+        ShapeError: It has no rows, or other rows than the predicate.
+    """
+    whole = tensor_type(var)
+    unify = block.table.unifier.unify
+    if not whole.rank or unify(whole.shape[0], predicate.shape[0]) is None:
+        raise located(
+            ShapeError(
+                f"`{var.name}` does not have the rows of the predicate.",
+                given=f"{var.name}: {whole}   predicate: {predicate.type}",
+                fix="The leading axis of a row-wise input is that of the predicate.",
+            ),
+            block.what,
+        )
+    return whole.with_shape((rows, *whole.shape[1:]))
+
+
+def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
+    """A bool scalar, or where `rows` are allowed a bool vector.
+
+    Raises:
+        ShapeError: It is anything else.
+    """
+    var = as_var(given)
+    article = "an" if what.startswith("if") else "a"
+    if var.dtype != BOOL or var.ndim > int(rows):
+        raise located(
+            ShapeError(
+                f"The predicate of {article} {what} must be a bool scalar"
+                + (" or a bool vector of rows." if rows else "."),
+                given=f"{var.name}: {var.type}",
+                fix="Compare, and reduce with br.all or br.any.",
+            ),
+            what,
+        )
+    return var
+
+
+@says_where
+def create_if_else(predicate: Any) -> IfElse:
+    """A choice between two blocks, for a whole value or row by row.
+
+    With a bool scalar one block runs. With a bool vector each block runs on its own rows: what
+    `add_input` gives are the selected rows, and the outputs come back in the original order.
+    A block without rows runs nothing. Both blocks are written; or one of them, and
+    `choice.pass_through(a, ...)` says what the outputs are where the other one would run.
+
+    Args:
+        predicate: A bool scalar, or a bool vector with one entry a row.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", [])
+        ...     choice = br.create_if_else(x > 0.0)
+        ...     with choice.true_block() as t:
+        ...         t.add_output(br.sqrt(t.add_input(x)))
+        ...     with choice.false_block() as f:
+        ...         f.add_output(f.add_input(x) * 0.5)
+        ...     print(choice().type)
+        f32[]
+
+        Only the rows that need it are changed:
+
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["rows"])
+        ...     choice = br.create_if_else(x > 1.0)
+        ...     with choice.true_block() as t:
+        ...         t.add_output(br.sqrt(t.add_input(x)))
+        ...     choice.pass_through(x)
+        ...     out = choice()
+        >>> br.Executor().run(prog, br.Scope(), {"x": [4.0, -1.0, 9.0]}, out)
+        array([ 2., -1.,  3.], dtype=float32)
+    """
+    return IfElse(predicate_of(predicate, "if-else", rows=True))

@@ -1,0 +1,434 @@
+"""Recurrent nets: a step block that runs once for each step of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import as_var, one
+from braces.builder.source import says_where
+from braces.builder.table import Owning, RowNumbers
+from braces.builder.var import Var, shown, tensor_type
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import BOOL, is_integer
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.construct import LoopBlock, Memory, located, outer_var
+from braces.frontend.core.random_state import sizes_of
+from braces.ir.views import LoopView, Row
+from braces.ops.common.rules import axis_index
+from braces.ops.control.construct.build import Carried, Cut, build_loop
+from braces.ops.control.partition.random import row_numbers
+from braces.passes.autodiff.checkpoint import Segments, check_trips
+from braces.passes.rows.ragged_construct import Steps
+from braces.passes.rows.ragged_steps import guarded
+
+
+class StepNet(LoopBlock):
+    """The block of one step; `with rnn.stepnet() as net`.
+
+    Attributes:
+        inputs: The variables that are cut into steps, each with its slice.
+        stop: The condition of stopping, read after the step.
+    """
+
+    def __init__(self, rnn: Rnn) -> None:
+        super().__init__("rnn")
+        self.rnn = rnn
+        self.inputs: list[tuple[Var, Var]] = []
+        self.stop: Var | None = None
+        self.output_axes: list[int] = []
+        self.steps: Size | None = rnn.steps
+        self.number: Var | None = None
+        if rnn.lengths is not None:
+            self.table.numbers = RowNumbers(rnn.lengths.shape[0], self.numbers)
+        if rnn.own_parameters is not None:
+            self.table.owning = Owning(rnn.own_parameters, self._own)
+
+    def _own(self, whole: Var) -> Var:
+        """The part of a parameter that a step has for itself."""
+        with self.program.building(self.table):
+            own = self.add_input(whole)
+        assert self.table.owning is not None
+        parts = self.table.owning.parts
+        parts[whole.name] = own
+
+        def undo() -> None:
+            del parts[whole.name], self.inputs[-1]
+
+        self.table.journal.note(undo)
+        return own
+
+    def numbers(self) -> Var:
+        """What tells the number of each row; made outside where a block of the step asks."""
+        if self.number is None:
+            assert self.rnn.lengths is not None
+            rows = self.rnn.lengths.shape[0]
+            self.number = row_numbers(self.program, self.outer, rows)
+            self.table.journal.note(self._forget)
+        return self.number
+
+    def _forget(self) -> None:
+        self.number = None
+
+    @says_where
+    def add_input(self, x: Any, axis: int = 0) -> Var:
+        """Cut an outer variable into steps; returns the slice of this step.
+
+        Args:
+            x: A variable from outside the block.
+            axis: The axis of the steps; it is gone in the slice.
+
+        Raises:
+            ShapeError: Another input has a different number of steps, or there is no such axis.
+        """
+        self.require_open("add_input")
+        var = outer_var(self, x, "add_input")
+        whole = tensor_type(var)
+        if not whole.rank:
+            raise located(ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what)
+        at = axis_index(axis, whole.rank, "add_input")
+        self._agree(var, whole.shape[at])
+        if at:
+            with self.program.building(self.outer):
+                var = one("moveaxis", var, source=at, destination=0)
+        rest = (*whole.shape[:at], *whole.shape[at + 1 :])
+        inner = self.param(
+            f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(rest)
+        )
+        self.inputs.append((var, inner))
+        return inner
+
+    def _agree(self, var: Var, size: Size) -> None:
+        if self.steps is None:
+            self.steps = size
+            return
+        agreed = self.table.unifier.unify(self.steps, size)
+        if agreed is None:
+            raise located(
+                ShapeError(
+                    f"`{var.name}` has {size} steps, where {self.steps} are expected.",
+                    given=f"{var.name}: {var.type}",
+                    fix="All inputs of an rnn have the same number of steps; see axis=.",
+                ),
+                self.what,
+            )
+        self.steps = agreed
+
+    @says_where
+    def add_memory(
+        self,
+        init: Any = None,
+        *,
+        shape: Sequence[Any] | None = None,
+        batch_like: Var | None = None,
+        batch_axis: int = 0,
+        value: float = 0.0,
+        dtype: object = None,
+    ) -> Memory:
+        """State that is carried from step to step.
+
+        A bare memory `h` means `h.pre(1)` until its update. From the update on a bare `h` is an
+        error: write `h.pre(1)` for the old value, `h.next` for the new one.
+
+        Args:
+            init: The value before the first step; a tuple `(t-1, t-2, …)` for `pre(n)`.
+            shape: Instead of `init`: the shape without the batch axis, filled with `value`.
+            batch_like: A variable whose axis `batch_axis` tells the size of the leading batch
+                axis.
+            batch_axis: See `batch_like`.
+            value: See `shape`.
+            dtype: See `shape`; that of `batch_like` where it is a float, else float32.
+        """
+        self.require_open("add_memory")
+        if (init is None) == (shape is None):
+            raise located(
+                ProgramError(
+                    "add_memory needs either init= or shape=.",
+                    fix="Pass init=variable, or shape=[32], batch_like=x.",
+                ),
+                self.what,
+            )
+        if shape is not None:
+            init = self._filled(sizes_of(shape), batch_like, batch_axis, value, dtype)
+        return super().add_memory(init)
+
+    def _filled(
+        self,
+        sizes: Shape,
+        batch_like: Var | None,
+        batch_axis: int,
+        value: float,
+        dtype: object,
+    ) -> Var:
+        if batch_like is not None:
+            like = tensor_type(as_var(batch_like))
+            sizes = (like.shape[axis_index(batch_axis, like.rank, "add_memory")], *sizes)
+            if dtype is None and like.dtype.kind == "f":
+                dtype = like.dtype
+        with self.program.building(self.outer):
+            return one("full", shape=sizes, value=value, dtype=dtype or "float32")
+
+    @says_where
+    def add_output(self, *values: Any, axis: int = 0) -> None:
+        """Collect values step by step.
+
+        Args:
+            values: Variables of the step; they are stacked.
+            axis: Where the step axis goes in the stacked result.
+        """
+        super().add_output(*values)
+        self.output_axes.extend([axis] * len(values))
+
+    @says_where
+    def stop_when(self, condition: Any) -> None:
+        """Stop early; read after the step.
+
+        A condition on the state that the step computed reads `h.next`: `stop_when(h.next > 5)`.
+
+        Args:
+            condition: A bool scalar ends the loop after this step; a bool vector of rows
+                freezes the rows where it holds. Memories then stay, later outputs are zero.
+
+        Raises:
+            ShapeError: It is neither.
+        """
+        self.require_open("stop_when")
+        var = as_var(condition)
+        if var.dtype != BOOL or var.ndim > 1:
+            raise located(
+                ShapeError(
+                    "stop_when needs a bool scalar or a bool vector of rows.",
+                    given=f"{var.name}: {var.type}",
+                    fix="Compare, and reduce with br.all or br.any.",
+                ),
+                self.what,
+            )
+        if var.ndim and self.rnn.own_parameters is not None:
+            raise located(_no_rows("stop_when"), self.what)
+        if self.stop is not None:
+            raise located(
+                ProgramError("stop_when is called twice.", fix="Combine both with `|`."),
+                self.what,
+            )
+        self.stop = var
+
+    def close(self) -> None:
+        """Make the loop operator."""
+        memories = self.carried()
+        stop = None if self.stop is None else shown(self.stop).name
+        if self.steps is None:
+            raise ProgramError(
+                "The number of steps is not known.",
+                fix="Add an input, or say br.create_rnn(steps=10).",
+            )
+        if not self.memories and not self.outputs:
+            raise ProgramError(
+                "The rnn has neither a memory nor an output.", fix="Call net.add_output(...)."
+            )
+        loop = LoopView(
+            self.step.name,
+            self.table.freeze(),
+            rows=tuple(Row(var.name) for var in self.outputs),
+            length=self.steps,
+            reverse=self.rnn.reverse,
+        )
+        slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
+        if self.rnn.lengths is not None or stop is not None:
+            given = loop, memories, slices, self.rnn.lengths, stop, self.number
+            loop, memories = guarded(Steps(self.program, self.outer, *given))
+        finals, stacked = self._loop(loop, memories, slices)
+        self.rnn.finals = tuple(finals)
+        self.rnn.stacked = tuple(
+            row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
+            for row, axis in zip(stacked, self.output_axes, strict=True)
+        )
+
+    def _loop(
+        self, loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut]
+    ) -> tuple[Sequence[Var], Sequence[Var]]:
+        """The operator, or two of them where segments are kept: finals and stacked rows."""
+        if self.rnn.checkpoint_every is not None:
+            cut = Segments(self.program, loop, memories, self.rnn.checkpoint_every)
+            return cut.counted(slices)
+        made = build_loop(loop, memories, slices)
+        return made.finals, made.rows
+
+
+class Rnn:
+    """A recurrent net: make it with `create_rnn`, write its step, then call it."""
+
+    def __init__(
+        self,
+        reverse: bool = False,
+        steps: Size | None = None,
+        lengths: Var | None = None,
+        checkpoint_every: int | None = None,
+        own_parameters: int | None = None,
+    ) -> None:
+        self.own_parameters = own_parameters
+        self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
+        self.reverse = reverse
+        self.steps = steps
+        self.lengths = lengths
+        self.net: StepNet | None = None
+        self.finals: tuple[Var, ...] | None = None
+        self.stacked: tuple[Var, ...] = ()
+
+    def stepnet(self) -> StepNet:
+        """The block of one step, for a `with` statement.
+
+        Raises:
+            ProgramError: It was written before.
+        """
+        if self.finals is not None:
+            raise located(
+                ProgramError("The step of this rnn is written already.", fix="Create another."),
+                "rnn",
+            )
+        self.net = StepNet(self)
+        return self.net
+
+    def _require_closed(self) -> None:
+        if self.finals is None:
+            raise located(
+                ProgramError(
+                    "The rnn is used before its step block ends.",
+                    fix="Call it after the `with rnn.stepnet()` block.",
+                ),
+                "rnn",
+            )
+
+    def __call__(self) -> Any:
+        """The stacked outputs: one variable, or a tuple in the order of `add_output`."""
+        self._require_closed()
+        if not self.stacked:
+            raise located(
+                ProgramError("The rnn has no outputs.", fix="Use add_output, or rnn.final(h)."),
+                "rnn",
+            )
+        return self.stacked[0] if len(self.stacked) == 1 else self.stacked
+
+    def final(self, memory: Memory) -> Var:
+        """The value of a memory after the last step; its initial value where there was none."""
+        self._require_closed()
+        return final_of(self.net, self.finals, memory)
+
+
+def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
+    """The final value of one of a loop's memories."""
+    if not isinstance(memory, Memory) or memory.block is not block:
+        raise located(
+            ProgramError(
+                f"{getattr(memory, 'name', memory)!r} is not a memory of this loop.",
+                fix="Pass what add_memory returned.",
+            ),
+            "loop",
+        )
+    return finals[memory.position]
+
+
+@says_where
+def create_rnn(
+    *,
+    reverse: bool = False,
+    lengths: Any = None,
+    steps: Any = None,
+    checkpoint_every: int | None = None,
+    own_parameters: bool = False,
+) -> Rnn:
+    """A recurrent net whose step is written in a `with` block.
+
+        h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
+
+    With `h = net.add_memory(…)`, `h.pre(1)` is h[t-1], and `h.next` is h[t] once `h.update(…)`
+    set it. A bare `h` means `h.pre(1)` before the update and is an error from the update on.
+
+    Args:
+        reverse: Go from the last step to the first; outputs keep their positions.
+        lengths: An integer vector with one entry a row: a row is active while its step is less
+            than its length, also under `reverse`. After that its memories stay and its outputs
+            are zero, and what lies in the padding reaches no value and no gradient. Memories
+            and outputs lead with rows. Give the batch dimension a name: an input or a captured
+            array has a row for each row where it has that dimension; any other is the same for
+            all rows. Where the batch is a number, inputs lead with it, a captured array has
+            rows if it comes of the same batch, and what matches rows with a number is refused.
+        steps: The number of steps, needed where there is no input.
+        checkpoint_every: Keep memories at every so many steps only, and run the steps between
+            them again for the gradient: less memory for one more forward computation. A
+            memory that is a list is kept as it is there, value by value.
+        own_parameters: Parameters that are made in the step are one for each step, stacked
+            along a first axis: a stack of layers, say. `steps` is a number then.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["t", "batch", 4])
+        ...     rnn = br.create_rnn()
+        ...     with rnn.stepnet() as net:
+        ...         total = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
+        ...         total.update(total + net.add_input(x))
+        ...         net.add_output(total.next)  # total.pre(1) is the sum without x[t]
+        ...     print(rnn(), rnn.final(total).shape)
+        <Var loop_0.stacked: f32[t,batch,4]> (batch, 4)
+    """
+    if steps is not None:
+        steps = as_steps(steps)
+    rows = None if lengths is None else check_lengths(lengths)
+    own = _owned(steps, rows) if own_parameters else None
+    return Rnn(reverse, steps, rows, checkpoint_every, own)
+
+
+def _no_rows(what: str) -> ProgramError:
+    return ProgramError(
+        f"{what} of rows goes with parameters that all steps share.",
+        fix="Use br.where(done, before, after) in the step.",
+    )
+
+
+def _owned(steps: Size | None, lengths: Var | None) -> int:
+    """How many steps have parameters of their own."""
+    if lengths is not None:
+        raise located(_no_rows("lengths="), "rnn")
+    if not isinstance(steps, int) or not steps:
+        raise located(
+            ProgramError(
+                "Steps with parameters of their own need a number of steps, from 1.",
+                given=f"steps={steps}",
+                fix="Write steps=12, say; shapes of parameters are numbers.",
+            ),
+            "rnn",
+        )
+    return steps
+
+
+def check_lengths(given: Any) -> Var:
+    """How many steps each row has.
+
+    Raises:
+        ShapeError: It is no integer vector.
+    """
+    var = as_var(given)
+    if not is_integer(var.dtype) or var.ndim != 1:
+        raise located(
+            ShapeError(
+                "lengths= must be an integer vector with one entry a row.",
+                given=f"{var.name}: {var.type}",
+            ),
+            "rnn",
+        )
+    return var
+
+
+def as_steps(steps: Any) -> Size:
+    """A number of steps: an int, or a symbolic dimension."""
+    if isinstance(steps, Var):
+        raise located(
+            ProgramError(
+                "steps= must be known from shapes; a variable's value is not.",
+                fix="Use br.create_while for a count that the program computes.",
+            ),
+            "rnn",
+        )
+    if isinstance(steps, Dim) or (isinstance(steps, int) and steps >= 0):
+        return steps
+    raise located(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")

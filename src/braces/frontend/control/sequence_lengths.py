@@ -1,0 +1,127 @@
+"""What layers and losses of sequences share: lengths of rows, and sums over rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.append import as_var
+from braces.builder.program import current_program
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import is_float, is_integer
+from braces.errors import DTypeError, ShapeError
+from braces.frontend.control.rnn import check_lengths
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import operand
+from braces.frontend.core.public_names import arange
+from braces.ops.common.rules import axis_index
+
+NEVER = -1e30
+"""The logarithm of what has no probability: finite, so that gradients are."""
+
+
+def same_size(left: Size, right: Size) -> bool:
+    """Whether two sizes are one, unnamed ones unified."""
+    return current_program().current.unifier.unify(left, right) is not None
+
+
+def check_floats(what: str, x: Any) -> Var:
+    """The input of a layer of sequences.
+
+    Raises:
+        DTypeError: It is not made of floats.
+    """
+    var = operand(x, what)
+    if not is_float(var.dtype):
+        raise DTypeError(
+            f"{what} takes floats, not {var.dtype}.",
+            given=f"{var.name}: {var.type}",
+            fix="Use br.cast, or br.embedding for ids.",
+        )
+    return var
+
+
+def steps_axis(what: str, x: Var, axis: int) -> int:
+    """Which axis has the steps.
+
+    Raises:
+        ShapeError: There is none, or it is that of the features.
+    """
+    at = axis_index(axis, len(x.shape), what)
+    if at == len(x.shape) - 1:
+        raise ShapeError(
+            f"{what} needs an axis of steps before that of the features, the last one.",
+            given=f"{x.name}: {x.type}   axis={axis}",
+            fix="Give [rows, steps, features], or [steps, rows, features] and axis=0.",
+        )
+    return at
+
+
+def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
+    """How many steps each row has.
+
+    Raises:
+        ShapeError: There are no rows, or others.
+    """
+    lengths = check_lengths(given)
+    if not rows or not same_size(rows[0], lengths.shape[0]):
+        raise ShapeError(
+            f"{what} needs lengths= with an entry for each row of its input.",
+            given=f"{x.name}: {x.type}   lengths={lengths.name}: {lengths.type}",
+            fix="Rows are the first axis of the input that is not axis=, that of the steps.",
+        )
+    return lengths
+
+
+def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
+    """Scores of classes, or of tags: [rows, steps, classes], and which axis has the steps.
+
+    Raises:
+        ShapeError: There are other axes.
+    """
+    var = check_floats(what, x)
+    if var.ndim != 3:
+        raise ShapeError(
+            f"{what} takes scores of rows, steps and {each}.", given=f"{var.name}: {var.type}"
+        )
+    return var, steps_axis(what, var, axis)
+
+
+def row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
+    """Labels of each row as int32, of these sizes; the second may be any where it is not said.
+
+    Raises:
+        DTypeError: They are no integers.
+        ShapeError: They have other sizes.
+    """
+    var = as_var(labels)
+    if not is_integer(var.dtype):
+        raise DTypeError(
+            f"{what} needs integer labels, not {var.dtype}.",
+            given=f"labels={var.name}: {var.type}",
+            fix="Labels are class numbers.",
+        )
+    if var.ndim != 2 or not all(map(same_size, var.shape, sizes)):
+        raise ShapeError(
+            f"{what} needs labels of each row, [{', '.join(map(str, (*sizes, '…')[:2]))}].",
+            given=f"{x.name}: {x.type}   labels={var.name}: {var.type}",
+        )
+    return ops.cast(var, dtype="int32")
+
+
+def inside(labels: Var, lengths: Var | None) -> Var:
+    """Labels with 0 in the padding, where anything may stand."""
+    if lengths is None:
+        return labels
+    places = arange(labels.shape[1], dtype="int32")
+    return ops.where(places < ops.expand_dims(lengths, axis=1), labels, 0)
+
+
+def wide(x: Var) -> Var:
+    """Scores in a dtype in which they can be summed."""
+    return ops.cast(x, dtype="float32") if x.dtype.itemsize < 4 else x
+
+
+def taken(x: Var, at: Var) -> Var:
+    """One element of each row."""
+    return ops.take_along_axis(x, ops.expand_dims(at, axis=1), axis=1)[:, 0]

@@ -1,0 +1,185 @@
+"""Switch: cases in order, by an index or by conditions, for a whole value or row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import as_var, one
+from braces.builder.source import says_where
+from braces.builder.var import Var, tensor_type
+from braces.dtypes import is_integer
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.construct import located
+from braces.frontend.control.if_else import Branch, Branches, predicate_of
+
+
+class Switch(Branches):
+    """Blocks of which one runs; make it with `create_switch`."""
+
+    what = "switch"
+
+    def __init__(self, index: Var | None = None) -> None:
+        super().__init__()
+        self.index = index
+        self.has_default = False
+        if index is not None:
+            self._choose_by(index)
+
+    def _choose_by(self, predicate: Var) -> None:
+        self.predicate, self.row_wise = predicate, predicate.ndim == 1
+
+    @says_where
+    def case(self, when: Any) -> Branch:
+        """The block that runs for this index, or where this condition is the first to hold.
+
+        Args:
+            when: An integer where the switch has an index. Else a bool scalar, or bool[rows]
+                in all cases.
+        """
+        if self.has_default:
+            raise located(
+                ProgramError("A case after the default can never run.", fix="Put it before."),
+                self.what,
+            )
+        return self.opened(self._key(when), "case_rows")
+
+    def _key(self, when: Any) -> Any:
+        if self.index is None:
+            return self._condition(predicate_of(when, self.what, rows=True))
+        taken = {branch.key for branch in self.branches}
+        if not isinstance(when, int) or isinstance(when, bool) or when in taken:
+            raise located(
+                ProgramError(
+                    f"case({when!r}) is not a new integer.",
+                    fix="With an index, each case is one integer.",
+                ),
+                self.what,
+            )
+        return when
+
+    def _condition(self, condition: Var) -> Var:
+        """A condition, which has the rows of the first one."""
+        if not self.branches:
+            self._choose_by(condition)
+        sizes = zip(condition.shape, self.predicate.shape, strict=False)
+        unify = condition.table.unifier.unify
+        if condition.ndim != self.predicate.ndim or any(unify(*pair) is None for pair in sizes):
+            raise located(
+                ShapeError(
+                    "The conditions of a switch do not have the same rows.",
+                    given=f"{self.predicate.name}: {self.predicate.type}   "
+                    f"{condition.name}: {condition.type}",
+                    fix="Give bool scalars in all cases, or bool[rows] in all of them.",
+                ),
+                self.what,
+            )
+        return condition
+
+    def default(self) -> Branch:
+        """The block that runs where no case matches."""
+        if self.has_default:
+            raise located(ProgramError("The default is written twice."), self.what)
+        if not self.branches:
+            raise located(
+                ProgramError(
+                    "A default without any case before it.", fix="Write the cases first."
+                ),
+                self.what,
+            )
+        if self.passed:
+            self.check_block_missing(1)
+        block = self._default()
+        self.has_default = True
+        return block
+
+    def _default(self) -> Branch:
+        return self.opened(None, "default_rows")
+
+    def check_block_missing(self, more: int) -> None:
+        """Refuse values that pass through where the default is written."""
+        if self.has_default or more:
+            raise located(
+                ProgramError(
+                    "The default is written, so nothing passes through.",
+                    fix="Leave out the default, or pass_through.",
+                ),
+                self.what,
+            )
+
+    def _made(self) -> tuple[Var, ...]:
+        if not self.branches:
+            raise located(ProgramError("The switch has no cases yet."), self.what)
+        branches = list(self.branches)
+        if self.passed:
+            branches.append(self.passing(branches[0], self._default))
+        keys = [branch.key for branch in branches if branch.key is not None]
+        total = len(keys) < len(branches)
+        chosen = self._chosen(keys, total)
+        if self.row_wise:
+            masks = [one("equal", chosen, number) for number in range(len(branches))]
+            return self.finish_rows(masks, branches)
+        return self.finish(chosen, branches, total=total or self.index is not None)
+
+    def _chosen(self, keys: Sequence[Any], total: bool) -> Var:
+        """The position of the block that runs, of each row where there are rows."""
+        if self.index is not None:
+            return one("case_of", self.index, cases=tuple(keys), default=total)
+        first: Any = as_var(len(keys) if total or not self.row_wise else -1)
+        for position in range(len(keys) - 1, -1, -1):
+            first = one("where", keys[position], position, first)
+        if total or not self.row_wise:  # a switch of whole values checks its own index
+            return first
+        return one("case_of", first, cases=tuple(range(len(keys))), default=False)
+
+
+@says_where
+def create_switch(index: Any = None) -> Switch:
+    """A choice between blocks: the first condition that holds, or the index that equals.
+
+    With an index or conditions of rows each block runs on its own rows, as in
+    `create_if_else`: what `add_input` gives are the selected rows, and the outputs come back
+    in the original order. A block without rows runs nothing. Where nothing matches the default
+    runs; or `switch.pass_through(a, ...)` says what the outputs are there; else it is an error
+    of the run.
+
+    Args:
+        index: An integer scalar, or an integer vector with one entry a row; cases are then
+            integers. Without it they are conditions: bool scalars, or bool[rows] all of them.
+
+    Raises:
+        ShapeError: The index is anything else.
+
+    Example:
+        Each row goes to one of two experts:
+
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["rows", 2])
+        ...     expert = br.data("expert", ["rows"], dtype="int32")
+        ...     switch = br.create_switch(expert)
+        ...     with switch.case(0) as case:
+        ...         case.add_output(case.add_input(x) * 10.0)
+        ...     with switch.case(1) as case:
+        ...         case.add_output(br.sqrt(case.add_input(x)))
+        ...     switch.pass_through(x)
+        ...     out = switch()
+        >>> feed = {"x": [[1.0, 2.0], [4.0, 9.0], [5.0, 6.0]], "expert": [0, 1, 7]}
+        >>> br.Executor().run(prog, br.Scope(), feed, out)
+        array([[10., 20.],
+               [ 2.,  3.],
+               [ 5.,  6.]], dtype=float32)
+    """
+    if index is None:
+        return Switch()
+    var = as_var(index)
+    if tensor_type(var).rank > 1 or not is_integer(var.dtype):
+        raise located(
+            ShapeError(
+                "The index of a switch must be an integer scalar, or an integer vector with "
+                "one entry a row.",
+                given=str(var),
+            ),
+            "switch",
+        )
+    return Switch(var)

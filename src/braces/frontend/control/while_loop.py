@@ -1,0 +1,196 @@
+"""While: a block that runs as long as a condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import apply, as_var
+from braces.builder.source import says_where
+from braces.builder.var import Var, shown, tensor_type
+from braces.dims import Dim
+from braces.dtypes import BOOL, ListType, TensorType
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.construct import LoopBlock, Memory, located
+from braces.frontend.control.rnn import final_of
+from braces.ir.views import LoopView
+from braces.ops.control.construct.build import Carried, build_loop
+from braces.ops.lists.list_to_array import stack
+from braces.ops.lists.stack import EMPTY, list_attrs, push
+from braces.passes.autodiff.checkpoint import Segments, check_trips
+from braces.passes.loops.loop_condition import cut_condition
+
+
+class WhileBlock(LoopBlock):
+    """The body of a while; `with loop.block() as body`."""
+
+    def __init__(self, loop: While) -> None:
+        super().__init__("while")
+        self.loop = loop
+        self.condition: Var | None = None
+
+    @says_where
+    def set_condition(self, condition: Any) -> None:
+        """Say when the loop goes on: a bool scalar of memories and outer variables.
+
+        It is evaluated before each trip, the first one included, so it reads what memories hold
+        there: `i < n` before the update of `i`, `i.pre(1) < n` after it. `i.next` is the value
+        that the trip to come would give.
+
+        Raises:
+            ProgramError: It was set before.
+            ShapeError: It is not a bool scalar.
+        """
+        self.require_open("set_condition")
+        if self.condition is not None:
+            raise located(
+                ProgramError("The condition is set twice.", fix="Combine both with `&`."),
+                "while",
+            )
+        var = as_var(condition)
+        if var.type != TensorType(BOOL, ()):
+            raise located(
+                ShapeError(
+                    "The condition of a while must be a bool scalar.",
+                    given=f"{var.name}: {var.type}",
+                    fix="Compare, and reduce with br.all or br.any.",
+                ),
+                "while",
+            )
+        self.condition = var
+
+    def close(self) -> None:
+        """Cut the condition out of the body and make the loop operator."""
+        if self.condition is None:
+            raise ProgramError(
+                "The while has no condition.", fix="Call body.set_condition(...) in its block."
+            )
+        if self.outputs and any(table.trip_index for table in self.outer.chain()):
+            raise ProgramError(
+                "A while inside another loop cannot collect rows: their number would change "
+                "from trip to trip.",
+                fix="Reduce them in a memory, or write them in the outer loop's outputs.",
+            )
+        memories = self.carried()
+        own, lists = len(memories), [self._collect(var) for var in self.outputs]
+        memories += lists
+        name = shown(self.condition).name
+        if not memories:
+            raise ProgramError(
+                "A while without memories would never end, or never begin.",
+                given=f"{name}: {self.condition.type}",
+                fix="Carry what changes from trip to trip: body.add_memory(init=...).",
+            )
+        self.table.params = [self.step.name, *(memory.param for memory in memories)]
+        body, condition = cut_condition(self.table.freeze(m.next for m in memories), name)
+        loop = LoopView(
+            self.step.name, body, condition=condition, max_trips=self.loop.max_trips
+        )
+        finals, self.loop.trips = self._loop(loop, memories)
+        self.loop.finals = tuple(finals[:own])
+        length = Dim.named(self.table.names.unique_word("trips"))
+        self.loop.rows = tuple(stack(rows, length) for rows in finals[own:])
+
+    def _loop(self, loop: LoopView, memories: Sequence[Carried]) -> tuple[Sequence[Var], Var]:
+        """The operator, or two of them where segments are kept: finals, and the trips."""
+        if self.loop.checkpoint_every is not None:
+            return Segments(
+                self.program, loop, memories, self.loop.checkpoint_every
+            ).conditional()
+        made = build_loop(loop, memories)
+        return made.finals, made.trips
+
+    def _collect(self, var: Var) -> Carried:
+        """A list that takes one value each trip."""
+        row, history = tensor_type(var), self.table.names.unique("rows")
+        start = apply(EMPTY, {}, list_attrs(row, history))["out"][0]
+        inner = self.param("rows", ListType(row))
+        with self.program.building(self.table):
+            return Carried(start, inner.name, push(inner, var, history).name)
+
+
+class While:
+    """A loop with a condition: make it with `create_while`, write its block, read `final`."""
+
+    def __init__(
+        self, max_trips: int | None = None, checkpoint_every: int | None = None
+    ) -> None:
+        self.max_trips = check_trips(max_trips, "max_trips", least=0)
+        self.checkpoint_every = check_trips(checkpoint_every, "checkpoint_every")
+        if self.checkpoint_every is not None and max_trips is not None:
+            raise ProgramError(
+                "max_trips and checkpoint_every do not go together.",
+                fix="Count trips in a memory, and put the limit into the condition.",
+            )
+        self.body: WhileBlock | None = None
+        self.finals: tuple[Var, ...] | None = None
+        self.trips: Var | None = None
+        self.rows: tuple[Var, ...] = ()
+
+    def block(self) -> WhileBlock:
+        """The body, for a `with` statement."""
+        if self.finals is not None:
+            raise located(
+                ProgramError(
+                    "The block of this while is written already.", fix="Create another."
+                ),
+                "while",
+            )
+        self.body = WhileBlock(self)
+        return self.body
+
+    def _require_closed(self) -> None:
+        if self.finals is None:
+            raise located(
+                ProgramError(
+                    "The while is used before its block ends.",
+                    fix="Call final(...) after the `with loop.block()` block.",
+                ),
+                "while",
+            )
+
+    def __call__(self) -> Any:
+        """What `add_output` collected, one row a trip: one variable, or a tuple.
+
+        The leading axis is a dimension of its own, whose size only the run tells. Compiled,
+        there is room for a power of two of rows, and what lies beyond the real ones is left out
+        of all results; where that cannot be done, each number that occurs is compiled once.
+        """
+        self._require_closed()
+        if not self.rows:
+            raise located(
+                ProgramError(
+                    "The while has no outputs.", fix="Use add_output, or final(memory)."
+                ),
+                "while",
+            )
+        return self.rows[0] if len(self.rows) == 1 else self.rows
+
+    def final(self, memory: Memory) -> Var:
+        """The value of a memory after the loop; its initial value where it did not run."""
+        self._require_closed()
+        return final_of(self.body, self.finals, memory)
+
+
+@says_where
+def create_while(*, max_trips: int | None = None, checkpoint_every: int | None = None) -> While:
+    """A loop that goes on while a condition on its memories holds.
+
+    Args:
+        max_trips: A guard: more trips than this are an error, and the scope stays as it was.
+        checkpoint_every: Keep memories at every so many trips only, and run the trips between
+            them again for the gradient: less memory for one more forward computation. A
+            memory that is a list is kept as it is there, value by value.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     loop = br.create_while()
+        ...     with loop.block() as body:
+        ...         x = body.add_memory(init=br.constant(1.0))
+        ...         body.set_condition(x < 100.0)
+        ...         x.update(x * 2.0)
+        ...     print(loop.final(x).type)
+        f32[]
+    """
+    return While(max_trips, checkpoint_every)

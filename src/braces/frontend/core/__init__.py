@@ -1,0 +1,1 @@
+"""Variables, parameters, initializers, operator functions."""

@@ -1,0 +1,79 @@
+"""Functions that build all or nothing, and errors that say the user's line."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn, ParamSpec, TypeVar
+
+from braces.builder.append import program_of
+from braces.builder.program import current_program
+from braces.builder.source import says_where, user_line
+from braces.builder.var import Var, declared_var
+from braces.errors import ProgramError, UnknownNameError, suggest
+from braces.frontend.core.pytree import rebuild, values
+from braces.ir.records import VarInfo
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def building(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that leaves the program, startup included, as it was where it fails."""
+    located = says_where(function)
+
+    @functools.wraps(function)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = values([args, kwargs])
+        program = program_of({"operands": given})
+        with program.transaction(), program.building(program.current):
+            if any(isinstance(value, VarInfo) for value in given):
+                found = (declared_var(program, value) for value in given)
+                args, kwargs = rebuild([args, kwargs], found)
+            return located(*args, **kwargs)
+
+    return guarded
+
+
+class MissingNameError(UnknownNameError, AttributeError):
+    """A module has no such name."""
+
+
+def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
+    """The `__getattr__` of a public module, which suggests the nearest of its names.
+
+    Args:
+        module: As users write it: `br.init`.
+        names: What it offers.
+    """
+
+    def missing(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(f"{module} has no `{name}`.", name=name)
+        raise MissingNameError(
+            f"{module} has no `{name}`.",
+            at=user_line(),
+            fix=suggest(name, names),
+        )
+
+    return missing
+
+
+def operand(x: Any, what: str) -> Var:
+    """A variable of the program that is being built.
+
+    Raises:
+        ProgramError: It is of another program, or no variable.
+    """
+    if not isinstance(x, Var):
+        raise ProgramError(
+            f"{what} takes a variable, not {x!r:.80}.",
+            fix="Join several with br.concat; make one of numbers with br.constant.",
+        )
+    if x.program is not current_program():
+        raise ProgramError(
+            f"`{x.name}` belongs to another program than the one that is being built.",
+            given=f"{x.name}: {x.type}",
+            fix="Build inside the `with` block of the program that it belongs to.",
+        )
+    return x

@@ -1,0 +1,301 @@
+"""First values of parameters.
+
+An initializer is a function of shape, dtype and name that builds the first value in the startup
+program. What it draws follows from the seed of `Executor.init` and the parameter's name alone,
+so that adding a parameter changes no other.
+
+Several are scaled by *fans*: how many numbers an output of the layer is summed from, and how
+many outputs an input reaches,
+
+    fan_in  = shape[in_axis]  * product of all axes but these two
+    fan_out = shape[out_axis] * product of all axes but these two
+
+The last axis is out and the one before it in, as `x @ w` has it and as the convolution weights
+of layouts that end in channels (`HWIO`) have it. For weights that begin with channels (`OIHW`)
+pass `in_axis=1, out_axis=0`; the layers do so on their own. A vector has one axis for both.
+
+    >>> import braces as br
+    >>> with br.Program() as prog:
+    ...     w = br.parameter("w", [8, 32], init=br.init.he_normal())
+    >>> print(*(op.type for op in prog.startup.block(0).ops))
+    constant multiply random_truncated_normal
+
+Initializers combine: `lambda *given: 0.5 * br.init.orthogonal()(*given)`.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from braces.builder.append import call, one
+from braces.builder.program import current_program
+from braces.builder.scalars import fitted, number_of, numbers
+from braces.builder.source import says_where
+from braces.builder.var import Var, var_of
+from braces.dtypes import DType, TensorType, is_float
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.core.all_or_nothing import missing_from
+from braces.ir.records import DATA, Literal
+from braces.ops.common.rules import axis_index
+
+Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
+"""From shape, dtype and name to a variable of the startup program with the first value."""
+
+SEED = "seed"
+"""The data of a startup program that every random first value follows from."""
+SEED_STATE = "seed.state"
+
+_CUT_AT_TWO = 0.87962566103423978
+"""The standard deviation of a standard normal that is cut off at -2 and 2."""
+
+
+# ---- fixed values ----------------------------------------------------------------------------
+
+
+def zeros() -> Initializer:
+    """All 0."""
+    return constant(0.0)
+
+
+def ones() -> Initializer:
+    """All 1."""
+    return constant(1.0)
+
+
+@says_where
+def constant(value: Any) -> Initializer:
+    """One number everywhere, or an array of the parameter's shape.
+
+    Raises:
+        ShapeError: The array has another shape; raised where the parameter is made.
+    """
+    array = numbers(value)
+
+    def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        if not array.ndim:
+            return one("full", shape=shape, value=number_of(array), dtype=dtype)
+        if array.shape != shape:
+            raise ShapeError(
+                f"The initial value of `{name}` has another shape.",
+                given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
+                fix="An initial value has the parameter's shape.",
+            )
+        return one("constant", value=Literal.of(fitted(array, dtype)))
+
+    return init
+
+
+@says_where
+def identity(scale: float = 1.0) -> Initializer:
+    """`scale` on the main diagonal of a matrix, 0 elsewhere; a step that copies its memory.
+
+    Raises:
+        ShapeError: The parameter is not a matrix; raised where it is made.
+    """
+
+    def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        if len(shape) != 2:
+            raise ShapeError(
+                f"`{name}` of shape {list(shape)} cannot be an identity.",
+                fix="br.init.identity() is for matrices.",
+            )
+        matrix = one("eye", n=shape[0], m=shape[1], dtype=dtype)
+        return matrix if scale == 1.0 else matrix * scale
+
+    return init
+
+
+# ---- random values ---------------------------------------------------------------------------
+
+
+def salt_of(name: str) -> int:
+    """A number that follows from a name: what a random operator mixes into its key."""
+    return zlib.crc32(name.encode())
+
+
+def seed_state() -> Var:
+    """The random state of the startup program that is being built: u32[2], (seed, 0)."""
+    program = current_program()
+    table = program.table
+    found = table.find_var(SEED)
+    if found is None:
+        table.new_var(SEED, TensorType(np.dtype(np.uint32), ()), DATA)
+        seed = var_of(program, table, SEED)
+        return call("multiply", seed, np.asarray([1, 0], np.uint32), name=SEED_STATE)
+    if found.kind != DATA:
+        raise ProgramError(
+            f"A variable called `{SEED}` stands where startup programs have their seed.",
+            given=f"{SEED}: {found.type}",
+            fix="Give it another name.",
+        )
+    return var_of(program, table, SEED_STATE)
+
+
+def _drawn(op_type: str, **attrs: Any) -> Initializer:
+    def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        state = seed_state()
+        return one(op_type, state, shape=shape, dtype=dtype, salt=salt_of(name), **attrs)
+
+    return init
+
+
+@says_where
+def uniform(low: float, high: float) -> Initializer:
+    """Equally likely everywhere in [low, high)."""
+    return _drawn("random_uniform", low=low, high=high)
+
+
+@says_where
+def normal(stddev: float = 0.01, *, mean: float = 0.0) -> Initializer:
+    """Normally distributed."""
+    return _drawn("random_normal", mean=mean, stddev=stddev)
+
+
+@says_where
+def truncated_normal(
+    stddev: float = 0.01, *, mean: float = 0.0, low: float = -2.0, high: float = 2.0
+) -> Initializer:
+    """Normally distributed, but never further from the mean than some standard deviations.
+
+    Args:
+        stddev: The standard deviation before the cut.
+        mean: Where the density is largest.
+        low: The bound below, in standard deviations from the mean.
+        high: The bound above, likewise.
+    """
+    return _drawn("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
+
+
+@says_where
+def orthogonal(scale: float = 1.0) -> Initializer:
+    """A matrix with orthogonal columns, or rows where there are fewer; Saxe et al., 2013.
+
+    All axes but the last count as rows. The parameter has two axes or more.
+    """
+    return _drawn("random_orthogonal", scale=scale)
+
+
+# ---- random values that are scaled by fans ---------------------------------------------------
+
+
+def fans(shape: Sequence[int], in_axis: int = -2, out_axis: int = -1) -> tuple[int, int]:
+    """How many numbers an output is summed from, and how many outputs an input reaches.
+
+    Example:
+        >>> fans([8, 32]), fans([3, 3, 8, 32]), fans([32])
+        ((8, 32), (72, 288), (32, 32))
+    """
+    if len(shape) < 2:
+        size = math.prod(shape)
+        return size, size
+    taken, given = (axis_index(axis, len(shape), "The shape") for axis in (in_axis, out_axis))
+    window = math.prod(size for axis, size in enumerate(shape) if axis not in (taken, given))
+    return shape[taken] * window, shape[given] * window
+
+
+def _scaled(
+    variance: Callable[[int, int], float], distribution: str, in_axis: int, out_axis: int
+) -> Initializer:
+    def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        stddev = math.sqrt(variance(*(max(fan, 1) for fan in fans(shape, in_axis, out_axis))))
+        if distribution == "uniform":
+            bound = math.sqrt(3.0) * stddev
+            return uniform(-bound, bound)(shape, dtype, name)
+        return truncated_normal(stddev / _CUT_AT_TWO)(shape, dtype, name)
+
+    return init
+
+
+def _glorot(fan_in: int, fan_out: int) -> float:
+    return 2.0 / (fan_in + fan_out)
+
+
+def _he(fan_in: int, fan_out: int) -> float:
+    del fan_out
+    return 2.0 / fan_in
+
+
+def _lecun(fan_in: int, fan_out: int) -> float:
+    del fan_out
+    return 1.0 / fan_in
+
+
+@says_where
+def glorot_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Uniform with variance 2 / (fan_in + fan_out); Glorot, Bengio, 2010. For tanh, sigmoid."""
+    return _scaled(_glorot, "uniform", in_axis, out_axis)
+
+
+@says_where
+def glorot_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Normal, cut at two standard deviations, with variance 2 / (fan_in + fan_out)."""
+    return _scaled(_glorot, "normal", in_axis, out_axis)
+
+
+@says_where
+def he_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Uniform with variance 2 / fan_in; He et al., 2015. For relu."""
+    return _scaled(_he, "uniform", in_axis, out_axis)
+
+
+@says_where
+def he_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Normal, cut at two standard deviations, with variance 2 / fan_in."""
+    return _scaled(_he, "normal", in_axis, out_axis)
+
+
+@says_where
+def lecun_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Uniform with variance 1 / fan_in; LeCun et al., 1998. For selu and linear layers."""
+    return _scaled(_lecun, "uniform", in_axis, out_axis)
+
+
+@says_where
+def lecun_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
+    """Normal, cut at two standard deviations, with variance 1 / fan_in."""
+    return _scaled(_lecun, "normal", in_axis, out_axis)
+
+
+# ---- where nothing is said -------------------------------------------------------------------
+
+
+def default(shape: Sequence[int]) -> Initializer:
+    """Glorot's uniform for float parameters of two axes or more, zeros for all others."""
+
+    def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        random = len(shape) >= 2 and is_float(dtype)
+        return (glorot_uniform() if random else zeros())(shape, dtype, name)
+
+    del shape
+    return init
+
+
+__all__ = [
+    "Initializer",
+    "constant",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "identity",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "zeros",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_from("br.init", __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,191 @@
+"""Names that people type: arrays from nothing, constants, dtypes, and hints.
+
+What other libraries call otherwise is not repeated here; asking for it is an error that says
+what to type: `br.elementwise_add` names `br.add`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from math import e as e, inf as inf, nan as nan, pi as pi
+from types import ModuleType
+from typing import Any, NoReturn, cast
+
+import numpy as np
+
+from braces import errors
+from braces.builder.append import as_var, call, one
+from braces.builder.scalars import as_array, literal, numbers
+from braces.builder.source import says_where
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import SHORT_NAMES, dtype_of
+from braces.errors import DTypeError, ProgramError, did_you_mean
+from braces.frontend.core.functions import UNLISTED
+from braces.frontend.core.random_state import sizes_of
+from braces.frontend.core.variables import constant
+from braces.hints import HINTS
+
+__all__ = [
+    "arange", "asarray", "bfloat16", "bool", "complex64", "complex128", "e", "einsum",
+    "float16", "float32", "float64", "full", "inf", "int8", "int16", "int32", "int64", "nan",
+    "newaxis", "ones", "pi", "uint8", "uint16", "uint32", "uint64", "zeros",
+]  # fmt: skip
+
+# ---- arrays from nothing ---------------------------------------------------------------------
+
+
+@says_where
+def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> Var:
+    """One number everywhere.
+
+    Args:
+        shape: Numbers or symbolic dimensions, as `[x.shape[0], 4]`.
+        value: A number, or a scalar variable.
+        dtype: That of the number where it is not said: float32, int64 or bool.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.full([2, 3], 7).type, br.full((2,), 0.5, "f64").type)
+        i64[2,3] f64[2]
+    """
+    sizes = sizes_of(shape)
+    if isinstance(value, Var | Dim):
+        value = as_var(value)
+        filled = value if dtype is None else one("cast", value, dtype=dtype)
+        return one("broadcast_to", filled, shape=sizes)
+    given: Any = numbers(value)
+    if given.ndim:
+        raise DTypeError(
+            f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
+        )
+    kept = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
+    if given.dtype.kind == "c" or float(given) != given.item() == given.item():
+        # No float is this number, and the attribute is one.
+        return one("broadcast_to", as_var(kept), shape=sizes)
+    return one("full", shape=sizes, value=float(given), dtype=kept.dtype)
+
+
+def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
+    """Zeros; see `full`."""
+    return full(shape, 0, dtype)
+
+
+def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
+    """Ones; see `full`."""
+    return full(shape, 1, dtype)
+
+
+@says_where
+def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64") -> Var:
+    """Evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
+
+    Args:
+        start: The first one; 0 where only one number is given, which is then `stop`.
+        stop: The end, which is not part of it.
+        step: The distance between two; negative to count down.
+        dtype: The dtype of the result.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", 4])
+        ...     print(br.arange(x.shape[0]).type, br.arange(1, 10, 3).type)
+        i64[batch] i64[3]
+    """
+    first, end = (0, start) if stop is None else (start, stop)
+    for bound in (first, end, step):
+        if isinstance(bound, Var):
+            raise ProgramError(
+                f"arange needs bounds that are known from shapes; `{bound.name}` is a value.",
+                given=f"{bound.name}: {bound.type}",
+                fix=f"Use x.shape[0], or br.as_size({bound.name}) outside of loops.",
+            )
+        if isinstance(bound, float | np.floating):
+            raise DTypeError(
+                f"arange counts in integers, not {bound}.",
+                fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='f32') * step.",
+            )
+    return one("arange", start=first, stop=end, step=step, dtype=dtype)
+
+
+def asarray(value: Any, dtype: object = None) -> Var:
+    """A number, nested list or array as a constant; a variable as it is."""
+    if not isinstance(value, Var):
+        return constant(value, dtype)
+    return value if dtype is None else one("cast", value, dtype=dtype)
+
+
+def einsum(equation: str, *xs: Any, name: str = "") -> Var:
+    """Products and sums in Einstein's notation.
+
+    Args:
+        equation: As `"bij,bjk->bik"`; see the operator in the reference.
+        xs: The operands.
+        name: For the operator.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["b", 3, 4])
+        ...     print(br.einsum("bij,bkj->bik", x, x).type)
+        f32[b,3,3]
+    """
+    listed = len(xs) == 1 and isinstance(xs[0], list | tuple)
+    given = cast("Sequence[Any]", xs[0]) if listed else xs
+    return call("einsum", *given, equation=equation, name=name)
+
+
+# ---- constants and dtypes --------------------------------------------------------------------
+
+newaxis = None
+bool = SHORT_NAMES["bool"]
+int8, int16, int32, int64 = (SHORT_NAMES[name] for name in ("i8", "i16", "i32", "i64"))
+uint8, uint16, uint32, uint64 = (SHORT_NAMES[name] for name in ("u8", "u16", "u32", "u64"))
+bfloat16, float16 = SHORT_NAMES["bf16"], SHORT_NAMES["f16"]
+float32, float64 = SHORT_NAMES["f32"], SHORT_NAMES["f64"]
+complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
+
+# ---- what is there, and what is not ----------------------------------------------------------
+
+MODULES = (
+    "cluster", "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics",
+    "optimizer", "passes", "random", "remote",
+)  # fmt: skip
+"""The modules that users see; the others are how it is done."""
+
+SECOND = (*UNLISTED, "Variable")
+"""Second spellings, which work like the first ones. `Variable` makes a parameter; in a list it
+would stand between `Var`, what all operators give, and `var`, the variance."""
+
+
+def listed(names: Mapping[str, Any]) -> list[str]:
+    """What `dir(br)` shows of all that is in the package: one spelling of all that users need.
+
+    Errors work as `br.ShapeError` and are listed in `br.errors`; only their root is here.
+    """
+    hidden = {*SECOND, *dir(errors)} - {"BracesError"}
+    return sorted(
+        name
+        for name, value in names.items()
+        if not name.startswith("_")
+        and name not in hidden
+        and (name in MODULES or not isinstance(value, ModuleType))
+    )
+
+
+def missing(name: str) -> NoReturn:
+    """Say what to type in place of `br.NAME`, which does not exist.
+
+    Raises:
+        AttributeError: Always.
+    """
+    if name.startswith("_"):  # tools ask for many such names, and people for none
+        raise AttributeError(f"Braces has no `{name}`.", name=name)
+    hint = HINTS.get(name.lower())
+    known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]
+    near = did_you_mean(name, known)
+    fix = f"Use {hint}." if hint else near or "See dir(braces)."
+    raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)

@@ -1,0 +1,232 @@
+"""What a draw follows from: the state of the program, a name, and the trips of loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.builder.append import as_var, call, one
+from braces.builder.program import Builder, current_program
+from braces.builder.var import Operand, Var, tensor_type, var_of
+from braces.define.shapes import broadcast
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import FLOAT32, DType, dtype_of, is_float, parse_type, size_of
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.core import functions as ops
+from braces.frontend.core.init import salt_of, seed_state
+from braces.frontend.core.variables import persistable
+from braces.ir.records import STATE
+from braces.ops.common.rules import float_dtype, promote
+
+RANDOM_STATE = "random_state"
+_STATE_TYPE = parse_type("u32[2]")
+BELOW_ZERO = -math.ulp(0.0)
+Low: TypeAlias = "Callable[[np.finfo[Any]], Any]"
+
+
+# ---- what a draw follows from ----------------------------------------------------------------
+
+
+def random_state() -> Var:
+    """The random state of the program that is being built, u32[2]; made on first use."""
+    program = current_program()
+    found = program.table.find_var(RANDOM_STATE)
+    if found is None:
+        with program.building(program.table) as table, table.naming(""):
+            state = persistable(
+                RANDOM_STATE, [2], _first_state, "uint32", kind=STATE, trainable=False
+            )
+    elif found.kind != STATE or found.type != _STATE_TYPE:
+        raise ProgramError(
+            f"A variable called `{RANDOM_STATE}` stands where random numbers have their state.",
+            given=f"{RANDOM_STATE}: {found.type}",
+            fix="Give it another name.",
+        )
+    else:
+        state = var_of(program, program.table, RANDOM_STATE)
+    if RANDOM_STATE not in program.updates:
+        _count_runs(program, state)
+    return state
+
+
+def _first_state(shape: tuple[int, ...], dtype: object, name: str) -> Var:
+    del shape, dtype, name
+    return seed_state()
+
+
+def _count_runs(program: Builder, state: Var) -> None:
+    with program.building(program.table) as table, table.naming(""):
+        program.update(RANDOM_STATE, one("next_random_state", state).name)
+
+
+def trips() -> list[Var]:
+    """The trip of each loop around the block that is being built, outermost first."""
+    program = current_program()
+    found = [
+        var_of(program, table, table.trip_index)
+        for table in program.current.chain()
+        if table.trip_index is not None
+    ]
+    return found[::-1]
+
+
+def draw(op_type: str, *operands: Var, name: str = "", **attrs: Any) -> Var:
+    """Append an operator that draws, as one of this state, its name and the trips around it."""
+    state = random_state()
+    table = current_program().current
+    name = table.prefixed(name) if name else table.names.unique(op_type)
+    given = (state, *operands, *trips())
+    return call(op_type, *given, name=name, salt=salt_of(name), **attrs)
+
+
+def sizes_of(shape: Sequence[Any] | Size) -> Shape:
+    """The shape that a user means: numbers, `Dim`s, or names of symbolic dimensions.
+
+    Raises:
+        ShapeError: A size is unnamed, a variable, or no size at all.
+    """
+    given = shape if isinstance(shape, list | tuple) else (shape,)
+    for size in given:
+        if isinstance(size, Var):
+            raise ShapeError(
+                f"`{size.name}` has a value in a run, and sizes are known before it.",
+                given=f"{size.name}: {size.type}",
+                fix=f"For the shape of `{size.name}` write br.zeros_like or {size.name}.shape; "
+                'else use a size of a shape, as x.shape[0], or name a dimension, as "batch".',
+            )
+    return tuple(size_of(size, _refuse_unnamed) for size in given)
+
+
+def _refuse_unnamed() -> Dim:
+    raise ShapeError(
+        "Each axis that is made needs a size; one is None or -1.",
+        fix='Use a number, a name as "batch", or a size found in a shape: x.shape[0].',
+    )
+
+
+# ---- parameters ------------------------------------------------------------------------------
+
+
+class Parameters:
+    """The parameters of a draw, broadcast to what is drawn.
+
+    Attributes:
+        what: What is drawn, for messages.
+        sizes: The shape of what is drawn.
+        dtype: Its dtype, in which the parameters are.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        shape: Sequence[Any] | Size | None,
+        dtype: object,
+        axes: int = 0,
+        /,
+        **given: Operand,
+    ) -> None:
+        """Read parameters.
+
+        Args:
+            what: What is drawn.
+            shape: That a user gives; that of the parameters where it is `None`.
+            dtype: That a user gives; that of the parameters where it is `None`.
+            axes: How many axes behind all others a parameter has for one draw.
+            **given: The parameters: numbers, arrays, variables.
+
+        Raises:
+            DTypeError: `dtype` is not a real floating dtype, or a parameter is complex.
+            ShapeError: The parameters do not broadcast to `shape`.
+        """
+        self.what = what
+        self.dtype, self._vars = in_one_dtype(what, dtype, **given)
+        shapes = [tensor_type(var).shape for var in self._vars.values()]
+        self.sizes = self._sizes(shape, [one[: len(one) - axes] for one in shapes])
+
+    def __getitem__(self, name: str) -> Var:
+        return self._vars[name]
+
+    def _sizes(self, shape: Sequence[Any] | Size | None, own: Sequence[Shape]) -> Shape:
+        unifier = current_program().current.unifier
+        common = broadcast(self.what, unifier, *own)
+        if shape is None:
+            return common
+        sizes = sizes_of(shape)
+        if len(common) > len(sizes) or broadcast(self.what, unifier, sizes, common) != sizes:
+            raise ShapeError(
+                f"The parameters of {self.what} do not broadcast to the shape that is drawn.",
+                given=f"shape: {list(sizes)}   parameters: {list(common)}",
+                fix="Give the whole shape, that of the parameters included, or none.",
+            )
+        return sizes
+
+    def broadcast(self, name: str) -> Var:
+        """A parameter in the shape of what is drawn."""
+        return ops.broadcast_to(self[name], self.sizes)
+
+    def noise(self, function: Callable[[Var], Var], low: Low = lambda info: 0.0) -> Var:
+        """What a function makes of numbers that are equally likely everywhere in [low, 1).
+
+        Those of 16 bits are made of float32.
+
+        Args:
+            function: From such numbers to what is drawn.
+            low: From what NumPy tells of a dtype to the smallest number of it.
+        """
+        wide = np.promote_types(self.dtype, FLOAT32)
+        least = float(low(np.finfo(wide)))
+        drawn = draw("random_uniform", shape=self.sizes, low=least, dtype=wide)
+        return ops.cast(function(drawn), self.dtype)
+
+
+def in_one_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, dict[str, Var]]:
+    """Parameters as variables of the dtype that a user gives, or that variables have.
+
+    Raises:
+        DTypeError: It is not a real floating dtype, or a parameter is complex.
+    """
+    found = _float_dtype(what, dtype, given)
+    vars = {name: as_var(value, found) for name, value in given.items()}
+    return found, {name: ops.cast(var, found) for name, var in vars.items()}
+
+
+def _float_dtype(what: str, dtype: object, given: Mapping[str, Operand]) -> DType:
+    if dtype is None:
+        vars = [var for var in given.values() if isinstance(var, Var)]
+        dtype = float_dtype(promote(*(var.dtype for var in vars))) if vars else FLOAT32
+    found = dtype_of(dtype)
+    if not is_float(found) or found.kind == "c":
+        raise DTypeError(
+            f"{what} draws real numbers, not {found}.", fix="Use a floating dtype."
+        )
+    return found
+
+
+def keys_for(sizes: Shape) -> Var:
+    """A key for each number that is drawn, u32[*sizes, 2]."""
+    high = int(np.iinfo(np.uint32).max)
+    return draw("random_randint", shape=(*sizes, 2), low=0, high=high, dtype=np.uint32)
+
+
+def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Operand) -> None:
+    """Refuse numbers that are not above `low`, or above `high`; variables a run alone knows.
+
+    With `BELOW_ZERO` as `low`, they may be 0.
+
+    Raises:
+        ProgramError: One is.
+    """
+    for name, value in given.items():
+        if not isinstance(value, Var) and not _lies(np.asarray(value), low, high):
+            least = "0 <=" if low == BELOW_ZERO else f"{low:g} <"
+            most = "" if high == np.inf else f" <= {high:g}"
+            raise ProgramError(
+                f"{what} has {name}={value!r:.40}.", fix=f"Give {least} {name}{most}."
+            )
+
+
+def _lies(value: np.ndarray[Any, Any], low: float, high: float) -> bool:
+    return bool(np.all((value > low) & (value <= high)))

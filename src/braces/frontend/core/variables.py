@@ -1,0 +1,302 @@
+"""What programs are built from: data, parameters, states, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from braces.builder.append import one
+from braces.builder.program import Builder, current_program
+from braces.builder.scalars import as_array, literal, number_of, numbers
+from braces.builder.source import says_where
+from braces.builder.table import SymbolTable
+from braces.builder.var import Operand, Var, named_var, var_of
+from braces.dims import Size, axis_name
+from braces.dtypes import AxisNames, DType, Extent, TensorType, dtype_of, named_size, size_of
+from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
+from braces.frontend.core import init as initializers
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.init import Initializer as Initializer, salt_of as salt_of
+from braces.ir.names import check_name
+from braces.ir.records import DATA, PARAMETER, STATE, Literal, VarInfo
+
+
+@building
+def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
+    """A variable that every run feeds.
+
+    Args:
+        name: Its name, as feeds spell it.
+        shape: The size of each axis: a number, a name for a symbolic dimension, `None` for an
+            unnamed one, or a pair of a name and a number, as `("embed", 16)`, which a layout
+            knows the axis by; see `parameter`.
+        dtype: The dtype that is fed.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.data("x", ["batch", 8]))
+        <Var x: f32[batch,8]>
+    """
+    program = current_program()
+    check_name(name)
+    sizes, axes = _sizes(program, shape)
+    if program.current is not program.table:
+        raise ProgramError(
+            f"`{name}` cannot be data of an inner block.",
+            fix="Declare data outside of all `with` blocks of loops and branches.",
+        )
+    program.table.new_var(name, TensorType(dtype_of(dtype), sizes), DATA, axes=axes)
+    return var_of(program, program.table, name)
+
+
+def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
+    """The sizes of a shape, and the names that stand beside numbers."""
+    if isinstance(shape, str) or not isinstance(shape, Sequence):
+        raise ShapeError(
+            f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
+        )
+    given = [named_size(size) for size in cast("Sequence[Any]", shape)]
+    names = tuple(map(axis_name, given))
+    sizes = (size_of(size, program.table.unifier.fresh) for size in given)
+    plain = tuple(int(size) if isinstance(size, int) else size for size in sizes)
+    return plain, names if any(names) else ()
+
+
+@building
+def parameter(
+    name: str | None,
+    shape: Sequence[Extent],
+    init: Initializer | Any = None,
+    dtype: object = "float32",
+    *,
+    trainable: bool = True,
+) -> Var:
+    """A persistable variable that optimizers train.
+
+    Args:
+        name: Its name in scopes and files; made up where it is `None`.
+        shape: Numbers, each alone or in a pair with a name of its axis: `[("embed", 16),
+            ("mlp", 32)]`. By these names a `br.Layout` knows how several devices hold it; to
+            what is computed they make no difference. Several sizes may have the same name.
+        init: An initializer of `br.init`, or an array or number; Glorot's uniform where the
+            parameter has two axes or more, zeros otherwise.
+        dtype: A float dtype to be trainable.
+        trainable: False freezes it.
+
+    Raises:
+        DuplicateNameError: There is a variable of this name.
+        ShapeError: A size is no number.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("up.w", [("embed", 16), ("mlp", 32)])
+        >>> print(prog.parameters[0].shown_type)
+        f32[embed=16,mlp=32]
+    """
+    return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=trainable)
+
+
+@building
+def state(
+    name: str | None,
+    shape: Sequence[Extent],
+    init: Initializer | Any = 0.0,
+    dtype: object = "float32",
+) -> Var:
+    """A persistable variable that no optimizer trains: a counter, a running mean."""
+    return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
+
+
+def persistable(
+    name: str | None,
+    shape: Sequence[Extent],
+    init: Any,
+    dtype: object,
+    *,
+    kind: str,
+    trainable: bool,
+) -> Var:
+    """Define a persistable variable, and its first value in the startup program."""
+    program = current_program()
+    kept = dtype_of(dtype)
+    given, axes = _sizes(program, shape)
+    type_ = TensorType(kept, _fixed_sizes(name, given))
+    here = program.current
+    called = here.prefixed(name) if name else here.names.unique(kind)
+    return _define(program, here, VarInfo(called, type_, kind, trainable, axes), init)
+
+
+def _define(
+    program: Builder,
+    here: SymbolTable,
+    info: VarInfo,
+    init: Any,
+) -> Var:
+    """The variable, or its part in a block of which each run has its own."""
+    table, name = program.table, info.name
+    for block in here.chain():
+        if block.owning is not None and block.parent is not None:
+            count, outer = block.owning.count, block.parent
+            type_ = TensorType(info.dtype, (count, *info.shape))
+            one_each = info.with_(type=type_, axes=info.axes and (None, *info.axes))
+            whole = _define(program, outer, one_each, of_each(init, count))
+            part = block.owning.cut(whole)
+            part.table.name_axes(part.name, info.axes)
+            return part
+    if table.find_var(name) is not None:
+        raise DuplicateNameError(
+            f"There is a variable `{name}` already.",
+            given=f"{name}: {table.type_of(name)}",
+            fix=f"Use br.get_variable({name!r}) to share it.",
+        )
+    table.new_var(name, info.type, info.kind, trainable=info.trainable, axes=info.axes)
+    _initialize(program, info, init)
+    return var_of(program, table, name)
+
+
+def of_each(init: Any, count: int) -> Initializer:
+    """First values of several, each drawn as it is for itself, stacked along a first axis."""
+
+    def stacked(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+        names = [f"{name}@{at}" for at in range(count)]
+        return one("stack", *(_made(init, shape[1:], dtype, each) for each in names), axis=0)
+
+    return stacked
+
+
+def _made(init: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+    """A first value as an initializer makes it, or as it is given."""
+    init = initializers.default(shape) if init is None else init
+    made: Any = init(shape, dtype, name) if callable(init) else init
+    return made if isinstance(made, Var) else _first_value(made, shape, dtype)
+
+
+def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
+    fixed = tuple(size for size in sizes if isinstance(size, int))
+    if len(fixed) != len(sizes):
+        raise ShapeError(
+            f"Parameter `{name or ''}` needs a size for every axis.",
+            given=f"shape: {list(sizes)}",
+            fix="Use numbers; only data and what is computed may have symbolic dimensions.",
+        )
+    return fixed
+
+
+def _initialize(program: Builder, info: VarInfo, init: Any) -> None:
+    startup, name = program.startup, info.name
+    shape = tuple(size for size in info.shape if isinstance(size, int))
+    with startup.building(startup.table):
+        startup.table.new_var(name, info.type, STATE, axes=info.axes)
+        value = _made(init, shape, info.dtype, name)
+        if value.type != info.type:
+            raise ShapeError(
+                f"The initial value of `{name}` has another type.",
+                given=f"{name}: {info.type}   init: {value.type}",
+                fix="An initial value has the parameter's dtype and shape.",
+            )
+        _refuse_strangers(program, name)
+        startup.update(name, value.name)
+
+
+def _refuse_strangers(program: Builder, name: str) -> None:
+    """Refuse an initializer that makes persistable variables, as `br.random` does.
+
+    What it made was defined after the variable itself; the others were looked at before.
+    """
+    for info in reversed(program.startup.table.vars.values()):
+        if info.name == name:
+            return
+        if info.persistable and info.name not in program.table.vars:
+            raise ProgramError(
+                f"The initializer of `{name}` makes the persistable variable `{info.name}`.",
+                fix="Draw with br.init.normal() and the like, not with br.random; they "
+                "combine: lambda *given: 0.5 * br.init.normal()(*given).",
+            )
+
+
+def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
+    try:
+        array = literal(init, dtype)
+    except DTypeError as error:
+        usual = "Pass an initializer of br.init, or numbers that the parameter can hold."
+        error.fix = array_fix(ValueError(error.given), usual)
+        raise
+    if isinstance(init, bool | int | float):
+        return one("full", shape=shape, value=number_of(numbers(init)), dtype=dtype)
+    return one("constant", value=Literal.of(array))
+
+
+def Variable(
+    shape: Sequence[Extent],
+    dtype: object = "float32",
+    name: str | None = None,
+    init: Any = None,
+) -> Var:
+    """A parameter with a made-up name, in the spelling of the design documents.
+
+    This is a function, and what it makes is a `br.Var`, as all that is built: `isinstance`
+    takes that. The values of a scope lie in a `braces.scope.Variable`, which is another thing.
+    """
+    return parameter(name, shape, init, dtype)
+
+
+@says_where
+def get_variable(name: str) -> Var:
+    """The variable of this name, from the current block or any that encloses it.
+
+    In a plain block its prefix may be left out: `q.w` is `encoder/q.w` there, if there is one.
+
+    Raises:
+        UnknownNameError: There is none; near misses are suggested.
+    """
+    program = current_program()
+    known = program.current.look_up(name) or name
+    own = program.current.own_part(known)
+    return named_var(program, known) if own is None else own
+
+
+@says_where
+def constant(
+    value: Operand, dtype: object = None, shape: Sequence[int] | int | None = None
+) -> Var:
+    """A constant: a number, a nested list, or an array.
+
+    For all that is written into a program, here and beside variables, as in `x * 0.5`:
+
+    - A *number* is one of Python, a NumPy scalar, an array without axes, or a nested list of
+      Python numbers. Beside a variable it takes the variable's dtype: `x + np.float64(0.1)` is
+      what `x + 0.1` is. Where the variable's dtype is of a lesser kind, a fraction is a
+      float32, an integer an int64, a complex number a complex64 (complex128 beside float64).
+    - An *array* with axes keeps its dtype, and promotes as a variable does.
+    - *Alone*, as here, what has a dtype keeps it; Python's integers are int64, its floats
+      float32.
+    - A fraction is rounded to its dtype, and what would overflow is refused; so is what an
+      integer dtype cannot hold: 300 in int8, -1 in uint8, 0.5, NaN.
+
+    Args:
+        value: The value.
+        dtype: Another dtype, that can hold the value.
+        shape: Fill this shape with the number.
+
+    Raises:
+        DTypeError: The value is no number, or does not fit into its dtype.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.constant([1, 2]).type, br.constant(3, "i8").type)
+        i64[2] i8[]
+    """
+    if isinstance(value, Var):
+        raise DTypeError(
+            f"`{value.name}` is a variable, not a constant.",
+            fix="Use it as it is, or br.cast it.",
+        )
+    array = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
+    if shape is None:
+        return one("constant", value=Literal.of(array))
+    if array.ndim:
+        raise ShapeError("`shape` goes with a single number.", fix="Drop one of the two.")
+    return one("full", shape=shape, value=array.item(), dtype=array.dtype)

@@ -1,0 +1,88 @@
+"""Which values can be drawn."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.core.parameterization import Form, FormOfValue, Given
+
+
+class Support(ABC):
+    """Which values can be drawn."""
+
+    @abstractmethod
+    def outside(self, given: Given, x: Var) -> Var | None:
+        """Which values cannot be drawn, of those that are numbers; None where all can."""
+
+    @abstractmethod
+    def inner(self, given: Given, x: Var) -> Var | float:
+        """A value that can be, in the place of one that cannot."""
+
+    def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
+        """A distribution function, which is 0 below the support and 1 above."""
+        del self
+        return form(given, x)
+
+
+@final
+@dataclass(frozen=True)
+class Interval(Support):
+    """Numbers between two ends.
+
+    Attributes:
+        low: The end below.
+        high: The end above.
+        open: Whether the ends themselves are left out.
+        whole: Whether only whole numbers are in it.
+    """
+
+    low: Form | None = None
+    high: Form | None = None
+    open: bool = False
+    whole: bool = False
+
+    def outside(self, given: Given, x: Var) -> Var | None:
+        """See Support."""
+        below, above = (
+            (ops.less_equal, ops.greater_equal) if self.open else (ops.less, ops.greater)
+        )
+        sides = ((below, self.low), (above, self.high))
+        found = [compare(x, end(given)) for compare, end in sides if end is not None]
+        if self.low is not None and self.high is None:
+            found.append(x == np.inf)
+        if self.whole:
+            found.append(x != ops.floor(x))
+        return functools.reduce(ops.logical_or, found) if found else None
+
+    def inner(self, given: Given, x: Var) -> Var | float:
+        """See Support."""
+        del x
+        if self.low is not None and self.high is not None:
+            return (self.low(given) + self.high(given)) * 0.5
+        return self.low(given) + 1.0 if self.low is not None else 0.0
+
+    def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
+        """See Support."""
+        if self.low is None:
+            return form(given, x)
+        x = ops.floor(x) if self.whole else x
+        low, high = self.low(given), np.inf if self.high is None else self.high(given)
+        below = x < low if self.whole else x <= low
+        above = x >= high
+        found = form(given, ops.where(below | above, self.inner(given, x), x))
+        return ops.where(below, 0.0, ops.where(above, 1.0, found))
+
+
+REALS = Interval()
+POSITIVE = Interval(low=lambda d: 0.0)
+ABOVE_ZERO = Interval(low=lambda d: 0.0, open=True)
+UNIT = Interval(low=lambda d: 0.0, high=lambda d: 1.0)
+INNER_UNIT = Interval(low=lambda d: 0.0, high=lambda d: 1.0, open=True)
+COUNTS = Interval(low=lambda d: 0.0, whole=True)

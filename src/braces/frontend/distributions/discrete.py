@@ -1,0 +1,315 @@
+"""Distributions of yes and no, and of how often."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from braces.builder.var import Operand, Var
+from braces.dims import Shape
+from braces.errors import ProgramError
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.frontend.core.random_state import BELOW_ZERO
+from braces.frontend.distributions.core.constraints import COUNTS, Interval
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE, Family
+from braces.frontend.distributions.core.parameterization import Forms, Given
+
+FROM_ZERO = (BELOW_ZERO, np.inf)
+CHANCE = (BELOW_ZERO, 1.0)
+SCORE = "br.mean(br.stop_gradient(f(x)) * d.log_prob(x)), x = d.sample([1000])"
+
+
+class Chances(Family):
+    """What has probabilities as a parameter, or logits, which are exact in both tails."""
+
+    def check(self) -> None:
+        """Only one of them is given."""
+        if len({"probs", "logits"} & self.parameters().keys()) != 1:
+            raise ProgramError(
+                f"{self.what} needs probabilities or logits, and not both.",
+                fix="Give probs=... or logits=...",
+            )
+
+    def completed(self, given: Given) -> Given:
+        """With probabilities in any case."""
+        return given.but(probs=ops.sigmoid(given.logits)) if "logits" in given.vars else given
+
+
+def log_chances(d: Given, yes: Var | float, no: Var | float) -> Var:
+    """Yes * log(probs) + no * log(1 - probs); nothing is 0 times infinity."""
+    if "logits" in d.vars:
+        return _times(yes, ops.log_sigmoid(d.logits)) + _times(no, ops.log_sigmoid(-d.logits))
+    return ops.xlogy(yes, d.probs) + ops.xlog1py(no, -d.probs)
+
+
+def _times(count: Var | float, log: Var) -> Var:
+    """The product, which is 0 where an infinite logarithm is counted 0 times."""
+    void = ops.logical_and(log == -np.inf, count == 0.0)
+    return count * ops.where(void, 0.0, log)
+
+
+def one_trial(d: Given) -> Var:
+    """The entropy of one trial."""
+    return -log_chances(d, d.probs, 1.0 - d.probs)
+
+
+# ---- one trial -------------------------------------------------------------------------------
+
+BERNOULLI = Forms(
+    draw=lambda d, sizes: ops.cast(random.bernoulli(sizes, d.probs), d.probs.dtype),
+    log_prob=lambda d, x: log_chances(d, x, 1.0 - x),
+    mean=lambda d: d.probs,
+    variance=lambda d: d.probs * (1.0 - d.probs),
+    mode=lambda d: ops.cast(d.probs > 0.5, d.probs.dtype),
+    entropy=one_trial,
+    cdf=lambda d, x: 1.0 - d.probs * (1.0 - x),
+)
+
+
+@distribution
+class Bernoulli(Chances):
+    """Ones with a probability, else zeros; floats of the dtype of the parameter.
+
+        P(1) = probs = sigmoid(logits)
+
+    Args:
+        probs: The probability of 1: a number, an array or a variable, as all parameters.
+        logits: In its place: log(probs / (1 - probs)), which is exact in both tails.
+        dtype: A real floating dtype; that of parameters and values where it is not said.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
+            is not from 0 to 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.Bernoulli(logits=br.data("x", ["batch", 4]))
+        ...     print(d.sample([10]).type, d.log_prob(1.0).type)
+        f32[10,batch,4] f32[batch,4]
+    """
+
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = BERNOULLI
+    support = Interval(low=lambda d: 0.0, high=lambda d: 1.0, whole=True)
+    ranges: ClassVar = {"probs": CHANCE}
+    instead = "RelaxedBernoulli, or the score: " + SCORE
+
+
+# ---- many trials -----------------------------------------------------------------------------
+
+
+def _geometric_entropy(d: Given) -> Var:
+    """That of one trial for each of them, of which there are infinitely many at 0."""
+    some = d.probs > 0.0
+    return ops.where(some, one_trial(d) / ops.where(some, d.probs, 1.0), np.inf)
+
+
+GEOMETRIC = Forms(
+    draw=lambda d, sizes: ops.cast(random.geometric(sizes, d.probs) - 1, d.probs.dtype),
+    log_prob=lambda d, x: log_chances(d, 1.0, x),
+    mean=lambda d: (1.0 - d.probs) / d.probs,
+    variance=lambda d: (1.0 - d.probs) / ops.square(d.probs),
+    mode=lambda d: 0.0,
+    entropy=_geometric_entropy,
+    cdf=lambda d, x: -ops.expm1(log_chances(d, 0.0, x + 1.0)),
+)
+
+
+@distribution
+class Geometric(Chances):
+    """How many trials fail before one succeeds.
+
+        P(k) = probs (1 - probs)^k,  k = 0, 1, …
+
+    Args:
+        probs: The probability of success, above 0.
+        logits: In its place: log(probs / (1 - probs)).
+        dtype: As that of `Bernoulli`.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
+            is not above 0 and up to 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Geometric([0.2, 0.5]).mean.type)
+        f32[2]
+    """
+
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = GEOMETRIC
+    support = COUNTS
+    ranges: ClassVar = {"probs": (0.0, 1.0)}
+    instead = "the score: " + SCORE
+
+
+POISSON = Forms(
+    draw=lambda d, sizes: ops.cast(random.poisson(sizes, d.rate), d.rate.dtype),
+    log_prob=lambda d, x: ops.xlogy(x, d.rate) - d.rate - ops.lgamma(x + 1.0),
+    mean=lambda d: d.rate,
+    variance=lambda d: d.rate,
+    mode=lambda d: ops.floor(d.rate),
+    cdf=lambda d, x: ops.gammaincc(x + 1.0, d.rate),
+)
+
+
+@distribution
+class Poisson(Family):
+    """How often something happens that happens `rate` times on average.
+
+        P(k) = rate^k exp(-rate) / k!,  k = 0, 1, …
+
+    Args:
+        rate: The mean, from 0 on.
+        dtype: As that of `Bernoulli`.
+
+    Raises:
+        ProgramError: `rate` is a number below 0.
+        RunError: In a run that draws, one is below 0, infinite or NaN.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Poisson([0.5, 2.0]).sample([7]).type)
+        f32[7,2]
+    """
+
+    rate: Operand = 1.0
+
+    forms = POISSON
+    support = COUNTS
+    ranges: ClassVar = {"rate": FROM_ZERO}
+    instead = "the score: " + SCORE
+
+
+def log_ways(n: Var, k: Var) -> Var:
+    """The logarithm of how many ways there are to choose `k` of `n`."""
+    return -ops.betaln(n - k + 1.0, k + 1.0) - ops.log(n + 1.0)
+
+
+def _below_binomial(d: Given, k: Var) -> Var:
+    left = d.total_count - k
+    some = left > 0.0
+    below = ops.betainc(ops.where(some, left, 1.0), k + 1.0, 1.0 - d.probs)
+    return ops.where(some, below, 1.0)
+
+
+BINOMIAL = Forms(
+    draw=lambda d, sizes: ops.cast(
+        random.binomial(sizes, d.total_count, d.probs), d.probs.dtype
+    ),
+    log_prob=lambda d, k: log_ways(d.total_count, k) + log_chances(d, k, d.total_count - k),
+    mean=lambda d: d.total_count * d.probs,
+    variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
+    mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
+    cdf=_below_binomial,
+)
+
+
+@distribution
+class Binomial(Chances):
+    """How many of some trials succeed.
+
+        P(k) = C(total_count, k) probs^k (1 - probs)^(total_count - k),  k = 0, …, total_count
+
+    Args:
+        total_count: How many trials, from 0 on.
+        probs: The probability of success.
+        logits: In its place: log(probs / (1 - probs)).
+        dtype: As that of `Bernoulli`.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+            its range.
+        RunError: In a run that draws, one is.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Binomial(10, [0.2, 0.5]).cdf(4).type)
+        f32[2]
+    """
+
+    total_count: Operand = 1
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = BINOMIAL
+    support = Interval(low=lambda d: 0.0, high=lambda d: d.total_count, whole=True)
+    ranges: ClassVar = {"total_count": FROM_ZERO, "probs": CHANCE}
+    instead = "the score: " + SCORE
+
+
+def _odds(d: Given) -> Var:
+    return d.probs / (1.0 - d.probs)
+
+
+def _negative_binomial_draw(d: Given, sizes: Shape) -> Var:
+    rate = random.gamma(sizes, d.total_count, _odds(d))
+    return ops.cast(random.poisson(sizes, rate), d.probs.dtype)
+
+
+def _negative_binomial_log_prob(d: Given, k: Var) -> Var:
+    n = d.total_count
+    return log_ways(n + k - 1.0, k) + log_chances(d, k, n)
+
+
+def _negative_binomial_mode(d: Given) -> Var:
+    more = d.total_count > 1.0
+    return ops.where(
+        more, ops.floor((d.total_count - 1.0) * ops.where(more, _odds(d), 0.0)), 0.0
+    )
+
+
+NEGATIVE_BINOMIAL = Forms(
+    draw=_negative_binomial_draw,
+    log_prob=_negative_binomial_log_prob,
+    mean=lambda d: d.total_count * _odds(d),
+    variance=lambda d: d.total_count * _odds(d) / (1.0 - d.probs),
+    mode=_negative_binomial_mode,
+    cdf=lambda d, k: ops.betainc(d.total_count, k + 1.0, 1.0 - d.probs),
+)
+
+
+@distribution
+class NegativeBinomial(Chances):
+    """How many trials succeed before `total_count` have failed.
+
+        P(k) = C(total_count + k - 1, k) (1 - probs)^total_count probs^k,  k = 0, 1, …
+
+    Args:
+        total_count: How many fail, above 0; need not be whole.
+        probs: The probability of success.
+        logits: In its place: log(probs / (1 - probs)).
+        dtype: As that of `Bernoulli`.
+
+    Raises:
+        ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
+            its range.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.NegativeBinomial(3.0, [0.2, 0.5]).mean.type)
+        f32[2]
+    """
+
+    total_count: Operand = 1.0
+    probs: Operand | None = None
+    logits: Operand | None = None
+
+    forms = NEGATIVE_BINOMIAL
+    support = COUNTS
+    ranges: ClassVar = {"total_count": ABOVE, "probs": CHANCE}
+    instead = "the score: " + SCORE

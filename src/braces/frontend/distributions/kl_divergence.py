@@ -1,0 +1,330 @@
+"""Kullback-Leibler divergences in closed form: a table of pairs, and what moments tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.errors import ProgramError
+from braces.frontend.control.block import composed
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.random_state import in_one_dtype
+from braces.frontend.distributions.bounded import Beta, Uniform
+from braces.frontend.distributions.categorical import (
+    Categorical,
+    OneHotCategorical,
+    OneHotCategoricalStraightThrough,
+    mean_of,
+)
+from braces.frontend.distributions.core.distribution import Distribution
+from braces.frontend.distributions.core.family import Family
+from braces.frontend.distributions.core.parameterization import Given
+from braces.frontend.distributions.discrete import (
+    Bernoulli,
+    Binomial,
+    Geometric,
+    Poisson,
+    log_chances,
+)
+from braces.frontend.distributions.mixture_independent import (
+    Independent,
+    check_distribution,
+    summed,
+)
+from braces.frontend.distributions.multivariate import (
+    Dirichlet,
+    MultivariateNormal,
+    half_log_det,
+    log_beta,
+    whitened,
+)
+from braces.frontend.distributions.positive import (
+    Chi2,
+    Exponential,
+    Gamma,
+    HalfNormal,
+    LogNormal,
+    Pareto,
+    Weibull,
+)
+from braces.frontend.distributions.ratio import FisherSnedecor, InverseGamma
+from braces.frontend.distributions.real_line import (
+    EULER,
+    LOG_2PI,
+    Cauchy,
+    Gumbel,
+    Laplace,
+    Logistic,
+    Normal,
+    StudentT,
+    standard,
+)
+
+Pair: TypeAlias = Callable[[Given, Given], Var]
+
+# ---- numbers ---------------------------------------------------------------------------------
+
+
+def _normal(p: Given, q: Given) -> Var:
+    ratio = p.scale / q.scale
+    apart = standard(q, p.loc)
+    return 0.5 * (ops.square(ratio) + ops.square(apart) - 1.0) - ops.log(ratio)
+
+
+def _half_normal(p: Given, q: Given) -> Var:
+    return _normal(p.but(loc=0.0), q.but(loc=0.0))
+
+
+def _laplace(p: Given, q: Given) -> Var:
+    ratio, apart = p.scale / q.scale, ops.abs(standard(q, p.loc))
+    return ratio * ops.exp(-apart / ratio) + apart - ops.log(ratio) - 1.0
+
+
+def _cauchy(p: Given, q: Given) -> Var:
+    apart = ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)
+    return ops.log(apart / (4.0 * p.scale * q.scale))
+
+
+def _gumbel(p: Given, q: Given) -> Var:
+    ratio, apart = p.scale / q.scale, standard(q, p.loc)
+    largest = ops.exp(ops.lgamma(1.0 + ratio) - apart)
+    return apart - ops.log(ratio) + EULER * (ratio - 1.0) + largest - 1.0
+
+
+def _gamma(p: Given, q: Given) -> Var:
+    a, b = p.concentration, q.concentration
+    shapes = (a - b) * ops.digamma(a) + ops.lgamma(b) - ops.lgamma(a)
+    rates = b * ops.log(p.rate / q.rate) + a * (q.rate - p.rate) / p.rate
+    return shapes + rates
+
+
+def _weibull(p: Given, q: Given) -> Var:
+    """Bauckhage, Computing the Kullback-Leibler Divergence between two Weibull, 2013."""
+    a, b = p.concentration, q.concentration
+    ratio = b / a
+    scales = b * ops.log(q.scale / p.scale)
+    largest = ops.exp(ops.lgamma(1.0 + ratio) - scales)
+    return scales - ops.log(ratio) + EULER * (ratio - 1.0) + largest - 1.0
+
+
+def _pareto(p: Given, q: Given) -> Var:
+    ratio = q.alpha / p.alpha
+    inside = q.alpha * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
+    return ops.where(p.scale < q.scale, np.inf, inside)
+
+
+def _uniform(p: Given, q: Given) -> Var:
+    inside = ops.log((q.high - q.low) / (p.high - p.low))
+    return ops.where((p.low < q.low) | (p.high > q.high), np.inf, inside)
+
+
+def _beta(p: Given, q: Given) -> Var:
+    return _dirichlet(_as_dirichlet(p), _as_dirichlet(q))
+
+
+def _as_dirichlet(d: Given) -> Given:
+    a, b = d.concentration1, d.concentration0
+    a, b = a + ops.zeros_like(b), b + ops.zeros_like(a)
+    return d.but(concentration=ops.stack([a, b], axis=-1))
+
+
+# ---- counts and classes ----------------------------------------------------------------------
+
+
+def _bernoulli(p: Given, q: Given) -> Var:
+    no = 1.0 - p.probs
+    return log_chances(p, p.probs, no) - log_chances(q, p.probs, no)
+
+
+def _binomial(p: Given, q: Given) -> Var:
+    same = p.total_count == q.total_count
+    return ops.where(same, p.total_count * _bernoulli(p, q), np.nan)
+
+
+def _geometric(p: Given, q: Given) -> Var:
+    return _bernoulli(p, q) / p.probs
+
+
+def _poisson(p: Given, q: Given) -> Var:
+    return ops.xlogy(p.rate, p.rate) - ops.xlogy(p.rate, q.rate) - (p.rate - q.rate)
+
+
+def _classes(p: Given, q: Given) -> Var:
+    return mean_of(p, p.log_probs - q.log_probs)
+
+
+# ---- vectors ---------------------------------------------------------------------------------
+
+
+def _dirichlet(p: Given, q: Given) -> Var:
+    a, b = p.concentration, q.concentration
+    logs = ops.digamma(a) - ops.digamma(ops.sum(a, axis=-1, keepdims=True))
+    return log_beta(b) - log_beta(a) + ops.sum((a - b) * logs, axis=-1)
+
+
+def _multivariate_normal(p: Given, q: Given) -> Var:
+    z = whitened(q.scale_tril, p.loc - q.loc)
+    inner, outer = p.scale_tril, q.scale_tril
+    inner, outer = inner + ops.zeros_like(outer), outer + ops.zeros_like(inner)
+    spread = ops.triangular_solve(outer, inner, lower=True)
+    traces = ops.sum(ops.square(spread), axis=(-2, -1)) + ops.sum(ops.square(z) - 1.0, axis=-1)
+    return half_log_det(q) - half_log_det(p) + 0.5 * traces
+
+
+TABLE: Mapping[tuple[type[Family], type[Family]], Pair] = {
+    (Bernoulli, Bernoulli): _bernoulli,
+    (Beta, Beta): _beta,
+    (Binomial, Binomial): _binomial,
+    (Categorical, Categorical): _classes,
+    (Cauchy, Cauchy): _cauchy,
+    (Dirichlet, Dirichlet): _dirichlet,
+    (Gamma, Gamma): _gamma,
+    (Geometric, Geometric): _geometric,
+    (Gumbel, Gumbel): _gumbel,
+    (HalfNormal, HalfNormal): _half_normal,
+    (InverseGamma, InverseGamma): _gamma,
+    (Laplace, Laplace): _laplace,
+    (LogNormal, LogNormal): _normal,
+    (MultivariateNormal, MultivariateNormal): _multivariate_normal,
+    (Normal, Normal): _normal,
+    (OneHotCategorical, OneHotCategorical): _classes,
+    (Pareto, Pareto): _pareto,
+    (Poisson, Poisson): _poisson,
+    (Uniform, Uniform): _uniform,
+    (Weibull, Weibull): _weibull,
+}
+"""Pairs of one kind."""
+
+# ---- what moments tell -----------------------------------------------------------------------
+
+MEAN_LOG: Mapping[type[Family], Callable[[Given], Var]] = {
+    Beta: lambda d: (
+        ops.digamma(d.concentration1) - ops.digamma(d.concentration1 + d.concentration0)
+    ),
+    Gamma: lambda d: ops.digamma(d.concentration) - ops.log(d.rate),
+    InverseGamma: lambda d: ops.log(d.rate) - ops.digamma(d.concentration),
+    LogNormal: lambda d: d.loc,
+    Pareto: lambda d: ops.log(d.scale) + 1.0 / d.alpha,
+    Weibull: lambda d: ops.log(d.scale) - EULER / d.concentration,
+}
+"""The means of logarithms, of numbers above 0."""
+REAL = (
+    Beta, FisherSnedecor, Gamma, Gumbel, HalfNormal, InverseGamma, Laplace, LogNormal, Logistic,
+    Pareto, StudentT, Uniform, Weibull,
+)  # fmt: skip
+
+
+def _to_normal(kind: type[Family], p: Given, q: Given) -> Var:
+    """The mean of a log-density that is a square needs two moments."""
+    mean, variance, entropy = (_form(kind, what, p) for what in ("mean", "variance", "entropy"))
+    squares = ops.square(standard(q, mean)) + variance / ops.square(q.scale)
+    return 0.5 * (squares + LOG_2PI) + ops.log(q.scale) - entropy
+
+
+def _to_gamma(kind: type[Family], p: Given, q: Given) -> Var:
+    a = q.concentration
+    logs = (a - 1.0) * MEAN_LOG[kind](p) - q.rate * _form(kind, "mean", p)
+    norm = ops.lgamma(a) - a * ops.log(q.rate)
+    return norm - logs - _form(kind, "entropy", p)
+
+
+def _form(kind: type[Family], what: str, given: Given) -> Var:
+    return given.but(found=getattr(kind.forms, what)(given)).found
+
+
+def _find(p: type[Family], q: type[Family]) -> Pair | None:
+    """The form of a pair, or none."""
+    if (p, q) in TABLE:
+        return TABLE[p, q]
+    if q is Normal and p in REAL:
+        return lambda one, other: _to_normal(p, one, other)
+    if q is Gamma and p in MEAN_LOG:
+        return lambda one, other: _to_gamma(p, one, other)
+    return None
+
+
+def _plain(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
+    """What a distribution is a kind of, and with which parameters."""
+    if kind is Exponential:
+        return Gamma, lambda d: d.but(concentration=1.0)
+    if kind is OneHotCategoricalStraightThrough:
+        return OneHotCategorical, lambda d: d
+    if kind is Chi2:
+        return Gamma, lambda d: d.but(concentration=d.df * 0.5, rate=0.5)
+    return kind, lambda d: d
+
+
+# ---- of any pair -----------------------------------------------------------------------------
+
+
+@building
+def kl_divergence(p: Distribution, q: Distribution, *, name: str = "") -> Var:
+    """How much less likely `q` finds draws of `p` than `p` does, on average, in nats.
+
+        out = mean over x ~ p of p.log_prob(x) - q.log_prob(x)
+
+    In closed form: most of two of one kind; `Exponential`, `Gamma` and `Chi2` among each other;
+    as `p` beside one of these, what is above 0 and has a mean logarithm; as `p` beside
+    `Normal`, what has an entropy, a mean and a variance; and `Independent` of such.
+
+    Args:
+        p: A distribution.
+        q: Another one.
+        name: For the block.
+
+    Returns:
+        The shape that the batch shapes broadcast to. Infinite where `q` has no room for `p`.
+
+    Raises:
+        ProgramError: There is no form of the pair.
+        ShapeError: The batch shapes do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     mean = br.data("mean", ["batch", 4])
+        ...     d = br.distributions.Normal(mean, 0.5)
+        ...     print(br.distributions.kl_divergence(d, br.distributions.Normal()).type)
+        f32[batch,4]
+    """
+    check_distribution("kl_divergence", p)
+    check_distribution("kl_divergence", q)
+    return composed(name or "kl_divergence", lambda: _divergence(p, q))
+
+
+def _divergence(p: Distribution, q: Distribution) -> Var:
+    if isinstance(p, Independent) and isinstance(q, Independent):
+        axes = p.reinterpreted_batch_ndims
+        if axes == q.reinterpreted_batch_ndims:
+            return summed(_divergence(p.base, q.base), axes)
+    if not isinstance(p, Family) or not isinstance(q, Family):
+        raise _missing(p, q)
+    (kind, first), (other, second) = _plain(type(p)), _plain(type(q))
+    form = _find(kind, other)
+    if form is None:
+        raise _missing(p, q)
+    one, two = _given(p, q)
+    return form(first(one), second(two))
+
+
+def _given(p: Family, q: Family) -> list[Given]:
+    """The parameters of both, in one dtype."""
+    sides = {"p": p, "q": q}
+    named = {f"{k}.{n}": v for k, side in sides.items() for n, v in side.parameters().items()}
+    found = in_one_dtype("kl_divergence", p.dtype or q.dtype, **named)[1]
+    return [
+        side.completed(Given({n: found[f"{k}.{n}"] for n in side.parameters()}))
+        for k, side in sides.items()
+    ]
+
+
+def _missing(p: Distribution, q: Distribution) -> ProgramError:
+    return ProgramError(
+        f"There is no form of the divergence from {type(q).__name__} to {type(p).__name__}.",
+        fix="With x = p.rsample([100]), or p.sample([100]) where there is none, it is about "
+        "br.mean(p.log_prob(x) - q.log_prob(x), axis=0).",
+    )

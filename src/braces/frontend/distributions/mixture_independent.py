@@ -1,0 +1,247 @@
+"""Distributions made of others: axes that belong to one draw, and mixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from braces.builder.append import as_var
+from braces.builder.program import current_program
+from braces.builder.var import Operand, Var
+from braces.define.shapes import broadcast
+from braces.dims import Shape
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.categorical import Categorical, one_hot
+from braces.frontend.distributions.core.distribution import Distribution, distribution
+
+SUMMED = ("log_prob", "entropy")
+EACH = ("mean", "variance", "mode")
+
+
+def summed(x: Var, axes: int) -> Var:
+    """The sum over the last axes."""
+    return ops.sum(x, axis=tuple(range(-axes, 0))) if axes else x
+
+
+@distribution
+class Independent(Distribution):
+    """A distribution some of whose last batch axes belong to one draw.
+
+        log_prob(x) = sum over these axes of base.log_prob(x)
+
+    Args:
+        base: The distribution.
+        reinterpreted_batch_ndims: How many axes.
+
+    Raises:
+        ProgramError: `base` is no distribution.
+        ShapeError: It has not so many batch axes.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.Independent(
+        ...         br.distributions.Normal(br.data("x", ["batch", 4]), 1.0), 1
+        ...     )
+        ...     print(d.batch_shape, d.event_shape, d.log_prob(br.zeros([4])).type)
+        (batch,) (4,) f32[batch]
+    """
+
+    base: Distribution
+    reinterpreted_batch_ndims: int
+
+    def __post_init__(self) -> None:
+        check_distribution("Independent", self.base)
+        axes, rank = self.reinterpreted_batch_ndims, len(self.base.batch_shape)
+        if not 0 <= axes <= rank:
+            raise ShapeError(
+                f"Independent cannot take {axes} batch axes of {rank}.",
+                given=f"batch_shape: {list(self.base.batch_shape)}",
+            )
+
+    @property
+    def _kept(self) -> int:
+        """How many batch axes stay."""
+        return len(self.base.batch_shape) - self.reinterpreted_batch_ndims
+
+    @property
+    def batch_shape(self) -> Shape:
+        """The batch axes that stay."""
+        return self.base.batch_shape[: self._kept]
+
+    @property
+    def event_shape(self) -> Shape:
+        """The others, and those of a draw of `base`."""
+        return (*self.base.batch_shape[self._kept :], *self.base.event_shape)
+
+    @property
+    def has_rsample(self) -> bool:
+        """Whether `base` has it."""
+        return self.base.has_rsample
+
+    def drawn(self, sizes: Shape) -> Var:
+        """See Distribution."""
+        return self.base.drawn((*sizes, *self.base.batch_shape[self._kept :]))
+
+    def formed(self, what: str, *value: Operand) -> Var:
+        """See Distribution."""
+        if what in EACH:
+            return self.base.formed(what)
+        if what not in SUMMED:
+            raise self.without(what)
+        found = self.base.formed(what, *value)
+        if what == "entropy":
+            found = ops.broadcast_to(found, self.base.batch_shape)
+        return summed(found, self.reinterpreted_batch_ndims)
+
+    def without_gradient(self) -> ProgramError:
+        """See Distribution."""
+        return self.base.without_gradient()
+
+
+def check_distribution(what: str, given: object) -> None:
+    """Refuse what is no distribution."""
+    if not isinstance(given, Distribution):
+        raise ProgramError(
+            f"{what} takes a distribution, not {given!r:.80}.",
+            fix="Make one, as br.distributions.Normal(0.0, 1.0).",
+        )
+
+
+# ---- mixtures --------------------------------------------------------------------------------
+
+
+@distribution
+class MixtureSameFamily(Distribution):
+    """Draws of one of several distributions, which is drawn, too.
+
+        P(x) = sum over k of mixture.probs[k] component[k].P(x)
+
+    Args:
+        mixture_distribution: Which one: `Categorical` of n classes.
+        component_distribution: The distributions, n along its last batch axis.
+
+    Raises:
+        ProgramError: They are no such distributions.
+        ShapeError: The batch shapes do not fit.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     which = br.distributions.Categorical(logits=br.data("x", ["batch", 3]))
+        ...     normal = br.distributions.Normal([-1.0, 0.0, 1.0], 0.1)
+        ...     d = br.distributions.MixtureSameFamily(which, normal)
+        ...     print(d.sample([5]).type, d.log_prob(0.5).type)
+        f32[5,batch] f32[batch]
+    """
+
+    mixture_distribution: Categorical
+    component_distribution: Distribution
+
+    def __post_init__(self) -> None:
+        check_distribution("MixtureSameFamily", self.component_distribution)
+        if not isinstance(cast(object, self.mixture_distribution), Categorical):
+            raise ProgramError(
+                "The first part of MixtureSameFamily says which distribution it is.",
+                fix="Give br.distributions.Categorical(logits=...) there.",
+            )
+        self._shapes()
+
+    def _shapes(self) -> Shape:
+        """The batch shape, with the axis of the components."""
+        batch, classes = self.mixture_distribution.shapes()
+        unifier = current_program().current.unifier
+        components = self.component_distribution.batch_shape
+        if components[-1:] != classes:
+            raise ShapeError(
+                "MixtureSameFamily needs a distribution for each class, and a class for each.",
+                given=f"classes: {classes[0]}   batch_shape: {list(components)}",
+                fix="The last batch axis of the components is that of the classes.",
+            )
+        return broadcast("MixtureSameFamily", unifier, (*batch, *classes), components)
+
+    @property
+    def batch_shape(self) -> Shape:
+        """That of both, without the axis of the components."""
+        return self._shapes()[:-1]
+
+    @property
+    def event_shape(self) -> Shape:
+        """That of the components."""
+        return self.component_distribution.event_shape
+
+    @property
+    def has_rsample(self) -> bool:
+        """No: which component it is does not move."""
+        return False
+
+    def without_gradient(self) -> ProgramError:
+        """See Distribution."""
+        return ProgramError(
+            "Draws of a mixture do not move with its weights.",
+            fix="Sum over the components, each with the gradient of its own rsample.",
+        )
+
+    @property
+    def _events(self) -> int:
+        return len(self.event_shape)
+
+    def drawn(self, sizes: Shape) -> Var:
+        """See Distribution."""
+        count = self._shapes()[-1]
+        each = self.component_distribution.drawn((*sizes, count))
+        given = self.mixture_distribution.given()
+        which = self._wide(one_hot(self.mixture_distribution.drawn(sizes), given.probs))
+        chosen = ops.where(which > 0.0, each, ops.zeros_like(each))
+        return ops.sum(chosen, axis=-1 - self._events)
+
+    def _wide(self, weights: Var) -> Var:
+        """Weights beside events."""
+        return ops.reshape(weights, (*weights.shape, *[1] * self._events))
+
+    def formed(self, what: str, *value: Operand) -> Var:
+        """See Distribution."""
+        form = self._forms().get(what)
+        if form is None:
+            raise self.without(what)
+        return form(*value)
+
+    def _forms(self) -> dict[str, Callable[..., Var]]:
+        return {
+            "log_prob": self._log_prob,
+            "mean": self._mean,
+            "variance": self._variance,
+            "cdf": self._cdf,
+        }
+
+    def _log_prob(self, value: Operand) -> Var:
+        logs = self.mixture_distribution.given().log_probs
+        found = self.component_distribution.formed("log_prob", self._beside(value))
+        return ops.logsumexp(logs + found, axis=-1)
+
+    def _beside(self, value: Operand) -> Var:
+        """A value for each component."""
+        x = as_var(value, self.mixture_distribution.given().probs.dtype)
+        return ops.expand_dims(x, axis=-1 - self._events)
+
+    def _cdf(self, value: Operand) -> Var:
+        probs = self.mixture_distribution.given().probs
+        found = self.component_distribution.formed("cdf", self._beside(value))
+        return ops.sum(probs * found, axis=-1)
+
+    def _mean(self) -> Var:
+        weights = self._wide(self.mixture_distribution.given().probs)
+        return ops.sum(weights * self._each("mean"), axis=-1 - self._events)
+
+    def _each(self, what: str) -> Var:
+        """A moment of each component."""
+        each = self.component_distribution
+        return ops.broadcast_to(each.formed(what), (*each.batch_shape, *each.event_shape))
+
+    def _variance(self) -> Var:
+        """That inside components, and that of their means."""
+        weights, axis = self._wide(self.mixture_distribution.given().probs), -1 - self._events
+        means = self._each("mean")
+        apart = means - ops.sum(weights * means, axis=axis, keepdims=True)
+        return ops.sum(weights * (self._each("variance") + ops.square(apart)), axis=axis)

@@ -1,0 +1,181 @@
+"""Distributions of vectors: parts of a whole, and numbers that are normal together."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from braces.builder.var import Operand, Var
+from braces.errors import ProgramError
+from braces.frontend import random
+from braces.frontend.array_api.linalg import diagonal
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.categorical import SIMPLEX
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE, Family
+from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.real_line import LOG_2PI
+
+# ---- parts of a whole ------------------------------------------------------------------------
+
+
+def _whole(d: Given) -> Var:
+    return ops.sum(d.concentration, axis=-1, keepdims=True)
+
+
+def log_beta(a: Var) -> Var:
+    """The logarithm of the beta function of many."""
+    ahead = ops.cumsum(a, axis=-1)[..., :-1]
+    return ops.sum(ops.betaln(ahead, a[..., 1:]), axis=-1)
+
+
+def _dirichlet_variance(d: Given) -> Var:
+    mean = d.concentration / _whole(d)
+    return mean * (1.0 - mean) / (_whole(d) + 1.0)
+
+
+def _dirichlet_mode(d: Given) -> Var:
+    """Where all pull to the inside there is a hump; else the largest are all there is."""
+    a = d.concentration
+    humped = ops.all(a > 1.0, axis=-1, keepdims=True)
+    pulled = ops.where(
+        humped, a - 1.0, ops.cast(a == ops.max(a, axis=-1, keepdims=True), a.dtype)
+    )
+    return pulled / ops.sum(pulled, axis=-1, keepdims=True)
+
+
+def _dirichlet_entropy(d: Given) -> Var:
+    a, whole = d.concentration, _whole(d)
+    pulls = (a - 1.0) * (ops.digamma(a) - ops.digamma(whole))
+    return log_beta(a) - ops.sum(pulls, axis=-1)
+
+
+DIRICHLET = Forms(
+    draw=lambda d, sizes: random.dirichlet(sizes, d.concentration, dtype=d.concentration.dtype),
+    log_prob=lambda d, x: (
+        ops.sum(ops.xlogy(d.concentration - 1.0, x), axis=-1) - log_beta(d.concentration)
+    ),
+    mean=lambda d: d.concentration / _whole(d),
+    variance=_dirichlet_variance,
+    mode=_dirichlet_mode,
+    entropy=_dirichlet_entropy,
+)
+
+
+@distribution
+class Dirichlet(Family):
+    """Parts of a whole: vectors of numbers from 0 to 1 whose sum is 1.
+
+        density(x) = product over i of x[i]^(concentration[i] - 1) / beta(concentration)
+
+    `mode` is a corner, or the middle of several, where the density has no hump.
+
+    Args:
+        concentration: [..., n], above 0.
+        dtype: A real floating dtype; that of parameters and values where it is not said.
+
+    Raises:
+        ProgramError: `concentration` has a number that is not above 0.
+        ShapeError: It has no axis.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.Dirichlet(br.data("a", ["batch", 3]))
+        ...     print(d.rsample([7]).type, d.entropy().type)
+        f32[7,batch,3] f32[batch]
+    """
+
+    concentration: Operand = (1.0, 1.0)
+
+    forms = DIRICHLET
+    support = SIMPLEX
+    ranges: ClassVar = {"concentration": ABOVE}
+    axes: ClassVar = {"concentration": 1}
+    event_axes = 1
+
+
+# ---- normal together -------------------------------------------------------------------------
+
+
+def half_log_det(d: Given) -> Var:
+    """Half the logarithm of the determinant of the covariance."""
+    return ops.sum(ops.log(diagonal(d.scale_tril)), axis=-1)
+
+
+def whitened(lower: Var, x: Var) -> Var:
+    """What a lower triangle makes vectors of."""
+    x = x + ops.zeros_like(lower[..., 0])
+    lower = ops.broadcast_to(lower, (*x.shape, x.shape[-1]))
+    return ops.squeeze(
+        ops.triangular_solve(lower, ops.expand_dims(x, axis=-1), lower=True), axis=-1
+    )
+
+
+def _mvn_log_prob(d: Given, x: Var) -> Var:
+    z = whitened(d.scale_tril, x - d.loc)
+    return -0.5 * ops.sum(ops.square(z) + LOG_2PI, axis=-1) - half_log_det(d)
+
+
+def _mvn_entropy(d: Given) -> Var:
+    return half_log_det(d) + 0.5 * (LOG_2PI + 1) * ops.sum(ops.ones_like(d.loc), axis=-1)
+
+
+MULTIVARIATE_NORMAL = Forms(
+    draw=lambda d, sizes: random.multivariate_normal(
+        sizes, d.loc, scale_tril=d.scale_tril, dtype=d.loc.dtype
+    ),
+    log_prob=_mvn_log_prob,
+    mean=lambda d: d.loc,
+    variance=lambda d: ops.sum(ops.square(d.scale_tril), axis=-1),
+    mode=lambda d: d.loc,
+    entropy=_mvn_entropy,
+)
+
+
+@distribution
+class MultivariateNormal(Family):
+    """Vectors that are normally distributed together.
+
+        density(x) = exp(-|z|^2 / 2) / ((2 pi)^(n / 2) det(L))
+        L z = x - loc,  L L^T = covariance_matrix
+
+    Args:
+        loc: [..., n], the mean.
+        covariance_matrix: [..., n, n], symmetric and positive definite; NaN where it is not.
+        scale_tril: In its place: L, [..., n, n], a lower triangle with a positive diagonal.
+        dtype: As that of `Dirichlet`.
+
+    Raises:
+        ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
+        ShapeError: Shapes do not fit.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     loc = br.data("loc", ["batch", 2])
+        ...     d = br.distributions.MultivariateNormal(loc, [[2.0, 0.5], [0.5, 1.0]])
+        ...     print(d.rsample().type, d.log_prob([0.0, 0.0]).type)
+        f32[batch,2] f32[batch]
+    """
+
+    loc: Operand = (0.0,)
+    covariance_matrix: Operand | None = None
+    scale_tril: Operand | None = None
+
+    forms = MULTIVARIATE_NORMAL
+    axes: ClassVar = {"loc": 1, "covariance_matrix": 2, "scale_tril": 2}
+    event_axes = 1
+
+    def check(self) -> None:
+        """One matrix is given."""
+        if (self.covariance_matrix is None) == (self.scale_tril is None):
+            raise ProgramError(
+                "MultivariateNormal needs the covariance or its triangle, and not both.",
+                fix="Give covariance_matrix=... or scale_tril=...",
+            )
+
+    def completed(self, given: Given) -> Given:
+        """With the triangle in any case."""
+        if self.scale_tril is None:
+            return given.but(scale_tril=ops.cholesky(given.covariance_matrix))
+        return given

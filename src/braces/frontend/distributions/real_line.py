@@ -1,0 +1,348 @@
+"""Distributions of all real numbers, most of them moved by `loc` and stretched by `scale`."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from braces.builder.var import Operand, Var
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.frontend.distributions.core.distribution import distribution
+from braces.frontend.distributions.core.family import ABOVE, Family
+from braces.frontend.distributions.core.parameterization import Forms, Given
+
+LOG_2PI = math.log(2 * math.pi)
+SQRT_2 = math.sqrt(2.0)
+EULER = float(np.euler_gamma)
+
+
+def standard(d: Given, x: Var) -> Var:
+    """A value where `loc` is 0 and `scale` is 1."""
+    return (x - d.loc) / d.scale
+
+
+def placed(d: Given, z: Var) -> Var:
+    """Back from there."""
+    return d.loc + d.scale * z
+
+
+# ---- normal ----------------------------------------------------------------------------------
+
+
+def below_normal(z: Var) -> Var:
+    """The probability below a number, of the normal distribution of mean 0 and variance 1."""
+    return 0.5 * ops.erfc(z * -math.sqrt(0.5))
+
+
+def normal_quantile(q: Var) -> Var:
+    """The other way."""
+    return SQRT_2 * ops.erfinv(2.0 * q - 1.0)
+
+
+NORMAL = Forms(
+    draw=lambda d, sizes: random.normal(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+    log_prob=lambda d, x: -0.5 * ops.square(standard(d, x)) - ops.log(d.scale) - LOG_2PI / 2,
+    mean=lambda d: d.loc,
+    variance=lambda d: ops.square(d.scale),
+    mode=lambda d: d.loc,
+    entropy=lambda d: ops.log(d.scale) + (LOG_2PI + 1) / 2,
+    cdf=lambda d, x: below_normal(standard(d, x)),
+    icdf=lambda d, q: placed(d, normal_quantile(q)),
+)
+
+
+@distribution
+class Normal(Family):
+    """Normally distributed numbers.
+
+        density(x) = exp(-z^2 / 2) / (sqrt(2 pi) scale),  z = (x - loc) / scale
+
+    Args:
+        loc: The mean: a number, an array or a variable, as all parameters.
+        scale: The standard deviation, above 0.
+        dtype: A real floating dtype; that of parameters and values where it is not said.
+
+    Raises:
+        ProgramError: `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     d = br.distributions.Normal(br.data("x", ["batch", 4]), 0.1)
+        ...     print(d.rsample([10]).type, d.log_prob(0.5).type, d.entropy().type)
+        f32[10,batch,4] f32[batch,4] f32[batch,4]
+    """
+
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = NORMAL
+    ranges: ClassVar = {"scale": ABOVE}
+
+
+# ---- others that have a place and a width ----------------------------------------------------
+
+LAPLACE = Forms(
+    draw=lambda d, sizes: random.laplace(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+    log_prob=lambda d, x: -ops.abs(standard(d, x)) - ops.log(2.0 * d.scale),
+    mean=lambda d: d.loc,
+    variance=lambda d: 2.0 * ops.square(d.scale),
+    mode=lambda d: d.loc,
+    entropy=lambda d: 1.0 + ops.log(2.0 * d.scale),
+    cdf=lambda d, x: _below_laplace(standard(d, x)),
+    icdf=lambda d, q: placed(d, _laplace_quantile(q)),
+)
+
+
+def _below_laplace(z: Var) -> Var:
+    tail = 0.5 * ops.exp(-ops.abs(z))
+    return ops.where(z < 0.0, tail, 1.0 - tail)
+
+
+def _laplace_quantile(q: Var) -> Var:
+    low = q < 0.5
+    tail = ops.log(2.0 * ops.where(low, q, 1.0 - q))
+    return ops.where(low, tail, -tail)
+
+
+@distribution
+class Laplace(Family):
+    """Numbers whose distance from `loc` is exponentially distributed.
+
+        density(x) = exp(-|x - loc| / scale) / (2 scale)
+
+    Args:
+        loc: The mean.
+        scale: The mean distance from it, above 0.
+        dtype: As that of `Normal`.
+
+    Raises:
+        ProgramError: `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Laplace(0.0, [1.0, 2.0]).icdf(0.5).type)
+        f32[2]
+    """
+
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = LAPLACE
+    ranges: ClassVar = {"scale": ABOVE}
+
+
+CAUCHY = Forms(
+    draw=lambda d, sizes: random.cauchy(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+    log_prob=lambda d, x: -ops.log(math.pi * d.scale) - ops.log1p(ops.square(standard(d, x))),
+    mean=lambda d: np.nan,
+    variance=lambda d: np.nan,
+    mode=lambda d: d.loc,
+    entropy=lambda d: ops.log(4 * math.pi * d.scale),
+    cdf=lambda d, x: ops.atan2(ops.ones_like(x), -standard(d, x)) / math.pi,
+    icdf=lambda d, q: placed(d, ops.tan(math.pi * (q - 0.5))),
+)
+
+
+@distribution
+class Cauchy(Family):
+    """Numbers whose density falls so slowly that they have no mean.
+
+        density(x) = 1 / (pi scale (1 + ((x - loc) / scale)^2))
+
+    Args:
+        loc: The median.
+        scale: Half of all are nearer to it than this; above 0.
+        dtype: As that of `Normal`.
+
+    Raises:
+        ProgramError: `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Cauchy().log_prob([0.0, 1.0]).type)
+        f32[2]
+    """
+
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = CAUCHY
+    ranges: ClassVar = {"scale": ABOVE}
+
+
+GUMBEL = Forms(
+    draw=lambda d, sizes: random.gumbel(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+    log_prob=lambda d, x: _gumbel_log_prob(standard(d, x)) - ops.log(d.scale),
+    mean=lambda d: d.loc + d.scale * EULER,
+    variance=lambda d: ops.square(d.scale) * (math.pi**2 / 6),
+    mode=lambda d: d.loc,
+    entropy=lambda d: ops.log(d.scale) + (1 + EULER),
+    cdf=lambda d, x: ops.exp(-ops.exp(-standard(d, x))),
+    icdf=lambda d, q: placed(d, -ops.log(-ops.log(q))),
+)
+
+
+def _gumbel_log_prob(z: Var) -> Var:
+    z = ops.maximum(z, -1000.0)  # where the density is 0 in any dtype
+    return -z - ops.exp(-z)
+
+
+@distribution
+class Gumbel(Family):
+    """Numbers as the largest of many.
+
+        density(x) = exp(-z - exp(-z)) / scale,  z = (x - loc) / scale
+
+    Args:
+        loc: Where the density is largest.
+        scale: How far numbers spread, above 0.
+        dtype: As that of `Normal`.
+
+    Raises:
+        ProgramError: `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Gumbel(0.0, 2.0).mean.type)
+        f32[]
+    """
+
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = GUMBEL
+    ranges: ClassVar = {"scale": ABOVE}
+
+
+LOGISTIC = Forms(
+    draw=lambda d, sizes: random.logistic(sizes, d.loc, d.scale, dtype=d.loc.dtype),
+    log_prob=lambda d, x: _logistic_log_prob(standard(d, x)) - ops.log(d.scale),
+    mean=lambda d: d.loc,
+    variance=lambda d: ops.square(d.scale) * (math.pi**2 / 3),
+    mode=lambda d: d.loc,
+    entropy=lambda d: ops.log(d.scale) + 2.0,
+    cdf=lambda d, x: ops.sigmoid(standard(d, x)),
+    icdf=lambda d, q: placed(d, ops.log(q) - ops.log1p(-q)),
+)
+
+
+def _logistic_log_prob(z: Var) -> Var:
+    return ops.log_sigmoid(z) + ops.log_sigmoid(-z)
+
+
+@distribution
+class Logistic(Family):
+    """Numbers whose distribution function is a sigmoid.
+
+        density(x) = sigmoid(z) sigmoid(-z) / scale,  z = (x - loc) / scale
+
+    Args:
+        loc: The mean.
+        scale: How far numbers spread, above 0.
+        dtype: As that of `Normal`.
+
+    Raises:
+        ProgramError: `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.Logistic(0.0, 2.0).cdf(br.zeros([3])).type)
+        f32[3]
+    """
+
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = LOGISTIC
+    ranges: ClassVar = {"scale": ABOVE}
+
+
+# ---- Student's t -----------------------------------------------------------------------------
+
+STUDENT_T = Forms(
+    draw=lambda d, sizes: random.student_t(sizes, d.df, d.loc, d.scale, dtype=d.df.dtype),
+    log_prob=lambda d, x: _student_log_prob(d, standard(d, x)),
+    mean=lambda d: ops.where(d.df > 1.0, d.loc, np.nan),
+    variance=lambda d: _student_variance(d),
+    mode=lambda d: d.loc,
+    entropy=lambda d: _student_entropy(d),
+    cdf=lambda d, x: _below_student(d, standard(d, x)),
+)
+
+
+def _student_norm(df: Var) -> Var:
+    """The logarithm of what the density of `scale` 1 has as its largest value, over -1."""
+    return 0.5 * ops.log(df) + ops.betaln(0.5 * df, 0.5 * ops.ones_like(df))
+
+
+def _student_log_prob(d: Given, z: Var) -> Var:
+    powers = -0.5 * (d.df + 1.0) * ops.log1p(ops.square(z) / d.df)
+    return powers - _student_norm(d.df) - ops.log(d.scale)
+
+
+def _student_variance(d: Given) -> Var:
+    finite = ops.square(d.scale) * d.df / ops.where(d.df > 2.0, d.df - 2.0, 1.0)
+    return ops.where(d.df > 2.0, finite, ops.where(d.df > 1.0, np.inf, np.nan))
+
+
+def _student_entropy(d: Given) -> Var:
+    half = 0.5 * (d.df + 1.0)
+    powers = half * (ops.digamma(half) - ops.digamma(0.5 * d.df))
+    return powers + _student_norm(d.df) + ops.log(d.scale)
+
+
+def _below_student(d: Given, z: Var) -> Var:
+    """https://dlmf.nist.gov/8.17: a tail is half of a beta variable's; the middle is a line."""
+    middle = z == 0.0
+    safe = ops.where(middle, 1.0, z)
+    tail = 0.5 * ops.betainc(
+        0.5 * d.df, ops.full_like(d.df, value=0.5), d.df / (d.df + ops.square(safe))
+    )
+    line = 0.5 + z * ops.exp(-_student_norm(d.df))
+    return ops.where(middle, line, ops.where(z < 0.0, tail, 1.0 - tail))
+
+
+@distribution
+class StudentT(Family):
+    """Student's t: normally distributed numbers over an estimate of their spread.
+
+        density(x) = (1 + z^2 / df)^(-(df + 1) / 2) / (sqrt(df) beta(df / 2, 1 / 2) scale)
+
+    with z = (x - loc) / scale.
+
+    Args:
+        df: The degrees of freedom, above 0.
+        loc: The median.
+        scale: How far numbers spread, above 0.
+        dtype: As that of `Normal`.
+
+    Raises:
+        ProgramError: `df` or `scale` is a number that is not above 0.
+        ShapeError: The parameters do not broadcast.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     print(br.distributions.StudentT(3.0).cdf([0.0, 1.0]).type)
+        f32[2]
+    """
+
+    df: Operand = 1.0
+    loc: Operand = 0.0
+    scale: Operand = 1.0
+
+    forms = STUDENT_T
+    ranges: ClassVar = {"df": ABOVE, "scale": ABOVE}

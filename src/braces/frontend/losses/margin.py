@@ -1,0 +1,372 @@
+"""Losses with a margin, and of vectors beside others."""
+
+from __future__ import annotations
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Operand, Var
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.sequence_lengths import NEVER, wide
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.losses.reduction import (
+    Reduction,
+    alike,
+    check_at_least,
+    check_labels,
+    in_floats,
+    of_operators,
+    shown_types,
+)
+from braces.ops.common.rules import axis_index
+
+__all__ = [
+    "circle_loss",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "hinge_loss",
+    "info_nce_loss",
+    "margin_ranking_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
+]
+
+# ---- margins ---------------------------------------------------------------------------------
+
+
+@building
+def hinge_loss(
+    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+) -> Var:
+    """How far predictions lack of 1 on the right side.
+
+        out = max(0, 1 - target * prediction)
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape]: 1 or -1.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y = alike("hinge_loss", prediction=prediction, target=target)
+    return of_operators("hinge_loss", reduction, name, lambda: ops.relu(1.0 - y * x))
+
+
+@building
+def soft_margin_loss(
+    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+) -> Var:
+    """The logistic loss of two classes.
+
+        out = log(1 + exp(-target * prediction))
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape]: 1 or -1.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y = alike("soft_margin_loss", prediction=prediction, target=target)
+    return of_operators("soft_margin_loss", reduction, name, lambda: ops.softplus(-(y * x)))
+
+
+@building
+def hinge_embedding_loss(
+    distance: Operand,
+    target: Operand,
+    margin: float = 1.0,
+    *,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """Distances of what is alike, and how far others lack of a margin.
+
+        out = distance where target is 1, max(0, margin - distance) elsewhere
+
+    Args:
+        distance: number[*shape].
+        target: number[*shape]: 1 or -1.
+        margin: How far apart what differs is to be.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y = alike("hinge_embedding_loss", distance=distance, target=target)
+    return of_operators(
+        "hinge_embedding_loss",
+        reduction,
+        name,
+        lambda: ops.where(y > 0.0, x, ops.relu(margin - x)),
+    )
+
+
+@building
+def margin_ranking_loss(
+    first: Operand,
+    second: Operand,
+    target: Operand,
+    margin: float = 0.0,
+    *,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """How far of two numbers the one that is to be larger is not.
+
+        out = max(0, margin - target * (first - second))
+
+    Args:
+        first: number[*shape].
+        second: number[*shape].
+        target: number[*shape]: 1 where `first` is to be larger, -1 where `second` is.
+        margin: By how much.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, z, y = alike("margin_ranking_loss", first=first, second=second, target=target)
+    return of_operators(
+        "margin_ranking_loss", reduction, name, lambda: ops.relu(margin - y * (x - z))
+    )
+
+
+# ---- vectors ---------------------------------------------------------------------------------
+
+
+@building
+def cosine_embedding_loss(
+    first: Operand,
+    second: Operand,
+    target: Operand,
+    margin: float = 0.0,
+    *,
+    axis: int = -1,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """The cosine distance of what is alike, and how far others are above a margin.
+
+        out[...] = 1 - cos(first, second) where target is 1
+        out[...] = max(0, cos(first, second) - margin) elsewhere
+
+    Args:
+        first: number[*shape].
+        second: number[*shape].
+        target: number[*shape without `axis`]: 1 or -1.
+        margin: The largest cosine of what differs that is no loss.
+        axis: The axis along which vectors lie.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    what = "cosine_embedding_loss"
+    x, z = alike(what, first=first, second=second)
+    sign = as_var(target)
+    _check_examples(what, x, sign, axis)
+
+    def losses() -> Var:
+        cosine = one("cosine_similarity", x, z, axis=axis)
+        return ops.where(sign > 0, 1.0 - cosine, ops.relu(cosine - margin))
+
+    return of_operators(what, reduction, name, losses)
+
+
+def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
+    """Refuse targets that are not one for each vector."""
+    at = axis_index(axis, x.ndim, what)
+    if target.ndim and target.shape != (*x.shape[:at], *x.shape[at + 1 :]):
+        raise ShapeError(
+            f"{what} needs a target for each vector.",
+            given=shown_types({"first": x, "target": target}),
+            fix=f"A target has the shape of the vectors without axis {axis}.",
+        )
+
+
+@building
+def triplet_margin_loss(
+    anchor: Operand,
+    positive: Operand,
+    negative: Operand,
+    margin: float = 1.0,
+    *,
+    p: float = 2.0,
+    epsilon: float = 1e-6,
+    swap: bool = False,
+    axis: int = -1,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """How far an anchor is not nearer to what is alike than to what differs.
+
+        d(x, y) = (sum_j |x[..., j] - y[..., j] + epsilon|^p)^(1/p)
+        out[...] = max(0, d(anchor, positive) - d(anchor, negative) + margin)
+
+    Source: Balntas et al., Learning shallow convolutional feature descriptors with triplet
+    losses, 2016.
+
+    Args:
+        anchor: number[*shape].
+        positive: number[*shape]. What is alike.
+        negative: number[*shape]. What differs.
+        margin: By how much it is to be nearer.
+        p: The power of the distance, 1 or more.
+        epsilon: Keeps gradients finite where two are equal.
+        swap: Whether the distance of `positive` and `negative` counts where it is smaller.
+        axis: The axis along which vectors lie.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+        ProgramError: `p` is below 1.
+    """
+    what = "triplet_margin_loss"
+    check_at_least(what, 1, p=p)
+    x, near, far = alike(what, anchor=anchor, positive=positive, negative=negative)
+    at = axis_index(axis, x.ndim, what)
+
+    def distance(x: Var, y: Var) -> Var:
+        apart = ops.abs(x - y + epsilon)
+        if p == 2:
+            return ops.norm(apart, axis=at)
+        return ops.pow(ops.sum(ops.pow(apart, p), axis=at), 1.0 / p)
+
+    def losses() -> Var:
+        apart = distance(x, far)
+        apart = ops.minimum(apart, distance(near, far)) if swap else apart
+        return ops.relu(distance(x, near) - apart + margin)
+
+    return of_operators(what, reduction, name, losses)
+
+
+@building
+def info_nce_loss(
+    query: Operand,
+    key: Operand,
+    negatives: Operand | None = None,
+    *,
+    temperature: float = 0.1,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """How well each query tells its key from others: the contrastive loss.
+
+        s[i, j] = cos(query[i], key[j]) / temperature
+        out[i] = log(sum_j exp(s[i, j])) - s[i, i]
+
+    The others are the keys of the other rows; or `negatives` beside its own key. Source: van
+    den Oord, Li, Vinyals, Representation Learning with Contrastive Predictive Coding, 2018.
+
+    Args:
+        query: number[rows, size].
+        key: number[rows, size]. The one that belongs to each query.
+        negatives: number[others, size]. What belongs to none.
+        temperature: By which cosines are divided; above 0.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: Shapes differ, or are no rows of vectors.
+        ProgramError: The temperature is not above 0.
+    """
+    what = "info_nce_loss"
+    _check_positive(what, temperature=temperature)
+    x, k = alike(what, query=query, key=key)
+    others = None if negatives is None else in_floats(what, negatives=as_var(negatives))[0]
+    _check_rows(what, query=x, **({} if others is None else {"negatives": others}))
+
+    def losses() -> Var:
+        found, keys = ops.l2_normalize(x), ops.l2_normalize(k)
+        if others is None:
+            scores = ops.matmul(found, ops.matrix_transpose(keys)) / temperature
+            own = ops.sum(found * keys, axis=1) / temperature
+            return ops.logsumexp(scores, axis=1) - own
+        own = ops.sum(found * keys, axis=1, keepdims=True)
+        apart = ops.matmul(found, ops.matrix_transpose(ops.l2_normalize(others)))
+        scores = ops.concat([own, apart], axis=1) / temperature
+        return ops.logsumexp(scores, axis=1) - ops.squeeze(own, axis=1) / temperature
+
+    return of_operators(what, reduction, name, losses)
+
+
+@building
+def circle_loss(
+    embeddings: Operand,
+    labels: Operand,
+    *,
+    scale: float = 80.0,
+    margin: float = 0.4,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """How far each vector is from those of its class, and how near to all others.
+
+        s[i, j] = cos(embeddings[i], embeddings[j])
+        a = max(0, 1 + margin - s)   b = max(0, margin + s)
+        out[i] = softplus(logsumexp_n(scale * b[i, n] * (s[i, n] - margin))
+                          + logsumexp_p(scale * a[i, p] * (1 - margin - s[i, p])))
+
+    p counts the other rows of the label of row i, n those of other labels; a row that lacks
+    either has no loss. No gradient goes through a and b. Source: Sun et al., Circle Loss, 2020.
+
+    Args:
+        embeddings: number[rows, size].
+        labels: integer[rows]: the class of each.
+        scale: By how much similarities are multiplied; above 0.
+        margin: How far similarities are to be from 1 and from 0.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: These are no rows of vectors, or labels are not one for each.
+        DTypeError: Labels are not integers.
+        ProgramError: The scale is not above 0.
+    """
+    what = "circle_loss"
+    x, classes = wide(in_floats(what, embeddings=as_var(embeddings))[0]), as_var(labels)
+    _check_rows(what, embeddings=x)
+    check_labels(what, x, classes, 1)
+    _check_positive(what, scale=scale)
+
+    def losses() -> Var:
+        unit = ops.l2_normalize(x)
+        near = ops.matmul(unit, ops.matrix_transpose(unit))
+        still = ops.stop_gradient(near)
+        pull = ops.relu(1.0 + margin - still) * (1.0 - margin - near) * scale
+        push = ops.relu(still + margin) * (near - margin) * scale
+        alike = ops.equal(ops.expand_dims(classes, axis=1), classes)
+        rows = one("arange", stop=x.shape[0])
+        others = ops.not_equal(ops.expand_dims(rows, axis=1), rows)
+        pulled = ops.where(ops.logical_and(alike, others), pull, NEVER)
+        pushed = ops.where(alike, NEVER, push)
+        return ops.softplus(ops.logsumexp(pulled, axis=1) + ops.logsumexp(pushed, axis=1))
+
+    return of_operators(what, reduction, name, losses)
+
+
+def _check_positive(what: str, **given: float) -> None:
+    """Refuse numbers that are not above 0."""
+    for role, number in given.items():
+        if not number > 0:
+            raise ProgramError(f"{what} needs a {role} above 0, not {number!r:.40}.")
+
+
+def _check_rows(what: str, **given: Var) -> None:
+    """Refuse what is no rows of vectors of one size."""
+    size = next(iter(given.values())).shape[-1:]
+    if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
+        raise ShapeError(
+            f"{what} takes rows of vectors of one size.",
+            given=shown_types(given),
+            fix="Vectors lie along the last of two axes.",
+        )

@@ -1,0 +1,170 @@
+"""What losses share: checks of operands, and what becomes of the losses of single examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Var
+from braces.dtypes import DType, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.ops.common.rules import axis_index, float_dtype, promote
+
+Reduction: TypeAlias = Literal["none", "mean", "sum"]
+"""`"none"` leaves losses apart, `"mean"` and `"sum"` make them one number."""
+REDUCTIONS = ("none", "mean", "sum")
+
+
+# ---- results ---------------------------------------------------------------------------------
+
+
+def of_operator(
+    op_type: str, *operands: Any, reduction: Reduction, name: str, **attrs: Any
+) -> Var:
+    """A loss that is an operator, reduced."""
+    if reduction == "none":
+        return one(op_type, *operands, name=name, **attrs)
+    return _whole(op_type, reduction, name, lambda: one(op_type, *operands, **attrs))
+
+
+@building
+def _whole(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
+    check_reduction(what, reduction)
+    return one(reduction, losses(), name=name)
+
+
+def of_operators(
+    what: str,
+    reduction: Reduction,
+    name: str,
+    losses: Callable[[], Var],
+    weights: Callable[[], Var] | None = None,
+) -> Var:
+    """A loss that is made of operators, reduced: a plain block.
+
+    Args:
+        what: What it is called, where it has no name.
+        reduction: As users say it.
+        name: The name of the block.
+        losses: Those of single examples.
+        weights: How much each counts in the mean; all the same where it is not given.
+    """
+    check_reduction(what, reduction)
+
+    def built() -> Var:
+        found = losses()
+        if reduction == "mean" and weights is not None:
+            return ops.sum(found) / ops.sum(weights())
+        return reduced(found, reduction)
+
+    return composed(name or what, built)
+
+
+def reduced(losses: Var, reduction: Reduction) -> Var:
+    """Losses of rows, or what becomes of them together."""
+    return losses if reduction == "none" else one(reduction, losses)
+
+
+def check_reduction(what: str, reduction: Reduction) -> None:
+    """Refuse what is no reduction.
+
+    Raises:
+        ProgramError: It is none.
+    """
+    check_one_of(what, "reduction", reduction, REDUCTIONS)
+
+
+def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> None:
+    """Refuse a word that an option does not know.
+
+    Raises:
+        ProgramError: It is none of those.
+    """
+    if given not in known:
+        raise ProgramError(
+            f"{what} has no {option} {given!r:.40}.",
+            fix=f"Use one of {', '.join(map(repr, known))}.",
+        )
+
+
+# ---- operands --------------------------------------------------------------------------------
+
+
+def alike(what: str, **given: Any) -> list[Var]:
+    """Operands of one shape, or single numbers, in the float dtype that holds all.
+
+    Raises:
+        ShapeError: Shapes differ.
+        DTypeError: Some are complex.
+    """
+    operands = {name: as_var(value) for name, value in given.items()}
+    shaped = [var for var in operands.values() if var.ndim]
+    if any(var.shape != shaped[0].shape for var in shaped):
+        raise ShapeError(
+            f"{what} needs equal shapes, or single numbers.",
+            given=shown_types(operands),
+            fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
+        )
+    return in_floats(what, **operands)
+
+
+def in_floats(what: str, **operands: Var) -> list[Var]:
+    """Operands in the float dtype that holds all."""
+    dtype = float_dtype(promote(*(var.dtype for var in operands.values())))
+    if dtype.kind == "c":
+        raise DTypeError(f"{what} needs real numbers.", given=shown_types(operands))
+    return [_in_dtype(var, dtype) for var in operands.values()]
+
+
+def _in_dtype(x: Var, dtype: DType) -> Var:
+    return x if x.dtype == dtype else ops.cast(x, dtype)
+
+
+def along_axis(x: Var, axis: int, rank: int) -> Var:
+    """Numbers that lie along one axis of an array of this rank."""
+    return ops.reshape(x, (-1, *[1] * (rank - 1 - axis)))
+
+
+def shown_types(operands: dict[str, Var]) -> str:
+    """Operands as errors show them."""
+    return "   ".join(f"{slot}={var.name}: {var.type}" for slot, var in operands.items())
+
+
+def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
+    """The axis of classes, counted from 0, where labels are numbers of classes along it.
+
+    Raises:
+        DTypeError: They are not integers.
+        ShapeError: There is no such axis, or shapes differ.
+    """
+    at = axis_index(axis, x.ndim, what)
+    if not is_integer(labels.dtype):
+        raise DTypeError(
+            f"{what} needs integer labels, not {labels.dtype}.",
+            given=shown_types({"labels": labels}),
+            fix="Labels are class numbers.",
+        )
+    wanted = (*x.shape[:at], *x.shape[at + 1 :])
+    if labels.shape != wanted:
+        raise ShapeError(
+            f"{what} needs a label for each example, and none for each class.",
+            given=shown_types({"x": x, "labels": labels}),
+            fix=f"Labels of the shape [{','.join(map(str, wanted))}].",
+        )
+    return at
+
+
+def check_at_least(what: str, least: float, **options: Any) -> None:
+    """Refuse options that are too small.
+
+    Raises:
+        ProgramError: One is.
+    """
+    for option, value in options.items():
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not number or not value >= least:
+            raise ProgramError(f"{what} needs {option} of at least {least}, not {value!r:.40}.")

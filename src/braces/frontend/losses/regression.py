@@ -1,0 +1,279 @@
+"""Losses of predictions beside targets: differences and distributions.
+
+A loss has a number for each element or example; `reduction="mean"` or `"sum"` makes one of
+them. What is made of more than three operators is a plain block.
+"""
+
+from __future__ import annotations
+
+import math
+
+from braces.builder.append import one
+from braces.builder.var import Operand, Var
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.losses.reduction import (
+    Reduction,
+    alike,
+    check_at_least,
+    of_operator,
+    of_operators,
+)
+
+__all__ = [
+    "absolute_error",
+    "gaussian_nll_loss",
+    "huber_loss",
+    "kl_divergence",
+    "log_cosh_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "squared_error",
+]
+
+# ---- differences -----------------------------------------------------------------------------
+
+
+def squared_error(
+    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+) -> Var:
+    """The squared difference; its mean is the mean squared error.
+
+        out = (prediction - target)^2
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape], or a single number.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the result.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return of_operator("squared_error", prediction, target, reduction=reduction, name=name)
+
+
+def absolute_error(
+    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+) -> Var:
+    """The absolute difference; its mean is the mean absolute error.
+
+        out = |prediction - target|
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape], or a single number.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the result.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return of_operator("absolute_error", prediction, target, reduction=reduction, name=name)
+
+
+def huber_loss(
+    prediction: Operand,
+    target: Operand,
+    delta: float = 1.0,
+    *,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """Half the squared difference where that is small, linear where it is large.
+
+        d = |prediction - target|
+        out = d^2 / 2 where d <= delta, delta * (d - delta / 2) elsewhere
+
+    Source: Huber, Robust Estimation of a Location Parameter, 1964.
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape], or a single number.
+        delta: Where it turns linear.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the result.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    return of_operator(
+        "huber_loss", prediction, target, delta=delta, reduction=reduction, name=name
+    )
+
+
+@building
+def smooth_l1_loss(
+    prediction: Operand,
+    target: Operand,
+    beta: float = 1.0,
+    *,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """The Huber loss over its bound: the slope far away is 1.
+
+        d = |prediction - target|
+        out = d^2 / (2 * beta) where d <= beta, d - beta / 2 elsewhere
+
+    Source: Girshick, Fast R-CNN, 2015.
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape], or a single number.
+        beta: Where it turns linear; with 0 it is the absolute error.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the result.
+
+    Raises:
+        ShapeError: The shapes differ.
+        ProgramError: `beta` is negative.
+    """
+    check_at_least("smooth_l1_loss", 0, beta=beta)
+    if beta == 0:
+        return absolute_error(prediction, target, reduction=reduction, name=name)
+    found = huber_loss(prediction, target, beta, reduction=reduction)
+    return one("divide", found, beta, name=name)
+
+
+@building
+def log_cosh_loss(
+    prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
+) -> Var:
+    """The logarithm of the hyperbolic cosine of the difference: nearly `huber_loss`, smooth.
+
+        d = prediction - target
+        out = log(cosh(d)) = |d| + log(1 + exp(-2 |d|)) - log(2)
+
+    Args:
+        prediction: number[*shape].
+        target: number[*shape], or a single number.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y = alike("log_cosh_loss", prediction=prediction, target=target)
+
+    def losses() -> Var:
+        apart = ops.abs(x - y)
+        return apart + ops.softplus(apart * -2.0) - math.log(2)
+
+    return of_operators("log_cosh_loss", reduction, name, losses)
+
+
+# ---- distributions ---------------------------------------------------------------------------
+
+
+def kl_divergence(
+    log_prediction: Operand,
+    target: Operand,
+    axis: int = -1,
+    *,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """The Kullback-Leibler divergence of a prediction from a target, in nats.
+
+        out[...] = sum_j target[..., j] * (log(target[..., j]) - log_prediction[..., j])
+
+    A probability of 0 adds 0. The mean is that over examples.
+
+    Args:
+        log_prediction: number[*shape]. Logarithms of probabilities, as br.log_softmax gives.
+        target: number[*shape]. Probabilities.
+        axis: The axis of classes.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the result.
+
+    Raises:
+        ShapeError: Shapes differ, or there is no such axis.
+    """
+    return of_operator(
+        "kl_divergence", log_prediction, target, axis=axis, reduction=reduction, name=name
+    )
+
+
+@building
+def poisson_nll_loss(
+    prediction: Operand,
+    target: Operand,
+    *,
+    log_input: bool = True,
+    full: bool = False,
+    epsilon: float = 1e-8,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """The negative logarithm of the likelihood of counts, which follow Poisson's law.
+
+        out = exp(prediction) - target * prediction             with log_input
+        out = prediction - target * log(prediction + epsilon)   without
+
+    Args:
+        prediction: number[*shape]. The logarithm of the expected count, or that count.
+        target: number[*shape]. The counts.
+        log_input: Whether predictions are logarithms.
+        full: Whether log(target!) is added for targets above 1, by Stirling's formula.
+        epsilon: Keeps the logarithm finite.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y = alike("poisson_nll_loss", prediction=prediction, target=target)
+
+    def losses() -> Var:
+        found = ops.exp(x) - y * x if log_input else x - y * ops.log(x + epsilon)
+        return found + _stirling(y) if full else found
+
+    return of_operators("poisson_nll_loss", reduction, name, losses)
+
+
+def _stirling(y: Var) -> Var:
+    """Nearly log(y!), and 0 where `y` is at most 1."""
+    count = ops.maximum(y, 1.0)
+    found = count * ops.log(count) - count + 0.5 * ops.log(count * (2 * math.pi))
+    return ops.where(y > 1.0, found, 0.0)
+
+
+@building
+def gaussian_nll_loss(
+    prediction: Operand,
+    target: Operand,
+    variance: Operand,
+    *,
+    full: bool = False,
+    epsilon: float = 1e-6,
+    reduction: Reduction = "none",
+    name: str = "",
+) -> Var:
+    """The negative logarithm of the likelihood of a normal distribution.
+
+        v = max(variance, epsilon)
+        out = (log(v) + (prediction - target)^2 / v) / 2
+
+    Args:
+        prediction: number[*shape]. The expected value.
+        target: number[*shape].
+        variance: number[*shape], or a single number.
+        full: Whether log(2 pi) / 2 is added.
+        epsilon: The smallest variance.
+        reduction: `"none"`, `"mean"` or `"sum"`.
+        name: For the block.
+
+    Raises:
+        ShapeError: The shapes differ.
+    """
+    x, y, v = alike(
+        "gaussian_nll_loss", prediction=prediction, target=target, variance=variance
+    )
+
+    def losses() -> Var:
+        bounded = ops.maximum(v, epsilon)
+        found = 0.5 * (ops.log(bounded) + ops.square(x - y) / bounded)
+        return found + 0.5 * math.log(2 * math.pi) if full else found
+
+    return of_operators("gaussian_nll_loss", reduction, name, losses)

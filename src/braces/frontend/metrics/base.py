@@ -1,0 +1,153 @@
+"""What metrics share: sums of a batch, kept as states, and the number made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from braces.builder.append import as_var, one
+from braces.builder.program import current_program
+from braces.builder.source import says_where
+from braces.builder.var import Operand, Var
+from braces.dtypes import BOOL, FLOAT64, is_float, is_integer
+from braces.errors import DTypeError, ProgramError, ShapeError
+from braces.frontend.control.sequence_lengths import same_size
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import operand
+from braces.frontend.core.variables import persistable
+from braces.frontend.losses.reduction import shown_types
+from braces.ir.records import STATE
+from braces.ops.control.construct.build import free_block_name
+from braces.scope import Scope
+
+Sums = Mapping[str, Var]
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A number over all batches since the last reset.
+
+    Attributes:
+        name: What its states begin with.
+        value: The number over all batches, that of this run included; to be fetched.
+        batch: The number of this run alone.
+        states: The sums that are kept.
+    """
+
+    name: str
+    value: Var
+    batch: Var
+    states: tuple[Var, ...]
+
+    @says_where
+    def reset(self, scope: Scope) -> None:
+        """Begin anew: set the sums to zero, where a scope finds them.
+
+        Raises:
+            DTypeError: It is no scope.
+        """
+        if not isinstance(cast("Any", scope), Scope):
+            raise DTypeError(f"A metric is reset in a scope, not in {scope!r:.60}.")
+        scope.update({state.name: zeros_like(state) for state in self.states})
+
+
+def zeros_like(state: Var) -> np.ndarray[Any, Any]:
+    """The value of a sum of nothing."""
+    return np.zeros([size for size in state.shape if isinstance(size, int)], state.dtype)
+
+
+def kept(kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var]) -> Metric:
+    """A metric of some sums over the rows of a batch."""
+    program = current_program()
+    if not program.current.runs_once:
+        raise ProgramError(
+            f"{kind} cannot be counted in an inner block, which runs many times or never.",
+            fix="Give what the loop or branch gives to the metric after it.",
+        )
+    table = program.current
+    called = table.prefixed(name) if name else free_block_name(table, kind)
+    states, totals = list[Var](), dict[str, Var]()
+    for role, batch in sums.items():
+        sizes = [size for size in batch.shape if isinstance(size, int)]
+        with table.naming(""):
+            state = persistable(
+                f"{called}/{role}", sizes, 0.0, FLOAT64, kind=STATE, trainable=False
+            )
+        totals[role] = one("accumulate", state, batch)
+        program.update(state.name, totals[role].name)
+        states.append(state)
+    return Metric(called, number(totals), number(sums), tuple(states))
+
+
+def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
+    """A weight for each value, float64.
+
+    Raises:
+        DTypeError: They are no numbers.
+        ShapeError: They are more than the values.
+    """
+    if weights is None:
+        return ops.ones_like(values, dtype=FLOAT64)
+    given = as_var(weights)
+    numbers = is_float(given.dtype) or is_integer(given.dtype) or given.dtype == BOOL
+    if not numbers or given.dtype.kind == "c":
+        raise DTypeError(f"{kind} takes weights that are numbers or a mask, not {given.type}.")
+    if given.ndim > values.ndim or not all(
+        left == 1 or same_size(left, right)
+        for left, right in zip(given.shape[::-1], values.shape[::-1], strict=False)
+    ):
+        raise ShapeError(
+            f"{kind} cannot weigh values by these weights.",
+            given=f"values: {values.type}   weights={given.name}: {given.type}",
+            fix="Give one for each value, or what is broadcast to their shape.",
+        )
+    return ops.broadcast_to(ops.cast(given, FLOAT64), values.shape)
+
+
+def looked_at(values: Var, weight: Var) -> Var:
+    """Values in float64, 0 in place of those of no weight, which may be NaN."""
+    return ops.where(ops.equal(weight, 0.0), 0.0, ops.cast(values, FLOAT64))
+
+
+def share(part: Var, whole: Var) -> Var:
+    """A quotient, 0 of nothing."""
+    none = ops.equal(whole, 0.0)
+    return ops.where(none, 0.0, part / ops.where(none, 1.0, whole))
+
+
+def alike(kind: str, **given: Any) -> tuple[Var, Var]:
+    """Two operands of one shape, of which the first is a variable.
+
+    Raises:
+        ShapeError: Their shapes differ.
+    """
+    (first, left), (second, right) = given.items()
+    left, right = operand(left, kind), as_var(right)
+    if left.ndim != right.ndim or not all(map(same_size, left.shape, right.shape)):
+        raise ShapeError(
+            f"{kind} needs {first} and {second} of one shape.",
+            given=shown_types({first: left, second: right}),
+            fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
+        )
+    return left, right
+
+
+def mean_of(
+    kind: str,
+    name: str | None,
+    values: Var,
+    weights: Operand | None,
+    shape: Callable[[Var], Var] | None = None,
+) -> Metric:
+    """The weighted mean of some values, or a function of that."""
+    weight = weights_of(kind, values, weights)
+    sums = {"total": ops.sum(looked_at(values, weight) * weight), "count": ops.sum(weight)}
+
+    def number(sums: Sums) -> Var:
+        found = sums["total"] / sums["count"]
+        return found if shape is None else shape(found)
+
+    return kept(kind, name, sums, number)

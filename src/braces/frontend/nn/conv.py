@@ -1,0 +1,257 @@
+"""Layers that convolve: their weights are made, or given.
+
+`br.conv2d(x, 16, 3)` makes them, and a bias; `br.conv2d(x, weight, bias=b)` is given both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import call
+from braces.builder.var import Operand, Var
+from braces.define.decorator import Padding
+from braces.dtypes import Extent
+from braces.errors import ShapeError
+from braces.frontend.core import init as initializers
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.init import Initializer
+from braces.frontend.core.parameters import (
+    Activation,
+    Parameters,
+    Weight,
+    activated,
+    count_of,
+    fixed_size,
+    is_given,
+    named,
+    refuse_options,
+    to_make,
+)
+from braces.ops.common.rules import float_dtype
+from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
+
+
+@building
+def conv1d(
+    x: Any,
+    filters: Extent | Operand,
+    window: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = "NCW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution along one axis, as `conv2d` is along two; the layout is `NCW` or `NWC`."""
+    return convolved(
+        "conv1d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
+        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
+@building
+def conv2d(
+    x: Any,
+    filters: Extent | Operand,
+    window: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = "NCHW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution along two axes; the formula is that of the operator `conv2d`.
+
+    Args:
+        x: The input, in the order of axes that `layout` says.
+        filters: The number of output channels, for weights that are made; a name may stand
+            beside it, `("channels", 64)`, see `parameter`. Or the weights themselves:
+            [channels, channels of x / groups, *window], for `NHWC` [*window, channels of x /
+            groups, channels].
+        window: The sizes of the window, or one for all axes, for weights that are made.
+        stride: How far the window moves at a time.
+        padding: `"valid"`, `"same"`, or numbers.
+        dilation: How far apart the elements of the window lie.
+        groups: Into how many groups the channels are cut.
+        layout: `"NCHW"` or `"NHWC"`.
+        act: The name of an operator, as "relu", or a function.
+        name: The layer's name; its parameters are `name.w` and `name.b`.
+        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
+            shared.
+        bias: The bias itself, [channels]; or whether one is made, which it is beside weights
+            that are made where nothing is said.
+        init: The first value of w; Glorot's uniform where nothing is said.
+        bias_init: The first value of b, [channels].
+
+    Raises:
+        ProgramError: Weights are given and a window, or options of those that are made.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     images = br.data("images", ["batch", 3, 28, 28])
+        ...     x = br.conv2d(images, 16, 3, padding="same", act="relu", name="edges")
+        ...     w, b = br.get_variable("edges.w"), br.get_variable("edges.b")
+        ...     print(x.type, br.conv2d(images, w, bias=b).type)
+        f32[batch,16,28,28] f32[batch,16,26,26]
+    """
+    return convolved(
+        "conv2d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
+        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
+@building
+def conv3d(
+    x: Any,
+    filters: Extent | Operand,
+    window: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    layout: str = "NCDHW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution along three axes, as `conv2d`; the layout is `NCDHW` or `NDHWC`."""
+    return convolved(
+        "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
+        groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
+def convolved(
+    layer: str,
+    x: Any,
+    filters: Any,
+    window: Any,
+    *,
+    layout: str,
+    act: Activation,
+    name: str | None,
+    params: Sequence[str] | None,
+    bias: Weight,
+    init: Any,
+    bias_init: Any,
+    transposed: bool = False,
+    **sliding: Any,
+) -> Var:
+    """A layer that convolves along any number of axes, or one that is transposed."""
+    x = operand(x, layer)
+    count, groups = count_of(filters), sliding["groups"]
+    roles = to_make({"w": filters if count is None else True, "b": bias})
+    made = Parameters(layer, name, params, roles)
+    if count is not None:
+        letters, dtype = _weight_layout(layout, x, layer), float_dtype(x.dtype)
+        if transposed:
+            letters = letters.translate(SWAPPED)
+            _check_filters(layer, count, groups)
+        shape = _weight_shape(letters, x, count, window, layout, groups, layer, transposed)
+        w = made.get("w", shape, dtype, _first_weight(init, letters))
+        b = made.get("b", [count], dtype, bias_init)
+    else:
+        ways = f"br.{layer}(x, 16, 3), or br.{layer}(x, weight, bias=b)"
+        asked = {"window": window, "init": init, "bias=True": bias is True or None}
+        refuse_options(layer, ways, asked)
+        w, b = filters, None
+    weights = w, bias if is_given(bias) else b
+    out = call(layer, x, *weights, name=named(act, made.name), layout=layout, **sliding)
+    return out if act is None else activated(out, act, made.name)
+
+
+SWAPPED = str.maketrans("OI", "IO")
+"""What is given and what is taken change places in weights that are transposed."""
+
+
+def _check_filters(layer: str, filters: int, groups: int) -> None:
+    if groups > 0 and filters % groups:
+        raise ShapeError(
+            f"{layer} cannot divide {filters} filters into {groups} groups.",
+            fix="Filters must be a multiple of groups.",
+        )
+
+
+def _first_weight(init: Any, letters: str) -> Any:
+    axes = {"in_axis": letters.index("I"), "out_axis": letters.index("O")}
+    return init if init is not None else initializers.glorot_uniform(**axes)
+
+
+def _weight_layout(layout: str, x: Var, layer: str) -> str:
+    if layout not in LAYOUTS or len(layout) != len(x.shape):
+        raise ShapeError(
+            f"{layer} cannot read `{x.name}` in the layout {layout!r}.",
+            given=f"{x.name}: {x.type}",
+            fix=_way_to_read(layout, x, layer),
+        )
+    return LAYOUTS[layout]
+
+
+def _way_to_read(layout: str, x: Var, layer: str) -> str:
+    """The fix for an input that has not the axes of a layout."""
+    known = [one for one in LAYOUTS if len(one) == len(x.shape)]
+    if layout not in LAYOUTS:
+        return f"Use {' or '.join(known or LAYOUTS)}."
+    if len(x.shape) + 1 == len(layout):
+        return (
+            f"{layout} has {len(layout)} axes: br.expand_dims(x, axis=0) adds the batch axis, "
+            f"br.expand_dims(x, axis={layout.index('C')}) that of channels."
+        )
+    spatial = len(x.shape) - 2
+    if 1 <= spatial <= 3:
+        other = layer.replace(f"{len(layout) - 2}d", f"{spatial}d")
+        return f"x has {spatial} axes of space, as br.{other} reads them."
+    return "x has a batch axis, a channel axis, and one to three axes of space."
+
+
+def _weight_shape(
+    letters: str,
+    x: Var,
+    filters: int,
+    window: Any,
+    layout: str,
+    groups: int,
+    layer: str,
+    transposed: bool,
+) -> list[int]:
+    spatial = spatial_axes(letters)
+    if window is None:
+        raise ShapeError(
+            f"{layer} is not told the window of the {filters} filters that it makes.",
+            fix=f"Write br.{layer}(x, {filters}, 3), or br.{layer}(x, weight, bias=b).",
+        )
+    sizes = [window] * len(spatial) if isinstance(window, int) else list(window)
+    if len(sizes) != len(spatial):
+        raise ShapeError(f"{layer} needs a window of {len(spatial)} sizes, not {sizes}.")
+    channels = fixed_size(x, layout.index("C"), layer)
+    shape = dict(zip(spatial, sizes, strict=True))
+    taken, given = channels, filters
+    if transposed and groups > 1:
+        given //= groups
+    elif groups > 1:
+        taken //= groups
+    shape |= {letters.index("O"): given, letters.index("I"): taken}
+    return [shape[axis] for axis in range(len(letters))]

@@ -1,0 +1,144 @@
+"""Layers that are noisy in training, and still in programs for testing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.var import Var
+from braces.errors import ProgramError
+from braces.frontend.control.block import composed
+from braces.frontend.control.sequence_lengths import check_floats
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.random import apart, dropout, normal, uniform
+
+LOWEST = -1.7580993408473766
+"""What SELU gives far below zero."""
+
+
+@building
+def alpha_dropout(
+    x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
+) -> Var:
+    """Drop elements to what `selu` gives far below zero, so that mean and variance stay.
+
+        out = a * (x with probability 1 - rate, else low) + b
+        low = -1.7581   a = ((1 - rate) * (1 + rate * low^2))^(-1/2)   b = -a * rate * low
+
+    Mean and variance stay where they are 0 and 1; `prog.for_test()` drops nothing. Source:
+    Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks, 2017.
+
+    Args:
+        x: float[*shape].
+        rate: The probability of dropping, from 0 to less than 1.
+        shared_axes: Axes along which all is dropped or nothing; see `dropout`.
+        name: For the block.
+
+    Raises:
+        DTypeError: `x` is not made of floats.
+        ProgramError: `rate` is no such number.
+        ShapeError: There is no such axis.
+    """
+    what = "alpha_dropout"
+    x, rate = check_floats(what, x), _check_rate(what, rate)
+    scale = ((1 - rate) * (1 + rate * LOWEST**2)) ** -0.5
+
+    def built() -> Var:
+        kept = dropout(apart(what, x, shared_axes), rate) > 0.0
+        dropped = ops.where(kept, x, LOWEST)
+        return ops.in_training(x, dropped * scale - scale * rate * LOWEST)
+
+    return composed(name or what, built)
+
+
+@building
+def gaussian_dropout(
+    x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
+) -> Var:
+    """Factors of mean 1, which vary as much as those of `dropout`.
+
+        out = x * (1 + sqrt(rate / (1 - rate)) * n)      n: normal numbers
+
+    `prog.for_test()` leaves `x` as it is. Source: Srivastava et al., Dropout, 2014, section 10.
+
+    Args:
+        x: float[*shape].
+        rate: That of dropout, from 0 to less than 1.
+        shared_axes: Axes along which there is one factor; see `dropout`.
+        name: For the block.
+
+    Raises:
+        DTypeError: `x` is not made of floats.
+        ProgramError: `rate` is no such number.
+        ShapeError: There is no such axis.
+    """
+    what = "gaussian_dropout"
+    x, rate = check_floats(what, x), _check_rate(what, rate)
+    spread = (rate / (1 - rate)) ** 0.5
+
+    def built() -> Var:
+        one = apart(what, x, shared_axes)
+        return ops.in_training(x, x * normal(one.shape, 1.0, spread, dtype=x.dtype))
+
+    return composed(name or what, built)
+
+
+@building
+def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
+    """Normal numbers are added.
+
+        out = x + stddev * n      n: normal numbers
+
+    `prog.for_test()` adds nothing.
+
+    Args:
+        x: float[*shape].
+        stddev: How much the noise varies.
+        name: For the block.
+
+    Raises:
+        DTypeError: `x` is not made of floats.
+    """
+    x = check_floats("gaussian_noise", x)
+
+    def built() -> Var:
+        return ops.in_training(x, x + normal(x.shape, 0.0, stddev, dtype=x.dtype))
+
+    return composed(name or "gaussian_noise", built)
+
+
+@building
+def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None = None) -> Var:
+    """A rectifier with a slope that is drawn for each negative number.
+
+        out = x where x >= 0, slope * x elsewhere
+
+    Slopes are equally likely between `low` and `high`; `prog.for_test()` has their mean.
+    Source: Xu, Wang, Chen, Li, Empirical Evaluation of Rectified Activations, 2015.
+
+    Args:
+        x: float[*shape].
+        low: The smallest slope.
+        high: The largest.
+        name: For the block.
+
+    Raises:
+        DTypeError: `x` is not made of floats.
+        ProgramError: `low` is above `high`.
+    """
+    x = check_floats("rrelu", x)
+    if not low <= high:
+        raise ProgramError(f"rrelu cannot draw slopes between {low!r:.40} and {high!r:.40}.")
+
+    def built() -> Var:
+        middle = ops.full_like(x, (low + high) / 2)
+        slope = ops.in_training(middle, uniform(x.shape, low, high, dtype=x.dtype))
+        return ops.where(x >= 0, x, slope * x)
+
+    return composed(name or "rrelu", built)
+
+
+def _check_rate(what: str, rate: Any) -> float:
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
+        raise ProgramError(f"{what} needs a rate from 0 to less than 1, not {rate!r:.40}.")
+    return float(rate)

@@ -1,0 +1,178 @@
+"""Layers that are products with weights: fully connected ones, and bilinear ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Operand, Var
+from braces.dtypes import Extent
+from braces.errors import ShapeError
+from braces.frontend.core import init as initializers
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.init import Initializer
+from braces.frontend.core.parameters import (
+    Activation,
+    Parameters,
+    Weight,
+    activated,
+    count_of,
+    fixed_size,
+    is_given,
+    named,
+    refuse_options,
+    to_make,
+)
+from braces.frontend.core.public_names import einsum
+from braces.ops.common.rules import float_dtype, promote
+
+
+@building
+def fc(
+    x: Any,
+    size: Extent | Operand | None = None,
+    *,
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A fully connected layer.
+
+        out = act(x @ w + b)
+
+    Args:
+        x: [..., taken]. The last axis is contracted.
+        size: The size of the last axis of the result; where it is not said, that of the shared
+            parameter, else that of `x`. Or w itself, [taken, size]. A name may stand beside the
+            number, `("mlp", 32)`: axes of parameters are called so, and so is the last axis of
+            what is computed here, as further layers take it; see `parameter`.
+        act: The name of an operator, as "tanh", or a function.
+        name: The layer's name; its parameters are `name.w` and `name.b`.
+        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
+            shared.
+        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
+            where nothing is said.
+        init: The first value of w, [taken, size]; Glorot's uniform where nothing is said.
+        bias_init: The first value of b, [size].
+
+    Returns:
+        [..., size], named `name`.
+
+    Raises:
+        ShapeError: The last axis has a symbolic size, or a shared parameter has other sizes.
+        DuplicateNameError: There is a layer of this name already.
+        ProgramError: w is given, and options of one that is made.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["batch", 8])
+        ...     print(br.fc(x, 32, act="tanh", name="fc1"))
+        ...     print([p.name for p in prog.parameters])
+        ...     print(br.fc(x, br.get_variable("fc1.w") * 2.0, name="twice"))
+        <Var fc1: f32[batch,32]>
+        ['fc1.w', 'fc1.b']
+        <Var twice: f32[batch,32]>
+    """
+    x, count = operand(x, "fc"), count_of(size)
+    makes = size is None or count is not None
+    made = Parameters("fc", name, params, to_make({"w": True if makes else size, "b": bias}))
+    if makes:
+        w, b = _made_product(made, x, count, init, bias_init)
+    else:
+        ways = "br.fc(x, 32), or br.fc(x, w, bias=b)"
+        refuse_options("fc", ways, {"init": init, "bias=True": bias is True or None})
+        w, b = size, None
+    b = bias if is_given(bias) else b
+    if b is None:
+        out = one("matmul", x, w, name=named(act, made.name))
+    else:
+        out = one("add", one("matmul", x, w), b, name=named(act, made.name))
+    return out if act is None else activated(out, act, made.name)
+
+
+def _made_product(
+    made: Parameters, x: Var, size: int | None, init: Any, bias_init: Any
+) -> tuple[Var, Var | None]:
+    """The matrix of a product, made or shared, and the bias where there is one."""
+    dtype = float_dtype(x.dtype)
+    w = made.find("w")
+    if w is None:
+        taken = fixed_size(x, -1, "fc")
+        w = made.new("w", [taken, taken if size is None else size], dtype, init)
+    return w, made.get("b", [_size_of(w, size)], dtype, bias_init)
+
+
+def _size_of(w: Var, size: int | None) -> int:
+    """The size of the result of a product with `w`, which must be the one asked for."""
+    shape = w.shape
+    if len(shape) != 2 or not isinstance(shape[1], int):
+        raise ShapeError(f"fc needs a matrix, and `{w.name}` is {w.type}.")
+    if size is not None and shape[1] != size:
+        raise ShapeError(
+            f"fc is to give {size} numbers, but the shared `{w.name}` gives {shape[1]}.",
+            given=f"{w.name}: {w.type}   size={size}",
+            fix="Leave size= away, or use another parameter.",
+        )
+    return fixed_size(w, 1, "fc")
+
+
+@building
+def bilinear(
+    x: Any,
+    y: Any,
+    size: Extent | Operand,
+    *,
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A product of two inputs and weights.
+
+        out[..., o] = act(sum_ij x[..., i] * w[o, i, j] * y[..., j] + b[o])
+
+    Args:
+        x: [..., left].
+        y: [..., right], with the other axes of `x`.
+        size: The size of the last axis of the result; or w itself, [size, left, right].
+        act: The name of an operator, as "tanh", or a function.
+        name: The layer's name; its parameters are `name.w` and `name.b`.
+        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
+            shared.
+        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
+            where nothing is said.
+        init: The first value of w; Glorot's uniform where nothing is said.
+        bias_init: The first value of b.
+
+    Returns:
+        [..., size], named `name`.
+
+    Raises:
+        ShapeError: A last axis has a symbolic size, or shapes do not fit.
+        ProgramError: w is given, and options of one that is made.
+    """
+    what = "bilinear"
+    x, y, count = operand(x, what), operand(y, what), count_of(size)
+    made = Parameters(what, name, params, to_make({"w": count is not None or size, "b": bias}))
+    w, b = size, None
+    if count is None:
+        ways = "br.bilinear(x, y, 32), or br.bilinear(x, y, w, bias=b)"
+        refuse_options(what, ways, {"init": init, "bias=True": bias is True or None})
+    else:
+        dtype = float_dtype(promote(x.dtype, y.dtype))
+        first = initializers.glorot_uniform(in_axis=1, out_axis=0) if init is None else init
+        shape = [count, fixed_size(x, -1, what), fixed_size(y, -1, what)]
+        w = made.get("w", shape, dtype, first)
+        b = made.get("b", [count], dtype, bias_init)
+    b = bias if is_given(bias) else b
+    last = named(act, made.name)
+    out = einsum("...i,oij,...j->...o", x, w, y, name=last if b is None else "")
+    out = out if b is None else one("add", out, b, name=last)
+    return out if act is None else activated(out, act, made.name)

@@ -1,0 +1,209 @@
+"""Convolutions of each channel alone, and those that mix channels afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from braces.builder.var import Operand, Var
+from braces.define.decorator import Padding
+from braces.dtypes import Extent
+from braces.errors import ShapeError
+from braces.frontend.control.block import composed, layer_block
+from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.init import Initializer
+from braces.frontend.core.parameters import Activation, Weight, count_of, fixed_size
+from braces.frontend.nn.conv import conv1d, conv2d
+
+Layer = Callable[..., Var]
+
+# ---- each channel alone ----------------------------------------------------------------------
+
+
+@building
+def depthwise_conv1d(
+    x: Any,
+    window: int | Sequence[int],
+    *,
+    multiplier: int = 1,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    layout: str = "NCW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """As `depthwise_conv2d`, along one axis; the layout is `NCW` or `NWC`."""
+    return _depthwise(
+        conv1d, x, window, multiplier, layout, stride=stride, padding=padding,
+        dilation=dilation, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
+@building
+def depthwise_conv2d(
+    x: Any,
+    window: int | Sequence[int],
+    *,
+    multiplier: int = 1,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    layout: str = "NCHW",
+    act: Activation = None,
+    name: str | None = None,
+    params: Sequence[str] | None = None,
+    bias: Weight = None,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution of each channel with windows of its own.
+
+    It is `conv2d` with as many groups as channels and `multiplier` filters for each.
+
+    Args:
+        x: The input, in the order of axes that `layout` says; of a known number of channels.
+        window: The sizes of the window, or one for all axes.
+        multiplier: How many channels each becomes; they follow one another.
+        stride: As that of `conv2d`, as all that follows.
+        padding: `"valid"`, `"same"`, or numbers.
+        dilation: How far apart the elements of the window lie.
+        layout: `"NCHW"` or `"NHWC"`.
+        act: The name of an operator, as "relu", or a function.
+        name: The layer's name; its parameters are `name.w` and `name.b`.
+        params: Names for the parameters, `[w, b]` or `[w]`; those that exist are shared.
+        bias: The bias itself, [channels * multiplier]; or whether one is made.
+        init: The first value of w; Glorot's uniform where nothing is said.
+        bias_init: The first value of b.
+
+    Raises:
+        ShapeError: The number of channels is symbolic, or the multiplier is below 1.
+    """
+    return _depthwise(
+        conv2d, x, window, multiplier, layout, stride=stride, padding=padding,
+        dilation=dilation, act=act, name=name, params=params, bias=bias, init=init,
+        bias_init=bias_init,
+    )  # fmt: skip
+
+
+def _depthwise(
+    convolve: Layer, x: Any, window: Any, multiplier: Any, layout: str, **options: Any
+) -> Var:
+    what = f"depthwise_{convolve.__name__}"
+    x = operand(x, what)
+    if layout.count("C") != 1 or len(layout) != x.ndim:
+        raise ShapeError(
+            f"{what} cannot read `{x.name}` in the layout {layout!r:.40}.",
+            given=f"{x.name}: {x.type}",
+        )
+    channels, times = fixed_size(x, layout.index("C"), what), count_of(multiplier)
+    if times is None or times < 1:
+        raise ShapeError(f"{what} needs a multiplier of at least 1, not {multiplier!r:.40}.")
+    return convolve(x, channels * times, window, groups=channels, layout=layout, **options)
+
+
+# ---- and mixed -------------------------------------------------------------------------------
+
+
+@building
+@layer_block
+def separable_conv1d(
+    x: Any,
+    filters: Extent,
+    window: int | Sequence[int],
+    *,
+    multiplier: int = 1,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    layout: str = "NCW",
+    act: Activation = None,
+    name: str | None = None,
+    bias: bool | Operand = True,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """As `separable_conv2d`, along one axis; the layout is `NCW` or `NWC`."""
+    sliding = {"stride": stride, "padding": padding, "dilation": dilation}
+    end = {"act": act, "bias": bias, "bias_init": bias_init}
+    first = depthwise_conv1d, conv1d
+    return _separable(*first, x, filters, window, multiplier, layout, init, name, sliding, end)
+
+
+@building
+@layer_block
+def separable_conv2d(
+    x: Any,
+    filters: Extent,
+    window: int | Sequence[int],
+    *,
+    multiplier: int = 1,
+    stride: int | Sequence[int] = 1,
+    padding: Padding = "valid",
+    dilation: int | Sequence[int] = 1,
+    layout: str = "NCHW",
+    act: Activation = None,
+    name: str | None = None,
+    bias: bool | Operand = True,
+    init: Initializer | Any = None,
+    bias_init: Initializer | Any = 0.0,
+) -> Var:
+    """A convolution of each channel alone, and then of each pixel over the channels.
+
+    A plain block of `depthwise_conv2d` without a bias and `conv2d` with a window of 1; its
+    parameters are `depthwise.w`, `pointwise.w` and `pointwise.b`. Source: Chollet, Xception,
+    2017.
+
+    Args:
+        x: The input, in the order of axes that `layout` says; of a known number of channels.
+        filters: How many channels the result has.
+        window: The sizes of the window, or one for all axes.
+        multiplier: How many channels each becomes in between.
+        stride: As that of `conv2d`, as all that follows.
+        padding: `"valid"`, `"same"`, or numbers.
+        dilation: How far apart the elements of the window lie.
+        layout: `"NCHW"` or `"NHWC"`.
+        act: The name of an operator, as "relu", or a function.
+        name: The layer's name.
+        bias: The bias itself, [filters]; or whether one is made.
+        init: The first value of both weights; Glorot's uniform where nothing is said.
+        bias_init: The first value of the bias.
+
+    Raises:
+        ShapeError: The number of channels is symbolic, or the multiplier is below 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["b", 8, 28, 28])
+        ...     y = br.separable_conv2d(x, 16, 3, padding="same", bias=False, name="s")
+        >>> y.type, [one.name for one in prog.parameters]
+        (f32[b,16,28,28], ['s/depthwise.w', 's/pointwise.w'])
+    """
+    sliding = {"stride": stride, "padding": padding, "dilation": dilation}
+    end = {"act": act, "bias": bias, "bias_init": bias_init}
+    first = depthwise_conv2d, conv2d
+    return _separable(*first, x, filters, window, multiplier, layout, init, name, sliding, end)
+
+
+def _separable(
+    alone: Layer, mixed: Layer, x: Any, filters: Any, window: Any, multiplier: int, layout: str,
+    init: Any, name: str | None, sliding: dict[str, Any], end: dict[str, Any],
+) -> Var:  # fmt: skip
+    what = f"separable_{mixed.__name__}"
+    x, shared = operand(x, what), {"layout": layout, "init": init}
+    if count_of(filters) is None:
+        raise ShapeError(f"{what} makes its weights, and needs a number of filters.")
+
+    def built() -> Var:
+        apart = alone(
+            x, window, multiplier=multiplier, bias=False, name="depthwise", **sliding, **shared
+        )
+        return mixed(apart, filters, 1, name="pointwise", **end, **shared)
+
+    return composed(name or what, built)

@@ -1,0 +1,89 @@
+"""Optimizers that know curvature, and search along lines for how far to go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braces.builder.source import says_where
+from braces.errors import ProgramError
+from braces.frontend.optimizer.core.chain import descending
+from braces.frontend.optimizer.core.minimize import Optimizer
+from braces.frontend.optimizer.core.recorded_call import recorded
+from braces.frontend.optimizer.core.transforms import Given, LearningRate, part
+from braces.lazy import optax
+
+
+@recorded
+@says_where
+def lbfgs(
+    learning_rate: LearningRate | None = None,
+    memory_size: int = 10,
+    *,
+    scale_init_precond: bool = True,
+    linesearch: bool = True,
+    max_linesearch_steps: int = 20,
+    name: str | None = None,
+) -> Optimizer:
+    """The direction of Newton's method, its matrix guessed from the last steps; limited BFGS.
+
+        p' = p - s * H g
+
+    where H comes from the last differences of parameters and gradients, and s from a search
+    along the line that fulfils Wolfe's conditions: a loop with a condition, in the program,
+    that computes the loss and its gradient anew in each trip. Losses may have loops of their
+    own. For losses of all data: what draws where parameters are read is refused.
+
+    Keeps `count`, `params`, `updates`, `diff_params_memory`, `diff_updates_memory`,
+    `weights_memory`; of the search `learning_rate`, its step, `value`, `grad` and `info`.
+    Source: Liu, Nocedal, On the Limited Memory BFGS Method for Large Scale Optimization, 1989;
+    Nocedal, Wright, Numerical Optimization, algorithms 3.5, 3.6 and 7.4.
+
+    Args:
+        learning_rate: What the direction is multiplied by, before the search: a number, a
+            schedule, or a scalar variable; 1 where there is none.
+        memory_size: How many steps count.
+        scale_init_precond: Whether the first guess is scaled by the last step.
+        linesearch: Whether there is a search.
+        max_linesearch_steps: How many trips a search has at most.
+        name: The first part of the names of what is kept.
+
+    Raises:
+        ProgramError: There is neither a learning rate nor a search, or a number is below 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("w", [2], init=[-1.0, 2.0], dtype="float64")
+        ...     x, y = w[0], w[1]
+        ...     loss = br.square(1.0 - x) + 100.0 * br.square(y - br.square(x))
+        ...     pairs = br.optimizer.lbfgs().minimize(loss)
+        >>> scope, exe = br.Scope(), br.Executor()
+        >>> _ = exe.init(prog, scope)
+        >>> for _ in range(50):
+        ...     _ = exe.run(prog, scope)
+        >>> scope.var("w").value.round(6)
+        array([1., 1.])
+    """
+    if learning_rate is None and not linesearch:
+        raise ProgramError(
+            "lbfgs has neither a learning rate nor a search.",
+            fix="Write lbfgs(), or lbfgs(0.1)",
+        )
+    if memory_size < 1 or max_linesearch_steps < 1:
+        raise ProgramError(
+            f"lbfgs has memory_size={memory_size} and "
+            f"max_linesearch_steps={max_linesearch_steps}.",
+            fix="Both are 1 or more.",
+        )
+
+    def make(given: Given) -> Any:
+        search = optax.scale_by_zoom_linesearch(
+            max_linesearch_steps, initial_guess_strategy="one"
+        )
+        return optax.lbfgs(
+            given.rate, memory_size, scale_init_precond, search if linesearch else None
+        )
+
+    if learning_rate is None:
+        return Optimizer((part("lbfgs", name, make, whole=True),))
+    return descending("lbfgs", name, learning_rate, make)

@@ -1,0 +1,229 @@
+"""Optimizers in use: from a loss, or from gradients, to the next values of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braces.builder.program import Builder, current_program
+from braces.builder.source import says_where, user_source
+from braces.builder.var import Var, declared_var, var_of
+from braces.dtypes import FLOAT32, FLOAT64
+from braces.errors import GradientError, ProgramError
+from braces.frontend.optimizer.core.loss_scale import LossScale
+from braces.frontend.optimizer.core.recorded_call import Recorded
+from braces.frontend.optimizer.core.step import append_step
+from braces.frontend.optimizer.core.transforms import Part
+from braces.ir.records import PARAMETER, VarInfo
+from braces.passes.autodiff.common import Named, differentiable_vars
+from braces.passes.autodiff.reverse_mode import append_backward
+from braces.passes.verify.program import verified_at_end
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimizer(Recorded):
+    """How parameters move, given their gradients; made by the functions of this module.
+
+    It holds no state and may serve several programs.
+
+    Attributes:
+        parts: In the order in which gradients pass through them.
+        scaling: How losses are scaled while gradients are made, where they are.
+    """
+
+    parts: tuple[Part, ...]
+    scaling: LossScale | None = None
+
+    def __repr__(self) -> str:
+        names = (leaf.name for part in self.parts for leaf in part.leaves())
+        return f"<Optimizer {', '.join(names)}>"
+
+    @says_where
+    def minimize(
+        self, loss: Named, parameters: Iterable[Named] | None = None
+    ) -> dict[Var, Var]:
+        """Make every run of the loss's program move its parameters down the gradient.
+
+        The loss becomes one of the program's `results`, which a saved model's `train` fetches.
+        The step is a block, called as the optimizer. In a plain block it is a part of that one,
+        which takes another step where it is called again, from where the step before ended; the
+        loss that the call gives is that of the parameters with which the run began.
+
+        Args:
+            loss: A scalar.
+            parameters: Only these, or their names; all trainable ones by default.
+
+        Returns:
+            Each parameter that moves, to its gradient as it is before any clipping.
+
+        Raises:
+            GradientError: The loss is not a float scalar, or depends on none of the parameters.
+            ProgramError: A parameter is frozen, or has an optimizer already.
+
+        Example:
+            >>> import braces as br
+            >>> with br.Program() as prog:
+            ...     w = br.parameter("w", [2], init=1.0)
+            ...     pairs = br.optimizer.momentum(0.1).minimize(br.sum(w * w))
+            >>> list(prog.updates)
+            ['momentum/trace/w', 'w']
+        """
+        (loss,) = differentiable_vars([loss])
+        program = loss.program
+        _check_outside(program)
+        with program.transaction(), program.building(program.current):
+            chosen = self._moving(program, parameters)
+            pairs = self._gradients(loss, chosen)
+            if not pairs:
+                raise _unreachable(loss, chosen)
+            self._apply(pairs, loss)
+            program.give(loss.name)
+        return pairs
+
+    @says_where
+    def apply_gradients(self, gradients: Mapping[Var, Var]) -> dict[Var, Var]:
+        """Make every run move parameters, given their gradients.
+
+        Args:
+            gradients: Each parameter to its gradient, of the same type.
+
+        Returns:
+            Each parameter, to the variable that holds its next value.
+
+        Raises:
+            ProgramError: A key is no trainable parameter or has an optimizer already, or this
+                chain lacks a learning rate.
+        """
+        refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
+        return self._apply(
+            {declared_var(current_program(), p): g for p, g in gradients.items()}
+        )
+
+    def _gradients(self, loss: Var, chosen: list[Var] | None) -> dict[Var, Var]:
+        if self.scaling is None:
+            return append_backward(loss, chosen)
+        scaled = self.scaling.begin(loss)
+        pairs = append_backward(scaled.loss, chosen)
+        return scaled.unscaled(pairs) if pairs else pairs
+
+    def _apply(self, gradients: Mapping[Var, Var], loss: Var | None = None) -> dict[Var, Var]:
+        program = _program_of(list(gradients))
+        for param, grad in gradients.items():
+            _check_pair(program, param, grad)
+        gradients = {p: g for p, g in gradients.items() if not self._holds_still(p)}
+        for param in gradients:
+            self._check_rate(param)
+        wide = any(param.dtype == FLOAT64 for param in gradients)
+        with verified_at_end(program), program.at(user_source()):
+            dtype = FLOAT64 if wide else FLOAT32
+            return append_step(program, self.parts, dtype, gradients, loss)
+
+    def _moving(self, program: Builder, parameters: Iterable[Named] | None) -> list[Var] | None:
+        """The parameters that move, as far as they are reached; `None` for all."""
+        chosen = None if parameters is None else _chosen(program, parameters)
+        if not any(leaf.stays for part in self.parts for leaf in part.leaves()):
+            return chosen
+        given = _trainable(program) if chosen is None else chosen
+        return [param for param in given if not self._holds_still(param)]
+
+    def _holds_still(self, param: Var) -> bool:
+        return any(part.holds_still(param) for part in self.parts)
+
+    def _check_rate(self, param: Var) -> None:
+        rates = sum(part.rates_of(param) for part in self.parts)
+        if rates > 1 or not any(part.descends(param) for part in self.parts):
+            names = [leaf.name for part in self.parts for leaf in part.leaves()]
+            raise ProgramError(
+                f"This chain has {rates or 'no'} learning rate{'s' * (rates > 1)}.",
+                given=", ".join(names) or "nothing",
+                fix="It needs just one to descend: that of an optimizer, or of "
+                "br.optimizer.scale_by_learning_rate(0.1).",
+            )
+
+
+def refuse_scaling(
+    what: str, given: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
+) -> None:
+    """Refuse an optimizer that scales losses, where there is none, or others are around it."""
+    if given.scaling is not None:
+        raise ProgramError(f"{what} takes no optimizer that scales the loss.", fix=fix)
+
+
+def _program_of(params: list[Any]) -> Builder:
+    for param in params:
+        if not isinstance(param, Var):
+            raise ProgramError(f"{param!r:.80} is not a parameter.", fix="Use br.parameter.")
+    if not params:
+        raise ProgramError("There is no gradient to apply.", fix="Give {parameter: gradient}.")
+    program: Builder = params[0].program
+    _check_outside(program)
+    return program
+
+
+def _check_outside(program: Builder) -> None:
+    if not program.current.runs_once:
+        raise ProgramError(
+            "An optimizer cannot be built in an inner block, which runs many times or never.",
+            fix="Leave the `with` blocks of loops and branches first.",
+        )
+
+
+def _check_pair(program: Builder, param: Var, grad: Any) -> None:
+    _check_parameter(program, param)
+    if not isinstance(grad, Var) or grad.type != param.type:
+        raise GradientError(
+            f"The gradient of `{param.name}` has another type.",
+            given=f"{param.name}: {param.type}   gradient: {grad!r:.80}",
+            fix="A gradient is a variable with the dtype and shape of its parameter.",
+        )
+    if param.name in program.updates:
+        raise ProgramError(
+            f"`{param.name}` has a next value already: `{program.updates[param.name]}`.",
+            fix="A run moves a parameter once: minimize the sum of the losses, or share out the"
+            " parameters with minimize(loss, parameters=[...]).",
+        )
+
+
+def _check_parameter(program: Builder, param: Var) -> None:
+    if param.program is not program:
+        raise ProgramError(f"`{param.name}` belongs to another program.")
+    if param.info.kind != PARAMETER:
+        raise ProgramError(
+            f"`{param.name}` is not a parameter, so no optimizer moves it.",
+            given=f"{param.name}: {param.type}",
+            fix="Make it with br.parameter.",
+        )
+    if not param.info.trainable:
+        raise ProgramError(
+            f"`{param.name}` is frozen.", fix="Leave it out, or make it with trainable=True."
+        )
+
+
+def _trainable(program: Builder) -> list[Var]:
+    names = [info.name for info in program.table.vars.values() if info.trainable]
+    return [var_of(program, program.table, name) for name in names]
+
+
+def _chosen(program: Builder, parameters: Named | Iterable[Named]) -> list[Var]:
+    alone = isinstance(parameters, Var | str | VarInfo)
+    given = [parameters] if alone else list(parameters)
+    found = [p if isinstance(p, Var) else _named(program, p) for p in given]
+    for param in found:
+        _check_parameter(program, param)
+    return list(dict.fromkeys(found))
+
+
+def _named(program: Builder, given: str | VarInfo) -> Var:
+    name = given if isinstance(given, str) else given.name
+    return var_of(program, program.table, program.table.get_var(name).name)
+
+
+def _unreachable(loss: Var, chosen: list[Var] | None) -> GradientError:
+    names = [var.name for var in (_trainable(loss.program) if chosen is None else chosen)]
+    return GradientError(
+        f"`{loss.name}` depends on no parameter that may move.",
+        given=f"{loss.name}: {loss.type}   parameters: {', '.join(names) or 'none'}",
+        fix="Make parameters with br.parameter(..., trainable=True), and compute the loss from "
+        "them without stop_gradient or integers in between.",
+    )

@@ -1,0 +1,344 @@
+"""Learning rates that follow from the count of steps: the schedules of optax.
+
+    br.optimizer.sgd(br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000))
+
+They have optax's names and arguments, and remember what they are:
+
+    >>> import braces as br
+    >>> br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000)
+    cosine_decay_schedule(init_value=0.1, decay_steps=1000, alpha=0.0, exponent=1.0)
+
+Called with counts, they are traced and give their course as operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import as_var
+from braces.builder.program import program_in_with
+from braces.builder.scalars import as_array
+from braces.builder.source import says_where
+from braces.builder.var import Operand, Var
+from braces.define.kinds import coerce_argument
+from braces.dtypes import DType, dtype_of, is_float, is_integer
+from braces.errors import DTypeError, ProgramError
+from braces.frontend.optimizer.core.recorded_call import Recorded, recorded
+from braces.jaxpr.trace import trace
+from braces.lazy import jax, jnp, optax
+
+
+class Schedule(Recorded):
+    """A number that follows from the count of steps, by a function of JAX.
+
+    Attributes:
+        course: From a count to a number, in `jax.numpy`.
+
+    Example:
+        >>> import braces as br
+        >>> import optax
+        >>> restarts = br.optimizer.Schedule(optax.sgdr_schedule([{"init_value": 0.0,
+        ...     "peak_value": 0.1, "warmup_steps": 1, "decay_steps": 5}]))
+        >>> with br.Program() as prog:
+        ...     rates = restarts([0, 1, 5])
+        >>> br.Executor().run(prog, br.Scope(), fetch=rates)
+        array([0. , 0.1, 0. ], dtype=float32)
+    """
+
+    def __init__(self, course: Callable[[Any], Any], text: str = "") -> None:
+        self.course = course
+        self._text = text or f"Schedule({course!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As all that is recorded; one that was made of a course is made of it again."""
+        if self._call is None:
+            self._call = Schedule, (self.course, self._text), {}
+        return super().__reduce__()
+
+    def __call__(self, count: Operand, dtype: object = "float32") -> Any:
+        """The number after this many steps: one for each count.
+
+        Outside of any program, numbers and arrays give numbers and arrays: `schedule(100)` is a
+        float. In a program, and for variables, the result is a variable.
+
+        Args:
+            count: Steps done: integers, of any shape.
+            dtype: Of the result.
+
+        Raises:
+            DTypeError: The counts are no integers, or the numbers are to be no real floats.
+            ProgramError: The course cannot be traced.
+        """
+        if program_in_with() is None and not isinstance(count, Var):
+            return computed(self, count, dtype)
+        return schedule(self, count, dtype)
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+@says_where
+def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
+    """The numbers of a schedule after these counts of steps."""
+    steps = as_var(count)
+    numbers = _numbers(given, steps.type, steps.dtype, steps.ndim, dtype)
+    return trace(f"The schedule {given}", numbers, steps).build(steps)
+
+
+@says_where
+def computed(given: Schedule, count: Any, dtype: object) -> Any:
+    """The numbers of a schedule at once: a float for one count, else an array."""
+    steps = as_array(count)
+    numbers = _numbers(given, steps.dtype, steps.dtype, steps.ndim, dtype)
+    numpy: Any = jnp  # its own types are not all known
+    with jax.enable_x64(True):
+        found = np.asarray(numbers(numpy.asarray(steps)))
+    return found if steps.ndim else float(found)
+
+
+def _numbers(
+    given: Schedule, shown: object, counts: DType, ndim: int, dtype: object
+) -> Callable[[Any], Any]:
+    """A function of JAX from counts of steps to the numbers after them."""
+    kept = dtype_of(dtype)
+    if not is_integer(counts):
+        raise DTypeError(f"A schedule takes a count of steps, an integer, not {shown}.")
+    if not is_float(kept) or kept.kind == "c":
+        raise DTypeError(f"A schedule gives real numbers, not {kept}.")
+
+    def number(count: Any) -> Any:
+        numpy: Any = jnp  # its own types are not all known
+        return numpy.asarray(given.course(count), kept)
+
+    numbers = number
+    for _ in range(ndim):
+        numbers = jax.vmap(numbers)
+    return numbers
+
+
+def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
+    given = ", ".join(f"{key}={value!r}" for key, value in attrs.items())
+    return Schedule(course(**attrs), f"{name}({given})")
+
+
+def _check_steps(name: str, argument: str, steps: int) -> None:
+    if steps <= 0:
+        raise ProgramError(
+            f"{name} has {argument}={steps}.", fix="A course takes a step or more."
+        )
+
+
+# ---- courses ---------------------------------------------------------------------------------
+
+
+@recorded
+@says_where
+def constant_schedule(value: float) -> Schedule:
+    """Always the same number; for `join_schedules`."""
+    return _schedule("constant_schedule", optax.constant_schedule, value=value)
+
+
+@recorded
+@says_where
+def linear_schedule(
+    init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
+) -> Schedule:
+    """Along a line; constant before and after it.
+
+    Args:
+        init_value: Where it begins.
+        end_value: Where it ends.
+        transition_steps: How many steps it takes.
+        transition_begin: The step that it begins with.
+    """
+    _check_steps("linear_schedule", "transition_steps", transition_steps)
+    return _schedule(
+        "linear_schedule", optax.linear_schedule, init_value=init_value, end_value=end_value,
+        transition_steps=transition_steps, transition_begin=transition_begin,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def polynomial_schedule(
+    init_value: float,
+    end_value: float,
+    power: float,
+    transition_steps: int,
+    transition_begin: int = 0,
+) -> Schedule:
+    """Along a power; constant before and after it.
+
+        (init_value - end_value) * (1 - s / transition_steps)^power + end_value
+
+    where s = count - transition_begin.
+
+    Args:
+        init_value: Where it begins.
+        end_value: Where it ends.
+        power: 1 for a line.
+        transition_steps: How many steps it takes.
+        transition_begin: The step that it begins with.
+    """
+    _check_steps("polynomial_schedule", "transition_steps", transition_steps)
+    return _schedule(
+        "polynomial_schedule", optax.polynomial_schedule, init_value=init_value,
+        end_value=end_value, power=power, transition_steps=transition_steps,
+        transition_begin=transition_begin,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def exponential_decay(
+    init_value: float,
+    transition_steps: int,
+    decay_rate: float,
+    transition_begin: int = 0,
+    staircase: bool = False,
+    end_value: float | None = None,
+) -> Schedule:
+    """Times a factor every so many steps.
+
+        init_value * decay_rate^((count - transition_begin) / transition_steps)
+
+    Args:
+        init_value: Where it begins.
+        transition_steps: How many steps the factor stands for.
+        decay_rate: The factor.
+        transition_begin: The step that it begins with.
+        staircase: Whether the exponent is rounded down.
+        end_value: Where it stops; a lower bound where the factor is below 1, else an upper one.
+    """
+    _check_steps("exponential_decay", "transition_steps", transition_steps)
+    return _schedule(
+        "exponential_decay", optax.exponential_decay, init_value=init_value,
+        transition_steps=transition_steps, decay_rate=decay_rate,
+        transition_begin=transition_begin, staircase=staircase, end_value=end_value,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def cosine_decay_schedule(
+    init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
+) -> Schedule:
+    """Down along half a wave.
+
+        init_value * ((1 - alpha) * ((1 + cos(pi * count / decay_steps)) / 2)^exponent + alpha)
+
+    Source: Loshchilov, Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2016.
+
+    Args:
+        init_value: Where it begins.
+        decay_steps: How many steps it takes.
+        alpha: Where it ends, as a part of `init_value`.
+        exponent: Bends the wave.
+    """
+    _check_steps("cosine_decay_schedule", "decay_steps", decay_steps)
+    return _schedule(
+        "cosine_decay_schedule", optax.cosine_decay_schedule, init_value=init_value,
+        decay_steps=decay_steps, alpha=alpha, exponent=exponent,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def warmup_cosine_decay_schedule(
+    init_value: float,
+    peak_value: float,
+    warmup_steps: int,
+    decay_steps: int,
+    end_value: float = 0.0,
+    exponent: float = 1.0,
+) -> Schedule:
+    """Up along a line, then down along half a wave.
+
+    Args:
+        init_value: Where it begins.
+        peak_value: Where the wave begins.
+        warmup_steps: How many steps go up.
+        decay_steps: How many steps it takes in all, those included.
+        end_value: Where it ends.
+        exponent: Bends the wave.
+
+    Raises:
+        ProgramError: Nothing is left of `decay_steps` after the warm-up.
+    """
+    if not 0 <= warmup_steps < decay_steps:
+        raise ProgramError(
+            f"warmup_cosine_decay_schedule has warmup_steps={warmup_steps} and "
+            f"decay_steps={decay_steps}.",
+            fix="0 <= warmup_steps < decay_steps, which counts the warm-up too.",
+        )
+    return _schedule(
+        "warmup_cosine_decay_schedule", optax.warmup_cosine_decay_schedule,
+        init_value=init_value, peak_value=peak_value, warmup_steps=warmup_steps,
+        decay_steps=decay_steps, end_value=end_value, exponent=exponent,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def piecewise_constant_schedule(
+    init_value: float, boundaries_and_scales: Mapping[int, float] | None = None
+) -> Schedule:
+    """Down in steps: from each boundary on times its factor.
+
+    Args:
+        init_value: Where it begins.
+        boundaries_and_scales: Boundary to factor: `{1000: 0.1, 2000: 0.1}`.
+
+    Raises:
+        ProgramError: A boundary is no integer, or a factor is no number or below 0.
+    """
+    name, given = "piecewise_constant_schedule", dict(boundaries_and_scales or {})
+    scales = {
+        coerce_argument(name, "a boundary", "int", b): coerce_argument(
+            name, "a scale", "float", given[b]
+        )
+        for b in sorted(given)
+    }
+    if any(not scale >= 0 for scale in scales.values()):
+        raise ProgramError(f"{name} has the scales {scales}.", fix="None is below 0.")
+    return _schedule(
+        name, optax.piecewise_constant_schedule,
+        init_value=init_value, boundaries_and_scales=scales,
+    )  # fmt: skip
+
+
+@recorded
+@says_where
+def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
+    """One schedule after another, each of which counts from its own beginning.
+
+    Args:
+        schedules: In order.
+        boundaries: The step that each but the first one begins with.
+
+    Raises:
+        ProgramError: The boundaries do not increase, or do not go with the schedules.
+
+    Example:
+        >>> from braces import optimizer as opt
+        >>> rates = [opt.constant_schedule(0.1), opt.constant_schedule(0.01)]
+        >>> opt.join_schedules(rates, [1000])
+        join_schedules([constant_schedule(value=0.1), constant_schedule(value=0.01)], [1000])
+    """
+    starts, joined = list(boundaries), list[Any](schedules)
+    if len(joined) != len(starts) + 1 or sorted(set(starts)) != starts:
+        raise ProgramError(
+            f"join_schedules is given {len(joined)} schedules and the boundaries {starts}.",
+            fix="The boundaries increase, and there is one less of them than of schedules.",
+        )
+    for one in joined:
+        if not isinstance(one, Schedule):
+            raise ProgramError(
+                f"{one!r:.80} is no schedule of br.optimizer.",
+                fix="A function of jax.numpy becomes one by br.optimizer.Schedule(function).",
+            )
+    course = optax.join_schedules([one.course for one in joined], starts)
+    return Schedule(course, f"join_schedules({joined}, {starts})")

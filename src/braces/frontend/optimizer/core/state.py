@@ -1,0 +1,278 @@
+"""What the parts of a step keep: persistable variables, their names and first values.
+
+    ScaleByAdamState(count=…, mu={"fc1.w": …})      adam/count  adam/mu/fc1.w
+
+What a wrapper wraps is called as it is alone, and what itself keeps as the optimizer in it:
+
+    multi_steps(adam())     adam/count  adam/mu/fc1.w  adam/mini_step  adam/acc_grads/fc1.w
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count, repeat
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.program import Builder
+from braces.builder.var import Var, var_of
+from braces.dtypes import INT32, DType, TensorType
+from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
+from braces.frontend.core.variables import persistable
+from braces.frontend.optimizer.core.schedule import Schedule
+from braces.frontend.optimizer.core.transforms import Part, leading
+from braces.ir.names import check_name
+from braces.ir.records import STATE
+from braces.jaxpr.trace import Traced, trace, with_leaves
+from braces.lazy import jax
+
+Tree = Any
+"""A tree of optax, of variables, types or arrays."""
+_STEPS = TensorType(INT32, ())
+
+
+def called(parts: Sequence[Part]) -> str:
+    """What messages call parts."""
+    leaves = [leaf.name for one_part in parts for leaf in one_part.leaves()]
+    return f"The optimizer `{' '.join(leaves)}`"
+
+
+class Kept:
+    """The persistable variables of one part in a program, and of the parts in it.
+
+    Attributes:
+        part: The part.
+        states: What its transformation keeps, as optax has it.
+        leaves: The parts in it that wrap nothing, with their names and learning rates.
+    """
+
+    def __init__(
+        self, program: Builder, part: Part, dtype: DType, params: Mapping[str, Var]
+    ) -> None:
+        self.program = program
+        self.part = part
+        self.leaves = [Leaf(program, leaf, dtype) for leaf in part.leaves()]
+        self._of = {leaf.part: leaf for leaf in self.leaves}
+        self._keys = list[bool]()
+        self.states = self._make(params)
+        for leaf in self.leaves:
+            leaf.follow()
+
+    def rates(self) -> list[Var | None]:
+        """The learning rates of this step; schedules compute them in the current block."""
+        return [leaf.rate() for leaf in self.leaves]
+
+    def rated(self, rates: Sequence[Any]) -> dict[Part, Any]:
+        """Values of the learning rates, by their parts."""
+        return dict(zip((leaf.part for leaf in self.leaves), rates, strict=True))
+
+    def keyed(self, states: Tree) -> Tree:
+        """What is kept, where the keys of draws are such again."""
+        leaves = zip(jax.tree.leaves(states), self._keys, strict=True)
+        random: Any = jax.random  # its own types are not all known
+        made = [random.wrap_key_data(leaf) if key else leaf for leaf, key in leaves]
+        return with_leaves(states, made)
+
+    def move(self, after: Tree) -> None:
+        """Give all that is kept its value after the run."""
+        pairs = zip(jax.tree.leaves(self.states), jax.tree.leaves(after), strict=True)
+        shown = (move for leaf in self.leaves for move in leaf.moves)
+        for state, value in (*pairs, *shown):
+            self.program.update(state.name, value.name)
+
+    # ---- states ------------------------------------------------------------------------------
+
+    def _make(self, params: Mapping[str, Var]) -> Tree:
+        """What the transformation keeps, as variables."""
+
+        def init(rates: Tree, arrays: Tree) -> Tree:
+            states = self.part.transformation(self.rated(rates), params).init(arrays)
+            self._keys = list(map(_is_key, jax.tree.leaves(states)))
+            return plain(states)
+
+        rates = [leaf.known_rate() for leaf in self.leaves]
+        traced = trace(called([self.part]), init, rates, params)
+        firsts = jax.tree.leaves(self._first_values(traced, (rates, params)))
+        names = self._names(self.part, traced.shapes)
+        made = [
+            self._new(name, path, type_, first)
+            for name, (path, type_), first in zip(names, traced.leaves, firsts, strict=True)
+        ]
+        return with_leaves(traced.shapes, made)
+
+    def _names(self, part: Part, states: Tree) -> Iterator[str]:
+        """The first part of the name of each leaf of what a part keeps."""
+        if part.inner:
+            inside, states = states
+            for one_part, kept in zip(part.inner, inside, strict=True):
+                yield from self._names(one_part, kept)
+        yield from repeat(self._of[leading([part])].name, len(jax.tree.leaves(states)))
+
+    def _first_values(self, traced: Traced, arguments: Tree) -> Tree:
+        """What it begins with, in the startup program, where parameters have first values."""
+        leaves, startup = jax.tree.leaves(arguments), self.program.startup
+        first_values = list(map(self._first_value, leaves))
+        for place in traced.read:
+            if first_values[place] is None:
+                raise ProgramError(
+                    f"What `{self.leaves[0].name}` keeps begins with a value that the startup "
+                    "program does not set.",
+                    given=f"{leaves[place]!r}",
+                    fix="It may begin with numbers, with first values of parameters, and with "
+                    "a learning rate that is a number.",
+                )
+        pairs = zip(leaves, first_values, strict=True)
+        given = [leaf if first is None else first for leaf, first in pairs]
+        with startup.building(startup.table):
+            return traced.build(with_leaves(arguments, given))
+
+    def _first_value(self, leaf: Var | TensorType) -> Var | None:
+        return first_value(self.program, leaf.name) if isinstance(leaf, Var) else None
+
+    def _new(self, name: str, path: Sequence[str], type_: TensorType, first: Var) -> Var:
+        """A new persistable variable; what has the same name as another gets a number."""
+        stem, *rest = path or ("state",)
+        names = ("/".join([name, f"{stem}_{i}" if i else stem, *rest]) for i in count())
+        free = next(one for one in names if self.program.table.find_var(one) is None)
+        return new_state(check_name(free), type_, first)
+
+
+def plain(states: Tree) -> Tree:
+    """What is kept, where the keys of draws are numbers."""
+
+    def number(leaf: Any) -> Any:
+        return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+    return jax.tree.map(number, states)
+
+
+def _is_key(leaf: Any) -> bool:
+    types: Any = jax.dtypes  # its own types are not all known
+    return types.issubdtype(getattr(leaf, "dtype", "bool"), types.prng_key)
+
+
+def first_value(program: Builder, name: str) -> Var | None:
+    """What a persistable variable begins with, in the startup program."""
+    startup = program.startup
+    value = startup.updates.get(name)
+    return None if value is None else var_of(startup, startup.table, value)
+
+
+def new_state(name: str, type_: TensorType, first: float | Var) -> Var:
+    """A new persistable variable, which begins with a number or a variable of the startup."""
+    init = partial(_already, first) if isinstance(first, Var) else first
+    sizes = [size for size in type_.shape if isinstance(size, int)]
+    return persistable(name, sizes, init, type_.dtype, kind=STATE, trainable=False)
+
+
+def _already(first: Var, *_: Any) -> Var:
+    """An initializer whose value is there."""
+    return first
+
+
+def free_name(program: Builder, name: str, *, chosen: bool) -> str:
+    """The first part of names in the current block, with a count where another one has it.
+
+    Args:
+        program: What is built.
+        name: The name.
+        chosen: Whether the user chose it, and shall know where it is taken.
+    """
+    prefix = program.current.names.prefix
+    inside = (n.removeprefix(prefix) for n in program.table.vars if n.startswith(prefix))
+    taken = {name.partition("/")[0] for name in inside if "/" in name}
+    if chosen and name in taken:
+        raise DuplicateNameError(
+            f"There are variables called `{prefix}{name}/…` already.",
+            fix="Give each optimizer of a program another name.",
+        )
+    names = (f"{name}_{i}" if i else name for i in count())
+    return prefix + next(name for name in names if name not in taken)
+
+
+# ---- learning rates --------------------------------------------------------------------------
+
+
+class Leaf:
+    """A part that wraps nothing: its name in a program, and its learning rate.
+
+    Attributes:
+        part: The part.
+        name: The first part of the names of what it keeps.
+        moves: What else has a value after the run: a learning rate that is shown.
+    """
+
+    def __init__(self, program: Builder, part: Part, dtype: DType) -> None:
+        self.program = program
+        self.part = part
+        self.name = free_name(program, part.name, chosen=part.chosen)
+        self.moves = list[tuple[Var, Var]]()
+        self._type = TensorType(dtype, ())
+        self._steps: Var | None = None
+        self._rate: Var | None = None
+        if part.rate is not None:
+            self._rate = self._given(0.0 if callable(part.rate) else part.rate)
+
+    @property
+    def own_name(self) -> str:
+        """The name, without that of the block around."""
+        return self.name.removeprefix(self.program.current.names.prefix)
+
+    def known_rate(self) -> Var | TensorType:
+        """The learning rate where states are made, before it follows from a count."""
+        rate = None if callable(self.part.rate) else self._rate
+        return self._type if rate is None else rate
+
+    def follow(self) -> None:
+        """Find the count of steps that a schedule follows, once states are made."""
+        if callable(self.part.rate):
+            self._steps = var_of(self.program, self.program.table, f"{self.name}/count")
+
+    def rate(self) -> Var | None:
+        """The learning rate of this step; a schedule computes it in the current block."""
+        if self._steps is None or self._rate is None:
+            return self._rate
+        dtype = self._type.dtype
+        value = _scalar(_called_with(self.part.rate, self._steps, dtype))
+        if value.dtype != dtype:
+            value = one("cast", value, dtype=dtype)
+        self.moves.append((self._rate, value))
+        return value
+
+    def _given(self, given: float | Var) -> Var:
+        return _scalar(given) if isinstance(given, Var) else self._new(given)
+
+    def _new(self, value: float) -> Var:
+        return new_state(check_name(f"{self.name}/learning_rate"), self._type, value)
+
+
+def _called_with(schedule: Any, steps: Var, dtype: DType) -> Any:
+    """The number that a schedule gives after these steps."""
+    if isinstance(schedule, Schedule):
+        return schedule(steps, dtype)
+    try:
+        return schedule(steps)
+    except BracesError:
+        raise
+    except Exception as error:
+        raise ProgramError(
+            f"A schedule fails: {error!s:.200}",
+            fix="It is given the count of steps, a variable, and computes with operators; "
+            "br.optimizer.Schedule(function) is one that computes with jax.numpy.",
+        ) from error
+
+
+def _scalar(value: Any) -> Var:
+    if not isinstance(value, Var):
+        raise DTypeError(
+            f"{value!r:.80} is not a learning rate.",
+            fix="A schedule takes the count of steps and returns a scalar variable.",
+        )
+    if value.shape:
+        raise ShapeError(
+            "A learning rate is one number.",
+            given=f"{value.name}: {value.type}",
+            fix="Reduce it.",
+        )
+    return value

@@ -1,0 +1,142 @@
+"""Averages of parameters over the steps, as states of the program.
+
+pairs = br.optimizer.adam(1e-3).minimize(loss)
+averages = br.optimizer.ema(pairs, decay=0.999)      ema/count  ema/fc1.w
+test = prog.for_test(values=averages)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from braces.builder.program import Builder
+from braces.builder.source import says_where
+from braces.builder.var import Var, named_var
+from braces.dtypes import INT32, TensorType
+from braces.errors import ProgramError
+from braces.frontend.control.block import block
+from braces.frontend.optimizer.core.state import first_value, free_name, new_state
+from braces.frontend.optimizer.core.transforms import part
+from braces.jaxpr.trace import trace
+from braces.lazy import jax, optax
+
+
+@says_where
+def ema(
+    parameters: Iterable[Var],
+    decay: float | None = 0.999,
+    *,
+    debias: bool = True,
+    name: str | None = None,
+) -> dict[Var, Var]:
+    """Averages of what parameters become, kept as states: `ema/fc.w` is that of `fc.w`.
+
+        average' = average + step * (p' - average)
+
+    where step is (1 - decay) / (1 - decay^t) in the t-th run, so that values weigh what they
+    would without a beginning; without `debias` it is 1 - decay, and the first value counts as
+    one before all. Without a decay it is 1 / t: the mean of all (Polyak, Juditsky, Acceleration
+    of Stochastic Approximation by Averaging, 1992).
+
+    `prog.for_test(values=averages)` is the program with averages in the place of parameters,
+    and what is saved of it has them. Averages are taken in every run, also in those in which an
+    optimizer takes no step.
+
+    Args:
+        parameters: What `minimize` gave, or some of it.
+        decay: How much of an average a run keeps; `None` for the mean.
+        debias: Whether the first values count for nothing.
+        name: The first part of the names of what is kept; `ema` by default.
+
+    Returns:
+        Each parameter, to its average at the beginning of the run.
+
+    Raises:
+        ProgramError: A variable has no optimizer, or the decay is not from 0 up to 1.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     w = br.parameter("w", [], init=1.0)
+        ...     averages = br.optimizer.ema(br.optimizer.sgd(0.25).minimize(w * w), decay=0.5)
+        >>> scope, exe = br.Scope(), br.Executor()
+        >>> _ = exe.init(prog, scope)
+        >>> for _ in range(2):
+        ...     _ = exe.run(prog, scope)
+        ...     print(scope.var("w").value, scope.var("ema/w").value)
+        0.5 0.5
+        0.25 0.33333334
+        >>> exe.run(prog.for_test(values=averages), scope, fetch=prog.fetches)
+        [array(0.11111112, dtype=float32)]
+    """
+    if decay is not None and not 0 <= decay < 1:
+        raise ProgramError(
+            f"ema has decay={decay}.", fix="0.999 keeps nearly all; None gives the mean."
+        )
+    params = list(dict.fromkeys(parameters))
+    called, program = part("ema", name, lambda given: given), _program_of(params)
+    after = [_after(program, param) for param in params]
+    with program.transaction():
+        first = free_name(program, called.name, chosen=called.chosen)
+        count = new_state(f"{first}/count", TensorType(INT32, ()), 0.0)
+        kept = [new_state(f"{first}/{param.name}", *_begun(program, param)) for param in params]
+        with block(first.removeprefix(program.current.names.prefix)):
+            given = count, kept, after
+            steps, averages = trace("The average", _averaged(decay, debias), *given).build(
+                *given
+            )
+            for state, value in zip((count, *kept), (steps, *averages), strict=True):
+                program.update(state.name, value.name)
+    return dict(zip(params, kept, strict=True))
+
+
+def _averaged(decay: float | None, debias: bool) -> Any:
+    """The next count and averages, as a function of JAX."""
+
+    def averaged(count: Any, kept: list[Any], after: list[Any]) -> Any:
+        steps: Any = optax.safe_increment(count)
+        step: Any = 1.0 - (decay or 0.0)
+        if decay is None:
+            step = 1.0 / steps.astype("float64")
+        elif debias:
+            step = step / (1.0 - decay ** steps.astype("float64"))
+        moved: Any = optax.incremental_update(after, kept, step)
+        return steps, jax.tree.map(_as, moved, kept)
+
+    return averaged
+
+
+def _as(value: Any, before: Any) -> Any:
+    return value.astype(before.dtype)
+
+
+def _program_of(params: list[Any]) -> Builder:
+    if not params or not all(isinstance(param, Var) for param in params):
+        raise ProgramError(
+            f"ema is given {params!r:.80}.", fix="Give what minimize gave: ema(pairs)."
+        )
+    return params[0].program
+
+
+def _after(program: Builder, param: Var) -> Var:
+    """What a parameter becomes in a run."""
+    name = program.updates.get(param.name) if param.program is program else None
+    if name is None:
+        raise ProgramError(
+            f"`{param.name}` has no next value, of which there could be an average.",
+            fix="Minimize a loss first: ema(adam(1e-3).minimize(loss)).",
+        )
+    return named_var(program, name)
+
+
+def _begun(program: Builder, param: Var) -> tuple[TensorType, Var]:
+    """The type of an average, and what it begins with: the first value of the parameter."""
+    first = first_value(program, param.name)
+    if first is None:
+        raise ProgramError(
+            f"The average of `{param.name}` begins with its first value, which the startup "
+            "program does not set.",
+            fix="Build the parameter with an initializer.",
+        )
+    return TensorType(param.dtype, param.shape), first

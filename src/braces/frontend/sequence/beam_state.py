@@ -1,0 +1,85 @@
+"""Several sequences for each row, of which the best go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from braces.builder.append import as_var, one
+from braces.builder.var import Var
+from braces.frontend.core import functions as ops
+from braces.frontend.core.parameters import fixed_size
+from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.sequence.search_loop import Decoded, Search
+
+
+@dataclass(frozen=True)
+class Beams:
+    """Several sequences for each row.
+
+    Attributes:
+        search: What all ways are given.
+        beams: How many sequences.
+        penalty: The power of the length that scores are divided by.
+    """
+
+    search: Search
+    beams: int
+    penalty: float
+
+    def found(self, init: Any) -> Decoded:
+        """The sequences."""
+        shape = (self.search.rows, self.beams)
+        carry = self.search.carry(shape, rebuild(init, map(self._repeated, values(init))))
+        carry["last"] = self._repeated(self.search.first)
+        other = one("arange", stop=self.beams) > 0
+        carry["scores"] = carry["ranks"] = ops.where(other, -float("inf"), carry["scores"])
+        last = self.search.loop(self._body, carry)
+        ended = ops.cast(last["ended"], "int64")
+        return Decoded(last["ids"], last["taken"] - ended, last["ranks"])
+
+    def _repeated(self, leaf: Any) -> Var:
+        var = as_var(leaf)
+        return ops.repeat(var, self.beams, axis=0) if var.ndim else var
+
+    def _body(self, carry: dict[str, Any]) -> dict[str, Any]:
+        logits, state = self.search.next(carry["last"], carry["state"])
+        scores, ranks, taken = self._continued(carry, logits)
+        flat = (self.search.rows, -1)
+        best, places = ops.topk(ops.reshape(ranks, flat), self.beams, axis=-1)
+        vocabulary = fixed_size(logits, 1, self.search.what)
+        parents, chosen = places // vocabulary, ops.cast(places % vocabulary, self.search.dtype)
+        taken = ops.take_along_axis(taken, parents, axis=1)
+        before = ops.take_along_axis(carry["ended"], parents, axis=1)
+        offsets = one("arange", stop=self.search.rows) * self.beams
+        sources = ops.reshape(parents + ops.expand_dims(offsets, axis=1), (-1,))
+        whole = carry["ids"].shape
+        each = ops.reshape(carry["ids"], (*carry["last"].shape, whole[-1]))
+        ids = ops.reshape(ops.take(each, sources, axis=0), whole)
+        return {
+            "step": carry["step"] + 1,
+            "last": ops.reshape(chosen, carry["last"].shape),
+            "ids": self.search.written(ids, chosen, carry["step"]),
+            "ended": ops.logical_or(before, ops.equal(chosen, self.search.end)),
+            "taken": taken,
+            "scores": ops.take_along_axis(ops.reshape(scores, flat), places, axis=-1),
+            "ranks": best,
+            "state": rebuild(state, [_of_parents(leaf, sources) for leaf in values(state)]),
+        }
+
+    def _continued(self, carry: dict[str, Any], logits: Var) -> tuple[Var, Var, Var]:
+        """Scores of all continuations, by which they are ranked, and their lengths."""
+        ended = ops.expand_dims(carry["ended"], axis=-1)
+        shape = (self.search.rows, self.beams, logits.shape[-1])
+        gained = ops.reshape(ops.log_softmax(logits, axis=-1), shape)
+        is_end = ops.equal(one("arange", stop=logits.shape[-1]), self.search.end)
+        gained = ops.where(ended, ops.where(is_end, 0.0, -float("inf")), gained)
+        scores = ops.expand_dims(carry["scores"], axis=-1) + gained
+        taken = carry["taken"] + ops.cast(ops.logical_not(carry["ended"]), "int64")
+        long = ops.expand_dims(ops.cast(taken, "float32"), axis=-1)
+        return scores, scores / long**self.penalty if self.penalty else scores, taken
+
+
+def _of_parents(leaf: Any, sources: Var) -> Any:
+    """A part of a state for the sequences that stay; what has no axes is that of all."""
+    return ops.take(leaf, sources, axis=0) if as_var(leaf).ndim else leaf

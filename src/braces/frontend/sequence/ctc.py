@@ -1,0 +1,208 @@
+"""Connectionist temporal classification: labels of sequences without saying where they stand.
+
+Two memories of a loop over the steps have the logarithm of the probability of all paths so far:
+those that end in the blank after so many labels, and those that end in a label.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.errors import ProgramError, ShapeError
+from braces.frontend.control.block import composed
+from braces.frontend.control.sequence_lengths import (
+    NEVER,
+    inside,
+    row_labels,
+    row_lengths,
+    scores,
+    taken,
+    wide,
+)
+from braces.frontend.core import functions as ops
+from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.public_names import arange
+from braces.frontend.losses.reduction import Reduction, check_reduction, reduced
+from braces.frontend.recurrent.cell_parts import Memories, run_cell
+
+
+def _step(logits: Var, memories: Memories, labels: Var, differs: Var, blank: int) -> list[Var]:
+    """One step further: stay, go on to a blank, or to the next label if it is another one."""
+    blanks, ends = memories
+    known = ops.maximum(ops.log_softmax(wide(logits), axis=-1), NEVER)
+    before = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
+    skipped = ops.where(differs, before[:, :-1], NEVER)
+    reached = ops.logaddexp(ops.logaddexp(ends, blanks[:, :-1]), skipped)
+    return [
+        known[:, blank : blank + 1] + ops.logaddexp(blanks, before),
+        ops.take_along_axis(known, labels, axis=1) + reached,
+    ]
+
+
+def _sums(x: Var) -> Var:
+    """The sum of each row, int32."""
+    return ops.cast(ops.sum(ops.cast(x, dtype="int32"), axis=1), dtype="int32")
+
+
+def _log_likelihood(
+    logits: Var, labels: Var, lengths: Var | None, counts: Var, blank: int
+) -> Var:
+    """The logarithm of the probability of the labels of each row; logits lead with steps."""
+    none = ops.full_like(labels, NEVER, dtype=wide(logits).dtype)
+    first = ops.full_like(ops.expand_dims(counts, axis=1), 0.0, dtype=none.dtype)
+    start = [ops.concat([first, none], axis=1), none]
+    before = ops.concat([ops.full_like(first, -1, dtype="int32"), labels], axis=1)
+    differs = ops.not_equal(labels, before[:, :-1])
+    step = partial(_step, labels=labels, differs=differs, blank=blank)
+    _, (blanks, ends) = run_cell(step, logits, start, lengths=lengths)
+    ends = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
+    return ops.logaddexp(taken(blanks, counts), taken(ends, counts))
+
+
+def _check_blank(what: str, logits: Var, blank: int) -> None:
+    classes = logits.shape[-1]
+    if not isinstance(classes, int):
+        raise ShapeError(
+            f"{what} needs to know how many classes there are.",
+            given=f"{logits.name}: {logits.type}",
+            fix="Declare the last axis with a number, or br.reshape to one.",
+        )
+    if not 0 <= blank < classes:
+        raise ProgramError(
+            f"{what} has no class blank={blank}.", given=f"{logits.name}: {logits.type}"
+        )
+
+
+@building
+def ctc_loss(
+    logits: Any,
+    labels: Any,
+    logit_lengths: Any = None,
+    label_lengths: Any = None,
+    *,
+    blank: int = 0,
+    zero_infinity: bool = False,
+    reduction: Reduction = "none",
+    axis: int = 1,
+    name: str | None = None,
+) -> Var:
+    """Connectionist temporal classification; Graves et al., 2006.
+
+        loss[row] = -log(sum of the probabilities of all paths that spell the row's labels)
+
+    A path has a class for each step, of which repetitions and then blanks are dropped.
+    `log_softmax` is applied first, and changes nothing that is normalised already.
+
+    Args:
+        logits: [rows, steps, classes]; see `axis`.
+        labels: integer[rows, most labels], without blanks. What stands after `label_lengths` is
+            not looked at.
+        logit_lengths: integer[rows], how many steps each row has; all where nothing is said.
+        label_lengths: integer[rows], how many labels each row has; all where nothing is said.
+        blank: The class of the blank.
+        zero_infinity: Whether a row without a path, which is longer than its steps allow, has
+            the loss 0 and not infinity. Its gradient is 0 in both cases.
+        reduction: "none" for the loss of each row, "sum", or "mean": the mean of losses divided
+            by how many labels there are.
+        axis: That of the steps of logits; the classes are the last one.
+        name: That of the block which this is.
+
+    Returns:
+        [rows], or a scalar.
+
+    Raises:
+        ShapeError: Rows differ.
+        DTypeError: Logits are no floats, or labels no integers.
+        ProgramError: There is no class `blank`, or no such reduction.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     x = br.data("x", ["batch", "t", 28])
+        ...     y = br.data("y", ["batch", "most"], dtype="int32")
+        ...     n, m = (br.data(name, ["batch"], dtype="int32") for name in "nm")
+        ...     print(br.ctc_loss(x, y, n, m).type)
+        f32[batch]
+    """
+    what = "ctc_loss"
+    x, at = scores(what, logits, axis, "classes")
+    _check_blank(what, x, blank)
+    check_reduction(what, reduction)
+    rows = (x.shape[1 - at],)
+    given = row_labels(what, x, labels, rows)
+    steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)
+    most = None if label_lengths is None else row_lengths(what, x, rows, label_lengths)
+
+    def build() -> Var:
+        counts = _sums(ops.full_like(given, 1)) if most is None else most
+        first = one("moveaxis", x, source=at, destination=0) if at else x
+        total = _log_likelihood(first, inside(given, most), steps, counts, blank)
+        infinite = 0.0 if zero_infinity else float("inf")
+        loss = ops.where(total > NEVER / 2, -total, infinite)
+        if reduction == "mean":
+            loss = loss / ops.cast(ops.maximum(counts, 1), dtype=loss.dtype)
+        return ops.cast(reduced(loss, reduction), dtype=x.dtype)
+
+    return composed(what if name is None else name, build)
+
+
+@building
+def ctc_greedy_decode(
+    logits: Any,
+    logit_lengths: Any = None,
+    *,
+    blank: int = 0,
+    padding: int = -1,
+    axis: int = 1,
+    name: str | None = None,
+) -> tuple[Var, Var]:
+    """The labels of the best class of each step, without repetitions and blanks.
+
+    Args:
+        logits: [rows, steps, classes]; see `axis`.
+        logit_lengths: integer[rows], how many steps each row has; all where nothing is said.
+        blank: The class of the blank.
+        padding: What stands after the labels of a row.
+        axis: That of the steps of logits; the classes are the last one.
+        name: That of the block which this is.
+
+    Returns:
+        (labels, lengths): int32[rows, steps] and how many labels each row has, int32[rows].
+
+    Raises:
+        ShapeError: Rows differ.
+        DTypeError: Logits are no floats.
+        ProgramError: There is no class `blank`.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program():
+        ...     labels, n = br.ctc_greedy_decode(br.data("x", ["batch", "t", 28]))
+        ...     print(labels.type, n.type)
+        i32[batch,t] i32[batch]
+    """
+    what = "ctc_greedy_decode"
+    x, at = scores(what, logits, axis, "classes")
+    _check_blank(what, x, blank)
+    rows = (x.shape[1 - at],)
+    steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)
+
+    def build() -> tuple[Var, Var]:
+        best = ops.cast(ops.argmax(x, axis=-1), dtype="int32")
+        best = best if at == 1 else ops.swapaxes(best, 0, 1)
+        places = arange(best.shape[1], dtype="int32")
+        before = ops.concat(
+            [ops.expand_dims(ops.full_like(_sums(best), -1), axis=1), best], axis=1
+        )[:, :-1]
+        kept = ops.logical_and(ops.not_equal(best, blank), ops.not_equal(best, before))
+        if steps is not None:
+            kept = ops.logical_and(kept, places < ops.expand_dims(steps, axis=1))
+        count = _sums(kept)
+        order = ops.argsort(ops.where(kept, places, places + 2**30), axis=1)
+        front = ops.take_along_axis(best, order, axis=1)
+        return ops.where(places < ops.expand_dims(count, axis=1), front, padding), count
+
+    return composed(what if name is None else name, build)

@@ -1,0 +1,175 @@
+"""What all ways to decode share: what they are given, and the loop that goes on with ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, cast
+
+from braces.builder.append import as_var, one
+from braces.builder.program import current_program
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import INT64, DType, ListType, is_float, is_integer
+from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
+from braces.frontend.control.functional import while_loop
+from braces.frontend.core import functions as ops
+from braces.frontend.core.parameters import fixed_size
+from braces.frontend.core.pytree import leaves
+
+Step = Callable[[Any, Any], tuple[Any, Any]]
+
+
+class Decoded(NamedTuple):
+    """Sequences that were decoded.
+
+    Attributes:
+        ids: integer[rows, max_length], or [rows, beams, max_length]: the ids after the first,
+            and end ids behind them.
+        lengths: int64[rows], or [rows, beams]: how many ids there are before the first end id.
+        scores: float32[rows], or [rows, beams]: the logarithm of the probability of the ids,
+            that of the end id included; beam search divides it by the length.
+    """
+
+    ids: Var
+    lengths: Var
+    scores: Var
+
+
+# ---- what is given ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Search:
+    """What all ways to decode are given.
+
+    Attributes:
+        what: Which way it is.
+        step: The function of the user.
+        first: integer[rows]: the ids that sequences begin with.
+        end: The id that ends a sequence.
+        length: How many ids there are at most.
+    """
+
+    what: str
+    step: Step
+    first: Var
+    end: int
+    length: int
+
+    @classmethod
+    def of(cls, what: str, step: Step, init: Any, start: Any, end: int, length: int) -> Self:
+        """What a user gave, held to fit."""
+        for name, given in (("end", end), ("max_length", length)):
+            if given < 0:
+                raise ProgramError(
+                    f"{what} takes {name}=, a number that is not negative, not {given}."
+                )
+        if not callable(step):
+            raise ProgramError(f"{what} takes a step, a function, not {step!r:.60}.")
+        rows = _rows_of(what, init)
+        if isinstance(start, int) and not isinstance(start, bool):
+            if rows is None:
+                raise ProgramError(
+                    f"{what} cannot tell how many rows there are.",
+                    fix=f"For one sequence write start=[{start}]; for one a row of a variable, "
+                    f"start=br.full([x.shape[0]], {start}).",
+                )
+            return cls(what, step, _full((rows,), start), end, length)
+        first = as_var(start)
+        if first.ndim != 1 or not is_integer(first.dtype):
+            raise (ShapeError if is_integer(first.dtype) else DTypeError)(
+                f"{what} takes start=, an id or an integer for each row, not {first.type}.",
+                given=f"{first.name}: {first.type}",
+            )
+        return cls(what, step, first, end, length)
+
+    @property
+    def rows(self) -> Size:
+        """How many sequences there are at the beginning."""
+        return self.first.shape[0]
+
+    @property
+    def dtype(self) -> DType:
+        """That of ids."""
+        return self.first.dtype
+
+    def next(self, ids: Var, state: Any) -> tuple[Var, Any]:
+        """The logarithms of probabilities of what comes next, and the next state."""
+        made: Any = self.step(ids, state)
+        if not isinstance(made, tuple) or len(cast("tuple[Any, ...]", made)) != 2:
+            raise ProgramError(
+                f"The step of {self.what} does not return a pair.",
+                given=f"{made!r:.80}",
+                fix="Return (logits, state); the state is None where there is none.",
+            )
+        logits, after = cast("tuple[Any, Any]", made)
+        logits = as_var(logits)
+        if logits.ndim != 2 or not is_float(logits.dtype):
+            raise ShapeError(
+                f"The step of {self.what} gives logits of each row, [rows, vocabulary].",
+                given=f"{logits.name}: {logits.type}",
+                fix="Steps have no axis of their own: take the last, as in `h[:, -1]`.",
+            )
+        vocabulary = fixed_size(logits, 1, self.what)
+        if self.end >= vocabulary:
+            raise IndexRangeError(
+                f"{self.what} has end={self.end}, and ids below {vocabulary} alone.",
+                given=f"{logits.name}: {logits.type}",
+            )
+        if current_program().current.unifier.unify(logits.shape[0], ids.shape[0]) is None:
+            raise ShapeError(
+                f"The step of {self.what} gives logits of other rows than it takes ids.",
+                given=f"{logits.name}: {logits.type}   {ids.name}: {ids.type}",
+            )
+        return ops.cast(logits, "float32"), after
+
+    def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:
+        """What the loop begins with."""
+        return {
+            "step": _full((), 0),
+            "last": self.first,
+            "ids": _full((*rows, self.length), self.end, self.dtype),
+            "ended": _full(rows, 0, "bool"),
+            "taken": _full(rows, 0),
+            "scores": _full(rows, 0.0, "float32"),
+            "state": state,
+        }
+
+    def loop(self, body: Callable[[Any], Any], carry: dict[str, Any]) -> dict[str, Any]:
+        """The loop, up to where all sequences ended."""
+
+        def goes_on(carry: dict[str, Any]) -> Var:
+            dead = ops.logical_or(carry["ended"], ops.equal(carry["scores"], -float("inf")))
+            return ops.logical_and(carry["step"] < self.length, ops.logical_not(ops.all(dead)))
+
+        return while_loop(goes_on, body, carry)
+
+    def written(self, ids: Var, chosen: Var, step: Var) -> Var:
+        """The sequences with one more id."""
+        zero = _full((), 0)
+        starts = [*[zero] * (ids.ndim - 1), step]
+        return ops.dynamic_update_slice(ids, ops.expand_dims(chosen, axis=-1), starts)
+
+
+def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:
+    return one("full", shape=shape, value=value, dtype=dtype)
+
+
+def _rows_of(what: str, init: Any) -> Size | None:
+    """How many rows a state has, where it has axes."""
+    rows: Size | None = None
+    for path, leaf in leaves(init, "state"):
+        var = as_var(leaf)
+        if isinstance(var.type, ListType):
+            raise DTypeError(f"{what} cannot carry a list as `{path}`.", fix="Carry arrays.")
+        if not var.ndim:
+            continue
+        rows = var.shape[0] if rows is None else rows
+        if current_program().current.unifier.unify(rows, var.shape[0]) is None:
+            raise ShapeError(
+                f"{what} needs states of as many rows, and `{path}` has not {rows}.",
+                given=f"{var.name}: {var.type}",
+                fix="Put the rows first: br.moveaxis(x, …, 0). What has no axes is shared.",
+            )
+    return rows
