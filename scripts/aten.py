@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from braces.exchange.torch_in.reader import rule_of, way_out
-from braces.exchange.torch_in.rules import RULES
+from braces.exchange.torch.reader import rule_of, way_out
+from braces.exchange.torch.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "aten.md"
 

@@ -18,7 +18,7 @@ from grpc_tools import protoc
 SOURCES = Path(__file__).resolve().parent.parent / "src"
 SCHEMAS = (  # their folders are part of their names, which are unique in a process
     "braces/ir/proto/program.proto",
-    "braces/exchange/paddle_in/proto/paddle_program.proto",
+    "braces/exchange/paddle/proto/paddle_program.proto",
 )
 GENERATED = tuple(
     f"{schema.removesuffix('.proto')}_pb2.{suffix}"

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import braces as br
-from braces.exchange.names import cleaned
+from braces.exchange.common.model.names import cleaned
 from braces.frontend.core.random_state import RANDOM_STATE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"

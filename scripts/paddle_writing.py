@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.exchange.paddle_in.proto import paddle_program_pb2 as pb
+from braces.exchange.paddle.proto import paddle_program_pb2 as pb
 
 CODES = {"bool": 0, "int16": 1, "int32": 2, "int64": 3, "float32": 5, "float64": 6, "uint8": 20}
 TYPES: Sequence[tuple[type, int, str]] = (

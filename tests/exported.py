@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 
 import braces as br
 from braces.dtypes import is_float
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 from braces.ir.records import BLOCK
 from braces.ir.walk import all_bodies
 

@@ -118,7 +118,7 @@ def test_the_contracts_accept_the_layers(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-NODE = "from braces.exchange.onnx_in import node"
+NODE = "from braces.exchange.onnx.reader.graph import node"
 
 
 @pytest.mark.parametrize(
@@ -132,8 +132,8 @@ NODE = "from braces.exchange.onnx_in import node"
         *(
             (
                 f"exchange/{importer}",
-                "from braces.exchange.onnx_in import node",
-                "braces.exchange.onnx_in.node",
+                "from braces.exchange.onnx.reader.graph import node",
+                "braces.exchange.onnx.reader.graph.node",
             )
             for importer in ("paddle/reader", "onnx/writer/writer", "common/rules/resize")
         ),

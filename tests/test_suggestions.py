@@ -7,9 +7,9 @@ import pytest
 import braces as br
 from braces.define.decorator import OPS
 from braces.errors import close_names, did_you_mean, suggest
-from braces.exchange.paddle_in.rules import RULES as PADDLE
-from braces.exchange.torch_in.reader import way_out
-from braces.exchange.torch_in.rules import RULES as TORCH
+from braces.exchange.paddle.rules import RULES as PADDLE
+from braces.exchange.torch.reader import way_out
+from braces.exchange.torch.rules import RULES as TORCH
 
 CLOSE = {
     "a letter is missing": ("los", "loss"),

@@ -43,12 +43,12 @@ from braces.errors import (
     UnknownNameError as UnknownNameError,
     VerifyError as VerifyError,
 )
-from braces.exchange.jax_in.importer import from_jax as from_jax
-from braces.exchange.onnx_in.importer import from_onnx as from_onnx
-from braces.exchange.onnx_out.exporter import to_onnx as to_onnx
-from braces.exchange.paddle_in.importer import from_paddle as from_paddle
+from braces.exchange.jax.importer import from_jax as from_jax
+from braces.exchange.onnx.reader.importer import from_onnx as from_onnx
+from braces.exchange.onnx.writer.exporter import to_onnx as to_onnx
+from braces.exchange.paddle.importer import from_paddle as from_paddle
 from braces.exchange.stablehlo import to_stablehlo as to_stablehlo
-from braces.exchange.torch_in.importer import from_torch as from_torch
+from braces.exchange.torch.importer import from_torch as from_torch
 from braces.frontend import (
     distributions as distributions,
     layers as layers,

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper
 
 import braces as br
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 
 VERSIONS = {"": 18, "com.microsoft": 1}
 

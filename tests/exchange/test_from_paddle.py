@@ -222,7 +222,7 @@ def test_blocks_that_own_themselves_are_refused(tmp_path: Path) -> None:
 def test_blocks_that_double_what_is_read_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braces.exchange.paddle_in.reader.MOST_OPERATORS", 500)
+    monkeypatch.setattr("braces.exchange.paddle.reader.MOST_OPERATORS", 500)
     p = Written()
     p.feed("c", 1, dtype="bool")
     blocks = []

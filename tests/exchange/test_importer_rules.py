@@ -15,11 +15,11 @@ from torch_kinks import LINE, OF_SCALARS, POINTS, cases, margins, of_scalar
 import braces as br
 from braces.define.decorator import OPS
 from braces.errors import BracesError
-from braces.exchange.onnx_in.rules import RULES as ONNX
-from braces.exchange.onnx_runtime import session
-from braces.exchange.paddle_in.rules import RULES as PADDLE
-from braces.exchange.torch_in.reader import rule_of
-from braces.exchange.torch_in.rules import RULES as TORCH
+from braces.exchange.onnx.reader.rules import RULES as ONNX
+from braces.exchange.onnx.runtime import session
+from braces.exchange.paddle.rules import RULES as PADDLE
+from braces.exchange.torch.reader import rule_of
+from braces.exchange.torch.rules import RULES as TORCH
 from braces.frontend.core import functions as ops
 
 pytestmark = pytest.mark.unoptimized

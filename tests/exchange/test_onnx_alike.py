@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 
 parser = pytest.importorskip("onnx.parser")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.exported import run_model
 
 import braces as br
-from braces.exchange.onnx_out import files
+from braces.exchange.onnx.writer.graph import files
 from braces.ir import atomic
 
 

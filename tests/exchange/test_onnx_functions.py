@@ -13,8 +13,8 @@ import pytest
 from tests.exported import block_names, check_back, run_model
 
 import braces as br
-from braces.exchange.names import FUNCTIONS
-from braces.exchange.onnx_runtime import session
+from braces.exchange.common.model.names import FUNCTIONS
+from braces.exchange.onnx.runtime import session
 from braces.ir.records import BLOCK
 from braces.ir.walk import all_bodies
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import braces as br
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 from braces.ir.walk import all_ops
 
 ML = "ai.onnx.ml"

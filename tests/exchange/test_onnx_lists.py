@@ -10,7 +10,7 @@ import onnx.parser
 import pytest
 
 import braces as br
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 
 pytestmark = pytest.mark.unoptimized
 

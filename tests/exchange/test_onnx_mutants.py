@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 import braces as br
 from braces.errors import BracesError, FileFormatError, ProgramError
-from braces.exchange.onnx_in import reader
+from braces.exchange.onnx.reader import reader
 
 FUZZ = Path(__file__).parents[2] / "scripts" / "fuzz_onnx.py"
 

@@ -11,7 +11,7 @@ from onnx_tables import LABELS, NUMBERS, X, forest, model, node
 
 import braces as br
 from braces.errors import ProgramError
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 
 pytestmark = pytest.mark.unoptimized
 

@@ -8,7 +8,7 @@ import pytest
 from onnx_cases import cases, outcome
 
 import braces as br
-from braces.exchange.onnx_in.importer import UPDATES
+from braces.exchange.onnx.reader.importer import UPDATES
 
 pytestmark = pytest.mark.unoptimized
 

@@ -13,7 +13,7 @@ import pytest
 from tests.exported import check_back, check_exported, run_model
 
 import braces as br
-from braces.exchange.onnx_out import files
+from braces.exchange.onnx.writer.graph import files
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import braces as br
-from braces.exchange.torch_in.memory import Layout, Memory
-from braces.exchange.torch_in.rules import memory
+from braces.exchange.torch.graph.storage_aliasing import Layout, Memory
+from braces.exchange.torch.rules.tensor import strides as memory
 
 NUMBERS = np.arange(24.0, dtype="f")
 VIEWS = [

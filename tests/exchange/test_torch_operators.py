@@ -12,7 +12,7 @@ import pytest
 from aten import PAGE, core_of, page
 
 import braces as br
-from braces.exchange.torch_in.reader import rule_of
+from braces.exchange.torch.reader import rule_of
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional

@@ -11,7 +11,7 @@ from braces.cli.files import ONNX, Content, is_foreign, read_file
 from braces.cli.programs import pick
 from braces.cli.running import stored
 from braces.errors import FileFormatError
-from braces.exchange.onnx_out.exporter import to_onnx
+from braces.exchange.onnx.writer.exporter import to_onnx
 from braces.storage.model_files import save_model
 
 OURS = (".braces", ".safetensors")

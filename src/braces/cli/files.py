@@ -13,9 +13,9 @@ import numpy as np
 
 from braces.dtypes import TensorType
 from braces.errors import FileFormatError, UnknownNameError
-from braces.exchange.onnx_in.importer import from_onnx
-from braces.exchange.paddle_in.files import find_files, holds_program
-from braces.exchange.paddle_in.importer import from_paddle
+from braces.exchange.onnx.reader.importer import from_onnx
+from braces.exchange.paddle.graph.files import find_files, holds_program
+from braces.exchange.paddle.importer import from_paddle
 from braces.ir.files import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.program import Program, parse

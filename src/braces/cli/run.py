@@ -32,7 +32,7 @@ from braces.cli.running import (
 )
 from braces.cli.terminal import Style
 from braces.errors import ProgramError
-from braces.exchange.onnx_runtime import ONNX_RUNTIME, run_by_onnx_runtime
+from braces.exchange.onnx.runtime import ONNX_RUNTIME, run_by_onnx_runtime
 from braces.ir.walk import producers
 from braces.runtime.feeds import describe
 

@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from braces.exchange.onnx_runtime import session
+from braces.exchange.onnx.runtime import session
 from onnx_versions.cases import Model, code_of
 
 WIDER = {np.dtype("f2"): np.dtype("f4")} | {

@@ -1,0 +1,1 @@
+"""Names, weights, errors."""

@@ -1,0 +1,1 @@
+"""Rules several systems share."""

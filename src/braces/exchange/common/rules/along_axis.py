@@ -1,0 +1,56 @@
+"""What goes along axes: numbers in order, the largest ones, norms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import INT64
+from braces.errors import ProgramError
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.frontend.array_api.norms import vector_norm
+from braces.frontend.core import functions as ops
+
+Axes: TypeAlias = "Sequence[int] | int | None"
+
+
+def along(axes: Axes) -> Any:
+    """Axes as our operators take them: no axes mean all of them."""
+    if isinstance(axes, int) or axes is None:
+        return axes
+    return tuple(axes) or None
+
+
+def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:
+    """Numbers in order, and where each one was."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
+    at = ops.argsort(x, axis=axis, descending=descending)
+    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+
+
+def topk(
+    x: Var, k: Any, axis: int = -1, largest: bool = True, sorted: bool = True
+) -> tuple[Var, Var]:
+    """The largest or smallest numbers of an axis, in order, and where they are."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
+    if not isinstance(k, int | Dim):
+        raise ProgramError("topk of a number that a run computes is not read.")
+    if largest and isinstance(k, int):
+        values, at = ops.topk(x, k=k, axis=axis)
+        return values, in_dtype(at, INT64)
+    order = ops.argsort(x, axis=axis, descending=largest)
+    at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+
+
+def norm(
+    x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
+) -> Var:
+    """The p-norm."""
+    x = x if dtype is None else in_dtype(x, dtype)
+    return vector_norm(x, along(axes), keepdims, 2.0 if p is None else float(p))

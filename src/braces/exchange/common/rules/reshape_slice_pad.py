@@ -1,0 +1,257 @@
+"""Shapes, axes, slices, ranges and margins as models say them.
+
+They say them by numbers, by sizes, and by what a run tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import INT64, DType, is_float
+from braces.errors import ProgramError
+from braces.exchange.common.model.unsupported import Refusing
+from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.constant_folding import counted
+from braces.exchange.common.values.symbolic_arithmetic import Number
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+FAR = 10**9
+"""Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
+
+
+def number_of(size: Size | Var) -> Var:
+    """A size as a number of the program, int64."""
+    if not isinstance(size, Var):
+        return one("size", value=size, dtype=INT64)
+    return size if size.dtype == INT64 else ops.cast(size, INT64)
+
+
+# ---- shapes ----------------------------------------------------------------------------------
+
+
+def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
+    """The same numbers in another shape, of as many in every run that makes sense."""
+    have = dims.product(x.shape)
+    wanted = _without_rest(have, wanted)
+    want = dims.product(wanted)
+    if -1 in wanted or have == want or not sizes.symbolic(have, want):
+        return ops.reshape(x, wanted)
+    return ops.reshape(ops.ensure_shape(ops.reshape(x, (have,)), (want,)), wanted)
+
+
+def _without_rest(have: Size, wanted: Sequence[Size]) -> list[Size]:
+    """Sizes without a -1, where nothing says that what is left over comes out even."""
+    others = dims.product([size for size in wanted if size != -1])
+    known = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
+    if known or wanted.count(-1) != 1:
+        return list(wanted)
+    return [dims.call("floordiv", have, others) if n == -1 else n for n in wanted]
+
+
+def filled(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
+    """One number everywhere."""
+    return ops.broadcast_to(one("constant", value=Literal.of(number(value, dtype))), shape)
+
+
+# ---- axes ------------------------------------------------------------------------------------
+
+
+def flatten(x: Var, start: int = 0, end: int = -1) -> Var:
+    """Several axes as one."""
+    if not x.ndim:
+        return ops.reshape(x, (1,))
+    first, last = start % x.ndim, end % x.ndim
+    middle = dims.product(x.shape[first : last + 1])
+    return ops.reshape(x, (*x.shape[:first], middle, *x.shape[last + 1 :]))
+
+
+def permute(x: Var, axes: Sequence[int]) -> Var:
+    """The axes in another order."""
+    return ops.transpose(x, axes=tuple(axis % x.ndim for axis in axes)) if x.ndim else x
+
+
+def squeeze(x: Var, axes: Sequence[int] | int | None = None) -> Var:
+    """Without axes of size 1; axes of another size stay."""
+    given = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    single = [axis % x.ndim for axis in given if x.ndim and is_one(x.shape[axis])]
+    return ops.squeeze(x, axis=single) if single else x
+
+
+def is_one(size: Size) -> bool:
+    """Whether a size is 1 in every run."""
+    return isinstance(size, int) and size == 1
+
+
+def expand(x: Var, wanted: Sequence[Size], **options: Any) -> Var:
+    """Repeated along axes of size 1 and along new leading axes."""
+    own: list[Size] = [*[1] * (len(wanted) - x.ndim), *x.shape]
+    shape = [m if n == -1 or not is_one(m) else n for m, n in zip(own, wanted, strict=True)]
+    return ops.broadcast_to(x, shape)
+
+
+def not_empty(xs: Sequence[Var]) -> list[Var]:
+    """What is joined of some arrays: those of one axis without an element do not count."""
+    return [x for x in xs if x.shape != (0,)] or list(xs[:1])
+
+
+def flip(x: Var, axes: Sequence[int]) -> Var:
+    """The order along axes reversed."""
+    return ops.flip(x, axis=tuple(axes)) if axes else x
+
+
+def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) -> Var:
+    """Shifted along axes; over all numbers where no axis is said."""
+    if isinstance(axes, int) or axes:
+        if isinstance(axes, int) or isinstance(shifts, int):
+            return ops.roll(x, shifts, axis=axes)
+        return ops.roll(x, tuple(shifts), axis=tuple(axes))
+    flat = ops.reshape(x, (dims.product(x.shape),))
+    shift = shifts if isinstance(shifts, int) else shifts[0]
+    return ops.reshape(ops.roll(flat, shift, axis=0), x.shape)
+
+
+# ---- slices ----------------------------------------------------------------------------------
+
+
+def clipped(whole: Size, bound: Size) -> Size:
+    """A bound of a slice: from the end where it is negative, and within the axis."""
+    if isinstance(bound, int) and bound < 0:
+        return sizes.largest(sizes.plus(whole, bound), 0)
+    if isinstance(bound, int) and bound >= FAR:
+        return whole
+    within = dims.never_negative(sizes.minus(whole, bound))
+    return bound if within else sizes.smallest(whole, bound)
+
+
+def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
+    """A part of an axis, with bounds that a run tells and that are cut off at its ends."""
+    size = number_of(x.shape[axis])
+    last = size if step > 0 else size - 1
+    first, stop = (_bound(number_of(bound), size) for bound in (start, end))
+    first = ops.minimum(ops.maximum(first, 0), last)
+    stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
+    count = ops.maximum(-((first - stop) // step), 0)
+    places = first + one("arange", stop=finding.as_size(count)) * step
+    return ops.take(x, places, axis=axis)
+
+
+def _bound(number: Var, size: Var) -> Var:
+    """A bound from the front, where it is negative and counts from the end."""
+    return ops.where(number < 0, number + size, number)
+
+
+def at_axis(axis: int, part: Any) -> tuple[Any, ...]:
+    """An index of one axis, counted from the front."""
+    return *[slice(None)] * axis, part
+
+
+def part_of(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
+    """A part of an axis, with bounds that are cut off at its ends."""
+    at, low = axis % x.ndim, 0 if start is None else start
+    high = FAR if end is None else end
+    if isinstance(low, Var) or isinstance(high, Var):
+        return cut_told(x, at, low, high, step)
+    if isinstance(low, int) and isinstance(high, int):
+        last = None if high >= FAR else high
+        whole = not low and last is None and step == 1
+        return x if whole else x[at_axis(at, slice(low, last, step))]
+    size = x.shape[at]
+    first, last = clipped(size, low), clipped(size, high)
+    if (first, last) == (0, size) and step == 1:
+        return x
+    if step != 1:
+        raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
+    return one("window", x, start=first, size=sizes.minus(last, first), axis=at)
+
+
+def select(x: Var, axis: int, at: Any) -> Var:
+    """What stands at one place of an axis."""
+    if isinstance(at, Var | Dim):
+        place = at if isinstance(at, Var) else one("size", value=at)
+        return ops.take(x, place, axis=axis)
+    return x[at_axis(axis % x.ndim, at)]
+
+
+# ---- ranges ----------------------------------------------------------------------------------
+
+LONGEST_RANGE = 1 << 24
+"""The longest row of numbers from one to another that is written into a program."""
+
+
+def numbers_between(node: Refusing, bounds: Sequence[Number], dtype: DType) -> Var:
+    """Numbers from one to before another: known ones, or from sizes by a step of one."""
+    start, stop, step = bounds
+    if not sizes.symbolic(*bounds):
+        if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
+            node.refuse(f"counts further than {LONGEST_RANGE}")
+        return one("constant", value=Literal.of(counted(*bounds).astype(dtype)))
+    if step != 1:
+        node.refuse("has a step and bounds that follow from a symbolic size")
+    made = in_dtype(one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype)
+    return made if start == 0 else made + in_dtype(number_of(start), dtype)
+
+
+def steps_between(start: Var, limit: Var, delta: Var) -> Var:
+    """How many steps there are from one number to before another."""
+    if is_float(start.dtype):
+        steps = ops.cast(ops.ceil((limit - start) / delta), INT64)
+    else:
+        start, limit, delta = (ops.cast(v, INT64) for v in (start, limit, delta))
+        steps = -((start - limit) // delta)
+    return ops.maximum(steps, 0)
+
+
+# ---- margins ---------------------------------------------------------------------------------
+
+
+def padded(
+    x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any, *,
+    of_whole: bool = False,
+) -> Var:  # fmt: skip
+    """An array with numbers added at the ends of axes, or taken away where a width is negative.
+
+    Args:
+        x: The array.
+        widths: How many numbers at both ends, by the axis.
+        mode: One of `br.pad`.
+        fill: The number that is added in the mode "constant".
+        of_whole: Whether margins that repeat numbers, "edge" and "reflect", repeat those of the
+            whole array, and numbers are taken away last.
+    """
+    if of_whole and mode in ("edge", "reflect"):
+        return _cut(_widened(x, widths, mode, fill), widths)
+    return _widened(_cut(x, widths), widths, mode, fill)
+
+
+def _cut(x: Var, widths: Mapping[int, tuple[Size, Size]]) -> Var:
+    """An array without what negative widths take away."""
+    for axis, ends in widths.items():
+        less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
+        if any(less):
+            x = x[at_axis(axis, slice(-less[0], less[1] or None))]
+    return x
+
+
+def _widened(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
+    """An array with what widths that are not negative add."""
+    more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
+    for axis, (before, after) in widths.items():
+        more[axis] = _not_negative(before), _not_negative(after)
+    if all(ends == (0, 0) for ends in more):
+        return x
+    if not isinstance(fill, Var):
+        return ops.pad(x, more, mode=mode, value=fill)
+    inside = ops.pad(ops.ones_like(x, dtype="bool"), more)
+    return ops.where(inside, ops.pad(x, more), ops.reshape(fill, ()))
+
+
+def _not_negative(width: Size) -> Size:
+    return 0 if isinstance(width, int) and width < 0 else width

@@ -1,0 +1,56 @@
+"""Images in other sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from braces import dims
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import is_integer
+from braces.exchange.common.model.unsupported import Refusing
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.frontend.core import functions as ops
+
+WHOLE_PARTS = 64
+"""Symbolic sizes are multiplied by factors that are so many parts of a whole at most."""
+
+
+def larger(node: Refusing, size: Size, scale: float) -> Size:
+    """A size times a factor, rounded down."""
+    if not isinstance(size, Dim):
+        return int(size * scale)
+    exact = Fraction(scale)
+    if exact.denominator > WHOLE_PARTS:
+        node.refuse(f"multiplies the symbolic size {size} by {scale}", "Fix it: sizes=.")
+    return dims.call("floordiv", size * exact.numerator, exact.denominator)
+
+
+def brought(
+    x: Var,
+    axes: Sequence[int],
+    sizes: Sequence[Size],
+    scales: Sequence[float] | None,
+    **options: Any,
+) -> Var:
+    """An array with axes of other sizes, in its own dtype."""
+    shape = list(x.shape)
+    for axis, size in zip(axes, sizes, strict=True):
+        shape[axis] = size
+    if scales is not None:
+        factors = dict(zip(axes, scales, strict=True))
+        options["scales"] = tuple(factors.get(a, 1.0) for a in range(x.ndim))
+    made = ops.resize(x, shape, **options)
+    return rounded(made, x) if made.dtype != x.dtype else made
+
+
+def rounded(made: Var, like: Var) -> Var:
+    """Numbers in the dtype of others; the nearest integers, as far as it holds them."""
+    if is_integer(like.dtype):
+        info = np.iinfo(like.dtype)
+        made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))
+    return in_dtype(made, like.dtype)

@@ -1,0 +1,1 @@
+"""Values known while reading."""

@@ -1,0 +1,115 @@
+"""Example values of a model's inputs, as arrays of the declared dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from braces.dims import Dim, Size
+from braces.dtypes import TensorType
+from braces.errors import (
+    DTypeError,
+    FeedError,
+    ProgramError,
+    ShapeError,
+    UnknownNameError,
+    suggest,
+)
+from braces.exchange.common.model.names import dimension_name
+from braces.exchange.onnx.reader.file.dtypes import dtype_named
+from braces.ir.records import VarInfo
+from braces.runtime.feeds import convert
+
+Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
+
+
+def read_examples(graph: Any, given: Examples | None) -> dict[str, Any]:
+    """Return the example of each input by name: an array, or a list of them for a sequence.
+
+    Args:
+        graph: The graph of the model.
+        given: Values by name, or in the order of the inputs; `None` in a list leaves one out.
+
+    Raises:
+        UnknownNameError: The model has no such input.
+        ProgramError: `given` is neither a mapping nor a list, or has more values than the model
+            has inputs.
+        FeedError: A value does not become an array of the declared dtype.
+        ShapeError: A value has another number of axes than the input.
+    """
+    types = {entry.name: entry.type for entry in graph.input}
+    examples = _by_name(graph, given)
+    for name in examples:
+        if name not in types:
+            raise UnknownNameError(
+                f"The model has no input `{name}`.", fix=suggest(name, types)
+            )
+    return {name: _example(name, types[name], value) for name, value in examples.items()}
+
+
+def _by_name(graph: Any, given: Any) -> Mapping[str, Any]:
+    if given is None or isinstance(given, Mapping):
+        return cast("Mapping[str, Any]", given or {})
+    weights = {tensor.name for tensor in graph.initializer}
+    names = [entry.name for entry in graph.input if entry.name not in weights]
+    shown = ", ".join(f"`{name:.40}`" for name in names) or "none"
+    if not isinstance(given, list | tuple):
+        raise ProgramError(
+            "Examples of inputs are a list in their order, or a dict by name.",
+            given=f"inputs={type(given).__name__}; the inputs of the model: {shown}",
+            fix="Write inputs=[array, …], or inputs={'name': array}.",
+        )
+    values = cast("Sequence[Any]", given)
+    if len(values) > len(names):
+        raise ProgramError(
+            f"There are {len(values)} examples for {len(names)} inputs.",
+            given=f"the inputs of the model: {shown}",
+            fix="Give one for each, None for one without, or a dict by name.",
+        )
+    pairs = zip(names, values, strict=False)
+    return {name: value for name, value in pairs if value is not None}
+
+
+def _example(name: str, type_: Any, value: Any) -> Any:
+    which = type_.WhichOneof("value")
+    if which == "optional_type":
+        return _example(name, type_.optional_type.elem_type, value)
+    if which == "sequence_type":
+        return _sequence(name, type_.sequence_type.elem_type, value)
+    return _array(name, type_.tensor_type, value)
+
+
+def _sequence(name: str, element: Any, value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise FeedError(
+            f"Input `{name}` is a sequence, and its example is not.",
+            given=f"{type(value).__name__}",
+            fix="Give a list of arrays.",
+        )
+    values = cast("Sequence[Any]", value)
+    return [_example(f"{name}.{at}", element, one) for at, one in enumerate(values)]
+
+
+def _array(name: str, tensor: Any, value: Any) -> Any:
+    axes = list(tensor.shape.dim)
+    try:
+        dtype = dtype_named(tensor.elem_type)
+    except DTypeError:
+        return np.asarray(value)  # refused where the input is declared
+    declared = TensorType(dtype, tuple(map(_size, axes)))
+    array = np.asarray(convert(VarInfo(name, declared), value))
+    if tensor.HasField("shape") and array.ndim != len(axes):
+        raise ShapeError(
+            f"The example of `{name}` has {array.ndim} axes in place of {len(axes)}.",
+            given=f"an array of shape {list(array.shape)}",
+            fix="Give an example as a run is fed.",
+        )
+    return array
+
+
+def _size(axis: Any) -> Size:
+    if axis.HasField("dim_value"):
+        return axis.dim_value
+    return Dim.named(dimension_name(axis.dim_param) or "_")

@@ -1,0 +1,307 @@
+"""Rules of ONNX Runtime's attention: heads, masks, what was computed before, and rotations.
+
+Arrays of heads are `[batch, heads, length, size]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.constants import Value
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
+from braces.exchange.onnx.reader.rules.nn.quantized import alone, product
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+DOMAIN = "com.microsoft"
+FILTER = -10000.0
+"""What is added to scores that a mask leaves out."""
+
+
+# ---- heads -----------------------------------------------------------------------------------
+
+
+def apart(node: Node, x: Var, heads: int) -> Var:
+    """The heads of what lies side by side on the last axis."""
+    batch, length, whole = x.shape
+    size = dims.divide_exactly(whole, heads)
+    if size is None:
+        node.refuse(f"cannot divide {whole} numbers into {heads} heads")
+    return ops.transpose(ops.reshape(x, (batch, length, heads, size)), (0, 2, 1, 3))
+
+
+def together(x: Var) -> Var:
+    """Heads side by side on the last axis."""
+    batch, heads, length, size = x.shape
+    flat = (batch, length, sizes.times(heads, size))
+    return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), flat)
+
+
+def after(past: Var | None, x: Var) -> Var:
+    """What was computed before, and what is new."""
+    return x if past is None else ops.concat([past, x], axis=2)
+
+
+# ---- masks -----------------------------------------------------------------------------------
+
+
+def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
+    """What is added to scores for a mask: of lengths, of keys, or of pairs."""
+    if mask is None:
+        return None
+    if mask.ndim == 1:
+        kept = ops.cast(one("arange", stop=keys), mask.dtype) < ops.expand_dims(mask, axis=1)
+        kept = ops.expand_dims(kept, axis=(1, 2))
+    elif mask.ndim == 2:
+        kept = ops.expand_dims(mask != 0, axis=(1, 2))
+    elif mask.ndim == 3:
+        kept = ops.expand_dims(mask != 0, axis=1)
+    else:
+        node.refuse("has a mask of four axes")
+    left_out = np.array(node.attr("mask_filter_value", FILTER), "f4")
+    return ops.where(kept, np.zeros_like(left_out), left_out)
+
+
+def seen(queries: Size, keys: Size, window: int = -1) -> Var:
+    """Which keys are no later than a query, the last of which belongs to the last key."""
+    at = ops.expand_dims(
+        one("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
+    )
+    key = one("arange", stop=keys)
+    found = key <= at
+    return found if window < 0 else ops.logical_and(found, key > at - window)
+
+
+def _as_var(size: Size) -> Var:
+    if isinstance(size, dims.Dim):
+        return one("size", value=size)
+    return one("constant", value=Literal.of(np.asarray(size)))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """How scores become weights.
+
+    Attributes:
+        scale: What products are multiplied by; one over the root of the size where it is 0.
+        bias: What is added; may be absent.
+        kept: Which keys are looked at; all where it is absent.
+        cap: Where tanh cuts scores off, if not 0.
+    """
+
+    scale: float = 0.0
+    bias: Var | None = None
+    kept: Var | None = None
+    cap: float = 0.0
+
+    def attended(self, q: Var, k: Var, v: Var) -> Var:
+        """Values, by how well keys match queries."""
+        size = q.shape[-1]
+        if isinstance(size, dims.Dim):
+            root = ops.sqrt(ops.cast(_as_var(size), q.dtype))
+            scores = ops.matmul(q, ops.matrix_transpose(k))
+            scores = scores * self.scale if self.scale else scores / root
+        else:
+            factor = self.scale or size**-0.5
+            scores = ops.matmul(q, ops.matrix_transpose(k)) * factor
+        if self.cap:
+            scores = ops.tanh(scores / self.cap) * self.cap
+        if self.bias is not None:
+            scores = scores + ops.cast(self.bias, scores.dtype)
+        if self.kept is not None:
+            lowest = np.asarray(np.finfo("f2").min if q.dtype.itemsize == 2 else -3e38)
+            scores = ops.where(self.kept, scores, lowest.astype(q.dtype))
+        return ops.matmul(ops.softmax(scores, axis=-1), v)
+
+
+def added(x: Var | None, y: Var | None) -> Var | None:
+    """A sum of what may be left out."""
+    return y if x is None else x if y is None else x + y
+
+
+# ---- operators -------------------------------------------------------------------------------
+
+
+def attention(node: Node) -> tuple[Value, ...]:
+    """Queries, keys and values of one product, and their attention."""
+    whole = ops.matmul(node.var(0), node.var(1))
+    bias = node.maybe(2)
+    whole = whole if bias is None else whole + bias
+    return _of_product(node, whole, node.maybe(3), node.maybe(4), node.maybe(5))
+
+
+def quantized_attention(node: Node) -> tuple[Value, ...]:
+    """As attention, where the product is one of integers."""
+    scale = alone(node.var(3)) * alone(node.var(4))
+    out = product(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
+    whole = ops.cast(out, "float32") * scale + node.var(2)
+    return _of_product(node, whole, node.maybe(5), node.maybe(8), None)
+
+
+def _of_product(
+    node: Node, whole: Var, mask: Var | None, past: Var | None, bias: Var | None
+) -> tuple[Value, ...]:
+    if node.flag("do_rotary"):
+        node.refuse("rotates what it projects")
+    heads, widths = node.attr("num_heads"), node.attr("qkv_hidden_sizes")
+    sections = 3 if widths is None else tuple(widths)
+    q, k, v = (apart(node, x, heads) for x in ops.split(whole, sections=sections, axis=-1))
+    if past is not None:
+        k, v = after(past[0], k), after(past[1], v)
+    queries, keys = q.shape[2], k.shape[2]
+    kept = seen(queries, keys) if node.flag("unidirectional") else None
+    total = added(mask_of(node, mask, keys), bias)
+    out = Scores(node.attr("scale", 0.0), total, kept).attended(q, k, v)
+    return together(out), ops.stack([k, v]) if node.wants(1) else None
+
+
+def multi_head_attention(node: Node) -> tuple[Value, ...]:
+    """Attention of queries, keys and values, which may lie in one array."""
+    heads = node.attr("num_heads")
+    q, k, v = _three(node, heads)
+    k, v = after(node.maybe(6), k), after(node.maybe(7), v)
+    queries, keys = q.shape[2], k.shape[2]
+    kept = seen(queries, keys) if node.flag("unidirectional") else None
+    total = added(mask_of(node, node.maybe(4), keys), node.maybe(5))
+    out = Scores(node.attr("scale", 0.0), total, kept).attended(q, k, v)
+    return together(out), k, v
+
+
+def _three(node: Node, heads: int) -> tuple[Var, Var, Var]:
+    """Queries, keys and values, with their biases."""
+    q, k, v, bias = node.var(0), node.maybe(1), node.maybe(2), node.maybe(3)
+    if q.ndim == 5:
+        packed = ops.transpose(q, (3, 0, 2, 1, 4))
+        if bias is not None:
+            node.refuse("has a bias beside queries, keys and values in one array")
+        return packed[0], packed[1], packed[2]
+    first = second = third = None
+    if bias is not None:
+        wide, deep = q.shape[-1], sizes.minus(bias.shape[0], sizes.times(q.shape[-1], 2))
+        first, second, third = ops.split(bias, sections=(wide, wide, deep), axis=0)
+    q = apart(node, _plus(q, first), heads)
+    if k is None:
+        node.refuse("has queries alone, that hold no keys")
+    if k.ndim == 5:
+        packed = ops.transpose(k, (3, 0, 2, 1, 4))
+        return q, packed[0], packed[1]
+    if v is None:
+        node.refuse("has keys without values")
+    if k.ndim == 4:
+        return q, k, v
+    return q, apart(node, _plus(k, second), heads), apart(node, _plus(v, third), heads)
+
+
+def _plus(x: Var, bias: Var | None) -> Var:
+    return x if bias is None else x + bias
+
+
+def group_query_attention(node: Node) -> tuple[Value, ...]:
+    """Attention with fewer keys than queries; what came before is as long as its array."""
+    heads, groups = node.attr("num_heads"), node.attr("kv_num_heads")
+    q, k, v = _of_groups(node, heads, groups)
+    past = node.maybe(3)
+    before = 0 if past is None else past.shape[2]
+    if node.flag("do_rotary"):
+        places = node.maybe(9)
+        if places is None:
+            places = ops.expand_dims(one("arange", stop=q.shape[2]) + _as_var(before), axis=0)
+        tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
+        q, k = (rotated(x, places, *tables, interleaved) for x in (q, k))
+    k, v = (_in_all(node, x) for x in (after(past, k), after(node.maybe(4), v)))
+    queries, keys = q.shape[2], k.shape[2]
+    lengths = ops.reshape(node.var(5), (-1, 1, 1, 1))
+    kept = ops.logical_and(
+        seen(queries, keys, node.attr("local_window_size", -1)),
+        ops.cast(one("arange", stop=keys), lengths.dtype) <= lengths,
+    )
+    scores = Scores(node.attr("scale", 0.0), node.maybe(10), kept, node.attr("softcap", 0.0))
+    times = heads // groups
+    wide = [ops.repeat(x, times, axis=1) if times > 1 else x for x in (k, v)]
+    return together(scores.attended(q, *wide)), k, v
+
+
+def _in_all(node: Node, x: Var) -> Var:
+    """Keys or values, which are as many as the node says, or a run fails.
+
+    In a buffer that has room they are not, and what is new would stand behind the room.
+    """
+    (count,) = sizes_at(node, 6) or (x.shape[2],)
+    return ops.ensure_shape(x, (*x.shape[:2], count, x.shape[3]))
+
+
+def _of_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
+    """Queries, keys and values, apart or in one array."""
+    q = node.var(0)
+    if node.has(1):
+        return (
+            apart(node, q, heads), apart(node, node.var(1), groups),
+            apart(node, node.var(2), groups),
+        )  # fmt: skip
+    size = dims.divide_exactly(q.shape[-1], heads + 2 * groups)
+    if size is None:
+        node.refuse(f"cannot divide {q.shape[-1]} numbers into {heads + 2 * groups} heads")
+    widths = tuple(sizes.times(size, count) for count in (heads, groups, groups))
+    parts = ops.split(q, sections=widths, axis=-1)
+    first, second, third = (
+        apart(node, x, n) for x, n in zip(parts, (heads, groups, groups), strict=True)
+    )
+    return first, second, third
+
+
+def rotated(x: Var, places: Var, cos: Var, sin: Var, interleaved: bool) -> Var:
+    """Pairs of numbers turned by the angles of their places, in tables of them."""
+    half = cos.shape[-1]
+    wide = sizes.times(half, 2)
+    turned, rest = x[..., :wide], x[..., wide:]
+    cos, sin = (
+        ops.cast(ops.expand_dims(ops.take(t, places, axis=0), axis=1), x.dtype)
+        for t in (cos, sin)
+    )
+    if interleaved:
+        pairs = ops.reshape(turned, (*x.shape[:-1], half, 2))
+        a, b = pairs[..., 0], pairs[..., 1]
+    else:
+        a, b = turned[..., :half], turned[..., half:]
+    made = [a * cos - b * sin, b * cos + a * sin]
+    if interleaved:
+        out = ops.reshape(ops.stack(made, axis=-1), (*x.shape[:-1], wide))
+    else:
+        out = ops.concat(made, axis=-1)
+    return out if wide == x.shape[-1] else ops.concat([out, rest], axis=-1)
+
+
+def rotary_embedding(node: Node) -> Var:
+    """Pairs of numbers turned by the angles of their places."""
+    x, places, cos, sin = (node.var(at) for at in range(4))
+    if places.ndim == 1:
+        length = x.shape[-2]
+        places = ops.expand_dims(one("arange", stop=length) + ops.reshape(places, ()), axis=0)
+    interleaved = node.flag("interleaved")
+    if x.ndim == 4:
+        return rotated(x, places, cos, sin, interleaved)
+    heads = node.attr("num_heads", 0)
+    if not heads:
+        half = dims.divide_exactly(x.shape[-1], sizes.times(cos.shape[-1], 2))
+        if not isinstance(half, int):
+            node.refuse("does not say how many heads there are")
+        heads = half
+    return together(rotated(apart(node, x, heads), places, cos, sin, interleaved))
+
+
+ATTENTION: Mapping[str, Rule] = {
+    f"{DOMAIN}.Attention": attention,
+    f"{DOMAIN}.GroupQueryAttention": group_query_attention,
+    f"{DOMAIN}.MultiHeadAttention": multi_head_attention,
+    f"{DOMAIN}.QAttention": quantized_attention,
+    f"{DOMAIN}.RotaryEmbedding": rotary_embedding,
+}

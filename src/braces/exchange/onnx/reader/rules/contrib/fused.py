@@ -1,0 +1,253 @@
+"""Rules of ONNX Runtime's own operators: what its optimizers and exporters join."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.append import call, one
+from braces.builder.var import Var
+from braces.dims import Size, product
+from braces.exchange.common.rules.elementwise import scaled
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.constants import Value
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.rules.nn.conv_pool import conv
+from braces.exchange.onnx.reader.rules.nn.matmul_norm import gemm, layer_norm
+from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
+from braces.frontend.core import functions as ops
+
+DOMAIN = "com.microsoft"
+OLDEST_EPSILON = 1e-12
+"""What is added to variances where nothing else is said of a sum that is normalised."""
+
+
+def one_of(value: object) -> Var:
+    """The one array that a rule gives."""
+    assert isinstance(value, Var), "these rules give one array"
+    return value
+
+
+# ---- products and activations ----------------------------------------------------------------
+
+
+def fused_matmul(node: Node) -> Var:
+    """Alpha A B, of matrices that may be transposed, and whose batches may stand inside."""
+    a, b = (_matrix(node, at, which) for at, which in enumerate("AB"))
+    return scaled(ops.matmul(a, b), node.attr("alpha", 1.0))
+
+
+def _matrix(node: Node, at: int, which: str) -> Var:
+    x = node.var(at)
+    if node.flag(f"transBatch{which}"):
+        x = ops.moveaxis(x, 0, -2)
+    return ops.matrix_transpose(x) if node.flag(f"trans{which}") else x
+
+
+def activated(node: Node, out: Var, **numbers: float) -> Var:
+    """What an operator gives, through the activation that it names."""
+    name = node.attr("activation", "")
+    if not name:
+        return out
+    if name not in ARITHMETIC:
+        node.refuse(f"has the activation {name!r:.40}")
+    return one_of(ARITHMETIC[name](node.over(name, out, **numbers)))
+
+
+def fused_gemm(node: Node) -> Var:
+    """Alpha A B + beta C, through an activation."""
+    names = ("alpha", "beta", "gamma")
+    said = {name: node.attr(f"activation_{name}") for name in names}
+    numbers = {name: value for name, value in said.items() if value is not None}
+    return activated(node, gemm(node), **numbers)
+
+
+def fused_conv(node: Node) -> Var:
+    """A convolution, plus what may be given, through an activation."""
+    out = conv(node)
+    if node.has(3):
+        out = out + node.var(3)
+    numbers = list(node.attr("activation_params") or ())
+    name = node.attr("activation", "")
+    if name == "Clip":
+        low, high = numbers
+        return ops.clip(out, min=low, max=high)
+    return activated(node, out, **dict(zip(("alpha", "beta"), numbers, strict=False)))
+
+
+def gelu(node: Node) -> Var:
+    """X Phi(x), of a sum with a bias where one is given."""
+    return ops.gelu(_sum(node, 0, 1), approximate=False)
+
+
+def fast_gelu(node: Node) -> Var:
+    """What tanh makes of x Phi(x), of a sum with a bias where one is given."""
+    return ops.gelu(_sum(node, 0, 1), approximate=True)
+
+
+def quick_gelu(node: Node) -> Var:
+    """X sigmoid(alpha x)."""
+    x = node.var(0)
+    return x * ops.sigmoid(x * node.attr("alpha", 1.702))
+
+
+def split_gelu(node: Node) -> Var:
+    """Of a sum, one half times the GELU of the other."""
+    left, right = ops.split(_sum(node, 0, 1), sections=2, axis=-1)
+    return left * ops.gelu(right, approximate=False)
+
+
+def bias_add(node: Node) -> Var:
+    """The sum of all inputs."""
+    return _sum(node, 0, 1, 2)
+
+
+def _sum(node: Node, *places: int) -> Var:
+    """The sum of those inputs that are given."""
+    first, *rest = (var for at in places if (var := node.maybe(at)) is not None)
+    for var in rest:
+        first = first + var
+    return first
+
+
+# ---- normalisations --------------------------------------------------------------------------
+
+
+def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
+    """By the root of the mean square of the last axes."""
+    x, scale, epsilon = node.var(0), node.var(1), node.attr("epsilon", 1e-5)
+    axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
+    out = call("rms_norm", x, scale, axis=axes, epsilon=epsilon)
+    if not node.wants(1):
+        return out
+    square = ops.mean(ops.square(ops.cast(x, "float32")), axis=axes, keepdims=True)
+    return out, ops.rsqrt(square + epsilon)
+
+
+def skip_layer_norm(node: Node) -> tuple[Value, ...]:
+    """A sum of two arrays, and a bias, by mean and variance of its last axis; and the sum."""
+    total, epsilon = _sum(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
+    scale, shift = node.value(2), node.value(3)
+    made = layer_norm(node.over("LayerNormalization", total, scale, shift, epsilon=epsilon))
+    if isinstance(made, Var):
+        return made, None, None, total
+    return (*made, total)
+
+
+def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
+    """A sum of two arrays, and a bias, by its root mean square; and the sum."""
+    total = _sum(node, 0, 1, 3)
+    epsilon = node.attr("epsilon", OLDEST_EPSILON)
+    out = call("rms_norm", total, node.var(2), axis=-1, epsilon=epsilon)
+    return out, None, None, total
+
+
+def embed_layer_norm(node: Node) -> tuple[Value, ...]:
+    """Words, their places and segments, looked up, added and normalised."""
+    ids, segments, places = node.var(0), node.maybe(1), node.maybe(8)
+    length = ids.shape[1]
+    if places is None:
+        places = one("arange", stop=length)
+    total = ops.take(node.var(2), ids, axis=0) + ops.take(node.var(3), places, axis=0)
+    if segments is not None:
+        total = total + ops.take(node.var(4), segments, axis=0)
+    epsilon = node.attr("epsilon", OLDEST_EPSILON)
+    out = call("layer_norm", total, node.maybe(5), node.maybe(6), axis=-1, epsilon=epsilon)
+    mask = node.maybe(7)
+    if mask is None:
+        index = ops.zeros_like(ops.sum(ids, axis=1), dtype="int32")
+    else:
+        index = ops.cast(ops.sum(mask, axis=1), "int32")
+    return out, index, total
+
+
+# ---- weights of few bits ---------------------------------------------------------------------
+
+
+def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:
+    """The numbers of bytes that hold several, the lowest bits first, along the last axis."""
+    if bits == 8:
+        return x
+    if bits not in (2, 4):
+        node.refuse(f"has weights of {bits} bits")
+    mask = ops.full_like(x, 2**bits - 1)
+    parts = [
+        ops.bitwise_and(ops.bitwise_right_shift(x, ops.full_like(x, at)), mask)
+        for at in range(0, 8, bits)
+    ]
+    count = sizes.times(x.shape[-1], len(parts))
+    flat = ops.reshape(ops.stack(parts, axis=-1), (*x.shape[:-1], count))
+    return flat if count == wanted else flat[..., :wanted]
+
+
+def real_blocks(
+    node: Node, x: Var, scales: Var, zeros: Var | None, bits: int, block: int
+) -> Var:
+    """The numbers that unpacked integers stand for, in blocks along the last axis."""
+    if zeros is None:
+        zeros = ops.full_like(scales, 2 ** (bits - 1), dtype="uint8")
+    elif zeros.dtype == x.dtype:
+        zeros = unpacked(node, zeros, bits, scales.shape[-1])
+    if zeros.dtype == x.dtype:
+        return call("dequantize", x, scales, zeros, axis=-1, block=block)
+    near = call("dequantize", x, scales, axis=-1, block=block)
+    back = ops.repeat(scales * ops.cast(zeros, scales.dtype), block, axis=-1)
+    return near - (back if back.shape == x.shape else back[..., : x.shape[-1]])
+
+
+def matmul_n_bits(node: Node) -> Var:
+    """A product with weights of few bits: rows of blocks, each with a scale."""
+    if node.has(4):
+        node.refuse("has indices of groups")
+    a, b, bits = node.var(0), node.var(1), node.attr("bits", 4)
+    rows, deep, block = node.attr("N"), node.attr("K"), node.attr("block_size")
+    blocks = -(-deep // block)
+    packed = ops.reshape(b, (rows, product(b.shape[1:])))
+    weights = unpacked(node, packed, bits, deep)
+    scales = ops.reshape(node.var(2), (rows, blocks))
+    zeros = node.maybe(3)
+    if zeros is not None:
+        each = blocks if zeros.dtype != b.dtype else -(-blocks * bits // 8)
+        zeros = ops.reshape(zeros, (rows, each))
+    real = real_blocks(node, weights[..., :deep], scales, zeros, bits, block)
+    out = ops.matmul(a, ops.transpose(real))
+    return out + node.var(5) if node.has(5) else out
+
+
+def gather_block_quantized(node: Node) -> Var:
+    """Rows of a table of few bits, with the numbers that they stand for."""
+    data, indices, scales, zeros = node.var(0), node.var(1), node.var(2), node.maybe(3)
+    bits, block = node.attr("bits", 4), node.attr("block_size", 128)
+    along = node.axis("quantize_axis", 1, data.ndim)
+    if along != data.ndim - 1 or node.axis("gather_axis", 0, data.ndim) != 0:
+        node.refuse("takes anything but rows, or has blocks along another axis than the last")
+    x, factors = ops.take(data, indices, axis=0), ops.take(scales, indices, axis=0)
+    points = None if zeros is None else ops.take(zeros, indices, axis=0)
+    whole = unpacked(node, x, bits, sizes.times(x.shape[-1], 8 // bits))
+    return real_blocks(node, whole, factors, points, bits, block)
+
+
+MICROSOFT: Mapping[str, Rule] = {
+    "SimplifiedLayerNormalization": simplified_layer_norm,
+    **{
+        f"{DOMAIN}.{name}": rule
+        for name, rule in {
+            "BiasAdd": bias_add,
+            "BiasGelu": gelu,
+            "BiasSplitGelu": split_gelu,
+            "EmbedLayerNormalization": embed_layer_norm,
+            "FastGelu": fast_gelu,
+            "FusedConv": fused_conv,
+            "FusedGemm": fused_gemm,
+            "FusedMatMul": fused_matmul,
+            "GatherBlockQuantized": gather_block_quantized,
+            "Gelu": gelu,
+            "LayerNormalization": layer_norm,
+            "MatMulNBits": matmul_n_bits,
+            "QuickGelu": quick_gelu,
+            "SimplifiedLayerNormalization": simplified_layer_norm,
+            "SkipLayerNormalization": skip_layer_norm,
+            "SkipSimplifiedLayerNormalization": skip_simplified_layer_norm,
+        }.items()
+    },
+}
+"""ONNX Runtime's exporters write simplified layer norms as if they were ONNX's own."""

@@ -1,0 +1,140 @@
+"""Rules of ONNX Runtime's own operators on small integers with a scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from braces.builder.var import Var
+from braces.exchange.common.rules.elementwise import scaled
+from braces.exchange.common.values.constants import Value
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.rules.nn.conv_pool import WINDOWS
+from braces.exchange.onnx.reader.rules.nn.quantized import (
+    alone,
+    along,
+    dequantize_linear,
+    dynamic,
+    given,
+    product,
+    quantize_linear,
+    real,
+)
+from braces.exchange.onnx.reader.rules.nn.recurrent import RECURRENT
+from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
+from braces.frontend.core import functions as ops
+
+DOMAIN = "com.microsoft"
+
+
+def of_two(op_type: str, node: Node) -> Var:
+    """An operator on two arrays of integers: their numbers, rounded once."""
+    return given(node, ops.function_of(op_type)(real(node, 0), real(node, 3)), 6)
+
+
+def of_one(op_type: str, node: Node) -> Var:
+    """What an operator of ONNX makes of the numbers of one array, rounded once.
+
+    Channels may come last.
+    """
+    x, last = real(node, 0), node.flag("channels_last")
+    out = ONE[op_type](node.over(op_type, ops.moveaxis(x, -1, 1) if last else x))
+    assert isinstance(out, Var), "these rules give one array"
+    return given(node, ops.moveaxis(out, 1, -1) if last else out, 3)
+
+
+ONE: Mapping[str, Rule] = {
+    "AveragePool": WINDOWS["AveragePool"],
+    "GlobalAveragePool": WINDOWS["GlobalAveragePool"],
+    "LeakyRelu": ARITHMETIC["LeakyRelu"],
+    "Sigmoid": ARITHMETIC["Sigmoid"],
+}
+"""Operators of ONNX on one array, that there are of integers with a scale too."""
+
+
+def softmax(node: Node) -> Var:
+    """A softmax, of the version that an attribute says."""
+    x = real(node, 0)
+    at = node.axis("axis", -1, x.ndim)
+    last = at + 1 if node.attr("opset", 1) >= 13 else x.ndim
+    axes = tuple(range(at, last))
+    out = ops.exp(x - ops.logsumexp(x, axis=axes, keepdims=True))
+    return given(node, out, 3)
+
+
+def concat(node: Node) -> Var:
+    """One after the other along an axis: scale and zero point come first, then three each."""
+    xs = [real(node, at) for at in range(2, node.count, 3)]
+    return given(node, ops.concat(xs, axis=node.attr("axis")), 0, like=2)
+
+
+def where(node: Node) -> Var:
+    """One or the other."""
+    return given(node, ops.where(node.var(0), real(node, 1), real(node, 4)), 7, like=1)
+
+
+def matmul_to_float(node: Node) -> Var:
+    """A product of matrices of integers, as floats."""
+    a, b = node.var(0), node.var(1)
+    out = product(a, node.maybe(4), b, node.maybe(5))
+    factor = along(alone(node.var(2)), a, -2) * alone(node.var(3))
+    return biased(ops.cast(out, factor.dtype) * factor, node.maybe(6))
+
+
+def dynamic_matmul(node: Node) -> Var:
+    """A product of a matrix that is rounded to integers first, and one of integers."""
+    a, scale, zero = dynamic(node.var(0))
+    out = product(a, zero, node.var(1), node.maybe(3))
+    factor = scale * alone(node.var(2))
+    return biased(ops.cast(out, factor.dtype) * factor, node.maybe(4))
+
+
+def biased(out: Var, bias: Var | None) -> Var:
+    """A sum with what may be left out."""
+    return out if bias is None else out + bias
+
+
+def gemm(node: Node) -> Var:
+    """Alpha A B + C of integers; floats where no scale is said for the result."""
+    a, b = node.var(0), node.var(3)
+    a = ops.transpose(a) if node.flag("transA") else a
+    b = ops.transpose(b) if node.flag("transB") else b
+    out = product(a, node.maybe(2), b, node.maybe(5))
+    out = biased(out, node.maybe(6))
+    factor = scaled(alone(node.var(1)) * alone(node.var(4)), node.attr("alpha", 1.0))
+    wide = ops.cast(out, factor.dtype) * factor
+    return given(node, wide, 7) if node.has(7) else wide
+
+
+def lstm(node: Node) -> Value | tuple[Value, ...]:
+    """An LSTM with the numbers that its weights stand for; it rounds nothing else."""
+    w, r = (ops.matrix_transpose(_weights(node, at, first)) for at, first in ((1, 8), (2, 10)))
+    rest = [node.value(at) for at in range(3, 8)]
+    return RECURRENT["LSTM"](node.over("LSTM", node.value(0), w, r, *rest))
+
+
+def _weights(node: Node, at: int, first: int) -> Var:
+    """Weights `[directions, inputs, gates]`: a scale for each direction, or gate too."""
+    x, scale, zero = node.var(at), node.var(first), node.var(first + 1)
+    shape = (*scale.shape[:1], 1, *(scale.shape[1:] or (1,)))
+    whole = ops.cast(x, scale.dtype) - ops.reshape(ops.cast(zero, scale.dtype), shape)
+    return whole * ops.reshape(scale, shape)
+
+
+QUANTIZED_LAYERS: Mapping[str, Rule] = {
+    f"{DOMAIN}.{name}": rule
+    for name, rule in {
+        **{f"QLinear{name}": partial(of_one, name) for name in ONE},
+        "DequantizeLinear": dequantize_linear,
+        "DynamicQuantizeLSTM": lstm,
+        "DynamicQuantizeMatMul": dynamic_matmul,
+        "MatMulIntegerToFloat": matmul_to_float,
+        "QGemm": gemm,
+        "QLinearAdd": partial(of_two, "add"),
+        "QLinearConcat": concat,
+        "QLinearMul": partial(of_two, "multiply"),
+        "QLinearSoftmax": softmax,
+        "QLinearWhere": where,
+        "QuantizeLinear": quantize_linear,
+    }.items()
+}

@@ -1,0 +1,216 @@
+"""Rules of branches.
+
+A condition that is known takes its branch alone. What the branches give is brought to one type:
+sequences of different lengths become lists, and so do arrays of different lengths, whose number
+of rows is then told by the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.program import current_program
+from braces.builder.table import SymbolTable
+from braces.builder.var import Var, tensor_type, visible_var
+from braces.dims import Size
+from braces.dtypes import ListType, TensorType, Type, unifies
+from braces.exchange.common.values.constants import Known, Value
+from braces.exchange.onnx.reader.graph.node import Names, Node
+from braces.exchange.onnx.reader.graph.sequences import (
+    common_type,
+    is_list,
+    is_sequence,
+    settled,
+    stacked,
+)
+from braces.exchange.onnx.reader.rules.control.row_wise_branch import row_wise
+from braces.frontend.control import lists
+from braces.frontend.core import functions as ops
+from braces.ops.control.construct.build import build_switch, close_block
+
+Pair: TypeAlias = "tuple[Value, Value]"
+GRAPHS = ("else_branch", "then_branch")
+"""The attributes with the graphs for false and for true."""
+Joined: TypeAlias = "Callable[[list[Var]], Value]"
+"""Takes the outputs of a switch that belong to one value, and puts that together."""
+
+
+def branch(node: Node) -> tuple[Value, ...]:
+    """One of two graphs; the one alone where the condition is known."""
+    known = node.maybe_known(0)
+    if known is not None:
+        taken = "then_branch" if known.numbers().ravel()[0] else "else_branch"
+        return tuple(node.names.runner.in_place(node, node.attrs[taken]))
+    return row_wise(node) or _switch(node)
+
+
+def _switch(node: Node) -> tuple[Value, ...]:
+    """A switch of both graphs."""
+    cases = _Cases(node)
+    asked = _asked_sizes(node.names, node.proto.input[0])
+    if cases.ranks[0] != cases.ranks[1]:
+        if asked is not None:
+            return _agreeing(node, *asked)
+        for name in GRAPHS:
+            if _passes_on(node.attrs[name]):
+                return _alone(node, name)
+    joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
+    bodies = [
+        close_block(table, lambda given=given: given)
+        for table, given in zip(cases.tables, cases.given, strict=True)
+    ]
+    index = ops.cast(_condition(node), "int32")
+    made = list(build_switch(index, bodies, total=True)) if cases.given[0] else []
+    return tuple(join(made) for join in joins)
+
+
+def _condition(node: Node) -> Var:
+    """The condition, which may be an array of one bool."""
+    condition = node.var(0)
+    return ops.reshape(condition, ()) if condition.ndim else condition
+
+
+class _Cases:
+    """Both graphs, read into blocks that are still open.
+
+    Attributes:
+        tables: Their blocks.
+        values: What they give.
+        given: The same as variables of their blocks, of the same types.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        program = current_program()
+        self.tables = [SymbolTable(parent=program.current) for _ in range(2)]
+        self.values = list[list[Value]]()
+        for table, name in zip(self.tables, GRAPHS, strict=True):
+            with program.building(table):
+                self.values.append(node.graph(name))
+        self.given: list[list[Var]] = [[], []]
+
+    @property
+    def ranks(self) -> list[list[int | None]]:
+        """How many axes they have that are arrays."""
+        return [list(map(self._rank, values)) for values in self.values]
+
+    @staticmethod
+    def _rank(value: Value) -> int | None:
+        if isinstance(value, Known):
+            return value.array.ndim
+        return value.ndim if isinstance(value, Var) and not is_list(value) else None
+
+    def joined(self, pair: Sequence[Value]) -> Joined:
+        """Add what both give in one place, and say how it is put together again."""
+        no, yes = pair
+        if no is None and yes is None:
+            return lambda made: None
+        if isinstance(no, list) and isinstance(yes, list) and len(no) == len(yes):
+            parts = [self.joined(both) for both in zip(no, yes, strict=True)]
+            return lambda made: [part(made) for part in parts]
+        if is_sequence(no) or is_sequence(yes):
+            return self._output([self._of(ListType(self._element(pair)))] * 2, pair)
+        lift = self.node.names.runner.lift
+        found = [
+            self._built(at, lambda value=value: lift(value)) for at, value in enumerate(pair)
+        ]
+        if _differ_in_rows(*map(tensor_type, found)):
+            listed = self._output([self._rows] * 2, found)
+            return lambda made: self._stacked(listed(made))
+        return self._output([lift] * 2, found)
+
+    def _output(self, change: Sequence[Callable[[Any], Var]], pair: Sequence[Value]) -> Joined:
+        place = len(self.given[0])
+        for at, (make, value) in enumerate(zip(change, pair, strict=True)):
+            self.given[at].append(self._built(at, lambda make=make, value=value: make(value)))
+        return lambda made: made[place]
+
+    def _built(self, at: int, build: Callable[[], Var]) -> Var:
+        with current_program().building(self.tables[at]):
+            return build()
+
+    def _of(self, type_: Type) -> Callable[[Value], Var]:
+        return lambda value: settled(self.node.names.runner, value, type_)
+
+    def _element(self, pair: Sequence[Value]) -> TensorType:
+        """The type of the values of a sequence, which one of the graphs tells."""
+        for at, value in enumerate(pair):
+            if is_list(value) and isinstance(value.type, ListType):
+                return value.type.element
+            if isinstance(value, list) and value:
+                with current_program().building(self.tables[at]):
+                    return common_type(self.node.names.runner, value)
+        self.node.refuse("gives a sequence in one branch, and an array in the other one")
+
+    def _stacked(self, value: Value) -> Value:
+        return stacked(self.node.names.runner, value) if is_list(value) else value
+
+    def _rows(self, x: Var) -> Var:
+        """The rows of an array as a list: the one that it was made of, where it was."""
+        table = current_program().current
+        made = next((op for op in reversed(table.ops) if x.name in op.binds()), None)
+        if made is not None and made.type == "list_stack":
+            return visible_var(x.program, table, made.inputs["list"][0])
+        return lists.list_unstack(x)
+
+
+def _differ_in_rows(no: TensorType, yes: TensorType) -> bool:
+    """Whether arrays differ in nothing but how many rows they have."""
+    if no.dtype != yes.dtype or no.rank != yes.rank or not no.rank:
+        return False
+    unifier = current_program().current.unifier
+    if unifier.unify(no.shape[0], yes.shape[0]) is not None:
+        return False
+    first, second = (type_.with_shape(type_.shape[1:]) for type_ in (no, yes))
+    return unifies(first, second, unifier)
+
+
+def _asked_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
+    """The two sizes that a condition compares, where it is whether they are equal."""
+    made = names.maker(name)
+    while made is not None and made[1].op_type in ("Cast", "Identity"):
+        made = made[0].maker(made[1].input[0])
+    if made is None or made[1].op_type != "Equal":
+        return None
+    compared = Node.of(made[0], made[1])
+    found = [compared.maybe_known(at) for at in range(compared.count)]
+    items = [value.items() for value in found if value is not None and value.array.size == 1]
+    return (items[0][0], items[1][0]) if len(items) == 2 else None
+
+
+def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
+    """The graph for sizes that are equal, which a run looks at before it computes.
+
+    No program has results of different ranks. Exporters write `x.squeeze(axis)` so: a branch
+    on whether a size is 1, which it is in every run that makes sense.
+    """
+    zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
+    gate = ops.ensure_shape(zeros, (other,))
+    given = map(node.names.runner.lift, node.graph("then_branch"))
+    return tuple(one("fence", gate, value) for value in given)
+
+
+def _passes_on(graph: Any) -> bool:
+    """Whether a graph gives values from outside as they are."""
+    return all(proto.op_type == "Identity" and not proto.domain for proto in graph.node)
+
+
+def _alone(node: Node, name: str) -> tuple[Var, ...]:
+    """The graph that passes values on, and an error of a run that asks for the other one.
+
+    No program has results of different ranks. The nodes after the branch read values of the
+    rank before it, so the other graph serves no run: exporters leave it there by mistake, as
+    that of scikit-learn's KNNImputer for columns without any number.
+    """
+    program, lift = current_program(), node.names.runner.lift
+    table = SymbolTable(parent=program.current)
+    with program.building(table):
+        given = [ops.identity(lift(value)) for value in node.graph(name)]
+    condition = _condition(node)
+    other = condition if name == "else_branch" else ops.logical_not(condition)
+    body = close_block(table, lambda: given)
+    return tuple(build_switch(ops.cast(other, "int32"), [body], total=False))

@@ -1,0 +1,131 @@
+"""Rules of what weighs features: linear models, and machines of support vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import combinations
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dtypes import FLOAT32
+from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.values.constants import Array
+from braces.exchange.onnx.reader.graph.node import LEARNED, Node, Rule
+from braces.exchange.onnx.reader.rules.ml.scores import (
+    classified,
+    labels_of,
+    of_two,
+    transform_of,
+    transformed,
+)
+from braces.frontend.core import functions as ops
+
+
+def examples(node: Node) -> Var:
+    """The features, a row for each example; those of one may have no axis for it."""
+    x = node.var(0)
+    return ops.reshape(x, (1, -1)) if x.ndim == 1 else x
+
+
+def weighed(node: Node, count: int) -> Var:
+    """The scores of linear models, as many as there are."""
+    x, weights = in_dtype(examples(node), FLOAT32), node.floats("coefficients")
+    if not count or not len(weights) or len(weights) % count:
+        node.refuse(f"has {len(weights)} coefficients for {count} scores")
+    made = ops.matmul(x, weights.reshape(count, -1).T)
+    intercepts = node.floats("intercepts")
+    if len(intercepts) not in (0, count):
+        node.refuse(f"has {len(intercepts)} intercepts for {count} scores")
+    return made + intercepts if len(intercepts) else made
+
+
+def linear_regressor(node: Node) -> Var:
+    """Sums of weighed features."""
+    return transformed(node, weighed(node, int(node.attr("targets", 1))))
+
+
+def linear_classifier(node: Node) -> tuple[Var, ...]:
+    """The class of the largest sum of weighed features, and those sums."""
+    labels = labels_of(node, "classlabels_ints")
+    count = len(node.floats("intercepts")) or len(labels)
+    scores = weighed(node, count)
+    if count == 1 and len(labels) == 2:
+        return of_two(node, scores, labels, 0.0, lambda score: 1.0 - score)
+    if count != len(labels):
+        node.refuse(f"has {len(labels)} labels for {count} classes")
+    return classified(node, scores, labels)
+
+
+# ---- support vectors -------------------------------------------------------------------------
+
+
+def _polynomial(dot: Var, gamma: float, bias: float, degree: float) -> Var:
+    return ops.pow(gamma * dot + bias, number(degree, FLOAT32))
+
+
+KERNELS: Mapping[str, Callable[[Var, float, float, float], Var]] = {
+    "LINEAR": lambda dot, gamma, bias, degree: dot,
+    "POLY": _polynomial,
+    "SIGMOID": lambda dot, gamma, bias, degree: ops.tanh(gamma * dot + bias),
+}
+"""What becomes of products of examples and support vectors."""
+
+
+def near(node: Node, x: Var, vectors: Array) -> Var:
+    """How much each example is like each support vector, as the kernel says."""
+    kind, params = str(node.attr("kernel_type", "LINEAR")), node.floats("kernel_params")
+    gamma, bias, degree = params.tolist() if len(params) == 3 else (0.0, 0.0, 0.0)
+    if kind == "RBF":
+        apart = ops.expand_dims(x, axis=1) - vectors
+        return ops.exp(-gamma * ops.sum(ops.square(apart), axis=-1))
+    if kind not in KERNELS:
+        node.refuse(f"has the kernel `{kind:.80}`")
+    return KERNELS[kind](ops.matmul(x, vectors.T), gamma, bias, degree)
+
+
+def svm_regressor(node: Node) -> Var:
+    """Sums of weighed kernels, or of weighed features where there are no support vectors."""
+    x, count = in_dtype(examples(node), FLOAT32), int(node.attr("n_supports", 0))
+    weights, vectors = node.floats("coefficients"), node.floats("support_vectors")
+    if count > 0:
+        if len(weights) != count or not len(vectors) or len(vectors) % count:
+            node.refuse(f"has other numbers of weights and vectors than of {count} supports")
+        x = near(node, x, vectors.reshape(count, -1))
+    found = ops.matmul(x, weights.reshape(-1, 1)) + node.floats("rho")[:1]
+    if not node.flag("one_class"):
+        return transformed(node, found)
+    return ops.where(found > 0, number(1, FLOAT32), number(-1, FLOAT32))
+
+
+def svm_classifier(node: Node) -> tuple[Var, ...]:
+    """The class that wins most of the duels of two, and how each duel ended."""
+    labels = labels_of(node, "classlabels_ints")
+    counts = list(node.attr("vectors_per_class") or ())
+    if not counts or len(node.floats("prob_a")):
+        node.refuse("gives probabilities, or weighs features", "Export decision values alone.")
+    ends, classes = np.cumsum(counts).tolist(), len(labels)
+    vectors, weights = node.floats("support_vectors"), node.floats("coefficients")
+    pairs = list(combinations(range(classes), 2))
+    told = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
+    if told != (classes, ends[-1] * (classes - 1), len(pairs), 0):
+        node.refuse(f"has other numbers of weights and vectors than {classes} classes have")
+    likeness = near(node, in_dtype(examples(node), FLOAT32), vectors.reshape(ends[-1], -1))
+    owner, each = np.repeat(range(classes), counts), weights.reshape(classes - 1, -1)
+    duels = [(owner == a) * each[b - 1] + (owner == b) * each[a] for a, b in pairs]
+    scores = ops.matmul(likeness, np.stack(duels, axis=1)) + node.floats("rho")
+    won = np.eye(classes, dtype=np.float32)[np.array(pairs)]
+    votes = ops.where(ops.expand_dims(scores, axis=-1) > 0, won[:, 0], won[:, 1])
+    label = ops.take(labels, ops.argmax(ops.sum(votes, axis=1), axis=-1))
+    if classes > 2:
+        return label, transformed(node, scores)
+    plain = transform_of(node) == "NONE"
+    return label, of_two(node, scores, labels, 0.0, lambda s: -s if plain else 1.0 - s)[1]
+
+
+LINEAR: Mapping[str, Rule] = {
+    f"{LEARNED}.LinearClassifier": linear_classifier,
+    f"{LEARNED}.LinearRegressor": linear_regressor,
+    f"{LEARNED}.SVMClassifier": svm_classifier,
+    f"{LEARNED}.SVMRegressor": svm_regressor,
+}

@@ -1,0 +1,85 @@
+"""Rules of counts of n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.exchange.common.rules.elementwise import number
+from braces.exchange.common.values.constants import Array
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.frontend.core import functions as ops
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The n-grams of one length that are counted.
+
+    Attributes:
+        grams: The integers of each.
+        columns: The place of the result where each is counted.
+    """
+
+    grams: Array
+    columns: Array
+
+
+def tf_idf(node: Node) -> Var:
+    """How often n-grams occur in rows of integers, perhaps with some left out in between."""
+    if node.attr("pool_strings"):
+        node.refuse("counts texts", "Turn texts into numbers before the model.")
+    x = node.var(0)
+    columns = 1 + max(map(int, node.attr("ngram_indexes")))
+    length, skipped = _length(node, x), int(node.attr("max_skip_count"))
+    count = ops.broadcast_to(np.zeros((), "f4"), (*x.shape[:-1], columns))
+    for pool in _pools(node):
+        wide = pool.grams.shape[1] - 1
+        steps = min(skipped, (length - 1) // wide - 1) if wide else 0
+        for step in range(1, 2 + steps):
+            found = _occurrences(x, pool.grams, step)
+            count = ops.scatter_add(count, pool.columns, found, axis=-1)
+    mode, weights = node.attr("mode"), node.attr("weights")
+    if mode == "IDF":
+        count = ops.minimum(count, 1.0)
+    return count if mode == "TF" or not weights else count * np.asarray(weights, "f4")
+
+
+def _length(node: Node, x: Var) -> int:
+    length = x.shape[-1]
+    if not isinstance(length, int):
+        node.refuse("reads rows of a symbolic length", "Fix it: sizes=.")
+    return length
+
+
+def _pools(node: Node) -> list[Pool]:
+    """The n-grams of each length that is asked for; those of length 1 come first."""
+    flat = np.asarray(node.attr("pool_int64s"), np.int64)
+    starts = [*map(int, node.attr("ngram_counts")), len(flat)]
+    wanted = range(int(node.attr("min_gram_length")), 1 + int(node.attr("max_gram_length")))
+    places, found, before = np.asarray(node.attr("ngram_indexes"), np.int64), list[Pool](), 0
+    for length, (first, end) in enumerate(pairwise(starts), 1):
+        grams = flat[first:end].reshape(-1, length)
+        if length in wanted and len(grams):
+            found.append(Pool(grams, places[before : before + len(grams)]))
+        before += len(grams)
+    return found
+
+
+def _occurrences(x: Var, grams: Array, step: int) -> Var:
+    """How often each n-gram occurs in each row, where its integers stand so far apart."""
+    count = grams.shape[1]
+    places = x.shape[-1] - (count - 1) * step
+    found = [
+        ops.expand_dims(x[..., at * step : at * step + places], axis=-1)
+        == number(grams[:, at], x.dtype)
+        for at in range(count)
+    ]
+    return ops.sum(ops.cast(reduce(ops.logical_and, found), "float32"), axis=-2)
+
+
+N_GRAMS: Mapping[str, Rule] = {"TfIdfVectorizer": tf_idf}

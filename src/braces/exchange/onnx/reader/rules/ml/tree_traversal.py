@@ -1,0 +1,318 @@
+"""The walk of rows of features through trees.
+
+All rows walk all trees at once, in one loop over the levels. The carry of the loop is the
+number of the node at which each row is in each tree. The test of a node and its successors are
+read from arrays:
+
+    x: f32[rows, 2]                tests: x0 <= 0.5, x1 <= 2.0
+    node    feature  split  successors (no, yes)
+    0       0        0.5    2, 1
+    1       1        2.0    4, 3
+    2, 3, 4 leaves          themselves
+
+Ensembles of one graph that read the same features share one walk: an isolation forest is
+written as a hundred ensembles of one tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dtypes import INT32, DType
+from braces.errors import BracesError
+from braces.exchange.common.rules.elementwise import number
+from braces.exchange.common.values.constants import Array, Known
+from braces.exchange.onnx.reader.graph.node import Node
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.core import functions as ops
+
+DEEPEST = 512
+"""The most levels of a tree; each is an iteration of the loop."""
+MEMBER = 6
+"""The code of the test whether a feature is in a set."""
+TESTS: Mapping[int, Callable[..., Var]] = {
+    0: ops.less_equal, 1: ops.less, 2: ops.greater_equal, 3: ops.greater, 4: ops.equal,
+    5: ops.not_equal,
+}  # fmt: skip
+"""The tests of a feature against a split, by ONNX's codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The inner nodes of all trees; leaves are numbered after them.
+
+    Attributes:
+        modes: The code of the test of each node.
+        features: The feature that it tests.
+        splits: The number that the feature is compared with.
+        yes: The next node where the test is true.
+        no: The next node where it is false.
+        missing: Whether the test is true of NaN.
+        members: The sets of tests for membership, padded with NaN.
+        roots: The first node of each tree.
+        leaves: The number of leaves.
+    """
+
+    modes: Array
+    features: Array
+    splits: Array
+    yes: Array
+    no: Array
+    missing: Array | None
+    members: Array | None
+    roots: Array
+    leaves: int
+
+
+@dataclass(frozen=True, eq=False)
+class WalkTable:
+    """The arrays that a walk reads, with a row for each node; leaves come after inner nodes.
+
+    A leaf is its own successor. So all walks take the same number of steps, and a step is the
+    same for inner nodes and for leaves.
+
+    Attributes:
+        features: The feature that each node tests.
+        successors: The next node where the test is false, then where it is true: node `n` has
+            the entries `2 n` and `2 n + 1`.
+        test: From nodes and values of their features to the results of the tests.
+    """
+
+    features: Var
+    successors: Var
+    test: Callable[[Var, Var], Var]
+
+    @staticmethod
+    def of(node: Node, nodes: Nodes, dtype: DType) -> WalkTable:
+        """The table of an ensemble, for features of a dtype."""
+        leaves = nodes.leaves
+        places = np.arange(len(nodes.modes), len(nodes.modes) + leaves)
+        ways = [np.concatenate([way, places]) for way in (nodes.no, nodes.yes)]
+        padded = replace(
+            nodes,
+            modes=_padded(nodes.modes, leaves),
+            splits=_padded(nodes.splits, leaves),
+            missing=None if nodes.missing is None else _padded(nodes.missing, leaves),
+            members=None if nodes.members is None else _padded(nodes.members, leaves),
+        )
+        return WalkTable(
+            written(node, _padded(nodes.features, leaves).astype(np.int32)),
+            written(node, np.stack(ways, axis=1).ravel().astype(np.int32)),
+            _build_test(node, padded, nodes.modes, dtype),
+        )
+
+    def step(self, at: Var, x: Var) -> Var:
+        """The nodes after those at which the walks of each row of features are."""
+        value = ops.take_along_axis(x, ops.take(self.features, at), axis=1)
+        return ops.take(self.successors, at * 2 + ops.cast(self.test(at, value), INT32))
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """The part of a shared walk that belongs to one ensemble.
+
+    Attributes:
+        owner: The names of the graph, kept alive since their identity is part of the key.
+        ends: The last node of each row in each tree of all ensembles.
+        columns: The trees of this ensemble.
+        first: The number of its first leaf.
+    """
+
+    owner: object
+    ends: Var
+    columns: slice
+    first: int
+
+    def leaves(self) -> Var:
+        """The leaf of each tree of the ensemble at which each row ends."""
+        whole = self.columns == slice(0, self.ends.shape[1])
+        return (self.ends if whole else self.ends[:, self.columns]) - self.first
+
+
+Parse: TypeAlias = "Callable[[Node, DType], Nodes]"
+"""From a node of the graph to the trees that its attributes describe."""
+
+
+class Ensemble(NamedTuple):
+    """A node of the graph, its trees, and the largest number of inner nodes on a way."""
+
+    node: Node
+    nodes: Nodes
+    depth: int
+
+
+def reached(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
+    """The leaf of each tree at which each row of features ends.
+
+    Args:
+        node: The node of the graph.
+        nodes: Its trees.
+        x: The features, a row for each example.
+        parse: The trees of other nodes of its operator.
+    """
+    walks = node.names.runner.walks
+    key = _key(node)
+    if key not in walks:
+        own = Ensemble(node, nodes, _checked_depth(node, nodes, x))
+        others = _ensembles_like(node, x, parse) if nodes.members is None else []
+        walks.update(_walk_together([own, *others], x))
+    return walks[key].leaves()
+
+
+def _key(node: Node) -> tuple[int, str]:
+    return id(node.names), next(iter(node.proto.output), "")
+
+
+def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[Ensemble]:
+    """Other ensembles of the graph that read the same features, and can be read."""
+    alike = list[Ensemble]()
+    for proto in node.names.value_numbers().nodes_like(node.proto):
+        other = Node(node.names, proto, {})
+        if _key(other) == _key(node) or _key(other) in node.names.runner.walks:
+            continue
+        try:
+            other = Node.of(node.names, proto)
+            nodes = parse(other, x.dtype)
+            depth = _checked_depth(other, nodes, x)
+        except BracesError:  # it is refused where it is read itself
+            continue
+        if nodes.members is None:
+            alike.append(Ensemble(other, nodes, depth))
+    return alike
+
+
+def _walk_together(ensembles: Sequence[Ensemble], x: Var) -> dict[tuple[int, str], Walk]:
+    """One walk through the trees of several ensembles."""
+    joint = _join([each.nodes for each in ensembles])
+    depth = max(each.depth for each in ensembles)
+    ends = _walk(ensembles[0].node, joint, depth, x)
+    walks, column, first = dict[tuple[int, str], Walk](), 0, len(joint.modes)
+    for other, nodes, _ in ensembles:
+        columns = slice(column, column + len(nodes.roots))
+        walks[_key(other)] = Walk(other.names, ends, columns, first)
+        column, first = columns.stop, first + nodes.leaves
+    return walks
+
+
+def _join(several: Sequence[Nodes]) -> Nodes:
+    """The trees of several ensembles as those of one: inner nodes first, then all leaves."""
+    if len(several) == 1:
+        return several[0]
+    inner = sum(len(nodes.modes) for nodes in several)
+    moved, before, leaves = list[Nodes](), 0, 0
+    for nodes in several:
+        count = len(nodes.modes)
+        far = inner - count + leaves
+        yes, no, roots = (
+            np.where(at < count, at + before, at + far)
+            for at in (nodes.yes, nodes.no, nodes.roots)
+        )
+        absent = np.zeros(count, bool)
+        missing = absent if nodes.missing is None else nodes.missing
+        moved.append(replace(nodes, yes=yes, no=no, roots=roots, missing=missing))
+        before, leaves = before + count, leaves + nodes.leaves
+    fields = ("modes", "features", "splits", "yes", "no", "missing", "roots")
+    joined = {name: np.concatenate([getattr(n, name) for n in moved]) for name in fields}
+    return Nodes(**joined, members=None, leaves=leaves)
+
+
+def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
+    """The last node of each row in each tree.
+
+    One loop over the levels walks all trees: the number of operators does not depend on depth.
+    """
+    roots = nodes.roots.astype(np.int32)
+    start = ops.broadcast_to(roots, (x.shape[0], len(roots)))
+    if not depth:
+        return start
+    table = WalkTable.of(node, nodes, x.dtype)
+    walk = create_rnn(steps=depth)
+    with walk.stepnet() as net:
+        at = net.add_memory(init=start)
+        at.update(table.step(at.pre(1), x))
+    return walk.final(at)
+
+
+def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
+    """The depth of trees without a cycle, whose successors and features exist."""
+    lists = (nodes.modes, nodes.features, nodes.splits, nodes.yes, nodes.no)
+    if len({len(each) for each in lists}) > 1:
+        node.refuse("says other numbers of nodes in its attributes")
+    count = len(nodes.modes) + nodes.leaves
+    for places in (nodes.yes, nodes.no, nodes.roots):
+        if len(places) and not 0 <= places.min() <= places.max() < count:
+            node.refuse("has a tree with a way to no node")
+    if not len(nodes.roots):
+        node.refuse("has no tree")
+    width = x.shape[-1]
+    most = nodes.features.max() if len(nodes.features) else 0
+    if isinstance(width, int) and most >= width:
+        node.refuse(f"asks for the feature {most} of {width}")
+    return _depth(node, nodes)
+
+
+def _depth(node: Node, nodes: Nodes) -> int:
+    """The largest number of inner nodes on the way to a leaf."""
+    count, level, depth = len(nodes.modes), np.unique(nodes.roots), 0
+    while len(level := level[level < count]):
+        depth += 1
+        if depth > min(count, DEEPEST):
+            node.refuse(f"has a tree that goes in circles, or is deeper than {DEEPEST}")
+        level = np.unique(np.concatenate([nodes.yes[level], nodes.no[level]]))
+    return depth
+
+
+def written(node: Node, array: Array) -> Var:
+    """An array as a variable."""
+    return node.names.runner.lift(Known.of(array))
+
+
+def _padded(array: Array, count: int) -> Array:
+    """An array with rows of zeros at its end."""
+    return np.concatenate([array, np.zeros((count, *array.shape[1:]), array.dtype)])
+
+
+def _build_test(
+    node: Node, nodes: Nodes, modes: Array, dtype: DType
+) -> Callable[[Var, Var], Var]:
+    """The function from nodes and the values of their features to the results of their tests.
+
+    Args:
+        node: The node of the graph.
+        nodes: The nodes of the trees, with rows for leaves.
+        modes: The kinds of tests that occur.
+        dtype: The dtype of the features.
+    """
+    codes = np.unique(modes)
+    kinds, splits = written(node, nodes.modes), written(node, nodes.splits.astype(dtype))
+    members = None if nodes.members is None else written(node, nodes.members)
+    missing = None
+    if nodes.missing is not None and nodes.missing.any():
+        missing = written(node, nodes.missing)
+
+    def result_of(code: int, at: Var, value: Var) -> Var:
+        if code != MEMBER:
+            return TESTS[code](value, ops.take(splits, at))
+        assert members is not None, "who asks for members has some"
+        return ops.any(
+            ops.expand_dims(value, axis=-1) == ops.take(members, at, axis=0), axis=-1
+        )
+
+    def test(at: Var, value: Var) -> Var:
+        first, *others = map(int, codes)
+        result = result_of(first, at, value)
+        for code in others:
+            here = ops.take(kinds, at) == number(code, kinds.dtype)
+            result = ops.where(here, result_of(code, at, value), result)
+        return (
+            result | (ops.isnan(value) & ops.take(missing, at))
+            if missing is not None
+            else result
+        )
+
+    return test

@@ -1,0 +1,55 @@
+"""Rules of operators that take from places, and put in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dtypes import INT64
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
+from braces.frontend.core import functions as ops
+
+
+def gather(node: Node) -> Var:
+    """What stands at places of an axis."""
+    return ops.take(node.var(0), node.var(1), axis=node.attr("axis", 0))
+
+
+def one_hot(node: Node) -> Var:
+    """One value at the class of each index, another one elsewhere."""
+    (depth,) = sizes_at(node, 1) or [0]
+    classes, values = in_dtype(node.var(0), INT64), node.var(2)
+    counted = one("arange", stop=depth)
+    at = ops.where(classes < 0, classes + node_size(depth), classes)
+    chosen = ops.equal(ops.expand_dims(at, axis=-1), counted)
+    made = ops.where(chosen, values[1], values[0])
+    axis = node.attr("axis", -1)
+    return made if axis == -1 else ops.moveaxis(made, -1, axis)
+
+
+def node_size(size: object) -> Var:
+    """A size as a number of the program."""
+    return one("size", value=size, dtype=INT64)
+
+
+def top_k(node: Node) -> tuple[Var, Var]:
+    """The largest or smallest numbers of an axis, in order, and where they are."""
+    x, axis = node.var(0), node.attr("axis", -1)
+    (k,) = sizes_at(node, 1) or [0] if node.version >= 10 else [node.attr("k")]
+    largest = node.flag("largest", default=True)
+    if not (largest and isinstance(k, int)):
+        order = ops.argsort(x, axis=axis, descending=largest)
+        at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+        return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+    values, at = ops.topk(x, k=k, axis=axis)
+    return values, in_dtype(at, INT64)
+
+
+GATHERING: Mapping[str, Rule] = {
+    "Gather": gather,
+    "OneHot": one_hot,
+    "TopK": top_k,
+}

@@ -1,0 +1,69 @@
+"""Rules of operators that find something, of which only a run knows how much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dtypes import INT64
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
+
+
+def nonzero(node: Node) -> Var:
+    """The places of what is not zero, one axis after the other."""
+    x = node.var(0)
+    if not x.ndim:
+        x = ops.expand_dims(x, axis=0)
+    return ops.stack(found.nonzero(x), axis=0)
+
+
+def compress(node: Node) -> Var:
+    """The slices for which a condition holds."""
+    x, axis = node.var(0), node.attr("axis")
+    at = None if axis is None else node.axis("axis", 0, x.ndim)
+    return found.compress(node.var(1), x, axis=at)
+
+
+def unique(node: Node) -> tuple[Var, ...]:
+    """The slices that occur: they, where they occur first, which each is, how many are."""
+    x = node.var(0)
+    axis = None if node.attr("axis") is None else node.axis("axis", 0, x.ndim)
+    return tuple(found.unique(x, axis, node.flag("sorted", default=True)))
+
+
+def non_max_suppression(node: Node) -> Var:
+    """Batch, class and number of boxes that overlap none with a higher score."""
+    boxes, scores = node.var(0), node.var(1)
+    if node.flag("center_point_box"):
+        boxes = _corners(boxes)
+    limit = ops.reshape(in_dtype(node.var(2), INT64), ()) if node.has(2) else 0
+    chosen = ops.non_max_suppression(
+        ops.expand_dims(boxes, axis=1),
+        scores,
+        limit,
+        iou_threshold=node.number(3, "The threshold", 0.0),
+        score_threshold=node.number(4, "The threshold of scores"),
+    )
+    places = found.nonzero(ops.greater_equal(chosen, 0))
+    return ops.stack([*places[:2], ops.gather_nd(chosen, places)], axis=1)
+
+
+def _corners(boxes: Var) -> Var:
+    """Opposite corners of boxes with a middle and a size."""
+    middle, size = (
+        one("window", boxes, start=start, size=2, axis=boxes.ndim - 1) for start in (0, 2)
+    )
+    half = size * 0.5
+    return ops.concat([middle - half, middle + half], axis=-1)
+
+
+FINDING: Mapping[str, Rule] = {
+    "Compress": compress,
+    "NonMaxSuppression": non_max_suppression,
+    "NonZero": nonzero,
+    "Unique": unique,
+}

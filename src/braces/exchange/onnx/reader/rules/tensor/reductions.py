@@ -1,0 +1,201 @@
+"""Rules of operators that reduce axes, and of those that run along one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.program import current_program
+from braces.builder.var import Var
+from braces.dims import product
+from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
+from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.frontend.core import functions as ops
+from braces.ir.records import DATA
+from braces.ir.walk import dimensions
+
+Reduction = Callable[..., Var]
+
+AXES_AS_INPUT = 18
+"""Since this version axes are an input and no attribute; of `ReduceSum` since 13."""
+
+
+def axes_of(node: Node, at: int, since: int) -> tuple[int, ...] | None:
+    """Axes, which are an attribute in older versions and an input in newer ones."""
+    if node.version < since:
+        found = node.attr("axes")
+        return None if found is None else tuple(found)
+    given = node.ints(at, "axes")
+    return (
+        None if given is None else tuple(int(axis) for axis in given if isinstance(axis, int))
+    )
+
+
+def reduction(
+    function: Reduction, since: int = AXES_AS_INPUT, single: Callable[[Var], Var] | None = None
+) -> Rule:
+    """The rule of a reduction.
+
+    Args:
+        function: What computes it, of an array, axes and whether they are kept.
+        since: The first version in which axes are an input.
+        single: What it is of each number alone, where no axis is reduced; the number itself
+            where nothing is said.
+    """
+
+    def reduced(node: Node) -> Var:
+        x, axes = node.var(0), axes_of(node, 1, since)
+        if not axes and node.flag("noop_with_empty_axes"):
+            return x if single is None else single(x)
+        kept = node.flag("keepdims", default=True)
+        return in_dtype(function(x, axis=axes or None, keepdims=kept), x.dtype)
+
+    return reduced
+
+
+def of_bools(function: Reduction) -> Reduction:
+    """A reduction that takes bools as 0 and 1."""
+
+    def reduced(x: Var, **options: Any) -> Var:
+        return function(ops.cast(x, "uint8") if x.dtype == BOOL else x, **options)
+
+    return reduced
+
+
+def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reduction:
+    """A largest or smallest number; of nothing it is what no number changes."""
+    reduce = of_bools(function)
+
+    def reduced(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
+        axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
+        if 0 not in [x.shape[a] for a in axes]:
+            return reduce(_never_empty(x, axes, otherwise), axis=axis, keepdims=keepdims)
+        kept = [
+            1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes
+        ]
+        return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), kept)
+
+    return reduced
+
+
+def _never_empty(x: Var, axes: Iterable[int], otherwise: Callable[[DType], float]) -> Var:
+    """An array with one more number where a run may find nothing to reduce.
+
+    Such are data-dependent sizes, as the count that NonZero gives; those of inputs are not.
+    """
+    inputs = [info.type for info in current_program().table.vars.values() if info.kind == DATA]
+    fed = dimensions(tuple(each.shape for each in inputs if isinstance(each, TensorType)))
+    empty = [a in axes and not dimensions((n,)) <= fed for a, n in enumerate(x.shape)]
+    if not any(empty):
+        return x
+    x = ops.cast(x, "uint8") if x.dtype == BOOL else x
+    return ops.pad(x, [(0, int(each)) for each in empty], value=otherwise(x.dtype))
+
+
+def lowest(dtype: DType) -> float:
+    """What is below all numbers of a dtype."""
+    if is_float(dtype):
+        return -math.inf
+    return 0 if dtype == BOOL else int(np.iinfo(dtype).min)
+
+
+def highest(dtype: DType) -> float:
+    """What is above all numbers of a dtype."""
+    if is_float(dtype):
+        return math.inf
+    return 1 if dtype == BOOL else int(np.iinfo(dtype).max)
+
+
+def absolute_sum(x: Var, **options: Any) -> Var:
+    """The sum of absolute values."""
+    return ops.sum(ops.abs(x), **options)
+
+
+def square_sum(x: Var, **options: Any) -> Var:
+    """The sum of squares."""
+    return ops.sum(ops.square(x), **options)
+
+
+def log_sum(x: Var, **options: Any) -> Var:
+    """The logarithm of the sum."""
+    return ops.log(ops.sum(x, **options))
+
+
+def best(function: Callable[..., Var]) -> Rule:
+    """The rule of where the largest or smallest number is, the first of equal ones or last."""
+
+    def found(node: Node) -> Var:
+        x = node.var(0)
+        axis, kept = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
+        if not node.flag("select_last_index"):
+            return in_dtype(function(x, axis=axis, keepdims=kept), INT64)
+        behind = function(ops.flip(x, axis=axis), axis=axis, keepdims=kept)
+        return ops.size(x.shape[axis], dtype="int64") - 1 - behind
+
+    return found
+
+
+def along(function: Callable[..., Var]) -> Rule:
+    """The rule of a softmax; before version 13 all axes from one on are one."""
+
+    def computed(node: Node) -> Var:
+        x = node.var(0)
+        if node.version >= 13:
+            return function(x, axis=node.attr("axis", -1))
+        at = node.axis("axis", 1, x.ndim)
+        flat = ops.reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
+        return ops.reshape(function(flat, axis=-1), x.shape)
+
+    return computed
+
+
+def hardmax(x: Var, axis: int) -> Var:
+    """1 at the first largest number of an axis, 0 elsewhere."""
+    at = axis % x.ndim
+    ones = ops.one_hot(ops.argmax(x, axis=at), x.shape[at], dtype=x.dtype)
+    return ops.moveaxis(ones, -1, at)
+
+
+def running(function: Callable[..., Var], first: float) -> Rule:
+    """The rule of sums or products so far.
+
+    Exclusive ones leave out the number itself: they are those of numbers moved on by one place.
+    """
+
+    def computed(node: Node) -> Var:
+        x, reverse = node.var(0), node.flag("reverse")
+        axis = int(node.number(1, "The axis")) % x.ndim
+        if node.flag("exclusive"):
+            widths = [(0, 0)] * x.ndim
+            widths[axis] = (0, 1) if reverse else (1, 0)
+            long, size = ops.pad(x, widths, value=first), x.shape[axis]
+            x = one("window", long, start=1 if reverse else 0, size=size, axis=axis)
+        return in_dtype(function(x, axis=axis, reverse=reverse), x.dtype)
+
+    return computed
+
+
+REDUCTIONS: Mapping[str, Rule] = {
+    "ArgMax": best(ops.argmax),
+    "ArgMin": best(ops.argmin),
+    "CumProd": running(ops.cumprod, 1.0),
+    "CumSum": running(ops.cumsum, 0.0),
+    "Hardmax": along(hardmax),
+    "LogSoftmax": along(ops.log_softmax),
+    "ReduceL1": reduction(absolute_sum, single=ops.abs),
+    "ReduceL2": reduction(ops.norm, single=ops.abs),
+    "ReduceLogSum": reduction(log_sum, single=ops.log),
+    "ReduceLogSumExp": reduction(ops.logsumexp),
+    "ReduceMax": reduction(extreme(ops.max, lowest)),
+    "ReduceMean": reduction(ops.mean),
+    "ReduceMin": reduction(extreme(ops.min, highest)),
+    "ReduceProd": reduction(ops.prod),
+    "ReduceSum": reduction(ops.sum, since=13),
+    "ReduceSumSquare": reduction(square_sum, single=ops.square),
+    "Softmax": along(ops.softmax),
+}

@@ -1,0 +1,312 @@
+"""Rules of operators that give the same numbers another shape, or fill one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import FLOAT32
+from braces.errors import ShapeError
+from braces.exchange.common.rules.reshape_slice_pad import (
+    FAR,
+    clipped,
+    cut_told,
+    filled,
+    in_shape,
+    numbers_between,
+    padded,
+)
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Known, Value
+from braces.exchange.common.values.equal_sizes import as_long
+from braces.exchange.onnx.reader.file.dtypes import dense
+from braces.exchange.onnx.reader.graph.constant_folding import shape_of
+from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.run_time_sizes import Part, Told, parts, sizes_at, told
+from braces.exchange.onnx.reader.rules.tensor.reductions import axes_of
+from braces.exchange.onnx.reader.rules.tensor.run_time_shapes import (
+    counted_told,
+    expanded,
+    looked_at,
+    no_smaller,
+    shape_told,
+)
+from braces.frontend.core import functions as ops
+from braces.frontend.nn.pooling import pixel_shuffle
+
+
+def constant(node: Node) -> Known:
+    """What is written in the node."""
+    written = node.tensor("value")
+    if written is not None:
+        return written
+    for name, dtype in (("int", "int64"), ("float", "float32")):
+        for found in (f"value_{name}", f"value_{name}s"):
+            if found in node.attrs:
+                return Known.of(node.attrs[found], dtype)
+    if "sparse_value" in node.attrs:
+        return Known.of(dense(node.attrs["sparse_value"]))
+    node.refuse("holds texts")
+
+
+def shape(node: Node) -> Known:
+    """The shape, or a part of it."""
+    part = slice(node.attr("start", 0), node.attr("end"))
+    return Known.sizes(shape_of(node.value(0))[part])
+
+
+def size(node: Node) -> Known:
+    """How many numbers there are."""
+    array = np.empty((), object)
+    array[()] = dims.product(shape_of(node.value(0)))
+    return Known.of(array)
+
+
+def reshape(node: Node) -> Var:
+    """The same numbers, in order, in another shape."""
+    x = node.var(0)
+    if node.version < 5:
+        given: list[Part] = list(node.attr("shape"))
+    else:
+        given = parts(node.names, node.proto.input[1])
+    if not node.flag("allowzero"):
+        given = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
+    return in_shape(x, shape_told(node, x, given))
+
+
+def flatten(node: Node) -> Var:
+    """A matrix: the axes before one, and those from it on."""
+    x = node.var(0)
+    at = node.attr("axis", 1)
+    at += x.ndim if at < 0 else 0
+    return ops.reshape(x, (dims.product(x.shape[:at]), dims.product(x.shape[at:])))
+
+
+def transpose(node: Node) -> Var:
+    """The axes in another order; backwards where none is said."""
+    x = node.var(0)
+    return (
+        ops.transpose(x, axes=tuple(node.attr("perm") or range(x.ndim)[::-1])) if x.ndim else x
+    )
+
+
+def unsqueeze(node: Node) -> Var:
+    """With new axes of size 1."""
+    x, axes = node.var(0), axes_of(node, 1, 13) or ()
+    rank = x.ndim + len(axes)
+    return ops.expand_dims(x, axis=sorted(axis % rank for axis in axes)) if axes else x
+
+
+def longer(size: Size) -> Size:
+    """A size that is not 1, which a run looks at where nobody says which axes are squeezed."""
+    return sizes.largest(size, 2)
+
+
+def squeeze(node: Node) -> Var:
+    """Without axes of size 1.
+
+    Of axes that are said a symbolic one has this size in a run that makes sense; where none are
+    said, no symbolic one has.
+    """
+    x, axes = node.var(0), axes_of(node, 1, 13)
+    if axes is None:
+        if sizes.symbolic(*x.shape):
+            x = looked_at(x, [n if isinstance(n, int) else longer(n) for n in x.shape])
+        axes = tuple(i for i, n in enumerate(x.shape) if n == 1)
+    places = {axis % x.ndim for axis in axes}
+    if not places:
+        return x
+    if sizes.symbolic(*(x.shape[axis] for axis in places)):
+        x = ops.ensure_shape(x, [1 if i in places else n for i, n in enumerate(x.shape)])
+    return ops.squeeze(x, axis=sorted(places))
+
+
+def concat(node: Node) -> Var:
+    """One after the other along an axis; the others are as long in a run that makes sense."""
+    xs = node.vars()
+    axis = node.axis("axis", 1, xs[0].ndim)
+    return ops.concat(as_long(xs, axis), axis=axis)
+
+
+def split(node: Node) -> tuple[Value, ...]:
+    """Parts of an axis: of the sizes that are said, or equal ones, the last maybe smaller.
+
+    Parts of what is known are known.
+    """
+    shape, wanted = node.shape(), len(node.proto.output)
+    axis = node.axis("axis", 0, len(shape))
+    given = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
+    if given is None:
+        if node.attr("num_outputs", wanted) != wanted:
+            node.refuse(f"has {wanted} outputs, and not as many as it says")
+        given = _equal_parts(shape[axis], wanted)
+    x = node.value(0)
+    if isinstance(x, Known) and x.small and not x.weight and sum(given) == shape[axis]:
+        parts = np.split(x.array, np.cumsum(np.asarray(given, np.int64))[:-1], axis)
+        return tuple(Known(part, x.dtype) for part in parts)
+    return tuple(ops.split(node.var(0), sections=tuple(given), axis=axis))
+
+
+def _equal_parts(size: Size, count: int) -> list[Size]:
+    if isinstance(size, int):
+        part = -(-size // count)
+        return [*[part] * (count - 1), size - part * (count - 1)]
+    part = dims.divide_exactly(size, count)
+    if part is None:
+        raise ShapeError(f"An axis of size {size} cannot be split into {count} equal parts.")
+    return [part] * count
+
+
+def slice_(node: Node) -> Var:
+    """A part of some axes, with bounds that are cut off at their ends."""
+    x = node.var(0)
+    if node.version < 10:
+        starts, ends, axes = (node.attr(name) for name in ("starts", "ends", "axes"))
+        steps = None
+    else:
+        starts, ends = (parts(node.names, node.proto.input[at]) for at in (1, 2))
+        axes, steps = node.ints(3, "The axes"), node.ints(4, "The steps")
+    places = range(len(starts)) if axes is None else axes
+    for axis, start, end, step in zip(
+        places, starts, ends, steps or [1] * len(starts), strict=True
+    ):
+        x = _cut(node, x, int(axis) % x.ndim, start, end, step)
+    return x
+
+
+def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
+    if not isinstance(step, int):
+        node.refuse("has a step that is no number")
+    if isinstance(start, Told) or isinstance(end, Told):
+        return cut_told(x, axis, told(start), told(end), step)
+    if isinstance(start, int) and isinstance(end, int):
+        first, last = (None if abs(n) >= FAR else n for n in (start, end))
+        if step == 1 and not first and last in (None, x.shape[axis]):
+            return x
+        return x[(slice(None),) * axis + (slice(first, last, step),)]
+    if step != 1:
+        node.refuse("has a step and bounds that follow from a symbolic size")
+    low, high = (clipped(x.shape[axis], bound) for bound in (start, end))
+    if low == 0 and high == x.shape[axis]:  # so rows stay rows
+        return x
+    return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
+
+
+def expand(node: Node) -> Var:
+    """Copies along axes of size 1, and along new ones."""
+    x, given = node.var(0), parts(node.names, node.proto.input[1])
+    x = no_smaller(x, given)
+    return ops.broadcast_to(x, expanded(node, x.shape, given))
+
+
+def tile(node: Node) -> Var:
+    """Copies of the whole, one after the other along each axis."""
+    return ops.tile(node.var(0), sizes_at(node, 1) or ())
+
+
+def constant_of_shape(node: Node) -> Value:
+    """One number everywhere."""
+    given = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
+    wanted, value = sizes_at(node, 0) or [], given.array.ravel()[0]
+    numbers = [n for n in wanted if isinstance(n, int)]
+    if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
+        return Known(np.full(numbers, value, given.dtype), given.dtype)
+    return filled(wanted, value, given.dtype)
+
+
+def range_(node: Node) -> Var:
+    """Numbers from one to another; known, from sizes by a step of one, or told by a run."""
+    bounds = [node.maybe_known(at) for at in range(3)]
+    if None in bounds:
+        return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
+    known = [bound for bound in bounds if bound is not None]
+    return numbers_between(node, [bound.items()[0] for bound in known], known[0].dtype)
+
+
+def eye_like(node: Node) -> Var:
+    """Ones on a diagonal."""
+    x = node.var(0)
+    return ops.eye(*x.shape, k=node.attr("k", 0), dtype=node.dtype_attr("dtype", x.dtype))
+
+
+def pad(node: Node) -> Var:
+    """Numbers added at the ends of axes, or taken away where a width is negative."""
+    x, mode = node.var(0), node.attr("mode", "constant")
+    if node.version < 11:
+        widths, axes = list[Size](node.attr("pads") or ()), None
+        fill = node.attr("value", 0.0)
+    else:
+        widths = sizes_at(node, 1) or list[Size]()
+        axes, fill = node.ints(3, "The axes"), _fill(node)
+    places = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
+    ends = list(zip(widths[: len(places)], widths[len(places) :], strict=True))
+    return padded(x, dict(zip(places, ends, strict=True)), mode, fill)
+
+
+def _fill(node: Node) -> Any:
+    """What margins hold: a number, or a variable where that follows from what is fed."""
+    if node.has(2) and node.maybe_known(2) is None:
+        return node.var(2)
+    return node.number(2, "The value", 0)
+
+
+def depth_to_space(node: Node) -> Var:
+    """Blocks of channels side by side in the plane."""
+    x, b = node.var(0), node.attr("blocksize")
+    if node.attr("mode", "DCR") != "DCR":
+        return pixel_shuffle(x, b)
+    n, c, h, w = x.shape
+    deep = dims.divide_exactly(c, b * b)
+    if deep is None:
+        raise ShapeError(f"{c} channels cannot be split into blocks of {b} by {b}.")
+    apart = ops.reshape(x, (n, b, b, deep, h, w))
+    return ops.reshape(ops.transpose(apart, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
+
+
+def space_to_depth(node: Node) -> Var:
+    """Blocks of the plane as channels, in front of those that there are or behind each."""
+    x, b = node.var(0), node.attr("blocksize")
+    n, c, h, w = x.shape
+    high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
+    if high is None or wide is None:
+        raise ShapeError(f"A plane of {h} by {w} cannot be split into blocks of {b} by {b}.")
+    apart = ops.reshape(x, (n, c, high, b, wide, b))
+    deep = (1, 3, 5) if node.attr("mode", "DCR") != "DCR" else (3, 5, 1)
+    return ops.reshape(ops.transpose(apart, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
+
+
+def triangle(node: Node) -> Var:
+    """The part of matrices above a diagonal, or below it."""
+    function: Callable[..., Var] = ops.triu if node.flag("upper", default=True) else ops.tril
+    return function(node.var(0), k=node.number(1, "The diagonal", 0))
+
+
+SHAPES: Mapping[str, Rule] = {
+    "Concat": concat,
+    "Constant": constant,
+    "ConstantOfShape": constant_of_shape,
+    "DepthToSpace": depth_to_space,
+    "Expand": expand,
+    "EyeLike": eye_like,
+    "Flatten": flatten,
+    "Pad": pad,
+    "Range": range_,
+    "Reshape": reshape,
+    "Shape": shape,
+    "Size": size,
+    "Slice": slice_,
+    "SpaceToDepth": space_to_depth,
+    "Split": split,
+    "Squeeze": squeeze,
+    "Tile": tile,
+    "Transpose": transpose,
+    "Trilu": triangle,
+    "Unsqueeze": unsqueeze,
+}

@@ -1,0 +1,1 @@
+"""Loops, branches, functions."""

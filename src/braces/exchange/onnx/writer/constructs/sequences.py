@@ -1,0 +1,225 @@
+"""Lists as sequences: the history of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from braces.dtypes import INT64, ListType, TensorType
+from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
+from braces.exchange.onnx.writer.graph.graph import Graph, code_of
+from braces.exchange.onnx.writer.graph.loop_if import Trip
+from braces.exchange.onnx.writer.graph.node import Node, Rule
+from braces.exchange.onnx.writer.primitives.shape import filled
+
+
+def empty(n: Node) -> str:
+    """A sequence of nothing."""
+    return _empty(n.g, _element(n))
+
+
+def push(n: Node) -> str:
+    """One more value at the end."""
+    return n.g.op("SequenceInsert", n.input("list"), n.input("value"))
+
+
+def pop(n: Node) -> tuple[str, str]:
+    """The last value, and the sequence without it."""
+    last = n.g.constant(-1, INT64)
+    sequence = n.input("list")
+    return n.g.op("SequenceAt", sequence, last), n.g.op("SequenceErase", sequence, last)
+
+
+def taken(n: Node) -> str:
+    """The value at a place."""
+    return n.g.op("SequenceAt", n.input("list"), _told(n, "index"))
+
+
+def erased(n: Node) -> str:
+    """All but the value at a place."""
+    return n.g.op("SequenceErase", n.input("list"), _told(n, "index"))
+
+
+def inserted(n: Node) -> str:
+    """One more value at a place."""
+    return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _told(n, "index"))
+
+
+def replaced(n: Node) -> str:
+    """Another value at a place."""
+    return _with(n, _from_front(n), n.input("value"))
+
+
+def added_at(n: Node) -> str:
+    """The sum of the value at a place and another one."""
+    place = _from_front(n)
+    before = n.g.op("SequenceAt", n.input("list"), place)
+    value = widths.same(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
+    return _with(n, place, value)
+
+
+def resized(n: Node) -> tuple[str, str]:
+    """As many of the values as are wanted, with zeros for those that are missing."""
+    sequence, element = n.input("list"), _element(n)
+    before = n.g.op("SequenceLength", sequence)
+
+    def value(g: Graph, index: str) -> str:
+        there = g.op("Less", index, before)
+        return loops.branch(
+            g,
+            n.label,
+            there,
+            lambda inner: [inner.op("SequenceAt", sequence, index)],
+            lambda inner: [filled(inner, 0, element)],
+            [element],
+        )[0]
+
+    return _repeated(n, _told(n, "length"), value, element), before
+
+
+def _told(n: Node, slot: str) -> str:
+    return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
+
+
+def _from_front(n: Node) -> str:
+    """A place as it counts from the front, in a list that gets shorter on the way."""
+    g, place = n.g, _told(n, "index")
+    behind = g.op("Add", place, g.op("SequenceLength", n.input("list")))
+    return g.op("Where", g.op("Less", place, g.constant(0, INT64)), behind, place)
+
+
+def _with(n: Node, place: str, value: str) -> str:
+    rest = n.g.op("SequenceErase", n.input("list"), place)
+    return n.g.op("SequenceInsert", rest, value, place)
+
+
+def length(n: Node) -> str:
+    """How many values there are."""
+    return n.g.op("SequenceLength", n.input("list"))
+
+
+def zeros(n: Node) -> str:
+    """A zero in place of each value."""
+    element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
+    return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
+
+
+def extended(n: Node) -> str:
+    """A sequence with the values of another one behind its own."""
+    sequence, element = n.input("values"), _element(n)
+
+    def step(g: Graph, index: str, carried: list[str]) -> Trip:
+        return Trip([g.op("SequenceInsert", carried[0], g.op("SequenceAt", sequence, index))])
+
+    inits, count = [n.input("list")], n.g.op("SequenceLength", sequence)
+    return loops.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
+
+
+def divided(n: Node) -> tuple[str, str]:
+    """The last values of a sequence, so many of them, and the sequence before them."""
+    sequence, element = n.input("list"), _element(n)
+    count, last = _told(n, "count"), n.g.constant(-1, INT64)
+    begin = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
+
+    def value(g: Graph, index: str) -> str:
+        return g.op("SequenceAt", sequence, g.op("Add", begin, index))
+
+    def shorter(g: Graph, index: str, carried: list[str]) -> Trip:
+        del index
+        return Trip([g.op("SequenceErase", carried[0], last)])
+
+    values = _repeated(n, count, value, element)
+    types = [ListType(element)]
+    return values, loops.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[0]
+
+
+def added(n: Node) -> str:
+    """The sums of values at the same place."""
+    dtype = _element(n).dtype
+
+    def plus(g: Graph, x: str, y: str) -> str:
+        return widths.same(g, "Add", x, y, dtype=dtype)
+
+    return _mapped(n, (n.input("x"), n.input("y")), plus)
+
+
+def stacked(n: Node) -> str:
+    """All values as one array; of none, one of as many axes."""
+    g, type_ = n.g, n.result()
+    sequence = n.input("list")
+    some = g.op("Greater", g.op("SequenceLength", sequence), g.constant(0, INT64))
+    row = type_.with_shape(type_.shape[1:])
+
+    def joined(inner: Graph) -> Sequence[str]:
+        return [inner.op("ConcatFromSequence", sequence, axis=0, new_axis=1)]
+
+    def nothing(inner: Graph) -> Sequence[str]:
+        return [filled(inner, 0, row.with_shape((0, *row.shape)))]
+
+    return loops.branch(g, n.label, some, joined, nothing, [type_])[0]
+
+
+def unstacked(n: Node) -> str:
+    """The rows of an array, or the first of them, as a sequence."""
+    g, element = n.g, _element(n)
+    x = n.input("x")
+    told = n.op.inputs.get("count", ())
+    count = g.name(told[0]) if told else g.number(n.type("x").shape[0])
+    return _repeated(n, count, lambda inner, index: loops.at(inner, x, index), element)
+
+
+def repeated(n: Node) -> str:
+    """So many zeros."""
+    element = _element(n)
+    count = widths.moved(n.g, n.input("length"), n.type("length").dtype, INT64)
+    return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
+
+
+def _element(n: Node) -> TensorType:
+    found = n.types[0]
+    assert isinstance(found, ListType)
+    return found.element
+
+
+def _empty(g: Graph, element: TensorType) -> str:
+    return g.op("SequenceEmpty", dtype=code_of(element.dtype))
+
+
+def _mapped(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
+    def value(g: Graph, index: str) -> str:
+        return change(g, *(g.op("SequenceAt", one, index) for one in sequences))
+
+    return _repeated(n, n.g.op("SequenceLength", sequences[0]), value, _element(n))
+
+
+def _repeated(
+    n: Node, count: str, value: Callable[[Graph, str], str], element: TensorType
+) -> str:
+    """A sequence of so many values."""
+
+    def step(g: Graph, index: str, carried: list[str]) -> Trip:
+        return Trip([g.op("SequenceInsert", carried[0], value(g, index))])
+
+    init = _empty(n.g, element)
+    made = loops.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
+    return made.carried[0]
+
+
+LISTS: Mapping[str, Rule] = {
+    "list_add": added,
+    "list_add_at": added_at,
+    "list_empty": empty,
+    "list_erase": erased,
+    "list_extend": extended,
+    "list_filled": repeated,
+    "list_get": taken,
+    "list_insert": inserted,
+    "list_length": length,
+    "list_pop": pop,
+    "list_push": push,
+    "list_resize": resized,
+    "list_set": replaced,
+    "list_split": divided,
+    "list_stack": stacked,
+    "list_unstack": unstacked,
+    "list_zeros": zeros,
+}

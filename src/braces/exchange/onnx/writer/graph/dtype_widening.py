@@ -1,0 +1,127 @@
+"""Dtypes that ONNX's operators, or the kernels that run them, do not have.
+
+What an operator does not take is computed in a wider dtype that it does, which has all numbers
+of the narrow one, and brought back. `float64` stays what it is: nothing wider is there, and
+narrower would be another model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import ml_dtypes
+import numpy as np
+
+from braces.dtypes import BOOL, FLOAT32, INT32, INT64, SHORT_NAMES, DType
+from braces.errors import DTypeError
+from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+_FLOATS = frozenset({"f16", "f32", "f64"})
+_SIGNED = frozenset({"i8", "i16", "i32", "i64"})
+_UNSIGNED = frozenset({"u8", "u16", "u32", "u64"})
+_NUMBERS = _FLOATS | _SIGNED | _UNSIGNED
+_COMMON = _FLOATS | {"i32", "i64"}
+_ORDERED = _COMMON | {"i8", "u8"}
+
+TAKEN: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Sign"), _NUMBERS),
+    **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _NUMBERS),
+    "Equal": _NUMBERS | {"bool"},
+    "Abs": _NUMBERS,
+    "Neg": _FLOATS | _SIGNED,
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), _SIGNED | _UNSIGNED),
+    "Pow": _COMMON,
+    **dict.fromkeys(("Max", "Min"), _ORDERED | {"u32", "u64"}),
+    **dict.fromkeys(("MatMul", "Einsum", "CumSum"), _COMMON),
+    **dict.fromkeys(("ReduceSum", "ReduceProd", "ReduceMean"), _COMMON),
+    **dict.fromkeys(("ReduceMax", "ReduceMin"), _COMMON | {"i8", "u8"}),
+    **dict.fromkeys(("ArgMax", "ArgMin"), _ORDERED),
+    "TopK": _ORDERED | {"i16"},
+    "Where": _ORDERED | {"u32"},
+    "Pad": _ORDERED | {"u32", "u64", "bool", "bf16"},
+    **dict.fromkeys(("Expand", "Tile"), _NUMBERS | {"bool"}),
+    "Range": frozenset({"i32", "i64", "f32", "f64"}),
+}
+"""The dtypes that an operator takes as it is; what is not here takes floats but bfloat16."""
+
+_WIDER = {
+    "bool": INT32, "i8": INT32, "i16": INT32, "u8": INT32, "u16": INT32, "u32": INT64,
+    "bf16": FLOAT32,
+}  # fmt: skip
+_WRAPPING = frozenset({"Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "MatMul"})
+"""What gives the same bits of 64 whether they are signed or not."""
+_MOVING = frozenset({"Where"})
+_SHORT = {dtype: name for name, dtype in SHORT_NAMES.items()}
+
+
+def computed_in(kind: str, dtype: DType) -> DType:
+    """The dtype in which an operator of ONNX computes on numbers of a dtype.
+
+    Raises:
+        DTypeError: There is none.
+    """
+    name = _SHORT[dtype]
+    if name in TAKEN.get(kind, _FLOATS):
+        return dtype
+    if name in _WIDER:
+        return computed_in(kind, _WIDER[name])
+    if name == "u64" and kind in _WRAPPING | _MOVING:
+        return INT64
+    if dtype.kind == "c":
+        raise DTypeError(f"{COMPLEX}.")
+    raise DTypeError(f"ONNX's {kind} does not take {dtype}.")
+
+
+def moved(g: Graph, value: str, dtype: DType, to: DType) -> str:
+    """A value in another dtype, where that is another."""
+    return value if dtype == to else g.cast(value, to)
+
+
+def same(
+    g: Graph,
+    kind: str,
+    *inputs: str,
+    dtype: DType,
+    beside: tuple[str, ...] = (),
+    **attrs: object,
+) -> str:
+    """A node from values of one dtype to a value of it; `beside` are inputs of their own."""
+    wide = computed_in(kind, dtype)
+    given = (moved(g, value, dtype, wide) for value in inputs)
+    return moved(g, g.op(kind, *given, *beside, **attrs), wide, dtype)
+
+
+def asked(
+    g: Graph,
+    kind: str,
+    *inputs: str,
+    dtype: DType,
+    beside: tuple[str, ...] = (),
+    **attrs: object,
+) -> str:
+    """A node from values of one dtype to a value of ONNX's choice: a bool, or places."""
+    wide = computed_in(kind, dtype)
+    return g.op(kind, *(moved(g, x, dtype, wide) for x in inputs), *beside, **attrs)
+
+
+def chosen(g: Graph, condition: str, yes: str, no: str, dtype: DType) -> str:
+    """One of two, number by number."""
+    if dtype == BOOL:
+        return g.op(
+            "Or",
+            g.op("And", condition, yes),
+            g.op("And", g.op("Not", condition), no),
+        )
+    wide = computed_in("Where", dtype)
+    given = (moved(g, value, dtype, wide) for value in (yes, no))
+    return moved(g, g.op("Where", condition, *given), wide, dtype)
+
+
+def padded(g: Graph, value: str, pads: str, filling: str, dtype: DType) -> str:
+    """An array with more around it: as many before and after each axis as `pads` says."""
+    wide = computed_in("Pad", dtype)
+    value, filling = (moved(g, one, dtype, wide) for one in (value, filling))
+    return moved(g, g.op("Pad", value, pads, filling), wide, dtype)

@@ -1,0 +1,353 @@
+"""Graphs of ONNX while they are written: nodes, names, constants, and sizes as numbers.
+
+A graph of a sub-block sees what the graphs around it have. ONNX lets no name stand for two
+things anywhere in a model, so names inside begin with the path of their block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Call, Dim, Shape, Size
+from braces.dtypes import INT64, DType, ListType, TensorType, Type, is_float, is_narrow
+from braces.errors import DTypeError, ShapeError
+from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
+from braces.lazy import onnx
+
+OPSET, IR_VERSION = 21, 10
+"""The version of ONNX's operators that is written, and that of its files."""
+
+
+def code_of(dtype: DType) -> int:
+    """The number that ONNX has for a dtype.
+
+    Raises:
+        DTypeError: Its numbers have less than 8 bits: few operators of ONNX take them.
+    """
+    if is_narrow(dtype):
+        raise DTypeError(
+            f"{dtype} is not written to models of ONNX.",
+            fix="Keep such numbers in 8 bits: br.cast them where they come in.",
+        )
+    return onnx.helper.np_dtype_to_tensor_dtype(dtype)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of a model.
+
+    Attributes:
+        proto: ONNX's own record.
+        names: What its values are called, by their numbers in it.
+    """
+
+    proto: Any
+    names: Mapping[str, str]
+
+
+@dataclass
+class Model:
+    """What all graphs of a model share, or all of one of its functions.
+
+    Attributes:
+        kept: The names of the main block, which nothing else gets.
+        prefix: What names of variables and operators begin with that is left out.
+        functions: The functions of the whole model, by their names and what they compute.
+        spare: Data that the program has and nothing computes with, which may tell sizes.
+        main: The graph that has it then.
+        used: All names that stand for something.
+        made: Names that were made up: they may be called otherwise in the end.
+        called: What they are called then.
+        constants: The nodes of constants, which come first.
+        numbers: Constants by their dtypes, shapes and bytes.
+        values: The arrays of constants, by name.
+    """
+
+    kept: frozenset[str] = frozenset()
+    prefix: str = ""
+    functions: dict[Any, Function] = field(default_factory=dict[Any, Function])
+    spare: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
+    main: Graph | None = None
+    used: set[str] = field(default_factory=set[str])
+    made: set[str] = field(default_factory=set[str])
+    called: dict[str, str] = field(default_factory=dict[str, str])
+    constants: list[Any] = field(default_factory=list[Any])
+    numbers: dict[Any, str] = field(default_factory=dict[Any, str])
+    values: dict[str, np.ndarray[Any, Any]] = field(
+        default_factory=dict[str, "np.ndarray[Any, Any]"]
+    )
+
+    def teller(self, dimension: str) -> Graph | None:
+        """The main graph, with one more input that tells a size, if there is one."""
+        for name, type_ in self.spare.items():
+            if self.main is not None and Dim.named(dimension) in type_.shape:
+                self.main.bind(name, name, self.spare.pop(name))
+                return self.main
+        return None
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing has yet."""
+        name, number = stem, 1
+        while name in self.used:
+            name, number = f"{stem}.{number}", number + 1
+        self.used.add(name)
+        return name
+
+    def constant(self, array: Any) -> str:
+        """A constant, once for all graphs."""
+        array = np.asarray(array)
+        key = array.dtype, array.shape, array.tobytes()
+        if key not in self.numbers:
+            name = self.numbers[key] = self.fresh(f"constant.{len(self.numbers)}")
+            tensor = onnx.numpy_helper.from_array(array)
+            self.constants.append(onnx.helper.make_node("Constant", [], [name], value=tensor))
+            self.values[name] = array
+        return self.numbers[key]
+
+
+@dataclass
+class Graph:
+    """One graph.
+
+    Attributes:
+        model: What all graphs share.
+        path: Before the names of what is made here.
+        outer: The graph around it.
+        nodes: In the order of execution.
+        names: What the variables of programs are called here.
+        types: The types of those variables.
+        told: The dimensions that a tensor here tells, and its axis; -1 where it is the size.
+    """
+
+    model: Model
+    path: str = ""
+    outer: Graph | None = None
+    nodes: list[Any] = field(default_factory=list[Any])
+    names: dict[str, str] = field(default_factory=dict[str, str])
+    types: dict[str, Type] = field(default_factory=dict[str, Type])
+    told: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    _sizes: dict[Size, str] = field(default_factory=dict[Size, str])
+
+    def inside(self, label: str) -> Graph:
+        """A graph in this one."""
+        return Graph(self.model, f"{self.path}{label}/", self)
+
+    def beside(self, label: str) -> Graph:
+        """The same graph, with names of its own for variables."""
+        path = f"{self.path}{label}/"
+        return Graph(self.model, path, self, self.nodes, told=self.told, _sizes=self._sizes)
+
+    # ---- variables -----------------------------------------------------------------------
+
+    def bind(self, variable: str, name: str, type_: Type) -> None:
+        """Say what a variable is called, and learn the sizes that it tells."""
+        self.names[variable], self.types[variable] = name, type_
+        if isinstance(type_, TensorType):
+            self.learn(name, type_)
+
+    def learn(self, name: str, type_: TensorType) -> None:
+        """Learn the sizes that a tensor tells."""
+        for axis, size in enumerate(type_.shape):
+            if isinstance(size, Dim) and size.name and self._teller(size.name) is None:
+                self.told[size.name] = name, axis
+
+    def call(self, name: str, variable: str) -> None:
+        """Call a name that was made up as a variable is called.
+
+        Names of the main block are kept; others are unique in most programs, and else begin
+        with the path of their block.
+        """
+        called, variable = self.model.called, variable.removeprefix(self.model.prefix)
+        if name not in self.model.made or called.get(name) in self.model.kept:
+            return
+        if not self.path:
+            called[name] = variable
+        elif name not in called:
+            free = variable not in self.model.used
+            called[name] = self.model.fresh(variable if free else f"{self.path}{variable}")
+
+    def name(self, variable: str) -> str:
+        """What a variable is called."""
+        return self._home(variable).names[variable]
+
+    def type(self, variable: str) -> Type:
+        """The type of a variable."""
+        return self._home(variable).types[variable]
+
+    def _home(self, variable: str) -> Graph:
+        graph: Graph | None = self
+        while graph is not None and variable not in graph.names:
+            graph = graph.outer
+        assert graph is not None, variable
+        return graph
+
+    # ---- nodes ---------------------------------------------------------------------------
+
+    def op(self, kind: str, *inputs: str, **attrs: Any) -> str:
+        """Add a node that gives one value; what it is called."""
+        if kind == "Div" and self._is_one(inputs[0]):
+            kind, inputs = "Reciprocal", inputs[1:]
+        return self.several(kind, *inputs, count=1, **attrs)[0]
+
+    def _is_one(self, name: str) -> bool:
+        """Whether this is 1.0; ONNX Runtime loses values where it fuses what divides that.
+
+        It takes 1 / x * y for y / x, also where y is not computed yet.
+        """
+        value = self.model.values.get(name)
+        return value is not None and value.shape == () and is_float(value.dtype) and value == 1
+
+    def several(self, kind: str, *inputs: str, count: int, **attrs: Any) -> list[str]:
+        """Add a node that gives several values."""
+        outputs = [self.fresh(kind.lower()) for _ in range(count)]
+        given = {name: value for name, value in attrs.items() if value is not None}
+        self.nodes.append(onnx.helper.make_node(kind, list(inputs), outputs, **given))
+        return outputs
+
+    def fresh(self, stem: str) -> str:
+        """A name for something here."""
+        name = self.model.fresh(f"{self.path}{stem}")
+        self.model.made.add(name)
+        return name
+
+    def constant(self, value: Any, dtype: Any = None) -> str:
+        """A constant."""
+        return self.model.constant(np.asarray(value, dtype))
+
+    def integers(self, *values: int) -> str:
+        """Several sizes, axes or places that are numbers."""
+        return self.constant(values, INT64)
+
+    def cast(self, value: str, dtype: DType) -> str:
+        """A value in another dtype."""
+        return self.op("Cast", value, to=code_of(dtype))
+
+    # ---- sizes ---------------------------------------------------------------------------
+
+    def number(self, size: Size) -> str:
+        """A size as a scalar."""
+        if isinstance(size, int):
+            return self.constant(size, INT64)
+        return self.op("Squeeze", self.size(size), self.integers(0))
+
+    def shape(self, shape: Sequence[Size]) -> str:
+        """Sizes as one tensor."""
+        if all(isinstance(size, int) for size in shape):
+            return self.constant(shape, INT64)
+        return self.op("Concat", *map(self.size, shape), axis=0)
+
+    def size(self, size: Size) -> str:
+        """A size as a tensor of one number.
+
+        Raises:
+            ShapeError: No input of the model tells it.
+        """
+        if isinstance(size, int):
+            return self.integers(size)
+        found = self._sizes.get(size)
+        if found is None:
+            found = self._sizes[size] = self._computed(size)
+        return found
+
+    def _computed(self, size: Dim) -> str:
+        if size.name:
+            graph = self._teller(size.name) or self.model.teller(size.name)
+            if graph is None:
+                raise ShapeError(
+                    f"Nothing that the model is fed tells the size `{size}`.",
+                    fix="Fetch what needs data of that size, or give it: "
+                    f"sizes={{{size.name!r}: 4}}.",
+                )
+            teller, axis = graph.told[size.name]
+            return graph.size_along(size, teller, axis)
+        total: str | None = None
+        for monomial, factor in size.terms:
+            term: str | None = None if factor == 1 and monomial else self.integers(factor)
+            for atom in monomial:
+                value = self._atom(atom)
+                term = value if term is None else self.op("Mul", term, value)
+            assert term is not None
+            total = term if total is None else self.op("Add", total, term)
+        return total or self.integers(0)
+
+    def size_along(self, size: Dim, teller: str, axis: int) -> str:
+        """The size of an axis of a tensor of this graph."""
+        if axis < 0:
+            return teller
+        found = self._sizes.get(size)
+        if found is None:
+            found = self.op("Shape", teller, start=axis, end=axis + 1)
+            self._sizes[size] = found
+        return found
+
+    def _atom(self, atom: Any) -> str:
+        if not isinstance(atom, Call):
+            return self.size(Dim.named(atom))
+        left, right = map(self.size, atom.arguments)
+        if atom.name == "floordiv":  # ONNX's own cuts off towards zero
+            return self.op("Div", self.op("Sub", left, self.op("Mod", left, right)), right)
+        return self.op({"mod": "Mod", "max": "Max", "min": "Min"}[atom.name], left, right)
+
+    def _teller(self, dimension: str) -> Graph | None:
+        graph: Graph | None = self
+        while graph is not None and dimension not in graph.told:
+            graph = graph.outer
+        return graph
+
+    # ---- the end -------------------------------------------------------------------------
+
+    def proto(self, inputs: Iterable[Any], outputs: Iterable[Any], name: str = "") -> Any:
+        """The graph as ONNX has it."""
+        called = name or self.path.rstrip("/").replace("/", ".")
+        return onnx.helper.make_graph(self.nodes, called, list(inputs), list(outputs))
+
+
+def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
+    """Give all values of nodes, and of graphs inside them, other names."""
+    for node in nodes:
+        for some in (node.input, node.output):
+            some[:] = [called.get(name, name) for name in some]
+        for graph in graphs_in([node]):
+            for entry in (*graph.input, *graph.output):
+                entry.name = called.get(entry.name, entry.name)
+            rename(graph.node, called)
+
+
+def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
+    """The graphs that nodes have as attributes."""
+    for node in nodes:
+        yield from (one.g for one in node.attribute if one.HasField("g"))
+
+
+def declared(name: str, type_: Type) -> Any:
+    """What ONNX says of an input or output."""
+    if isinstance(type_, ListType):
+        element = type_.element
+        return onnx.helper.make_tensor_sequence_value_info(
+            name, code_of(element.dtype), _axes(element.shape)
+        )
+    return onnx.helper.make_tensor_value_info(name, code_of(type_.dtype), _axes(type_.shape))
+
+
+def _axes(shape: Shape) -> list[int | str | None]:
+    """Sizes as ONNX declares them: a number, a name, or nothing that is known."""
+    return [
+        size if isinstance(size, int) else (None if size.unnamed else size.name)
+        for size in shape
+    ]
+
+
+def refuse_complex(types: Iterable[Type]) -> None:
+    """Refuse complex numbers, with which ONNX hardly computes.
+
+    Raises:
+        DTypeError: There is one.
+    """
+    for type_ in types:
+        tensor = type_.element if isinstance(type_, ListType) else type_
+        if tensor.dtype.kind == "c":
+            raise DTypeError(f"{COMPLEX}.")

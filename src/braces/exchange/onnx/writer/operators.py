@@ -1,0 +1,387 @@
+"""Operators that ONNX has itself: models that people can read.
+
+All others, and where a rule gives `None`, are written by their kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from braces.dims import Dim, Shape, Size
+from braces.dtypes import BOOL, INT64, TensorType, is_float
+from braces.exchange.onnx.writer.graph import dtype_widening as widths
+from braces.exchange.onnx.writer.graph.graph import code_of
+from braces.exchange.onnx.writer.graph.node import Node, Rule
+from braces.exchange.onnx.writer.primitives.shape import counted, expanded, reshaped, unsqueezed
+
+PROMOTING: Mapping[str, str] = {
+    "add": "Add", "divide": "Div", "matmul": "MatMul", "maximum": "Max", "minimum": "Min",
+    "multiply": "Mul", "subtract": "Sub",
+}  # fmt: skip
+FLOATS: Mapping[str, str] = {
+    "ceil": "Ceil", "exp": "Exp", "floor": "Floor", "log": "Log", "negative": "Neg",
+    "relu": "Relu", "sigmoid": "Sigmoid", "sqrt": "Sqrt", "tanh": "Tanh",
+}  # fmt: skip
+NORMALISING: Mapping[str, str] = {"log_softmax": "LogSoftmax", "softmax": "Softmax"}
+REDUCING: Mapping[str, str] = {"max": "ReduceMax", "mean": "ReduceMean", "sum": "ReduceSum"}
+
+
+def promoted(kind: str, n: Node) -> str | None:
+    """A node of inputs in the dtype of the result."""
+    dtype = n.result().dtype
+    if dtype == BOOL or dtype.kind == "c" or (kind == "Div" and not is_float(dtype)):
+        return None
+    return widths.same(n.g, kind, *n.promoted(), dtype=dtype)
+
+
+def elementwise(kind: str, n: Node) -> str | None:
+    """A node of one input of a float dtype."""
+    dtype = n.result().dtype
+    if not is_float(dtype) or dtype.kind == "c":
+        return None
+    return widths.same(n.g, kind, *n.promoted(), dtype=dtype)
+
+
+def normalised(kind: str, n: Node) -> str | None:
+    """A softmax."""
+    dtype = n.result().dtype
+    if not is_float(dtype) or dtype.kind == "c" or not isinstance(n.attr("axis"), int):
+        return None
+    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, axis=n.attr("axis"))
+
+
+def reduced(kind: str, n: Node) -> str | None:
+    """A reduction over axes."""
+    axis, dtype = n.attr("axis"), n.result().dtype
+    if dtype == BOOL or dtype.kind == "c" or axis == () or not n.type("x").rank:
+        return None
+    every = range(n.type("x").rank) if axis is None else axis
+    axes = (every,) if isinstance(every, int) else tuple(every)
+    if any(n.type("x").shape[at] == 0 for at in axes):
+        return None  # of which ONNX does not say what it is
+    keep = int(n.attr("keepdims"))
+    beside = (n.g.integers(*axes),)
+    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, beside=beside, keepdims=keep)
+
+
+def same(n: Node) -> str:
+    """The value itself."""
+    return n.g.op("Identity", next(n.g.name(name) for name in n.op.reads()))
+
+
+def same_integers(n: Node) -> str:
+    """The numbers, in 64 bits."""
+    return widths.moved(n.g, n.input("x"), n.type("x").dtype, INT64)
+
+
+def fenced(n: Node) -> str:
+    """The value behind a fence."""
+    return n.g.op("Identity", n.input("x"))
+
+
+def constant(n: Node) -> str:
+    """A constant."""
+    return n.g.constant(n.attr("value").array())
+
+
+def cast(n: Node) -> str | None:
+    """The same numbers in another dtype."""
+    of, to = n.type("x").dtype, n.result().dtype
+    if "c" in (of.kind, to.kind):
+        return None
+    return n.g.op("Cast", n.input("x"), to=code_of(to))
+
+
+def reshape(n: Node) -> str:
+    """The same numbers, in order, in another shape."""
+    return reshaped(n.g, n.input("x"), n.result().shape)
+
+
+def broadcast(n: Node) -> str:
+    """Copies along axes of size 1, and along new ones."""
+    return expanded(n.g, n.input("x"), n.result().shape, n.result().dtype)
+
+
+def concat(n: Node) -> str:
+    """One after the other."""
+    return n.g.op("Concat", *n.promoted(), axis=n.attr("axis"))
+
+
+def new_axes(n: Node) -> str:
+    """New axes of size 1."""
+    axis = n.attr("axis")
+    return unsqueezed(n.g, n.input("x"), (axis,) if isinstance(axis, int) else axis)
+
+
+def where(n: Node) -> str | None:
+    """One of two, number by number."""
+    (condition, yes, no), dtype = n.op.reads(), n.result().dtype
+    if dtype.kind == "c":
+        return None
+    types = ((one, n.g.type(one)) for one in (yes, no))
+    first, second = (
+        widths.moved(n.g, n.g.name(one), type_.dtype, dtype)
+        for one, type_ in types
+        if isinstance(type_, TensorType)
+    )
+    return widths.chosen(n.g, n.g.name(condition), first, second, dtype)
+
+
+def take(n: Node) -> str | None:
+    """Elements at places along one axis."""
+    axis = n.attr("axis")
+    if not isinstance(axis, int):
+        return None
+    return n.g.op("Gather", n.input("x"), _places(n, "indices"), axis=axis)
+
+
+def embedding(n: Node) -> str:
+    """Rows of a table."""
+    return n.g.op("Gather", n.input("table"), _places(n, "ids"))
+
+
+def _places(n: Node, slot: str) -> str:
+    """Indices as int64, which all of ONNX's operators take."""
+    return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def getitem(n: Node) -> str:
+    """`x[...]` by a known index."""
+    g, found, axis = n.g, n.input("x"), 0
+    slices = dict[int, tuple[int, int, int]]()
+    index: Sequence[Any] = n.attr("index")
+    for entry in index:
+        if isinstance(entry, int):
+            found = g.op("Gather", found, g.constant(entry, INT64), axis=axis)
+        elif entry != "new":
+            if entry != ":":
+                slices[axis] = _bounds(*entry)
+            axis += 1
+    if slices:
+        starts, ends, steps = (g.integers(*some) for some in zip(*slices.values(), strict=True))
+        found = g.op("Slice", found, starts, ends, g.integers(*slices), steps)
+    return unsqueezed(g, found, _new_axes(index))
+
+
+def _bounds(
+    start: int | None = None, end: int | None = None, step: int = 1
+) -> tuple[int, int, int]:
+    """The bounds of a slice, with numbers beyond the ends in place of none."""
+    far = 2**62
+    first, last = (0, far) if step > 0 else (far, -far)
+    return first if start is None else start, last if end is None else end, step
+
+
+def window(n: Node) -> str:
+    """Consecutive elements of one axis."""
+    g, type_ = n.g, n.type("x")
+    axis: int = n.attr("axis") % type_.rank
+    size: Size = n.attr("size")
+    first = _first(n, type_.shape[axis])
+    bounds = g.size(first), g.size(first + size)
+    return g.op("Slice", n.input("x"), *bounds, g.integers(axis))
+
+
+def window_add(n: Node) -> str:
+    """An array with something added to consecutive elements of one axis."""
+    type_, update = n.type("x"), n.type("update")
+    rank = type_.rank
+    axis: int = n.attr("axis") % rank
+    have = type_.shape[axis]
+    first = _first(n, have)
+    low: list[Size] = [0] * rank
+    high: list[Size] = [0] * rank
+    low[axis], high[axis] = first, have - first - update.shape[axis]
+    return _added(n, n.input("update"), low, high)
+
+
+def _first(n: Node, have: Size) -> Size:
+    """Where a window begins on an axis of this size."""
+    start: Size = n.attr("start")
+    return have - start if n.attr("from_end") else start
+
+
+def _added(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
+    g, dtype = n.g, n.result().dtype
+    zero = g.constant(0, dtype)
+    moved = widths.padded(g, update, g.shape((*low, *high)), zero, dtype)
+    return widths.same(g, "Add", n.input("x"), moved, dtype=dtype)
+
+
+def setitem_add(n: Node) -> str:
+    """An array with something added where a known index says."""
+    g, type_ = n.g, n.type("x")
+    entries = [one for one in n.attr("index") if one != "new"]
+    new = _new_axes(n.attr("index"))
+    update = g.op("Squeeze", n.input("update"), g.integers(*new)) if new else n.input("update")
+    pads = _pads(entries, type_.shape)
+    if pads is not None:
+        numbers = [at for at, one in enumerate(entries) if isinstance(one, int)]
+        whole = unsqueezed(g, update, numbers)
+        if not any(map(any, pads)):
+            return widths.same(g, "Add", n.input("x"), whole, dtype=type_.dtype)
+        return _added(n, whole, *pads)
+    shape = [size for at, size in enumerate(n.type("update").shape) if at not in new]
+    kept = [at for at, one in enumerate(entries) if not isinstance(one, int)]
+    parts, rank = list[str](), len(kept)
+    for axis, entry in enumerate(entries):
+        places = counted(g, type_.shape[axis])
+        if isinstance(entry, int):
+            line = g.op("Gather", places, g.constant(entry, INT64))
+        else:
+            bounds = _bounds(*(entry if entry != ":" else ()))
+            start, end, step = (g.integers(one) for one in bounds)
+            places = g.op("Slice", places, start, end, g.integers(0), step)
+            own = kept.index(axis)
+            line = unsqueezed(g, places, [at for at in range(rank) if at != own])
+        parts.append(unsqueezed(g, expanded(g, line, shape[:rank], INT64), [rank]))
+    where = g.op("Concat", *parts, axis=rank)
+    return g.op("ScatterND", n.input("x"), where, update, reduction="add")
+
+
+def _pads(entries: Sequence[Any], shape: Shape) -> tuple[list[int], list[int]] | None:
+    """How much is before and after a part of an array; `None` where it has holes.
+
+    So rows stay rows, which scattered places do not tell.
+    """
+    low, high = [0] * len(shape), [0] * len(shape)
+    for axis, (entry, size) in enumerate(zip(entries, shape, strict=False)):
+        if entry == ":":
+            continue
+        if not isinstance(size, int):
+            return None
+        part = slice(entry, entry + 1 or None) if isinstance(entry, int) else slice(*entry)
+        start, end, step = part.indices(size)
+        if step != 1:
+            return None
+        low[axis], high[axis] = start, size - max(start, end)
+    return low, high
+
+
+def _new_axes(index: Sequence[Any]) -> list[int]:
+    """The places of new axes in what an index gives."""
+    left = [entry for entry in index if not isinstance(entry, int)]
+    return [place for place, entry in enumerate(left) if entry == "new"]
+
+
+def gather_nd(n: Node) -> str:
+    """Parts of an array at places of its first axes."""
+    indices = n.op.inputs["indices"]
+    shape = n.result().shape[: n.result().rank - n.type("x").rank + len(indices)]
+    return n.g.op("GatherND", n.input("x"), _joined(n, shape))
+
+
+def scatter_nd_add(n: Node) -> str:
+    """An array with something added at places of its first axes."""
+    indices, update = n.op.inputs["indices"], n.type("updates")
+    shape = update.shape[: update.rank - n.type("x").rank + len(indices)]
+    where = _joined(n, shape)
+    return n.g.op("ScatterND", n.input("x"), where, n.input("updates"), reduction="add")
+
+
+def _joined(n: Node, shape: Sequence[Size]) -> str:
+    """The places along several axes, side by side."""
+    g, parts = n.g, list[str]()
+    for position, name in enumerate(n.op.inputs["indices"]):
+        place = widths.moved(g, g.name(name), n.type("indices", position).dtype, INT64)
+        parts.append(unsqueezed(g, expanded(g, place, shape, INT64), [len(shape)]))
+    return g.op("Concat", *parts, axis=len(shape))
+
+
+def spaced(n: Node) -> str | None:
+    """Evenly spaced integers."""
+    start, stop, step = (n.attr(name) for name in ("start", "stop", "step"))
+    dtype = n.result().dtype
+    if not isinstance(step, int) or dtype.kind not in "iuf":
+        return None
+    if any(isinstance(bound, float) for bound in (start, stop)):
+        return None
+    g = n.g
+    bounds = (0, start) if stop is None else (start, stop)
+    found = g.op("Range", *map(g.number, bounds), g.constant(step, INT64))
+    return widths.moved(g, found, INT64, dtype)
+
+
+def size(n: Node) -> str:
+    """A size as a number."""
+    return widths.moved(n.g, n.g.number(n.attr("value")), INT64, n.result().dtype)
+
+
+def places(n: Node) -> list[list[str]] | None:
+    """The places of what is not zero, an index for each axis; of so many, by its kernel."""
+    x, g = n.type("x"), n.g
+    if isinstance(n.attr("count"), int) or x.dtype.kind == "c":
+        return None
+    found = g.op("NonZero", widths.moved(g, n.input("x"), x.dtype, BOOL))
+    return [[g.op("Gather", found, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
+
+
+def told_size(n: Node) -> str:
+    """A number of the program, which is the size of axes."""
+    value, size = same_integers(n), n.attr("size")
+    if isinstance(size, Dim) and size.name:
+        n.g.told[size.name] = unsqueezed(n.g, value, (0,)), -1
+    return value
+
+
+def resize(n: Node) -> str | None:
+    """Axes of other sizes, where a size is symbolic; by its kernel where all are numbers."""
+    x, shape = n.type("x"), n.result().shape
+    if all(isinstance(size, int) for size in (*x.shape, *shape)) or n.attr("antialias"):
+        return None
+    crops = n.attr("coordinates") == "tf_crop_and_resize"
+    if x.dtype.kind == "c" or (crops and n.attr("region") is None):
+        return None
+    g, scales = n.g, n.attr("scales")
+    region = g.constant(np.asarray(n.attr("region"), np.float32)) if crops else ""
+    return widths.same(
+        g, "Resize", *n.promoted(), dtype=n.result().dtype, beside=(region, "", g.shape(shape)),
+        mode=n.attr("mode"), coordinate_transformation_mode=n.attr("coordinates"),
+        nearest_mode=n.attr("nearest_mode"), cubic_coeff_a=n.attr("cubic_coefficient"),
+        exclude_outside=int(n.attr("exclude_outside")),
+        extrapolation_value=float(n.attr("extrapolation_value")),
+    ) if scales is None else None  # fmt: skip
+
+
+def _each(rule: Callable[[str, Node], str | None], table: Mapping[str, str]) -> dict[str, Rule]:
+    return {type_: partial(rule, kind) for type_, kind in table.items()}
+
+
+OPERATORS: Mapping[str, Rule] = {
+    **_each(promoted, PROMOTING),
+    **_each(elementwise, FLOATS),
+    **_each(normalised, NORMALISING),
+    **_each(reduced, REDUCING),
+    "arange": spaced,
+    "as_size": told_size,
+    "broadcast_to": broadcast,
+    "cast": cast,
+    "concat": concat,
+    "constant": constant,
+    "countable": same_integers,
+    "embedding": embedding,
+    "ensure_shape": same,
+    "expand_dims": new_axes,
+    "fence": fenced,
+    "gather_nd": gather_nd,
+    "getitem": getitem,
+    "identity": same,
+    "nonzero": places,
+    "reshape": reshape,
+    "resize": resize,
+    "scatter_nd_add": scatter_nd_add,
+    "setitem_add": setitem_add,
+    "size": size,
+    "stop_gradient": same,
+    "take": take,
+    "where": where,
+    "window": window,
+    "window_add": window_add,
+}

@@ -1,0 +1,252 @@
+"""Primitives that compute number by number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from braces.dtypes import BOOL, FLOAT32, FLOAT64, is_float
+from braces.exchange.onnx.writer.graph import dtype_widening as widths
+from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+
+SAME: Mapping[str, str] = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
+    "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil",
+    "cos": "Cos", "cosh": "Cosh", "exp": "Exp", "floor": "Floor",
+    "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
+    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
+}  # fmt: skip
+"""What ONNX has under another name."""
+
+COMPARISONS: Mapping[str, str] = {
+    "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less",
+}  # fmt: skip
+
+
+def same(kind: str, e: Equation, *values: str) -> str:
+    """One node, whose result has the dtype of its inputs."""
+    return e.same(kind, *values)
+
+
+def compared(kind: str, e: Equation, x: str, y: str) -> str:
+    """A comparison."""
+    return e.asked(kind, x, y)
+
+
+def in_order(kind: str, e: Equation, x: str, y: str) -> str:
+    """A comparison in which NaN comes last."""
+    found, dtype = e.asked(kind, x, y), e.type().dtype
+    if not is_float(dtype):
+        return found
+    g, wide = e.g, dtype if dtype in (FLOAT32, FLOAT64) else FLOAT32
+    first, last = (g.op("IsNaN", widths.moved(g, one, dtype, wide)) for one in (x, y))
+    before = last if kind == "LessOrEqual" else g.op("And", last, g.op("Not", first))
+    return g.op("Or", found, before)
+
+
+def unequal(e: Equation, x: str, y: str) -> str:
+    """Where two differ."""
+    return e.g.op("Not", e.asked("Equal", x, y))
+
+
+def negative(e: Equation, x: str) -> str:
+    """The negative; of unsigned numbers too, where it wraps."""
+    return e.same("Sub", e.scalar(0), x) if e.dtype.kind == "u" else e.same("Neg", x)
+
+
+def extreme(kind: str, of_bools: str, e: Equation, x: str, y: str) -> str:
+    """The larger or smaller of two."""
+    return e.g.op(of_bools, x, y) if e.dtype == BOOL else e.same(kind, x, y)
+
+
+def divided(e: Equation, x: str, y: str) -> str:
+    """A division; ONNX Runtime refuses one by integers that are 0, even of nothing."""
+    return e.same("Mul" if 0 in e.shape else "Div", x, y)
+
+
+def remainder(e: Equation, x: str, y: str) -> str:
+    """What is left of a division that is cut off towards zero."""
+    return divided(e, x, y) if 0 in e.shape else e.same("Mod", x, y, fmod=1)
+
+
+def square(e: Equation, x: str) -> str:
+    """A number times itself."""
+    return e.same("Mul", x, x)
+
+
+def root(e: Equation, x: str) -> str:
+    """One by the square root."""
+    return e.same("Reciprocal", e.same("Sqrt", x))
+
+
+def power(e: Equation, x: str) -> str:
+    """A power by a known integer."""
+    exponent = int(e.params["y"])
+    if exponent < 0:
+        return e.same("Div", e.scalar(1), e.same("Pow", x, e.scalar(-exponent)))
+    return e.same("Pow", x, e.scalar(exponent))
+
+
+def power_of_two(e: Equation, x: str) -> str:
+    """Two to the power of a number."""
+    return e.same("Pow", e.scalar(2), x)
+
+
+def cube_root(e: Equation, x: str) -> str:
+    """The cube root, which has the sign of its number."""
+    return e.same("Mul", e.same("Sign", x), e.same("Pow", e.same("Abs", x), e.scalar(1 / 3)))
+
+
+def finite(e: Equation, x: str) -> str:
+    """Whether numbers are neither infinite nor NaN."""
+    wide = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
+    given = widths.moved(e.g, x, e.type().dtype, wide)
+    return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", given), e.g.op("IsInf", given)))
+
+
+def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
+    small = widths.asked(e.g, "Less", e.same("Abs", x), e.scalar(0.5), dtype=e.dtype)
+    return widths.chosen(e.g, small, near, far, e.dtype)
+
+
+def _unless(e: Equation, x: str, special: str, then: str, value: str) -> str:
+    found = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
+    return widths.chosen(e.g, found, then, value, e.dtype)
+
+
+def exp_minus_one(e: Equation, x: str) -> str:
+    """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, in which errors cancel."""
+    one = e.scalar(1)
+    u = e.same("Exp", x)
+    less = e.same("Sub", u, one)
+    near = e.same("Div", e.same("Mul", less, x), e.same("Log", u))
+    return _near_zero(e, x, _unless(e, u, one, x, near), less)
+
+
+def log_plus_one(e: Equation, x: str) -> str:
+    """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, in which errors cancel."""
+    one = e.scalar(1)
+    u = e.same("Add", one, x)
+    log = e.same("Log", u)
+    near = e.same("Div", e.same("Mul", log, x), e.same("Sub", u, one))
+    return _near_zero(e, x, _unless(e, u, one, x, near), log)
+
+
+def next_after(e: Equation, x: str, y: str) -> str:
+    """The next float on the way to another one, where both are known."""
+    number, towards = (e.g.model.values.get(one) for one in (x, y))
+    if number is None or towards is None:
+        raise e.refuse("of what only a run knows")
+    return e.g.constant(np.nextafter(number, towards), e.dtype)
+
+
+def angle(e: Equation, y: str, x: str) -> str:
+    """The angle of a point: `atan(|y| / |x|)`, turned into the quadrant of the signs."""
+    g, zero, dtype = e.g, e.scalar(0), e.dtype
+    height, length = e.same("Abs", y), e.same("Abs", x)
+    equal = widths.asked(g, "Equal", height, length, dtype=dtype)
+    origin = widths.asked(g, "Equal", height, zero, dtype=dtype)
+    diagonal = widths.chosen(g, origin, zero, e.scalar(1), dtype)
+    steepness = widths.chosen(g, equal, diagonal, e.same("Div", height, length), dtype)
+    right = e.same("Atan", steepness)
+    left = e.same("Sub", e.scalar(math.pi), right)
+    above = widths.chosen(g, is_negative(e, x), left, right, dtype)
+    # A product, because ONNX Runtime's Where loses the sign of zero.
+    sign = widths.chosen(g, is_negative(e, y), e.scalar(-1), e.scalar(1), dtype)
+    return e.same("Mul", sign, above)
+
+
+def is_negative(e: Equation, x: str) -> str:
+    """The sign bit of a number that is not NaN; `1 / x` has that of zero."""
+    numbers = (x, e.same("Div", e.scalar(1), x))
+    found = (widths.asked(e.g, "Less", one, e.scalar(0), dtype=e.dtype) for one in numbers)
+    return e.g.op("Or", *found)
+
+
+def rounded(e: Equation, x: str) -> str:
+    """The nearest integer; halves go to the even one, or away from zero."""
+    if int(e.params["rounding_method"]) == 1:
+        return e.same("Round", x)
+    nearest = e.same("Floor", e.same("Add", e.same("Abs", x), e.scalar(0.5)))
+    return e.same("Mul", e.same("Sign", x), nearest)
+
+
+def clamp(e: Equation, low: str, x: str, high: str) -> str:
+    """A number, or the bound that it lies beyond."""
+    return e.same("Min", e.same("Max", x, low), high)
+
+
+def select(e: Equation, which: str, *cases: str) -> str:
+    """One of several, number by number: a bool takes the second where it is true."""
+    if e.type().dtype == BOOL:
+        return widths.chosen(e.g, which, cases[-1], cases[0], e.dtype)
+    found = cases[-1]
+    for number in range(len(cases) - 2, -1, -1):
+        here = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
+        found = widths.chosen(e.g, here, cases[number], found, e.dtype)
+    return found
+
+
+def convert(e: Equation, x: str) -> str:
+    """The same numbers in another dtype."""
+    return widths.moved(e.g, x, e.type().dtype, e.dtype)
+
+
+def unchanged(e: Equation, *values: str) -> Sequence[str]:
+    """The same values."""
+    del e
+    return values
+
+
+def size(e: Equation) -> str:
+    """A symbolic size as a number."""
+    found = e.g.number(e.size(e.params["dim"]))
+    return e.g.cast(found, e.dtype)
+
+
+def logic(of_bools: str, of_bits: str, e: Equation, *values: str) -> str:
+    """A logical operation on bools, or the same on the bits of integers."""
+    return e.g.op(of_bools if e.dtype == BOOL else of_bits, *values)
+
+
+def _named(rule: Callable[..., str], table: Mapping[str, str]) -> dict[str, Rule]:
+    return {primitive: partial(rule, kind) for primitive, kind in table.items()}
+
+
+ARITHMETIC: Mapping[str, Rule] = {
+    **_named(same, SAME),
+    **_named(compared, COMPARISONS),
+    "and": partial(logic, "And", "BitwiseAnd"),
+    "atan2": angle,
+    "cbrt": cube_root,
+    "clamp": clamp,
+    "convert_element_type": convert,
+    "copy": unchanged,
+    "dim_as_value": size,
+    "div": divided,
+    "exp2": power_of_two,
+    "expm1": exp_minus_one,
+    "integer_pow": power,
+    "is_finite": finite,
+    "le_to": partial(in_order, "LessOrEqual"),
+    "log1p": log_plus_one,
+    "lt_to": partial(in_order, "Less"),
+    "max": partial(extreme, "Max", "Or"),
+    "min": partial(extreme, "Min", "And"),
+    "ne": unequal,
+    "neg": negative,
+    "nextafter": next_after,
+    "not": partial(logic, "Not", "BitwiseNot"),
+    "optimization_barrier": unchanged,
+    "or": partial(logic, "Or", "BitwiseOr"),
+    "rem": remainder,
+    "round": rounded,
+    "rsqrt": root,
+    "select_n": select,
+    "square": square,
+    "stop_gradient": unchanged,
+    "xor": partial(logic, "Xor", "BitwiseXor"),
+}

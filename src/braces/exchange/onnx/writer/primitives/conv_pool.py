@@ -1,0 +1,150 @@
+"""Primitives that look at windows: convolutions and pooling.
+
+ONNX has batch and features before space, and convolutions over inputs without gaps. So axes are
+brought into that order, and gaps are filled with zeros before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from braces.dims import Size
+from braces.dtypes import is_float
+from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.primitives.shape import around, reshaped, spread
+from braces.lazy import extend, jax
+from braces.ops.conv_pool.cpu_algorithms import BY_XLA
+
+Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
+"""One of two windows, from both: the names of an element of each array."""
+
+
+def by_parts(part: str, e: Equation, one: str, other: str) -> list[str]:
+    """One of the three arrays of a convolution, from the two others."""
+    windows, shape = e.params["windows"], e.params["shape"]
+    structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
+    function = partial(BY_XLA[part], windows=windows, shape=shape)
+    return e.runner.call(e.g, function, structs, [one, other])
+
+
+def convolution(e: Equation, x: str, kernel: str) -> str:
+    """A convolution of JAX, whatever its order of axes."""
+    numbers, p = e.params["dimension_numbers"], e.params
+    g, groups, batches = e.g, p["feature_group_count"], p["batch_group_count"]
+    x = g.op("Transpose", x, perm=list(numbers.lhs_spec))
+    kernel = g.op("Transpose", kernel, perm=list(numbers.rhs_spec))
+    shape: list[Size] = [e.type().shape[i] for i in numbers.lhs_spec]
+    zero = e.scalar(0)
+    for axis, step in enumerate(p["lhs_dilation"], 2):
+        if step > 1:
+            x = spread(g, x, shape, axis, step, zero, e.dtype)
+            shape[axis] = (shape[axis] - 1) * step + 1
+    low, high = ([e.size(pair[k]) for pair in p["padding"]] for k in (0, 1))
+    x = around(g, x, [0, 0, *low], [0, 0, *high], zero, e.dtype)
+    shape[2:] = [n + a + b for n, a, b in zip(shape[2:], low, high, strict=True)]
+    if batches > 1:  # the parts of the batch become groups of features
+        x, groups = _batches_as_groups(e, x, shape, batches), batches
+    found = e.same(
+        "Conv", x, kernel, strides=p["window_strides"], dilations=p["rhs_dilation"],
+        group=groups,
+    )  # fmt: skip
+    return g.op("Transpose", found, perm=_inverse(numbers.out_spec))
+
+
+def _batches_as_groups(e: Equation, x: str, shape: Sequence[Size], batches: int) -> str:
+    rows, features, *space = shape
+    assert isinstance(rows, int)
+    few = rows // batches
+    apart = reshaped(e.g, x, [batches, few, features, *space])
+    front = e.g.op("Transpose", apart, perm=[1, 0, *range(2, len(shape) + 1)])
+    return reshaped(e.g, front, [few, batches * features, *space])
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=lambda i: order[i])
+
+
+def pooled(kind: str, e: Equation, x: str) -> str:
+    """Sums or extremes of windows."""
+
+    def combine(total: list[str], piece: list[str]) -> list[str]:
+        return [e.same(kind, *total, *piece)]
+
+    return _slid(e, [x], [e.g.constant(neutral(kind, e), e.dtype)], combine)[0]
+
+
+def combined(e: Equation, *given: str) -> list[str]:
+    """What a function makes of the elements of windows, of one array or of several."""
+    count = len(given) // 2
+    closed = extend.ClosedJaxpr(e.params["jaxpr"], e.params["consts"])
+
+    def combine(total: list[str], piece: list[str]) -> list[str]:
+        return e.call(closed, [*total, *piece])
+
+    return _slid(e, given[:count], given[count:], combine)
+
+
+def _slid(
+    e: Equation, values: Sequence[str], fillings: Sequence[str], combine: Combine
+) -> list[str]:
+    """Windows combined along one axis after the other, slice by slice."""
+    p, shape, found = e.params, list(e.type().shape), list(values)
+    every = zip(
+        p["window_dimensions"], p["window_strides"], p["padding"], p["base_dilation"],
+        p["window_dilation"], strict=True,
+    )  # fmt: skip
+    for axis, (width, stride, pads, spacing, dilation) in enumerate(every):
+        low, high = map(e.size, pads)
+        before: list[Size] = [0] * len(shape)
+        after: list[Size] = [0] * len(shape)
+        before[axis], after[axis] = low, high
+        for i, filling in enumerate(fillings):
+            dtype, wide = e.result(i).dtype, list(shape)
+            if spacing > 1:
+                found[i] = spread(e.g, found[i], wide, axis, spacing, filling, dtype)
+            found[i] = around(e.g, found[i], before, after, filling, dtype)
+        if width > 1 or stride > 1:
+            reach = (e.shape[axis] - 1) * stride + 1
+            found = _joined(e, found, axis, e.size(width), reach, stride, dilation, combine)
+        shape[axis] = e.shape[axis]
+    return found
+
+
+def _joined(
+    e: Equation, values: Sequence[str], axis: int, width: Size, reach: Size, stride: int,
+    step: int, combine: Combine,
+) -> list[str]:  # fmt: skip
+    """Each window of an axis as one element; `reach` is how far their first elements go."""
+    if not isinstance(width, int):
+        raise e.refuse("with windows of a symbolic size")
+    g, total = e.g, list[str]()
+    at, stride_at = g.integers(axis), g.integers(stride)
+    for offset in range(0, width * step, step):
+        bounds = g.integers(offset), g.size(reach + offset)
+        piece = [g.op("Slice", x, *bounds, at, stride_at) for x in values]
+        total = combine(total, piece) if total else piece
+    return total
+
+
+def neutral(kind: str, e: Equation) -> Any:
+    """What changes nothing in a window."""
+    if kind in ("Add", "Mul"):
+        return int(kind == "Mul")
+    if is_float(e.dtype):
+        return float("-inf") if kind == "Max" else float("inf")
+    info = jax.numpy.iinfo(e.dtype)
+    return int(info.min if kind == "Max" else info.max)
+
+
+WINDOWS: Mapping[str, Rule] = {
+    "conv_general_dilated": convolution,
+    "convolution_kernel": partial(by_parts, "kernel"),
+    "convolution_out": partial(by_parts, "out"),
+    "convolution_x": partial(by_parts, "x"),
+    "reduce_window": combined,
+    "reduce_window_max": partial(pooled, "Max"),
+    "reduce_window_min": partial(pooled, "Min"),
+    "reduce_window_sum": partial(pooled, "Add"),
+}

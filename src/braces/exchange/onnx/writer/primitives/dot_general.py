@@ -1,0 +1,77 @@
+"""Primitives that multiply and add up: products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import count
+
+from braces import dims
+from braces.dtypes import TensorType
+from braces.exchange.onnx.writer.graph import dtype_widening as widths
+from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.primitives.shape import reshaped
+
+
+def contraction(e: Equation, x: str, y: str) -> str:
+    """Sums of products: a product of matrices where it is one, else as einsum says them."""
+    (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
+    x, y = (widths.moved(e.g, one, e.type(i).dtype, e.dtype) for i, one in enumerate((x, y)))
+    rank_x, rank_y = e.type(0).rank, e.type(1).rank
+    free_x = [i for i in range(rank_x) if i not in (*of_x, *batch_x)]
+    free_y = [i for i in range(rank_y) if i not in (*of_y, *batch_y)]
+    orders = [*batch_x, *free_x, *of_x], [*batch_y, *of_y, *free_y]
+    if len(of_x) == len(free_x) == len(free_y) == 1:
+        return e.same("MatMul", _ordered(e, x, orders[0]), _ordered(e, y, orders[1]))
+    may_lack = [_may_be_empty(e.type(at), one) for at, one in enumerate((free_x, free_y))]
+    if not all(may_lack):
+        return _einsum(e, x, y, swapped=may_lack[1])
+    left, right = _ordered(e, x, orders[0]), _ordered(e, y, orders[1])
+    return _as_matrices(e, left, right, len(batch_x), len(free_x))
+
+
+def _may_be_empty(type_: TensorType, axes: Sequence[int]) -> bool:
+    """Whether one of some axes may be of size 0."""
+    sizes = [type_.shape[axis] for axis in axes]
+    return any(not dims.never_negative(dims.sum_of((size, -1))) for size in sizes)
+
+
+def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
+    """A product of matrices, whose rows, columns, and sums each go along several axes."""
+    common, rows = e.shape[:batch], dims.product(e.shape[batch : batch + free])
+    columns = dims.product(e.shape[batch + free :])
+    (of_x, _), _ = e.params["dimension_numbers"]
+    sizes = e.type().shape
+    inner = dims.product([sizes[int(axis)] for axis in of_x])
+    left = reshaped(e.g, x, (*common, rows, inner))
+    right = reshaped(e.g, y, (*common, inner, columns))
+    return reshaped(e.g, e.same("MatMul", left, right), e.shape)
+
+
+def _ordered(e: Equation, x: str, axes: list[int]) -> str:
+    return x if axes == sorted(axes) else e.g.op("Transpose", x, perm=axes)
+
+
+def _einsum(e: Equation, x: str, y: str, swapped: bool) -> str:
+    """The same in letters; `swapped` where only the second operand may have nothing.
+
+    ONNX Runtime's einsum ends the process where its second operand has nothing along the axes
+    that are its own, for it divides by their size.
+    """
+    (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
+    fresh = map(chr, count(ord("a")))
+    pairs = list(zip((*batch_x, *of_x), (*batch_y, *of_y), strict=True))
+    names = [next(fresh) for _ in pairs]
+    letters_x = dict(zip((i for i, _ in pairs), names, strict=True))
+    letters_y = dict(zip((j for _, j in pairs), names, strict=True))
+    terms = [
+        [letters[i] if i in letters else next(fresh) for i in range(e.type(at).rank)]
+        for at, letters in enumerate((letters_x, letters_y))
+    ]
+    rest = [name for term in terms for name in term if name not in names]
+    result = "".join([*names[: len(batch_x)], *rest])
+    order = slice(None, None, -1 if swapped else 1)
+    equation = f"{','.join(map(''.join, terms[order]))}->{result}"
+    return e.same("Einsum", *(x, y)[order], equation=equation)
+
+
+CONTRACTIONS: Mapping[str, Rule] = {"dot_general": contraction}

@@ -1,0 +1,296 @@
+"""What is computed while a program is read: sizes, and what follows from them.
+
+    shape -> slice -> elementwise_mul -> reshape2
+
+Only the last is an operator of ours; what stands before it is arithmetic of numbers and
+symbolic sizes, on small arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from braces.dims import Dim
+from braces.dtypes import FLOAT32, INT64
+from braces.errors import BracesError
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.constant_folding import asking, counted, each_number, typed
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Known
+from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
+from braces.exchange.paddle.graph.environment import Held
+from braces.exchange.paddle.graph.node import Node, Results
+
+Fold: TypeAlias = "Callable[[Node], Array | Known | list[Known]]"
+"""From an operator to an array of the dtype of its first input, or one that says its own."""
+
+
+def fold(node: Node, given: Sequence[Held]) -> Results:
+    """What an operator gives, where its inputs say it; else nothing."""
+    rule = FOLDS.get(node.type)
+    if rule is None:
+        return None
+    for value in given:
+        if not isinstance(value, Known) or value.weight or not value.small:
+            return None
+    try:
+        with np.errstate(all="ignore"):
+            made = rule(node)
+    except (BracesError, Unknown, ArithmeticError, LookupError, TypeError, ValueError):
+        return None  # the operator itself says what is wrong, when it is built
+    if isinstance(made, list):
+        return {node.main: made}
+    return made if isinstance(made, Known) else _as(made, _first(node))
+
+
+def _first(node: Node) -> Known:
+    """The first input, whose dtype others have."""
+    for slot in ("X", "Input", "Start"):
+        found = node.known(slot)
+        if found is not None:
+            return found
+    raise Unknown
+
+
+def _as(array: Array, like: Known) -> Known:
+    return Known(typed(np.asarray(array), like.dtype), like.dtype)
+
+
+def _array(node: Node, slot: str) -> Array:
+    found = node.known(slot)
+    if found is None:
+        raise Unknown
+    return found.array
+
+
+def _room(shape: Sequence[Any]) -> list[int]:
+    """A shape of numbers, that is small."""
+    if sizes.symbolic(*shape) or prod(shape) > MOST_ELEMENTS or min([0, *shape]) < 0:
+        raise Unknown
+    return [int(n) for n in shape]
+
+
+# ---- number by number ------------------------------------------------------------------------
+
+
+def spread(y: Array, rank: int, axis: int) -> Array:
+    """The second operand with axes of size 1 behind it, so that its first is that axis."""
+    at = rank - y.ndim if axis == -1 else axis
+    return y.reshape([*y.shape, *[1] * max(rank - at - y.ndim, 0)])
+
+
+def _pair(compute: Callable[[Number, Number], Number]) -> Fold:
+    def folded(node: Node) -> Array:
+        x, y = _array(node, "X"), _array(node, "Y")
+        return each_number(compute)(x, spread(y, x.ndim, node.attr("axis", -1)))
+
+    return folded
+
+
+def _compared(compute: Callable[..., bool]) -> Fold:
+    return lambda node: asking(compute)(
+        *(_array(node, slot) for slot in ("X", "Y") if node.has(slot))
+    )
+
+
+def _differ(x: Number, y: Number) -> bool:
+    return not sizes.same(x, y)
+
+
+def _over(x: Number, y: Number) -> Number:
+    return sizes.over(x, y) if sizes.symbolic(x, y) or isinstance(x, float) else x // y
+
+
+def _scale(node: Node) -> Array:
+    factor, bias = node.number("scale", "ScaleTensor", 1.0), node.attr("bias", 0.0)
+    after, x = node.attr("bias_after_scale", True), _array(node, "X")
+    whole = x.dtype.kind != "f"
+
+    def scaled(item: Number) -> Number:
+        a, b = (sizes.whole(float(v)) if whole else float(v) for v in (factor, bias))
+        if after:
+            return sizes.plus(sizes.times(item, a), b)
+        return sizes.times(sizes.plus(item, b), a)
+
+    return each_number(scaled)(x)
+
+
+def _cast(node: Node) -> Known:
+    dtype, x = node.dtype("out_dtype"), _array(node, "X")
+    if sizes.symbolic(*x.flat):
+        return Known(x, dtype)
+    return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
+
+
+def _increment(node: Node) -> Array:
+    step = sizes.whole(float(node.attr("step", 1.0)))
+    return each_number(partial(sizes.plus, step))(_array(node, "X"))
+
+
+# ---- shapes ----------------------------------------------------------------------------------
+
+
+def _filled(node: Node) -> Known:
+    shape = _room(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
+    value, dtype = _value(node), node.dtype("dtype", FLOAT32)
+    if isinstance(value, Dim):
+        array = np.empty(shape, object)
+        array[...] = value
+        return Known(array, dtype)
+    return Known(np.full(shape, value).astype(dtype), dtype)
+
+
+def _value(node: Node) -> Any:
+    if node.has("ValueTensor"):
+        return node.number("value", "ValueTensor")
+    written = node.attr("str_value", "")
+    return number_written(written) if written else node.attr("value", 0.0)
+
+
+def number_written(text: str) -> int | float:
+    """A number as text, which keeps all digits of integers."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def written(node: Node) -> Known:
+    """The array that stands in the attributes of an operator."""
+    dtype, shape = node.dtype("dtype"), [int(n) for n in node.attr("shape")]
+    names = ("values", "fp32_values", "int32_values", "int64_values", "bool_values")
+    values = next((found for name in names if (found := node.many(name))), list[Any]())
+    return Known(np.asarray(values).astype(dtype).reshape(shape), dtype)
+
+
+def _slice(node: Node) -> Array:
+    x, axes = _array(node, "Input"), node.attr("axes")
+    starts = node.sizes("starts", "StartsTensor", "StartsTensorList")
+    ends = node.sizes("ends", "EndsTensor", "EndsTensorList")
+    steps = node.sizes("strides", "StridesTensor", "StridesTensorList") or [1] * len(axes)
+    if sizes.symbolic(*starts, *ends, *steps):
+        raise Unknown
+    index: list[Any] = [slice(None)] * x.ndim
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        index[axis] = slice(start, end, step)
+    made = x[tuple(index)]
+    less = node.attr("decrease_axis") or ()
+    return np.squeeze(made, tuple(less)) if less else made
+
+
+def _concat(node: Node) -> Array:
+    arrays = [
+        value.array.astype(object) for value in node.values("X") if isinstance(value, Known)
+    ]
+    return np.concatenate(arrays, axis=node.number("axis", "AxisTensor", 0))
+
+
+def _stack(node: Node) -> Array:
+    arrays = [
+        value.array.astype(object) for value in node.values("X") if isinstance(value, Known)
+    ]
+    return np.stack(arrays, axis=node.attr("axis", 0))
+
+
+def _squeeze(node: Node) -> Array:
+    x = _array(node, "X")
+    axes = [a for a in node.attr("axes") or range(x.ndim) if x.shape[a] == 1]
+    return np.squeeze(x, tuple(axes))
+
+
+def _reshape(node: Node) -> Array:
+    x, shape = _array(node, "X"), node.sizes("shape", "Shape", "ShapeTensor")
+    return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
+
+
+def _tile(node: Node) -> Array:
+    times, x = (
+        node.sizes("repeat_times", "RepeatTimes", "repeat_times_tensor"),
+        _array(node, "X"),
+    )
+    _room([prod(x.shape), *times])
+    return np.tile(x, _room(times))
+
+
+def _expand(node: Node) -> Array:
+    x, shape = _array(node, "X"), node.sizes("shape", "Shape", "expand_shapes_tensor")
+    own = [1] * (len(shape) - x.ndim) + list(x.shape)
+    return np.broadcast_to(
+        x, _room([o if n == -1 else n for n, o in zip(shape, own, strict=True)])
+    )
+
+
+def _range(node: Node) -> Array:
+    bounds = [_array(node, slot).ravel()[0] for slot in ("Start", "End", "Step")]
+    numbers: list[Any] = [b.item() if isinstance(b, np.generic) else b for b in bounds]
+    if sizes.symbolic(*numbers) or (numbers[1] - numbers[0]) / numbers[2] > MOST_ELEMENTS:
+        raise Unknown
+    return counted(*numbers)
+
+
+def _reduced(compute: Callable[[Number, Number], Number], first: int) -> Fold:
+    def folded(node: Node) -> Array:
+        x = _array(node, "X")
+        axes = node.attr("dim") or range(x.ndim)
+        if not node.attr("reduce_all") and len({axis % x.ndim for axis in axes}) < x.ndim:
+            raise Unknown
+        made = np.empty((1,) * x.ndim if node.attr("keep_dim") else (), object)
+        made[...] = reduce(compute, x.ravel().tolist(), first)
+        return made
+
+    return folded
+
+
+def _gathered(node: Node) -> Array:
+    index = _array(node, "Index")
+    if sizes.symbolic(*index.flat) or node.attr("axis", 0):
+        raise Unknown
+    return np.take(_array(node, "X"), index.astype(INT64), axis=0)
+
+
+def _unstacked(node: Node) -> list[Known]:
+    found = _first(node)
+    parts = np.moveaxis(found.array, node.attr("axis", 0), 0)
+    return [Known(np.asarray(part), found.dtype) for part in parts]
+
+
+FOLDS: Mapping[str, Fold] = {
+    **{name: _pair(compute) for name, compute in {
+        "elementwise_add": sizes.plus, "elementwise_div": sizes.over,
+        "elementwise_floordiv": _over, "elementwise_max": sizes.largest,
+        "elementwise_min": sizes.smallest, "elementwise_mod": sizes.rest,
+        "elementwise_mul": sizes.times, "elementwise_sub": sizes.minus,
+    }.items()},
+    **{name: _compared(compute) for name, compute in {
+        "equal": sizes.same, "greater_equal": sizes.at_least, "greater_than": sizes.above,
+        "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.both,
+        "logical_not": sizes.untrue, "logical_or": sizes.either,
+        "not_equal": _differ,
+    }.items()},
+    **dict.fromkeys(("assign", "share_data"), lambda node: _array(node, "X")),
+    **dict.fromkeys(("reshape", "reshape2"), _reshape),
+    **dict.fromkeys(("squeeze", "squeeze2"), _squeeze),
+    **dict.fromkeys(("unsqueeze", "unsqueeze2"), lambda node: np.expand_dims(
+        _array(node, "X"), tuple(node.sizes("axes", "AxesTensor", "AxesTensorList")))),
+    **dict.fromkeys(("unstack", "unbind"), _unstacked),
+    "assign_value": written,
+    "cast": _cast,
+    "concat": _concat,
+    "expand_v2": _expand,
+    "fill_constant": _filled,
+    "gather": _gathered,
+    "increment": _increment,
+    "range": _range,
+    "reduce_prod": _reduced(sizes.times, 1),
+    "reduce_sum": _reduced(sizes.plus, 0),
+    "scale": _scale,
+    "slice": _slice,
+    "stack": _stack,
+    "strided_slice": _slice,
+    "tile": _tile,
+}  # fmt: skip
+"""What is computed of numbers and sizes; what is not here, or raises, is an operator."""

@@ -1,0 +1,283 @@
+"""Programs of Paddle as files: where they lie, and the arrays beside them.
+
+    __model__         with one file for each array, or all in __params__      fluid 1.x
+    NAME.pdmodel      with NAME.pdiparams                                      2.x
+
+A file of arrays has neither names nor a length: arrays stand in the order of the names of the
+program's variables, sorted. Each is a version (0), its division into sequences, a version
+again, a `TensorDesc` with its length in front, and the numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from braces.dtypes import HIGHEST_RANK
+from braces.errors import BracesError, FileFormatError, visible
+from braces.exchange.common.model.sibling_files import place_beside
+from braces.exchange.common.values.constants import Array
+from braces.exchange.paddle.graph.dtypes import dtype_named
+from braces.exchange.paddle.graph.program_desc import (
+    Block,
+    Tensor,
+    read_description,
+    read_tensor_header,
+)
+from braces.ir.files import check_regular, read_bounded
+
+PROGRAM, PROGRAM_SUFFIX, ARRAYS_SUFFIX = "__model__", ".pdmodel", ".pdiparams"
+COMBINED = ("__params__", "params")
+"""What a file of all arrays beside `__model__` is called."""
+LARGEST_PROGRAM = 1 << 31
+"""Bytes; weights are no part of it."""
+LARGEST_HEADER = 1 << 12
+"""Bytes in front of an array."""
+LARGEST_SIZE = 1 << 40
+"""The longest axis of an array that has no numbers."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files of one program.
+
+    Attributes:
+        program: What is computed.
+        arrays: All arrays; `None` where each has a file of its own.
+    """
+
+    program: Path
+    arrays: Path | None
+
+    def read_program(self) -> Sequence[Block]:
+        """The blocks of the program.
+
+        Raises:
+            FileFormatError: It is none.
+        """
+        return read_description(read_bounded(self.program, LARGEST_PROGRAM), self.program.name)
+
+    def size_bytes(self) -> int:
+        """How many bytes the program has, and the file of all its arrays."""
+        files = [path for path in (self.program, self.arrays) if path is not None]
+        return sum(path.stat().st_size for path in files if path.exists())
+
+    def read_arrays(self, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
+        """The arrays of these names.
+
+        Raises:
+            FileFormatError: The files hold others, or would lie outside of the folder.
+        """
+        if self.arrays is None:
+            yield from ((name, self._alone(name)) for name in names)
+        elif names:
+            yield from self._together(self.arrays, sorted(names))
+
+    def _alone(self, name: str) -> Array:
+        path = place_beside(self.program.parent, name)
+        if path is None:
+            raise _wrong(name, "its file would lie outside of the folder of the program")
+        if not path.is_file():
+            raise _wrong(name, f"there is no such file beside {self.program.name}")
+        check_regular(path)
+        with path.open("rb") as file:
+            return _Stream.of(file, path).only(name)
+
+    @staticmethod
+    def _together(path: Path, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
+        if not path.exists():
+            raise FileFormatError(
+                f"The program has arrays, as `{names[0]:.80}`, and there is no {path.name}.",
+                fix="Put the file that was saved with this program beside it.",
+            )
+        check_regular(path)
+        with path.open("rb") as file:
+            stream = _Stream.of(file, path)
+            for name in names:
+                yield name, stream.array(name)
+            stream.close(f"{len(names)} arrays")
+
+
+def holds_program(path: Path) -> bool:
+    """Whether a path is that of a program of Paddle, or of a folder that holds one."""
+    if path.is_dir():
+        names = (entry.name for entry in path.iterdir())
+        return any(_is_program(name) for name in names) or _holds_newer(path)
+    return _is_program(path.name)
+
+
+def _is_program(name: str) -> bool:
+    return name == PROGRAM or name.endswith(PROGRAM_SUFFIX)
+
+
+def _holds_newer(folder: Path) -> bool:
+    return any(_is_newer(path) for path in folder.glob("*.json"))
+
+
+def find_files(given: Path) -> Files:
+    """The files of the program in a folder, or of one that is a file itself.
+
+    Raises:
+        FileFormatError: There is none, or more than one.
+        OSError: There is no such folder.
+    """
+    if given.is_dir():
+        return _in_folder(given)
+    if not given.exists():
+        beside = given.with_name(f"{given.name}{PROGRAM_SUFFIX}")  # as Paddle's own functions
+        given = beside if beside.exists() else given
+    given.stat()
+    return _of_file(given)
+
+
+def _in_folder(folder: Path) -> Files:
+    if (folder / PROGRAM).is_file():
+        return _of_file(folder / PROGRAM)
+    found = sorted(folder.glob(f"*{PROGRAM_SUFFIX}"))
+    if len(found) == 1:
+        return _of_file(found[0])
+    if found:
+        raise FileFormatError(
+            f"{folder.name or folder} holds {len(found)} programs of Paddle.",
+            given=", ".join(path.name for path in found[:8]),
+            fix="Give the path of one of them.",
+        )
+    if _holds_newer(folder):
+        raise _newer(folder)
+    raise FileFormatError(
+        f"{folder.name or folder} holds no program of Paddle.",
+        fix=f"Give a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
+    )
+
+
+def _is_newer(path: Path) -> bool:
+    """Whether this is a program in the format of Paddle 3."""
+    return path.is_file() and _begins_newer(path)
+
+
+def _begins_newer(path: Path) -> bool:
+    with path.open("rb") as file:
+        head = file.read(256)
+    return head.lstrip().startswith(b"{") and b"base_code" in head
+
+
+def _newer(path: Path) -> FileFormatError:
+    return FileFormatError(
+        f"{path.name or path} holds a program in the format of Paddle 3, which is not read.",
+        fix="Save it by Paddle 2.6, or by Paddle 3 with FLAGS_enable_pir_api=0 in the "
+        f"environment: that writes NAME{PROGRAM_SUFFIX}.",
+    )
+
+
+def _of_file(path: Path) -> Files:
+    check_regular(path)
+    if _begins_newer(path):
+        raise _newer(path)
+    if path.suffix == PROGRAM_SUFFIX:
+        arrays = path.with_suffix(ARRAYS_SUFFIX)
+        return Files(path, arrays)
+    together = (path.with_name(name) for name in COMBINED)
+    return Files(path, next((other for other in together if other.is_file()), None))
+
+
+# ---- arrays ----------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class _Stream:
+    """A file of arrays that is being read.
+
+    Attributes:
+        file: Where it is read.
+        path: What it is called.
+        left: How many bytes there are.
+    """
+
+    file: BinaryIO
+    path: Path
+    left: int
+
+    @staticmethod
+    def of(file: BinaryIO, path: Path) -> _Stream:
+        return _Stream(file, path, path.stat().st_size)
+
+    def only(self, name: str) -> Array:
+        """The array of a file of one."""
+        found = self.array(name)
+        self.close(f"`{name}`")
+        return found
+
+    def close(self, what: str) -> None:
+        """Hold that nothing is left.
+
+        Raises:
+            FileFormatError: Something is.
+        """
+        if self.left:
+            raise FileFormatError(
+                f"{self.path.name} has {self.left} bytes more than {what}.",
+                fix="Give the arrays that were saved with this program.",
+            )
+
+    def array(self, name: str) -> Array:
+        """The next array.
+
+        Raises:
+            FileFormatError: There is none.
+        """
+        try:
+            self._version(name)
+            self._skip_sequences(name)
+            self._version(name)
+            (length,) = self._numbers(name, "<i")
+            if not 0 <= length <= LARGEST_HEADER:
+                raise _wrong(name, f"{length} bytes stand in front of it")
+            return self._filled(name, read_tensor_header(self._take(name, length), name))
+        except BracesError as error:
+            raise FileFormatError(
+                f"{self.path.name} cannot be read: {error.what}",
+                fix="Give the arrays that were saved with this program.",
+            ) from None
+
+    def _filled(self, name: str, tensor: Tensor) -> Array:
+        dtype = dtype_named(tensor.code)
+        sizes = tensor.dims
+        if len(sizes) > HIGHEST_RANK or not all(0 <= n <= LARGEST_SIZE for n in sizes):
+            raise _wrong(name, f"its shape is {sizes!s:.80}")
+        data = self._take(name, math.prod(sizes) * dtype.itemsize)
+        return (
+            np.frombuffer(data, dtype.newbyteorder("<"))
+            .astype(dtype, copy=False)
+            .reshape(sizes)
+        )
+
+    def _version(self, name: str) -> None:
+        (version,) = self._numbers(name, "<I")
+        if version:
+            raise _wrong(name, f"version {version} of arrays is not read")
+
+    def _skip_sequences(self, name: str) -> None:
+        (levels,) = self._numbers(name, "<Q")
+        for _ in range(levels):
+            (length,) = self._numbers(name, "<Q")
+            self._take(name, length)
+
+    def _numbers(self, name: str, form: str) -> tuple[int, ...]:
+        return struct.unpack(form, self._take(name, struct.calcsize(form)))
+
+    def _take(self, name: str, count: int) -> bytes:
+        """The next bytes, no more than there are."""
+        if count > self.left:
+            raise _wrong(name, f"{count} bytes are read of it, and there are {self.left}")
+        self.left -= count
+        return self.file.read(count)
+
+
+def _wrong(name: str, why: str) -> FileFormatError:
+    return FileFormatError(f"the array `{visible(name):.80}` makes no sense: {why}.")

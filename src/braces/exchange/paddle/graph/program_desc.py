@@ -1,0 +1,189 @@
+"""What a program file of Paddle says, as records; the one module that knows its messages.
+
+Protobuf reads any bytes in some way. What comes out of here is a tree of blocks: each lies in
+an earlier one, and an operator owns only blocks that lie in its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from braces.errors import FileFormatError
+from braces.exchange.paddle.proto import paddle_program_pb2 as pb
+
+ARRAY, ARRAYS = 7, 13
+"""The kinds of variables that programs compute with: an array, and an array of arrays."""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """What a block says of a variable.
+
+    Attributes:
+        name: Its name.
+        kind: A number of Paddle's, `ARRAY` for one.
+        code: Paddle's number of its dtype.
+        dims: Its shape, -1 where a size is not known.
+        level: How often its rows are divided into sequences.
+        persistable: Whether a file holds it.
+        frozen: Whether Paddle gives it no gradient.
+    """
+
+    name: str
+    kind: int
+    code: int
+    dims: tuple[int, ...]
+    level: int
+    persistable: bool
+    frozen: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """An operator.
+
+    Attributes:
+        type: Its type.
+        inputs: The names in each slot of inputs.
+        outputs: The names in each slot of outputs.
+        attrs: Its attributes, as Python has them.
+        blocks: The numbers of the blocks that it owns, by attribute.
+    """
+
+    type: str
+    inputs: Mapping[str, tuple[str, ...]]
+    outputs: Mapping[str, tuple[str, ...]]
+    attrs: Mapping[str, Any]
+    blocks: Mapping[str, tuple[int, ...]]
+
+    def made(self) -> list[str]:
+        """The names of all that it makes."""
+        return [name for names in self.outputs.values() for name in names]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A block: its variables by name, and its operators in order."""
+
+    variables: Mapping[str, Variable]
+    operators: Sequence[Operator]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What stands in front of an array in a file: its dtype, by Paddle's number, and shape."""
+
+    code: int
+    dims: tuple[int, ...]
+
+
+def read_description(data: bytes, file: str) -> Sequence[Block]:
+    """The blocks of a program, the main one first.
+
+    Raises:
+        FileFormatError: These bytes are no program of Paddle.
+    """
+    desc = _parsed(pb.ProgramDesc(), data, f"{file} is no program of Paddle")
+    if not desc.blocks:
+        raise FileFormatError(
+            f"{file} is no program of Paddle: it has no blocks.",
+            fix="Give the folder of an inference program: __model__, or NAME.pdmodel.",
+        )
+    blocks = [_block(block) for block in desc.blocks]
+    _check_tree(desc, blocks, file)
+    return blocks
+
+
+def read_tensor_header(data: bytes, file: str) -> Tensor:
+    """What stands in front of an array.
+
+    Raises:
+        FileFormatError: These bytes are nothing like it.
+    """
+    desc = _parsed(pb.TensorDesc(), data, f"{file} holds no arrays of Paddle")
+    return Tensor(desc.data_type, tuple(desc.dims))
+
+
+def _parsed(message: Any, data: bytes, otherwise: str) -> Any:
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise FileFormatError(f"{otherwise}.", given=f"{error!s:.200}") from None
+    return message
+
+
+def _check_tree(desc: Any, blocks: Sequence[Block], file: str) -> None:
+    for at, (block, read) in enumerate(zip(desc.blocks, blocks, strict=True)):
+        if block.idx != at or (at and not 0 <= block.parent_idx < at):
+            raise FileFormatError(f"{file} is no program of Paddle: its blocks are no tree.")
+        for operator in read.operators:
+            for inner in (i for found in operator.blocks.values() for i in found):
+                if not at < inner < len(blocks) or desc.blocks[inner].parent_idx != at:
+                    raise FileFormatError(
+                        f"{file} is no program of Paddle: a `{operator.type:.80}` owns block "
+                        f"{inner}, which does not lie in its own."
+                    )
+
+
+def _block(desc: Any) -> Block:
+    variables = (_variable(var) for var in desc.vars)
+    return Block({var.name: var for var in variables}, [_operator(op) for op in desc.ops])
+
+
+def _variable(desc: Any) -> Variable:
+    type_ = desc.type
+    held = type_.tensor_array if type_.type == ARRAYS else type_.lod_tensor
+    return Variable(
+        desc.name, type_.type, held.tensor.data_type, tuple(held.tensor.dims),
+        held.lod_level, desc.persistable, desc.stop_gradient,
+    )  # fmt: skip
+
+
+def _operator(desc: Any) -> Operator:
+    attrs, blocks = dict[str, Any](), dict[str, tuple[int, ...]]()
+    for attr in desc.attrs:
+        if attr.type == _BLOCK:
+            blocks[attr.name] = (attr.block_idx,)
+        elif attr.type == _BLOCKS:
+            blocks[attr.name] = tuple(attr.blocks_idx)
+        elif attr.type in _VALUES:
+            attrs[attr.name] = _VALUES[attr.type](attr)
+    return Operator(desc.type, _slots(desc.inputs), _slots(desc.outputs), attrs, blocks)
+
+
+def _slots(slots: Any) -> Mapping[str, tuple[str, ...]]:
+    return {slot.parameter: tuple(slot.arguments) for slot in slots}
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+def _number(scalar: Any) -> Any:
+    return {1: scalar.b, 2: scalar.i}.get(scalar.type, scalar.r)
+
+
+_BLOCK, _BLOCKS = 8, 10
+_VALUES: Mapping[int, Callable[[Any], Any]] = {
+    0: lambda attr: attr.i,
+    1: lambda attr: attr.f,
+    2: lambda attr: _text(attr.s),
+    3: lambda attr: list(attr.ints),
+    4: lambda attr: list(attr.floats),
+    5: lambda attr: [_text(part) for part in attr.strings],
+    6: lambda attr: attr.b,
+    7: lambda attr: list(attr.bools),
+    9: lambda attr: attr.l,
+    11: lambda attr: list(attr.longs),
+    12: lambda attr: list(attr.float64s),
+    13: lambda attr: attr.var_name,
+    14: lambda attr: list(attr.vars_name),
+    15: lambda attr: attr.float64,
+    16: lambda attr: _number(attr.scalar),
+    17: lambda attr: [_number(scalar) for scalar in attr.scalars],
+}
+"""How the value of an attribute is read, by Paddle's number of its type."""

@@ -1,0 +1,50 @@
+"""What each operator of Paddle is: all the rules there are, by its type.
+
+A rule takes an operator and builds what it gives. Types with a number at the end are newer
+forms of others, which mostly say the same. Rules of sequences are given them; for all others,
+what computes row by row is told the rows of all sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.exchange.paddle.graph.node import Rule
+from braces.exchange.paddle.rules.arithmetic import ARITHMETIC
+from braces.exchange.paddle.rules.control import CONTROL
+from braces.exchange.paddle.rules.conv_pool import WINDOWS
+from braces.exchange.paddle.rules.creation_random import MAKING
+from braces.exchange.paddle.rules.indexing import INDEXING
+from braces.exchange.paddle.rules.lod import SEQUENCES
+from braces.exchange.paddle.rules.matmul_norm import LAYERS
+from braces.exchange.paddle.rules.recurrent import PADDED, RECURRENT
+from braces.exchange.paddle.rules.reductions import REDUCTIONS
+from braces.exchange.paddle.rules.shape import SHAPES
+from braces.exchange.paddle.rules.tensor_array import LISTS
+
+RULES: Mapping[str, Rule] = {
+    **ARITHMETIC,
+    **REDUCTIONS,
+    **SHAPES,
+    **INDEXING,
+    **MAKING,
+    **LAYERS,
+    **WINDOWS,
+    **PADDED,
+    **RECURRENT,
+    **SEQUENCES,
+    **CONTROL,
+    **LISTS,
+}
+"""An operator that is not here is refused."""
+
+OF_SEQUENCES = frozenset({*RECURRENT, *SEQUENCES, "assign", "fetch", "print", "share_data"})
+"""Operators that are given sequences as they are."""
+
+ALONG = frozenset({*REDUCTIONS, *SHAPES})
+"""Operators that have axes, of which the first is that of the rows."""
+EACH_ROW = frozenset({
+    *ARITHMETIC, *ALONG, *LAYERS, "dropout", "fill_any_like", "fill_constant_batch_size_like",
+    "fill_zeros_like", "one_hot", "one_hot_v2",
+})  # fmt: skip
+"""Operators that compute row by row, where they leave the first axis as it is."""

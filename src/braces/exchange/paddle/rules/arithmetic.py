@@ -1,0 +1,274 @@
+"""Rules of operators that work number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dtypes import BOOL, INT64, is_float
+from braces.exchange.common.rules import elementwise as numbers
+from braces.exchange.common.rules.elementwise import clamp, cut_off, in_dtype, thresholded
+from braces.exchange.paddle.graph.node import Node, Rule
+from braces.frontend.array_api import pointwise
+from braces.frontend.core import functions as ops
+
+Function = Callable[..., Var]
+
+
+def on(function: Callable[[Var], Var]) -> Rule:
+    """The rule of a function of one array."""
+    return lambda node: function(node.var("X"))
+
+
+def spread(y: Var, rank: int, axis: int) -> Var:
+    """The second operand, its first axis below that axis of the first operand.
+
+    Axes of size 1 at its end do not count, as many as are too many.
+    """
+    if axis == -1 or (y.ndim >= rank > 0 and axis == 0):
+        return y
+    shape = list(y.shape)
+    while len(shape) > max(rank - axis, 0) and shape[-1] == 1:
+        del shape[-1]
+    shape += [1] * (rank - axis - len(shape))
+    return y if tuple(shape) == tuple(y.shape) else ops.reshape(y, shape)
+
+
+def pair(function: Function) -> Rule:
+    """The rule of a function of two arrays, the second of which may have fewer axes."""
+
+    def computed(node: Node) -> Var:
+        x, y = node.var("X"), node.var("Y")
+        axis = node.attr("axis", -1)
+        if x.ndim < y.ndim:
+            return function(spread(x, y.ndim, axis), y)
+        return function(x, spread(y, x.ndim, axis))
+
+    return computed
+
+
+def divide(x: Var, y: Var) -> Var:
+    """A quotient; that of integers is cut off towards zero."""
+    if is_float(x.dtype) or is_float(y.dtype):
+        return ops.divide(x, y)
+    return numbers.whole_quotient(x, y)
+
+
+def scale(node: Node) -> Var:
+    """A line: a multiple and a bias, before or after."""
+    x, bias = node.var("X"), node.attr("bias", 0.0)
+    known = node.known("ScaleTensor") if node.has("ScaleTensor") else None
+    if node.has("ScaleTensor") and known is None:
+        factor: Any = in_dtype(ops.reshape(node.var("ScaleTensor"), ()), x.dtype)
+    else:
+        factor = node.number("scale", "ScaleTensor", 1.0)
+    if not is_float(x.dtype):
+        x = in_dtype(x, INT64) if x.dtype == BOOL else x
+        factor, bias = (v if isinstance(v, Var) else int(v) for v in (factor, bias))
+    if not node.attr("bias_after_scale", True):
+        return _times(_plus(x, bias), factor)
+    return _plus(_times(x, factor), bias)
+
+
+def _times(x: Var, factor: Any) -> Var:
+    return x if not isinstance(factor, Var) and factor == 1 else x * factor
+
+
+def _plus(x: Var, bias: Any) -> Var:
+    return x if not bias else x + bias
+
+
+def increment(node: Node) -> Var:
+    """A number and a step, in place."""
+    x, step = node.var("X"), node.attr("step", 1.0)
+    return x + (step if is_float(x.dtype) else int(step))
+
+
+def cast(node: Node) -> Var:
+    """The same numbers in another dtype."""
+    return in_dtype(node.var("X"), node.dtype("out_dtype"))
+
+
+def total(node: Node) -> Var:
+    """The sum of several arrays."""
+    return reduce(ops.add, node.vars("X"))
+
+
+def power(node: Node) -> Var:
+    """A power of one exponent."""
+    x, exponent = node.var("X"), node.number("factor", "FactorTensor", 1.0)
+    made = numbers.small_power(x, exponent)
+    if made is not None:
+        return made
+    wide = numbers.as_float(x) if isinstance(exponent, float) else x
+    return ops.pow(wide, numbers.number(exponent, wide.dtype))
+
+
+def clip(node: Node) -> Var:
+    """Numbers, or the bounds that they lie beyond."""
+    x = node.var("X")
+    low, high = (_bound(node, name) for name in ("Min", "Max"))
+    return clamp(x, _beside(low, x), _beside(high, x))
+
+
+def _bound(node: Node, slot: str) -> Any:
+    known = node.known(slot)
+    if known is not None and known.array.size == 1:
+        return known.numbers().ravel()[0]
+    return node.var(slot) if node.has(slot) else node.attr(slot.lower(), 0.0)
+
+
+def _beside(bound: Any, x: Var) -> Any:
+    if isinstance(bound, Var):
+        return in_dtype(ops.reshape(bound, ()), x.dtype)
+    return bound if is_float(x.dtype) else int(bound)
+
+
+def where(node: Node) -> Var:
+    """One of two numbers."""
+    return ops.where(in_dtype(node.var("Condition"), BOOL), node.var("X"), node.var("Y"))
+
+
+def logical(op_type: str) -> Rule:
+    """The rule of an operator on truth values: what is not zero is true."""
+
+    def computed(node: Node) -> Var:
+        slots = [slot for slot in ("X", "Y") if node.has(slot)]
+        return ops.function_of(op_type)(*(in_dtype(node.var(slot), BOOL) for slot in slots))
+
+    return computed
+
+
+# ---- activations -----------------------------------------------------------------------------
+
+
+def hard_sigmoid(node: Node) -> Var:
+    """A line between 0 and 1."""
+    return numbers.hard_sigmoid(
+        node.var("X"), node.attr("slope", 0.2), node.attr("offset", 0.5)
+    )
+
+
+def hard_swish(node: Node) -> Var:
+    """X times a line between 0 and a threshold."""
+    x, given = node.var("X"), (("offset", 3.0), ("threshold", 6.0), ("scale", 6.0))
+    offset, threshold, scale = (node.attr(name, usual) for name, usual in given)
+    if (offset, threshold, scale) == (3.0, 6.0, 6.0):
+        return ops.hard_swish(x)
+    return x * cut_off(x + offset, 0.0, threshold) / scale
+
+
+def swish(node: Node) -> Var:
+    """X times the sigmoid of a multiple."""
+    return numbers.swish(node.var("X"), node.attr("beta", 1.0))
+
+
+def relu6(node: Node) -> Var:
+    """The positive part, up to a threshold."""
+    return cut_off(node.var("X"), 0.0, node.attr("threshold", 6.0))
+
+
+def selu(node: Node) -> Var:
+    """A scaled ELU."""
+    alpha, factor = (
+        node.attr("alpha", 1.6732632423543772),
+        node.attr("scale", 1.0507009873554805),
+    )
+    return numbers.elu(node.var("X"), alpha, factor)
+
+
+def softplus(node: Node) -> Var:
+    """A smooth positive part, linear beyond a threshold."""
+    return numbers.softplus(node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0))
+
+
+def prelu(node: Node) -> Var:
+    """Numbers, times a slope where they are below zero: one, or that of their channel."""
+    x, slope = node.var("X"), node.var("Alpha")
+    mode, last = node.attr("mode", "all"), node.attr("data_format", "NCHW") == "NHWC"
+    if mode == "all":
+        slope = ops.reshape(slope, ())
+    elif mode == "channel":
+        behind = 0 if last else x.ndim - 2
+        slope = ops.reshape(slope, (x.shape[-1 if last else 1], *[1] * behind))
+    return ops.where(x > 0, x, x * slope)
+
+
+def hard_tanh(node: Node) -> Var:
+    """The identity between two numbers."""
+    return cut_off(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
+
+
+def with_number(function: Function, name: str, default: float) -> Rule:
+    """The rule of a function that has one number."""
+    return lambda node: function(node.var("X"), node.attr(name, default))
+
+
+def stanh(node: Node) -> Var:
+    """A tanh, stretched both ways."""
+    factor, inner = node.attr("scale_b", 1.7159), node.attr("scale_a", 0.67)
+    return factor * ops.tanh(inner * node.var("X"))
+
+
+def any_not_finite(x: Var) -> Var:
+    """Whether any number is infinite or none."""
+    return ops.any(ops.logical_not(ops.isfinite(x)))
+
+
+ARITHMETIC: Mapping[str, Rule] = {
+    **{name: on(ops.function_of(name)) for name in (
+        "abs", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "log", "log1p", "log2",
+        "mish", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin",
+        "sinh", "softsign", "sqrt", "square", "tan", "tanh", "trunc",
+    )},
+    **{f"{name}_v2": on(ops.function_of(name)) for name in ("isfinite", "isinf", "isnan")},
+    **{name: pair(ops.function_of(op_type)) for name, op_type in {
+        "elementwise_add": "add", "elementwise_max": "maximum", "elementwise_min": "minimum",
+        "elementwise_mod": "remainder", "elementwise_mul": "multiply",
+        "elementwise_pow": "pow", "elementwise_sub": "subtract", "equal": "equal",
+        "greater_equal": "greater_equal", "greater_than": "greater", "less_equal": "less_equal",
+        "less_than": "less", "not_equal": "not_equal", "maximum": "maximum",
+        "minimum": "minimum", "atan2": "arctan2",
+    }.items()},
+    **{f"bitwise_{word}": pair(partial(numbers.bitwise, word))
+       for word in ("and", "or", "xor")},
+    **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
+    "acos": on(ops.arccos),
+    "asin": on(ops.arcsin),
+    "atan": on(ops.arctan),
+    "bitwise_not": on(numbers.inverted),
+    "brelu": hard_tanh,
+    "cast": cast,
+    "celu": with_number(ops.celu, "alpha", 1.0),
+    "clip": clip,
+    "elementwise_div": pair(divide),
+    "elementwise_floordiv": pair(ops.floor_divide),
+    "elu": with_number(ops.elu, "alpha", 1.0),
+    "gelu": lambda node: ops.gelu(
+        node.var("X"), approximate=bool(node.attr("approximate", False))
+    ),
+    "hard_shrink": with_number(ops.hard_shrink, "threshold", 0.5),
+    "hard_sigmoid": hard_sigmoid,
+    "hard_swish": hard_swish,
+    "increment": increment,
+    "isfinite": lambda node: ops.logical_not(any_not_finite(node.var("X"))),
+    "leaky_relu": with_number(ops.leaky_relu, "alpha", 0.02),
+    "log10": on(pointwise.log10),
+    "logsigmoid": on(ops.log_sigmoid),
+    "pow": power,
+    "prelu": prelu,
+    "relu6": relu6,
+    "scale": scale,
+    "selu": selu,
+    "softplus": softplus,
+    "softshrink": with_number(ops.softshrink, "lambda", 0.5),
+    "stanh": stanh,
+    "sum": total,
+    "swish": swish,
+    "tanh_shrink": on(ops.tanhshrink),
+    "thresholded_relu": with_number(thresholded, "threshold", 1.0),
+    "where": where,
+}  # fmt: skip
+"""All of them compute row by row, whatever the rows."""

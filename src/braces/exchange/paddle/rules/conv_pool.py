@@ -1,0 +1,216 @@
+"""Rules of what slides windows over arrays, and of what resizes and samples them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from braces.builder.append import call
+from braces.builder.var import Var
+from braces.define.kinds import Padding
+from braces.dims import Size
+from braces.dtypes import dtype_of
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.resize import brought, larger
+from braces.exchange.common.rules.windows import adaptive
+from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.frontend.core import functions as ops
+
+INT32 = dtype_of("int32")
+
+
+def channels_last(node: Node, name: str = "data_format") -> bool:
+    """Whether channels are the last axis of what an operator takes."""
+    return str(node.attr(name, "NCHW")).endswith("C")
+
+
+def turned(node: Node, x: Var, rule: Callable[[Var], Var], name: str = "data_format") -> Var:
+    """What a rule makes of an array whose channels are its second axis."""
+    if not channels_last(node, name):
+        return rule(x)
+    return ops.moveaxis(rule(ops.moveaxis(x, -1, 1)), 1, -1)
+
+
+def padding_of(node: Node, rank: int) -> Padding:
+    """What is added at both ends of each axis, as our operators take it."""
+    way = node.attr("padding_algorithm", "EXPLICIT")
+    if way in ("SAME", "VALID"):
+        return "same" if way == "SAME" else "valid"
+    given = [int(n) for n in node.attr("paddings") or [0] * rank]
+    if len(given) == 2 * rank:
+        return tuple(given)
+    return tuple(n for n in given for _ in range(2))
+
+
+def conv(rank: int) -> Rule:
+    """The rule of a convolution."""
+
+    def computed(node: Node) -> Var:
+        w, groups = node.var("Filter"), node.attr("groups", 1)
+
+        def made(x: Var) -> Var:
+            return call(
+                f"conv{rank}d", x, w, node.maybe("Bias"),
+                stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
+                dilation=tuple(node.attr("dilations") or [1] * rank), groups=groups or 1,
+            )  # fmt: skip
+
+        return turned(node, node.var("Input"), made)
+
+    return computed
+
+
+def conv_transpose(rank: int) -> Rule:
+    """The rule of a transposed convolution."""
+
+    def computed(node: Node) -> Var:
+        w, strides = node.var("Filter"), tuple(node.attr("strides"))
+        if node.attr("output_size"):
+            node.refuse("has an output_size", "Export it with output_padding.")
+
+        def made(x: Var) -> Var:
+            return call(
+                f"conv_transpose{rank}d", x, w, node.maybe("Bias"),
+                stride=strides, padding=padding_of(node, rank),
+                output_padding=tuple(node.attr("output_padding") or [0] * rank),
+                dilation=tuple(node.attr("dilations") or [1] * rank),
+                groups=node.attr("groups", 1) or 1,
+            )  # fmt: skip
+
+        return turned(node, node.var("Input"), made)
+
+    return computed
+
+
+def pool(rank: int) -> Rule:
+    """The rule of a pool: the largest of windows, or their mean."""
+
+    def computed(node: Node) -> Var:
+        largest = node.attr("pooling_type", "max") == "max"
+        return turned(node, node.var("X"), partial(_pooled, node, rank, largest))
+
+    return computed
+
+
+def _pooled(node: Node, rank: int, largest: bool, x: Var) -> Var:
+    window = tuple(int(n) for n in node.attr("ksize") or ())
+    if node.attr("global_pooling", False) or (
+        node.attr("adaptive", False) and set(window) == {1}
+    ):
+        function = ops.max if largest else ops.mean
+        return function(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+    if node.attr("adaptive", False):
+        return adaptive("max" if largest else "mean", rank)(x, list(window))
+    attrs: dict[str, Any] = {
+        "window": window,
+        "stride": tuple(node.attr("strides") or [1] * rank),
+        "padding": padding_of(node, rank),
+        "ceil_mode": bool(node.attr("ceil_mode", False)),
+    }
+    if largest:
+        return call(f"max_pool{rank}d", x, **attrs)
+    counted = not node.attr("exclusive", True)
+    return call(f"avg_pool{rank}d", x, count_include_pad=counted, **attrs)
+
+
+def pool_with_index(node: Node) -> Results:
+    """The largest of windows, and where it is in its plane; without that for a size."""
+    x, window = node.var("X"), tuple(int(n) for n in node.attr("ksize"))
+    if node.attr("adaptive", False):
+        return {"Out": adaptive("max", 2)(x, list(window))}
+    if node.attr("global_pooling", False):
+        window = tuple(_number(node, n) for n in x.shape[2:])
+    out, at = call(
+        "max_pool_with_indices2d", x, window=window, stride=tuple(node.attr("strides")),
+        padding=padding_of(node, 2),
+    )  # fmt: skip
+    return {"Out": out, "Mask": in_dtype(at, INT32)}
+
+
+def _number(node: Node, size: Size) -> int:
+    if not isinstance(size, int):
+        node.refuse(f"over a plane of the symbolic size {size} is not there")
+    return size
+
+
+# ---- images ----------------------------------------------------------------------------------
+
+SIZES = ("out_d", "out_h", "out_w")
+
+
+def resize(mode: str, rank: int) -> Rule:
+    """The rule of a resize."""
+
+    def computed(node: Node) -> Var:
+        return turned(
+            node, node.var("X"), lambda x: _resized(node, mode, rank, x), "data_layout"
+        )
+
+    return computed
+
+
+def _resized(node: Node, mode: str, rank: int, x: Var) -> Var:
+    axes, factors = list(range(2, 2 + rank)), _factors(node, rank)
+    told = node.has("SizeTensor") or node.has("OutSize")
+    if told:
+        wanted, factors = node.sizes("", "OutSize", "SizeTensor"), None
+    elif factors is not None:
+        wanted = [larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
+    else:
+        wanted = [node.attr(name) for name in SIZES[-rank:]]
+    corners = bool(node.attr("align_corners", True))
+    return brought(
+        x, axes, wanted, None if corners else factors, **_options(node, mode, corners)
+    )
+
+
+def _factors(node: Node, rank: int) -> list[float] | None:
+    """Factors, where they are said and positive; one is for all axes."""
+    known = node.known("Scale") if node.has("Scale") else None
+    if node.has("Scale") and known is None:
+        node.refuse("is told its factor by a run", "Export it with sizes.")
+    found = known.items() if known is not None else node.many("scale")
+    if not found or min(found) <= 0:
+        return None
+    return [float(f) for f in (found * rank if len(found) == 1 else found)]
+
+
+def _options(node: Node, mode: str, corners: bool) -> dict[str, Any]:
+    """Where the numbers of the result lie in the array."""
+    if mode == "nearest":
+        if corners:
+            return {"mode": mode, "coordinates": "align_corners",
+                    "nearest_mode": "round_prefer_ceil"}  # fmt: skip
+        return {"mode": mode, "coordinates": "asymmetric", "nearest_mode": "floor"}
+    if corners:
+        return {"mode": mode, "coordinates": "align_corners"}
+    half = mode == "cubic" or node.attr("align_mode", 1) == 0
+    return {"mode": mode, "coordinates": "half_pixel" if half else "asymmetric"}
+
+
+def grid_sample(node: Node) -> Var:
+    """Images read where a grid says."""
+    mode = str(node.attr("mode", "bilinear"))
+    return ops.grid_sample(
+        node.var("X"), node.var("Grid"),
+        mode="linear" if mode == "bilinear" else mode,
+        padding_mode=node.attr("padding_mode", "zeros"),
+        align_corners=bool(node.attr("align_corners", True)),
+    )  # fmt: skip
+
+
+WINDOWS: Mapping[str, Rule] = {
+    **dict.fromkeys(("conv2d", "depthwise_conv2d"), conv(2)),
+    "conv3d": conv(3),
+    **dict.fromkeys(("conv2d_transpose", "depthwise_conv2d_transpose"), conv_transpose(2)),
+    "conv3d_transpose": conv_transpose(3),
+    "grid_sampler": grid_sample,
+    "max_pool2d_with_index": pool_with_index,
+    "pool2d": pool(2),
+    "pool3d": pool(3),
+    **{f"{name}_interp{form}": resize(mode, rank) for form in ("", "_v2")
+       for name, mode, rank in (
+           ("linear", "linear", 1), ("nearest", "nearest", 2), ("bilinear", "linear", 2),
+           ("bicubic", "cubic", 2), ("trilinear", "linear", 3))},
+}  # fmt: skip

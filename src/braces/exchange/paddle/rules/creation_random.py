@@ -1,0 +1,166 @@
+"""Rules of operators that make arrays, or draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim, Size
+from braces.dtypes import FLOAT32, INT64
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.reshape_slice_pad import filled, numbers_between
+from braces.exchange.common.values.constants import Known
+from braces.exchange.paddle.graph.constant_folding import number_written, written
+from braces.exchange.paddle.graph.environment import Value
+from braces.exchange.paddle.graph.node import Node, Rule
+from braces.frontend import random
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+
+def _value(node: Node) -> Any:
+    text = node.attr("str_value", "")
+    return number_written(text) if text else node.attr("value", 0.0)
+
+
+def fill_constant(node: Node) -> Var:
+    """One number everywhere."""
+    shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
+    dtype = node.dtype("dtype", FLOAT32)
+    if node.has("ValueTensor"):
+        value = in_dtype(ops.reshape(node.var("ValueTensor"), ()), dtype)
+        return ops.broadcast_to(value, tuple(shape))
+    return filled(shape, _value(node), dtype)
+
+
+def fill_like_batch(node: Node) -> Var:
+    """One number everywhere, one size taken from another array."""
+    shape: list[Size] = [int(n) for n in node.attr("shape")]
+    given = node.shape("Input")
+    shape[node.attr("output_dim_idx", 0)] = given[node.attr("input_dim_idx", 0)]
+    return filled(shape, _value(node), node.dtype("dtype", FLOAT32))
+
+
+def fill_like(node: Node) -> Var:
+    """One number everywhere, in the shape of another array."""
+    x = node.var("X")
+    return filled(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
+
+
+def assign(node: Node) -> Value:
+    """The value itself."""
+    return node.value("X")
+
+
+def assign_value(node: Node) -> Known:
+    """What is written in the operator."""
+    return written(node)
+
+
+def range_(node: Node) -> Var:
+    """Numbers from one to another."""
+    bounds = [_item(node, slot) for slot in ("Start", "End", "Step")]
+    dtype = _dtype(node)
+    if any(isinstance(bound, Var) for bound in bounds):
+        return _told(bounds, dtype)
+    return numbers_between(node, bounds, dtype)
+
+
+def _dtype(node: Node) -> Any:
+    found = node.value("Start")
+    return found.dtype if isinstance(found, Known) else node.var("Start").dtype
+
+
+def _item(node: Node, slot: str) -> Any:
+    known = node.known(slot)
+    return ops.reshape(node.var(slot), ()) if known is None else known.items()[0]
+
+
+def _var(value: Any, dtype: Any) -> Var:
+    if isinstance(value, Dim):
+        return in_dtype(one("size", value=value, dtype=INT64), dtype)
+    if isinstance(value, Var):
+        return in_dtype(value, dtype)
+    return one("constant", value=Literal.of(np.asarray(value, dtype)))
+
+
+def _told(bounds: list[Any], dtype: Any) -> Var:
+    """Numbers from one to another, as many as a run tells."""
+    start, stop, step = (_var(bound, dtype) for bound in bounds)
+    count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)
+    places = in_dtype(one("arange", stop=finding.as_size(count)), dtype)
+    return places * step + start
+
+
+def linspace(node: Node) -> Var:
+    """Evenly spaced numbers."""
+    start, stop = (node.number("", slot) for slot in ("Start", "Stop"))
+    count = int(node.number("", "Num"))
+    return ops.linspace(
+        float(start), float(stop), num=count, dtype=node.dtype("dtype", FLOAT32)
+    )
+
+
+def eye(node: Node) -> Var:
+    """Ones on a diagonal."""
+    rows, columns = node.attr("num_rows"), node.attr("num_columns", -1)
+    dtype = node.dtype("dtype", FLOAT32)
+    return ops.eye(rows, rows if columns == -1 else columns, dtype=dtype)
+
+
+def one_hot(node: Node) -> Var:
+    """A row of zeros with a one for each index; the old form has an axis of size 1 for it."""
+    ids = node.var("X")
+    depth = int(node.number("depth", "depth_tensor"))
+    if node.type == "one_hot":
+        ids = ops.squeeze(ids, axis=ids.ndim - 1)
+    return ops.one_hot(ids, depth, dtype=node.dtype("dtype", FLOAT32))
+
+
+def dropout(node: Node) -> Var:
+    """Some numbers dropped in training, for which the old form makes all smaller elsewhere."""
+    x, rate = node.var("X"), float(node.attr("dropout_prob", 0.5))
+    old = node.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
+    if node.attr("is_test", False):
+        return x * (1.0 - rate) if old and rate else x
+    made = random.dropout(x, rate) if rate else x
+    return made * (1.0 - rate) if old and rate else made
+
+
+def drawn(draw: Callable[..., Var], *names: str) -> Rule:
+    """The rule of a draw."""
+
+    def computed(node: Node) -> Var:
+        shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
+        first, second = (
+            node.attr(name, default) for name, default in zip(names, (0.0, 1.0), strict=True)
+        )
+        made = draw(tuple(shape), dtype=node.dtype("dtype", FLOAT32))
+        factor = second - first if names[0] == "min" else second
+        return made * factor + first
+
+    return computed
+
+
+MAKING: Mapping[str, Rule] = {
+    "assign": assign,
+    "assign_value": assign_value,
+    "dropout": dropout,
+    "eye": eye,
+    "fill_any_like": fill_like,
+    "fill_constant": fill_constant,
+    "fill_constant_batch_size_like": fill_like_batch,
+    "fill_zeros_like": fill_like,
+    "gaussian_random": drawn(random.normal, "mean", "std"),
+    "linspace": linspace,
+    "one_hot": one_hot,
+    "one_hot_v2": one_hot,
+    "range": range_,
+    "share_data": assign,
+    "uniform_random": drawn(random.uniform, "min", "max"),
+}

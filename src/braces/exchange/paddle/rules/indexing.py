@@ -1,0 +1,80 @@
+"""Rules of operators that take from places, and put there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.var import Var
+from braces.dtypes import INT64
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.paddle.graph.node import Node, Rule
+from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.core import functions as ops
+
+
+def gather(node: Node) -> Var:
+    """Slices of an axis."""
+    index = node.var("Index")
+    index = ops.squeeze(index, axis=1) if index.ndim == 2 else index
+    axis = int(node.number("axis", "Axis", 0))
+    return ops.take(node.var("X"), index, axis=axis)
+
+
+def index_select(node: Node) -> Var:
+    """Slices of an axis."""
+    return ops.take(node.var("X"), node.var("Index"), axis=node.attr("dim", 0))
+
+
+def gather_nd(node: Node) -> Var:
+    """What stands at places, which the last axis says."""
+    x, index = node.var("X"), node.var("Index")
+    return ops.gather_nd(x, list(ops.unstack(index, axis=-1)))
+
+
+def along(node: Node) -> Var:
+    """What stands at places of one axis."""
+    index = in_dtype(node.var("Index"), INT64)
+    return ops.take_along_axis(node.var("Input"), index, axis=node.attr("Axis", 0))
+
+
+def scatter(node: Node) -> Var:
+    """Rows put at places, or added up there where they do not overwrite."""
+    x, index, updates = node.var("X"), node.var("Ids"), node.var("Updates")
+    index = ops.reshape(index, (index.shape[0],)) if index.ndim else ops.reshape(index, (1,))
+    if node.attr("overwrite", True):
+        return ops.scatter_nd(x, updates, [index], reduction="set")
+    cleared = ops.scatter_nd(x, ops.zeros_like(updates), [index], reduction="set")
+    return ops.scatter_nd_add(cleared, updates, [index])
+
+
+def scatter_nd_add(node: Node) -> Var:
+    """Numbers added at places, which the last axis says."""
+    index = list(ops.unstack(node.var("Index"), axis=-1))
+    return ops.scatter_nd_add(node.var("X"), node.var("Updates"), index)
+
+
+def put_along(node: Node) -> Var:
+    """Numbers put at places of one axis."""
+    x, ways = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
+                                  "multiply": "multiply"}  # fmt: skip
+    index = in_dtype(node.var("Index"), INT64)
+    values = ops.broadcast_to(node.var("Value"), index.shape)
+    way = ways[node.attr("Reduce", "assign")]
+    return ops.put_along_axis(x, index, values, axis=node.attr("Axis", 0), reduction=way)
+
+
+def where_index(node: Node) -> Var:
+    """The places of what is not zero, one row for each."""
+    return ops.stack(list(finding.nonzero(node.var("Condition"))), axis=1)
+
+
+INDEXING: Mapping[str, Rule] = {
+    "gather": gather,
+    "gather_nd": gather_nd,
+    "index_select": index_select,
+    "put_along_axis": put_along,
+    "scatter": scatter,
+    "scatter_nd_add": scatter_nd_add,
+    "take_along_axis": along,
+    "where_index": where_index,
+}

@@ -1,0 +1,158 @@
+"""Rules of products, tables and normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from braces.builder.append import call
+from braces.builder.var import Var
+from braces.dims import product
+from braces.exchange.common.rules.elementwise import in_dtype, scaled
+from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.frontend.core import functions as ops
+
+
+def mul(node: Node) -> Var:
+    """A product of matrices, which stand as arrays of more axes."""
+    x, y = node.var("X"), node.var("Y")
+    rows, columns = node.attr("x_num_col_dims", 1), node.attr("y_num_col_dims", 1)
+    return flat_product(x, y, rows, columns)
+
+
+def flat_product(x: Var, y: Var, rows: int, columns: int) -> Var:
+    """The product of two arrays as matrices: so many axes of each are rows."""
+    shape = (*x.shape[:rows], *y.shape[columns:])
+    if x.ndim > rows + 1:
+        x = ops.reshape(x, (*x.shape[:rows], product(x.shape[rows:])))
+    if y.ndim > 2:
+        y = ops.reshape(y, (product(y.shape[:columns]), product(y.shape[columns:])))
+    made = ops.matmul(x, y)
+    return made if made.ndim == len(shape) else ops.reshape(made, shape)
+
+
+def matmul(node: Node) -> Var:
+    """Products of matrices, which may be transposed, times a number."""
+    x, y = node.var("X"), node.var("Y")
+    x = _turned(x, node.attr("transpose_X", node.attr("trans_x", False)))
+    y = _turned(y, node.attr("transpose_Y", node.attr("trans_y", False)))
+    return scaled(ops.matmul(x, y), node.attr("alpha", 1.0))
+
+
+def _turned(x: Var, turned: bool) -> Var:
+    return ops.swapaxes(x, -1, -2) if turned and x.ndim > 1 else x
+
+
+def dot(node: Node) -> Var:
+    """The sum of products along the last axis."""
+    return ops.sum(node.var("X") * node.var("Y"), axis=-1)
+
+
+def addmm(node: Node) -> Var:
+    """Alpha x y + beta input."""
+    made = scaled(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
+    return made + scaled(node.var("Input"), node.attr("Beta", 1.0))
+
+
+def fc(node: Node) -> Var:
+    """A product, a bias, and maybe relu."""
+    made = flat_product(node.var("Input"), node.var("W"), node.attr("in_num_col_dims", 1), 1)
+    bias = node.maybe("Bias")
+    if bias is not None:
+        made = made + ops.reshape(bias, (product(bias.shape),))
+    function = node.attr("activation_type", "")
+    if function not in ("", "relu"):
+        node.refuse(f"has an activation {function!r:.40}")
+    return ops.relu(made) if function else made
+
+
+def einsum(node: Node) -> Var:
+    """Sums of products, as letters say them."""
+    return call(
+        "einsum", *node.vars("Operands"), equation=node.attr("equation").replace(" ", "")
+    )
+
+
+# ---- tables ----------------------------------------------------------------------------------
+
+
+def table(node: Node) -> Var:
+    """Rows of a table; indices of the old form have an axis of size 1 for them."""
+    w, ids = node.var("W"), node.var("Ids")
+    if node.type == "lookup_table":
+        ids = ops.squeeze(ids, axis=ids.ndim - 1)
+    made = ops.take(w, ids, axis=0)
+    padding = node.attr("padding_idx", -1)
+    if padding == -1:
+        return made
+    blank = ops.expand_dims(ops.equal(ids, padding), axis=ids.ndim)
+    return ops.where(blank, ops.zeros_like(made), made)
+
+
+# ---- normalisations --------------------------------------------------------------------------
+
+
+def batch_norm(node: Node) -> Results:
+    """Each channel by its mean and variance: the running ones, or those of the batch."""
+    x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
+    fixed = node.attr("is_test", False) or node.attr("use_global_stats", False)
+    out, mean, variance = call(
+        "batch_norm", x, node.var("Mean"), node.var("Variance"),
+        node.maybe("Scale"), node.maybe("Bias"), training=not fixed,
+        axis=x.ndim - 1 if last else 1, momentum=node.attr("momentum", 0.9),
+        epsilon=node.attr("epsilon", 1e-5),
+    )  # fmt: skip
+    return {"Y": in_dtype(out, x.dtype), "MeanOut": mean, "VarianceOut": variance}
+
+
+def layer_norm(node: Node) -> Var:
+    """By mean and variance of the axes from one on."""
+    x, first = node.var("X"), node.attr("begin_norm_axis", 1)
+    axes, shape = tuple(range(first, x.ndim)), tuple(x.shape[first:])
+    scale, shift = (
+        ops.reshape(node.var(slot), shape) if node.has(slot) else None
+        for slot in ("Scale", "Bias")
+    )
+    return call("layer_norm", x, scale, shift, axis=axes, epsilon=node.attr("epsilon", 1e-5))
+
+
+def instance_norm(node: Node) -> Var:
+    """Each channel of each example, by its own mean and variance."""
+    x = node.var("X")
+    scale, shift = node.maybe("Scale"), node.maybe("Bias")
+    epsilon = node.attr("epsilon", 1e-5)
+    return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
+
+
+def group_norm(node: Node) -> Var:
+    """Groups of channels of each example."""
+    x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
+    x = ops.moveaxis(x, -1, 1) if last else x
+    made = call(
+        "group_norm", x, node.maybe("Scale"), node.maybe("Bias"),
+        groups=node.attr("groups", 1), epsilon=node.attr("epsilon", 1e-5),
+    )  # fmt: skip
+    return ops.moveaxis(made, 1, -1) if last else made
+
+
+def affine_channel(node: Node) -> Var:
+    """Each channel times a number, and another added."""
+    x = node.var("X")
+    shape = (x.shape[1], *[1] * (x.ndim - 2))
+    scale, shift = (ops.reshape(node.var(slot), shape) for slot in ("Scale", "Bias"))
+    return x * scale + shift
+
+
+LAYERS: Mapping[str, Rule] = {
+    **dict.fromkeys(("matmul", "matmul_v2", "bmm"), matmul),
+    **dict.fromkeys(("lookup_table", "lookup_table_v2"), table),
+    **dict.fromkeys(("batch_norm", "sync_batch_norm"), batch_norm),
+    "addmm": addmm,
+    "affine_channel": affine_channel,
+    "dot": dot,
+    "einsum": einsum,
+    "fc": fc,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "layer_norm": layer_norm,
+    "mul": mul,
+}

@@ -1,0 +1,126 @@
+"""Rules of operators that reduce axes, or go along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from braces.builder.var import Var
+from braces.dims import product
+from braces.dtypes import BOOL, INT64
+from braces.exchange.common.rules.along_axis import norm, sort, topk
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.frontend.core import functions as ops
+
+Function = Callable[..., Var]
+
+
+def reduced(function: Function, truth: bool = False) -> Rule:
+    """The rule of a reduction; no axes mean all of them, whatever `reduce_all` says."""
+
+    def computed(node: Node) -> Var:
+        x = node.var("X")
+        x = in_dtype(x, BOOL) if truth else x
+        if not x.ndim:
+            return ops.identity(x)
+        axes = node.attr("dim", node.attr("axis")) or ()
+        axes = (axes,) if isinstance(axes, int) else tuple(axes)
+        keepdims = bool(node.attr("keep_dim", node.attr("keepdim", False)))
+        if node.attr("reduce_all") or not axes:
+            return function(x, axis=None, keepdims=keepdims)
+        return function(x, axis=axes, keepdims=keepdims)
+
+    return computed
+
+
+def mean(node: Node) -> Var:
+    """The mean of all numbers."""
+    return ops.mean(node.var("X"))
+
+
+def place(op_type: str) -> Rule:
+    """The rule of where the largest or smallest number is."""
+
+    def computed(node: Node) -> Var:
+        x, keepdims = node.var("X"), bool(node.attr("keepdims", False))
+        if node.attr("flatten", False):
+            made = ops.function_of(op_type)(ops.reshape(x, (product(x.shape),)), axis=0)
+            made = ops.reshape(made, (1,) * x.ndim) if keepdims else made
+        else:
+            axis = node.axis("axis", x.ndim)
+            made = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims)
+        return in_dtype(made, node.dtype("dtype", INT64))
+
+    return computed
+
+
+def top_k(node: Node) -> Results:
+    """The largest or smallest numbers of an axis, and where they are."""
+    x = node.var("X")
+    found, at = topk(
+        x, int(node.number("k", "K", 1)), node.axis("axis", x.ndim), node.attr("largest", True)
+    )
+    return {"Out": found, "Indices": at}
+
+
+def argsort(node: Node) -> Results:
+    """Numbers in order, and where each one was."""
+    x = node.var("X")
+    found, at = sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
+    return {"Out": found, "Indices": at}
+
+
+def softmax(op_type: str) -> Rule:
+    """The rule of a softmax along an axis."""
+    return lambda node: ops.function_of(op_type)(node.var("X"), axis=node.attr("axis", -1))
+
+
+def running(node: Node) -> Var:
+    """Sums up to each place, that place maybe left out."""
+    x = node.var("X")
+    if node.attr("flatten", False):
+        x = ops.reshape(x, (product(x.shape),))
+    axis, back = node.axis("axis", x.ndim), bool(node.attr("reverse", False))
+    made = ops.cumsum(x, axis=axis, reverse=back)
+    return made - x if node.attr("exclusive", False) else made
+
+
+def p_norm(node: Node) -> Var:
+    """The p-norm along one axis, or of all numbers."""
+    x, order = node.var("X"), node.attr("porder", 2.0)
+    axis = None if node.attr("asvector", False) else node.attr("axis", -1)
+    keepdims = bool(node.attr("keepdim", False))
+    if order == 0:
+        return ops.sum(in_dtype(ops.not_equal(x, 0.0), x.dtype), axis=axis, keepdims=keepdims)
+    return norm(x, order, axis, keepdims)
+
+
+def normalized(node: Node) -> Var:
+    """Numbers by the root of the sum of squares along an axis."""
+    x, epsilon = node.var("X"), node.attr("epsilon", 1e-10)
+    total = ops.sum(ops.square(x), axis=node.axis("axis", x.ndim), keepdims=True)
+    return x / ops.sqrt(total + np.float32(epsilon).item())
+
+
+REDUCTIONS: Mapping[str, Rule] = {
+    **{f"reduce_{name}": reduced(ops.function_of(name))
+       for name in ("max", "mean", "min", "prod", "sum")},
+    **{f"reduce_{name}": reduced(ops.function_of(name), truth=True) for name in ("all", "any")},
+    "arg_max": place("argmax"),
+    "arg_min": place("argmin"),
+    "argsort": argsort,
+    "cumsum": running,
+    "frobenius_norm": reduced(ops.norm),
+    "log_softmax": softmax("log_softmax"),
+    "logsumexp": reduced(ops.logsumexp),
+    "max": reduced(ops.max),
+    "mean": mean,
+    "min": reduced(ops.min),
+    "norm": normalized,
+    "p_norm": p_norm,
+    "softmax": softmax("softmax"),
+    "top_k": top_k,
+    "top_k_v2": top_k,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Exported graph."""

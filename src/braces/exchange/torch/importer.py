@@ -1,0 +1,143 @@
+"""A program of torch.export as one of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from braces.builder.source import says_where
+from braces.builder.var import Var
+from braces.errors import BracesError, ProgramError
+from braces.exchange.common.model.names import cleaned, give
+from braces.exchange.common.model.unsupported import Missing, Problem, unreadable
+from braces.exchange.common.model.weights import Array
+from braces.exchange.torch.decompose import GIVEN, OUTPUT, output_names, prepared
+from braces.exchange.torch.graph.convert import dtype_from, is_torch
+from braces.exchange.torch.reader import Reader
+from braces.exchange.torch.rules.tensor.creation_random import scalar
+from braces.frontend.core.variables import data
+from braces.ir.records import PARAMETER, STATE
+from braces.program import Program
+
+
+@says_where
+def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
+    """A program of `torch.export.export` as one of ours, and the values of what it keeps.
+
+    Every operator becomes a few of ours, called after the nodes of the export; `torch.cond`,
+    `while_loop`, `scan` and `map` become branches and loops with blocks of their own, and so do
+    recurrent layers. Parameters and buffers keep the module's names for them; what a module
+    that trains writes into its buffers, as batch norm does, the program's `updates` say. An
+    axis that is `torch.export.Dim("batch")` has the symbolic size `batch`.
+
+    Args:
+        exported: What `torch.export.export(module, args)` gives.
+
+    Returns:
+        The program, whose `feeds` and `fetches` are in the order of the module's inputs and
+        outputs, and the values of its parameters and states by name, for `scope.update`. What
+        the module gives in a dict is called by its keys, all else `output`, `output_1`, ….
+
+    Raises:
+        ProgramError: The export has what no program has; the message lists all of that, with
+            the module's own lines.
+
+    Example:
+        >>> import braces as br
+        >>> import torch                                             # doctest: +SKIP
+        >>> module = torch.nn.Linear(3, 1)                           # doctest: +SKIP
+        >>> exported = torch.export.export(module, (torch.ones(2, 3),))  # doctest: +SKIP
+        >>> prog, values = br.from_torch(exported)                   # doctest: +SKIP
+        >>> prog.feeds, prog.fetches, list(values)                   # doctest: +SKIP
+        (('input',), ('output',), ['weight', 'bias'])
+    """
+    if not is_torch(exported, "ExportedProgram"):
+        raise ProgramError(
+            f"{exported!r:.80} is no program of torch.export.",
+            fix="Call br.from_torch(torch.export.export(module, args)).",
+        )
+    whole = prepared(exported)
+    program = Program()
+    reader = Reader(program)
+    with program:
+        given = _declare(reader, whole)
+        with suppress(Missing):  # what could not be read is said below
+            _give(reader, whole, reader.run(whole.graph_module, given))
+    if reader.problems:
+        raise unreadable(reader.problems, "The exported program")
+    return program, reader.values
+
+
+# ---- inputs ----------------------------------------------------------------------------------
+
+
+def _declare(reader: Reader, exported: Any) -> list[Any]:
+    """What the placeholders of an export stand for, in order."""
+    nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
+    specs = exported.graph_signature.input_specs
+    given = list[Any]()
+    for node, spec in zip(nodes, specs, strict=True):
+        try:
+            given.append(_input(reader, exported, node, spec))
+        except BracesError as error:
+            reader.problems.append(Problem("input", f"`{node.name}`", error))
+            given.append(Missing)
+    return given
+
+
+def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
+    kind = spec.kind.name
+    if kind == "USER_INPUT":
+        return _fed(reader, node, spec)
+    if kind == "TOKEN":
+        return None
+    if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
+        raise ProgramError(f"An input that is a {kind.lower()} is not read.")
+    kept = exported.state_dict.get(spec.target)
+    tensor = exported.constants[spec.target] if kept is None else kept
+    if kind == "CONSTANT_TENSOR":
+        return reader.constant(spec.target, tensor) if node.users else None
+    return reader.kept(spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE)
+
+
+def _fed(reader: Reader, node: Any, spec: Any) -> Any:
+    """An input of the module: an array that is fed, or a number that it was exported with."""
+    said = node.meta.get("val")
+    if is_torch(said, "SymInt"):
+        return data(cleaned(spec.arg.name, "input"), [], dtype="int64")
+    if not is_torch(said, "FakeTensor"):
+        return said
+    shape = [reader.symbols.size(size) for size in said.shape]
+    return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(said.dtype))
+
+
+# ---- outputs ---------------------------------------------------------------------------------
+
+
+def _give(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
+    """Make what an export gives what the program gives, and keep what it writes."""
+    specs, names = exported.graph_signature.output_specs, output_names(exported)
+    for spec, value, name in zip(specs, made, names, strict=True):
+        try:
+            _output(reader, spec, value, name)
+        except BracesError as error:
+            reader.problems.append(Problem("output", f"`{spec.arg.name}`", error))
+
+
+def _output(reader: Reader, spec: Any, value: Any, name: str) -> None:
+    program, kind = reader.program, spec.kind.name
+    if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION"):
+        program.update(reader.targets[spec.target], value)
+    elif kind == "TOKEN":
+        return
+    elif kind not in GIVEN:
+        raise ProgramError(
+            f"A {kind.replace('_', ' ').lower()} is no output of a program.",
+            fix="Return what the module writes into its inputs.",
+        )
+    elif isinstance(value, str):
+        raise ProgramError("A text is no output of a program.", fix="Return arrays.")
+    elif value is not None:
+        var = value if isinstance(value, Var) else scalar(value)
+        give(program, var, cleaned(name, OUTPUT))

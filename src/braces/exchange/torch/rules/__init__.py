@@ -1,0 +1,65 @@
+"""What each operator of aten is: all the rules there are, by its name.
+
+A rule is a function of the same arguments: variables, numbers and sizes in, variables out. An
+overload has a rule of its own, as `max.dim`, where it differs from the others. What is no
+operator of aten, but a function of Python or a construct, stands under `python`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.exchange.torch.rules.nn.activations import ACTIVATIONS
+from braces.exchange.torch.rules.nn.backward_ops import BACKWARD
+from braces.exchange.torch.rules.nn.conv_pool import WINDOWS
+from braces.exchange.torch.rules.nn.embedding_bag_fft import BAGS
+from braces.exchange.torch.rules.nn.im2col_grid import PLANES
+from braces.exchange.torch.rules.nn.losses import LOSSES
+from braces.exchange.torch.rules.nn.matmul_attention import LAYERS
+from braces.exchange.torch.rules.nn.normalization import NORMS
+from braces.exchange.torch.rules.nn.recurrent import RECURRENT
+from braces.exchange.torch.rules.tensor.arithmetic import ARITHMETIC
+from braces.exchange.torch.rules.tensor.control import CONTROL
+from braces.exchange.torch.rules.tensor.creation_random import MAKING
+from braces.exchange.torch.rules.tensor.indexing import INDEXING
+from braces.exchange.torch.rules.tensor.linalg import FACTORS
+from braces.exchange.torch.rules.tensor.nonzero_unique import FINDING
+from braces.exchange.torch.rules.tensor.reductions import REDUCTIONS
+from braces.exchange.torch.rules.tensor.shape import SHAPES
+from braces.exchange.torch.rules.tensor.sort_cummax import ORDERING
+from braces.exchange.torch.rules.tensor.strides import MEMORY
+from braces.exchange.torch.rules.tensor.symbolic_sizes import SIZING
+
+Rule = Callable[..., Any]
+
+RULES: Mapping[str, Rule] = {
+    **ARITHMETIC,
+    **ACTIVATIONS,
+    **REDUCTIONS,
+    **SHAPES,
+    **INDEXING,
+    **MAKING,
+    **MEMORY,
+    **LAYERS,
+    **NORMS,
+    **WINDOWS,
+    **LOSSES,
+    **RECURRENT,
+    **CONTROL,
+    **SIZING,
+    **FACTORS,
+    **PLANES,
+    **ORDERING,
+    **FINDING,
+    **BAGS,
+    **BACKWARD,
+}
+"""An operator that is not here is refused."""
+
+LAYOUT = "How numbers lie in memory is no matter of programs: use reshape, and views of torch."
+REFUSED: Mapping[str, str] = {
+    "set_": LAYOUT,
+    "embedding_renorm": "Leave out max_norm: it writes into weights while they are read.",
+}
+"""What to do about operators of torch that cannot be read."""

@@ -1,0 +1,88 @@
+"""Rules of activations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.builder.var import Var
+from braces.exchange.common.rules.elementwise import (
+    as_float,
+    clamp,
+    cut_off,
+    elu,
+    scaled,
+    softplus,
+)
+from braces.exchange.torch.rules.tensor.arithmetic import operand
+from braces.frontend.core import functions as ops
+
+
+def gelu(x: Var, *, approximate: str = "none") -> Var:
+    """X Phi(x), or what tanh makes of it."""
+    return ops.gelu(x, approximate=approximate == "tanh")
+
+
+def prelu(x: Var, slope: Var) -> Var:
+    """Numbers, times the slope of their channel where they are below zero."""
+    if slope.ndim == 1 and x.ndim > 1:
+        slope = ops.reshape(slope, (slope.shape[0], *[1] * (x.ndim - 2)))
+    return ops.where(x > 0, x, x * slope)
+
+
+def celu(x: Var, alpha: float = 1.0) -> Var:
+    """ELU whose slope is continuous."""
+    return ops.celu(x, alpha=float(alpha))
+
+
+def hard_tanh(x: Var, low: float = -1.0, high: float = 1.0) -> Var:
+    """The identity between two numbers."""
+    return cut_off(x, low, high)
+
+
+def threshold(x: Var, bound: float, value: float) -> Var:
+    """Numbers above a bound, another number instead of the rest."""
+    return ops.where(x <= bound, operand(value, x.dtype), x)
+
+
+def leaky_relu(x: Var, slope: float = 0.01) -> Var:
+    """The identity, flattened for negative numbers.
+
+    The slope at zero is that of negative numbers, where `br.leaky_relu` has 1.
+    """
+    x = as_float(x)
+    return ops.where(x > 0, x, scaled(x, slope))
+
+
+def logit(x: Var, eps: float | None = None) -> Var:
+    """The logarithm of the odds, of numbers brought between `eps` and `1 - eps`."""
+    x = as_float(x)
+    return ops.logit(x if eps is None else clamp(x, eps, 1.0 - eps))
+
+
+def log_sigmoid_forward(x: Var) -> tuple[Var, None]:
+    """The logarithm of the sigmoid, beside an output that only torch's gradient reads."""
+    return ops.log_sigmoid(x), None
+
+
+ACTIVATIONS: Mapping[str, Callable[..., Any]] = {
+    "_prelu_kernel": prelu,
+    "celu": celu,
+    "elu": elu,
+    "gelu": gelu,
+    "glu": ops.glu,
+    "hardsigmoid": ops.hard_sigmoid,
+    "hardswish": ops.hard_swish,
+    "hardtanh": hard_tanh,
+    "leaky_relu": leaky_relu,
+    "log_sigmoid": ops.log_sigmoid,
+    "log_sigmoid_forward": log_sigmoid_forward,
+    "logit": logit,
+    "prelu": prelu,
+    "relu": ops.relu,
+    "relu6": ops.relu6,
+    "selu": ops.selu,
+    "softplus": softplus,
+    "special_logit": logit,
+    "threshold": threshold,
+}

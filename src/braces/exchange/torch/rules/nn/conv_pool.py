@@ -1,0 +1,234 @@
+"""Rules of what slides windows over arrays, and of what resizes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from braces.builder.append import call
+from braces.builder.var import Var
+from braces.define.kinds import Padding
+from braces.dims import Size
+from braces.dtypes import INT64
+from braces.errors import ShapeError
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.windows import adaptive
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.frontend.core import functions as ops
+
+Ints = Sequence[int] | int
+
+
+def each(given: Ints, rank: int) -> tuple[int, ...]:
+    """A number for each axis; one number is for all."""
+    found = (given,) if isinstance(given, int) else tuple(given)
+    return found * rank if len(found) == 1 else found
+
+
+def both_ends(padding: Ints | str, rank: int) -> Padding:
+    """Padding of both ends of each axis."""
+    if isinstance(padding, str):
+        return "same" if padding == "same" else "valid"
+    return tuple(n for n in each(padding, rank) for _ in range(2))
+
+
+def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule that takes one example without an axis for it, too."""
+
+    def computed(x: Var, *rest: Any, **options: Any) -> Any:
+        if x.ndim > rank + 1:
+            return rule(x, *rest, **options)
+        made = rule(ops.expand_dims(x, axis=0), *rest, **options)
+        if isinstance(made, Var):
+            return ops.squeeze(made, axis=0)
+        return tuple(ops.squeeze(part, axis=0) for part in made)
+
+    return computed
+
+
+# ---- convolutions ----------------------------------------------------------------------------
+
+
+def conv(rank: int) -> Callable[..., Var]:
+    """A convolution over so many axes."""
+
+    def computed(
+        x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints | str = 0,
+        dilation: Ints = 1, groups: int = 1,
+    ) -> Var:  # fmt: skip
+        return call(
+            f"conv{rank}d", x, w, b,
+            stride=each(stride, rank), padding=both_ends(padding, rank),
+            dilation=each(dilation, rank), groups=groups,
+        )  # fmt: skip
+
+    return batched(rank, computed)
+
+
+def conv_transpose(rank: int) -> Callable[..., Var]:
+    """A transposed convolution over so many axes."""
+
+    def computed(
+        x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints = 0,
+        extra: Ints = 0, groups: int = 1, dilation: Ints = 1,
+    ) -> Var:  # fmt: skip
+        return call(
+            f"conv_transpose{rank}d", x, w, b,
+            stride=each(stride, rank), padding=both_ends(padding, rank),
+            output_padding=each(extra, rank), dilation=each(dilation, rank), groups=groups,
+        )  # fmt: skip
+
+    return batched(rank, computed)
+
+
+def convolution(
+    x: Var, w: Var, b: Var | None, stride: Ints, padding: Ints, dilation: Ints,
+    transposed: bool, extra: Ints, groups: int,
+) -> Var:  # fmt: skip
+    """A convolution, transposed or not, over as many axes as its weight has."""
+    rank = w.ndim - 2
+    if transposed:
+        return conv_transpose(rank)(x, w, b, stride, padding, extra, groups, dilation)
+    return conv(rank)(x, w, b, stride, padding, dilation, groups)
+
+
+# ---- pools -----------------------------------------------------------------------------------
+
+
+def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> dict[str, Any]:
+    """The attributes that all pools have; windows lie beside each other where none is said."""
+    size = each(window, rank)
+    return {
+        "window": size,
+        "stride": each(stride, rank) if isinstance(stride, int) or stride else size,
+        "padding": both_ends(padding, rank),
+        "ceil_mode": up,
+    }
+
+
+def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
+    """The largest of windows, maybe with where it is in the plane."""
+
+    def computed(
+        x: Var, window: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
+        up: bool = False,
+    ) -> Any:  # fmt: skip
+        attrs = sliding(rank, window, stride, padding, up)
+        attrs["dilation"] = each(dilation, rank)
+        if not places:
+            return call(f"max_pool{rank}d", x, **attrs)
+        out, at = call(f"max_pool{places}{rank}d", x, **attrs)
+        return out, in_dtype(at, INT64)
+
+    return batched(rank, computed)
+
+
+def avg_pool(rank: int) -> Callable[..., Var]:
+    """The mean of windows."""
+
+    def computed(
+        x: Var, window: Ints, stride: Any = None, padding: Ints = 0, up: bool = False,
+        count_margin: bool = True, divisor: int | None = None,
+    ) -> Var:  # fmt: skip
+        attrs = sliding(rank, window, stride, padding, up)
+        if divisor is None:
+            return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
+        given = (x.shape[2:], attrs["window"], attrs["stride"], each(padding, rank))
+        ends = [_margins(*sizes, up) for sizes in zip(*given, strict=True)]
+        x = ops.pad(x, [(0, 0), (0, 0), *ends])
+        plain = call(f"avg_pool{rank}d", x, window=attrs["window"], stride=attrs["stride"])
+        return plain * (math.prod(attrs["window"]) / divisor)
+
+    return batched(rank, computed)
+
+
+def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tuple[int, int]:
+    """Padding with which all windows lie inside."""
+    if not up:
+        return padding, padding
+    if not isinstance(size, int):
+        raise ShapeError(f"How many windows lie on an axis of {size} is not known.")
+    count = -(-(size + 2 * padding - window) // stride) + 1
+    count -= (count - 1) * stride >= size + padding
+    return padding, max((count - 1) * stride + window - size - padding, 0)
+
+
+# ---- images ----------------------------------------------------------------------------------
+
+
+def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
+    """An image in another size, or larger by factors."""
+    space = x.shape[2:]
+    if wanted is None:
+        wanted = [_scaled(n, factor) for n, factor in zip(space, scales, strict=True)]
+        if options["coordinates"] != "align_corners":
+            options["scales"] = (1.0, 1.0, *scales)
+    return ops.resize(x, (*x.shape[:2], *wanted), **options)
+
+
+def _scaled(size: Size, factor: float) -> Size:
+    if float(factor).is_integer():
+        return sizes.times(size, int(factor))
+    if not isinstance(size, int):
+        raise ShapeError(f"An axis of {size} is not made {factor} times as long.")
+    return int(size * factor)
+
+
+def nearest(x: Var, wanted: Any, scales: Any = None) -> Var:
+    """An image in another size, by the nearest number."""
+    return resized(
+        x, wanted, scales, mode="nearest", coordinates="asymmetric", nearest_mode="floor"
+    )
+
+
+def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
+    """An image in another size, by the number whose middle is nearest."""
+    return resized(
+        x,
+        wanted,
+        scales,
+        mode="nearest",
+        coordinates="half_pixel",
+        nearest_mode="round_prefer_ceil",
+    )
+
+
+def between(mode: str) -> Callable[..., Var]:
+    """An image in another size, by numbers between those that are there."""
+
+    def computed(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
+        coordinates = "align_corners" if corners else "half_pixel"
+        return resized(x, wanted, scales, mode=mode, coordinates=coordinates)
+
+    return computed
+
+
+def any_convolution(*given: Any) -> Var:
+    """A convolution, before how it is computed is said."""
+    return convolution(*given[:9])
+
+
+RANKS = (1, 2, 3)
+WITH_INDICES = "_with_indices"
+
+WINDOWS: Mapping[str, Callable[..., Any]] = {
+    **{f"conv{r}d{how}": conv(r) for r in RANKS for how in ("", ".padding")},
+    "conv_transpose1d": conv_transpose(1),
+    "conv_transpose2d.input": conv_transpose(2),
+    "conv_transpose3d.input": conv_transpose(3),
+    "convolution": convolution,
+    "_convolution": any_convolution,
+    **{f"max_pool{r}d": max_pool(r) for r in RANKS},
+    **{f"max_pool{r}d_with_indices": max_pool(r, WITH_INDICES) for r in RANKS},
+    **{f"avg_pool{r}d": avg_pool(r) for r in RANKS},
+    **{f"{how}adaptive_avg_pool{r}d": adaptive("mean", r) for r in RANKS for how in ("", "_")},
+    "upsample_nearest1d.vec": nearest,
+    "upsample_nearest2d.vec": nearest,
+    "upsample_nearest3d.vec": nearest,
+    **{f"_upsample_nearest_exact{rank}d.vec": nearest_exact for rank in RANKS},
+    "upsample_linear1d.vec": between("linear"),
+    "upsample_bilinear2d.vec": between("linear"),
+    "upsample_trilinear3d.vec": between("linear"),
+    "upsample_bicubic2d.vec": between("cubic"),
+}

@@ -1,0 +1,232 @@
+"""Rules of planes: windows with places, columns, grids, and channels that become pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces import dims
+from braces.builder.append import call, one
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import INT64
+from braces.errors import ShapeError
+from braces.exchange.common.model.weights import Array
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.torch.rules.nn.conv_pool import Ints, batched, both_ends, each
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+RANKS = (1, 2, 3)
+
+# ---- windows of several sizes ----------------------------------------------------------------
+
+
+def constant(array: Array) -> Var:
+    """Numbers that are written in the program."""
+    return one("constant", value=Literal.of(array))
+
+
+def adaptive_max(rank: int) -> Callable[..., Any]:
+    """The largest of so many windows that cover each axis, and where it is in the plane."""
+
+    def computed(x: Var, wanted: Ints) -> tuple[Var, Var]:
+        space = numbers(x.shape[2:], "An adaptive pool")
+        counts = each(wanted, rank)
+        tables = [_covering(n, count) for n, count in zip(space, counts, strict=True)]
+        return _largest(x, [constant(table) for table in tables])
+
+    return batched(rank, computed)
+
+
+def numbers(sizes: Sequence[Size], what: str) -> list[int]:
+    """Sizes that must be numbers.
+
+    Raises:
+        ShapeError: One is symbolic.
+    """
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) != len(sizes):
+        raise ShapeError(
+            f"{what} of axes of symbolic sizes is not read.", fix="Export them fixed."
+        )
+    return known
+
+
+def _covering(size: int, count: int) -> Array:
+    """The places in each of so many windows, some of them twice where windows are longer."""
+    at = np.arange(count)
+    starts, ends = at * size // count, -(-(at + 1) * size // count)
+    steps = np.arange(int(np.max(ends - starts, initial=0)))
+    return np.minimum(starts[:, None] + steps, ends[:, None] - 1)
+
+
+def _largest(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
+    """The largest of windows, whose places on each axis `[..., windows, places]` tables say."""
+    space, batch = x.shape[2:], x.shape[:2]
+    flat, rank = constant(np.zeros((), np.int64)), len(tables)
+    for axis, table in enumerate(tables):
+        own = [1] * (2 * rank)
+        own[axis], own[rank + axis] = (int(n) for n in table.shape[-2:])
+        placed = ops.reshape(table, (*table.shape[:-2], *own))
+        flat = flat * int(space[axis]) + placed
+    windows, inside = flat.shape[-2 * rank : -rank], dims.product(flat.shape[-rank:])
+    flat = ops.reshape(flat, (*flat.shape[: -2 * rank], dims.product(windows), inside))
+    flat = ops.broadcast_to(flat, (*batch, *flat.shape[-2:]))
+    lines = ops.reshape(x, (*batch, dims.product(space)))
+    joined = ops.reshape(flat, (*batch, dims.product(flat.shape[-2:])))
+    read = ops.reshape(ops.take_along_axis(lines, joined, axis=-1), flat.shape)
+    best = ops.argmax(read, axis=-1, keepdims=True)
+    found = (ops.take_along_axis(v, best, axis=-1) for v in (read, flat))
+    values, at = (ops.reshape(v, (*batch, *windows)) for v in found)
+    return values, in_dtype(at, INT64)
+
+
+def fractional(rank: int) -> Callable[..., Any]:
+    """The largest of windows that lie where random numbers say, and where it is."""
+
+    def computed(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
+        space = numbers(x.shape[2:], "A fractional pool")
+        axes = zip(space, each(wanted, rank), each(window, rank), strict=True)
+        # the numbers go with the axes backwards where there are two, and forwards of three
+        order = range(rank)[::-1] if rank == 2 else range(rank)
+        return _largest(x, [
+            _scattered_starts(samples[:, :, at], *sizes)
+            for at, sizes in zip(order, axes, strict=True)
+        ])  # fmt: skip
+
+    return batched(rank, computed)
+
+
+def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
+    """The places in windows, of each channel; the last window is at the end."""
+    steps = np.arange(window)
+    last = constant(np.broadcast_to(size - window + steps, (1, 1, 1, window)))
+    last = ops.broadcast_to(last, (*sample.shape, 1, window))
+    if count == 1:
+        return last
+    alpha = (size - window) / (count - 1)
+    wide = ops.expand_dims(sample, axis=2)
+    counted = constant(np.arange(count - 1).astype(sample.dtype))
+    starts = ops.trunc((wide + counted) * alpha) - ops.trunc(wide * alpha)
+    places = ops.expand_dims(in_dtype(starts, INT64), axis=-1) + constant(steps)
+    return ops.concat([places, last], axis=2)
+
+
+def max_unpool(rank: int) -> Callable[..., Var]:
+    """Numbers at their places in a plane of zeros."""
+
+    def computed(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
+        if x.ndim == rank + 1:
+            made = computed(ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size)
+            return ops.squeeze(made, axis=0)
+        return call(f"max_unpool{rank}d", x, at, shape=(*x.shape[:2], *size))
+
+    return computed
+
+
+# ---- columns ---------------------------------------------------------------------------------
+
+
+def im2col(x: Var, window: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Var:
+    """What each window reads, as a column."""
+    return call(
+        "im2col", x, window=each(window, 2), dilation=each(dilation, 2),
+        padding=both_ends(padding, 2), stride=each(stride, 2),
+    )  # fmt: skip
+
+
+def col2im(
+    x: Var, size: Sequence[Size], window: Ints, dilation: Ints, padding: Ints, stride: Ints
+) -> Var:
+    """Columns put back as windows, added up where these overlap."""
+    channels = dims.divide_exactly(x.shape[1], dims.product(each(window, 2)))
+    if channels is None:
+        raise ShapeError(f"Columns of {x.shape[1]} are not those of windows of {window}.")
+    return call(
+        "col2im", x, shape=(x.shape[0], channels, *size), window=each(window, 2),
+        dilation=each(dilation, 2), padding=both_ends(padding, 2), stride=each(stride, 2),
+    )  # fmt: skip
+
+
+# ---- grids -----------------------------------------------------------------------------------
+
+
+def grid_sampler(x: Var, grid: Var, mode: int, margin: int, corners: bool) -> Var:
+    """Images read where a grid says."""
+    return ops.grid_sample(
+        x,
+        grid,
+        mode=("linear", "nearest", "cubic")[mode],
+        padding_mode=("zeros", "border", "reflection")[margin],
+        align_corners=corners,
+    )
+
+
+def pixel_unshuffle(x: Var, factor: int) -> Var:
+    """Blocks of the plane as channels."""
+    *front, c, h, w = x.shape
+    high, wide = (dims.divide_exactly(n, factor) for n in (h, w))
+    if high is None or wide is None:
+        raise ShapeError(f"A plane of {h} by {w} is not made of blocks of {factor}.")
+    rank = len(front)
+    apart = ops.reshape(x, (*front, c, high, factor, wide, factor))
+    order = (*range(rank), rank, rank + 2, rank + 4, rank + 1, rank + 3)
+    return ops.reshape(ops.transpose(apart, order), (*front, c * factor * factor, high, wide))
+
+
+def channel_shuffle(x: Var, groups: int) -> Var:
+    """Channels of groups, one of each after the other."""
+    part = dims.divide_exactly(x.shape[1], groups)
+    if part is None:
+        raise ShapeError(f"{x.shape[1]} channels are not {groups} groups.")
+    apart = ops.reshape(x, (x.shape[0], groups, part, *x.shape[2:]))
+    return ops.reshape(ops.swapaxes(apart, 1, 2), x.shape)
+
+
+# ---- numbers dropped -------------------------------------------------------------------------
+
+
+def drawn_zeros(x: Var, rate: float, *, channels: bool = False) -> Var:
+    """Ones, and zeros as often as a rate says; for whole channels where that is asked."""
+    shape = (*x.shape[:2], *[1] * (x.ndim - 2)) if channels else x.shape
+    return in_dtype(random.uniform(shape) >= rate, x.dtype)
+
+
+def feature_dropout(x: Var, rate: float, training: bool) -> Var:
+    """Whole channels dropped, where the module trains."""
+    if not training or not rate:
+        return x
+    return x * drawn_zeros(x, rate, channels=True) / (1.0 - rate)
+
+
+def alpha_dropout(*, channels: bool) -> Callable[..., Var]:
+    """Numbers dropped to what SELU gives far below zero, so that mean and variance stay."""
+    low = -1.7580993408473766
+
+    def dropped(x: Var, rate: float, training: bool) -> Var:
+        if not training or not rate:
+            return x
+        kept = drawn_zeros(x, rate, channels=channels)
+        scale = ((low * low * rate + 1.0) * (1.0 - rate)) ** -0.5
+        return (x * kept + (1.0 - kept) * low) * scale - low * rate * scale
+
+    return dropped
+
+
+PLANES: Mapping[str, Callable[..., Any]] = {
+    **{f"adaptive_max_pool{rank}d": adaptive_max(rank) for rank in RANKS},
+    **{f"fractional_max_pool{rank}d": fractional(rank) for rank in (2, 3)},
+    **{f"max_unpool{rank}d": max_unpool(rank) for rank in (2, 3)},
+    **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sampler),
+    "alpha_dropout": alpha_dropout(channels=False),
+    "channel_shuffle": channel_shuffle,
+    "col2im": batched(1, col2im),
+    "feature_alpha_dropout": alpha_dropout(channels=True),
+    "feature_dropout": feature_dropout,
+    "im2col": batched(2, im2col),
+    "pixel_unshuffle": pixel_unshuffle,
+}

@@ -1,0 +1,201 @@
+"""Rules of losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dtypes import INT64, is_float
+from braces.exchange.common.rules import elementwise as numbers
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.frontend.autodiff.custom_gradient import custom_gradient
+from braces.frontend.core import functions as ops
+
+MEAN = 1
+WHOLE: Mapping[int, Callable[[Var], Var]] = {
+    0: ops.identity, MEAN: ops.mean, 2: ops.sum,
+}  # fmt: skip
+"""What becomes of the losses of single numbers, by torch's own numbers."""
+
+
+def elementwise(loss: Callable[[Var, Var], Var]) -> Callable[..., Var]:
+    """The rule of a loss of single numbers."""
+
+    def computed(x: Var, y: Var, reduction: int = MEAN) -> Var:
+        return WHOLE[reduction](loss(x, y))
+
+    return computed
+
+
+def nll_loss(
+    logs: Var, labels: Var, weight: Var | None = None, reduction: int = MEAN,
+    ignored: int = -100,
+) -> Var:  # fmt: skip
+    """Logarithms of probabilities at labels, negative; those of one label do not count."""
+    losses, weights = _nll(logs, labels, weight, ignored)
+    if reduction == MEAN:
+        return ops.sum(losses) / ops.sum(weights)
+    return WHOLE[reduction](losses)
+
+
+def nll_loss_forward(
+    logs: Var, labels: Var, weight: Var | None, reduction: int, ignored: int
+) -> tuple[Var, Var]:
+    """The loss, and the sum of the weights."""
+    weights = _nll(logs, labels, weight, ignored)[1]
+    return nll_loss(logs, labels, weight, reduction, ignored), ops.sum(weights)
+
+
+def _nll(logs: Var, labels: Var, weight: Var | None, ignored: int) -> tuple[Var, Var]:
+    """The loss at each label, and how much it counts."""
+    axis = 1 if logs.ndim > 1 else 0
+    kept = ops.not_equal(labels, ignored)
+    at = in_dtype(ops.where(kept, labels, ops.zeros_like(labels)), INT64)
+    found = ops.take_along_axis(logs, ops.expand_dims(at, axis=axis), axis=axis)
+    counts = in_dtype(kept, logs.dtype)
+    if weight is not None:
+        counts = counts * ops.take(weight, at, axis=0)
+    return -ops.squeeze(found, axis=axis) * counts, counts
+
+
+def cross_entropy(
+    x: Var, labels: Var, weight: Var | None = None, reduction: int = MEAN,
+    ignored: int = -100, smoothing: float = 0.0,
+) -> Var:  # fmt: skip
+    """The cross-entropy of a softmax with labels, or with probabilities."""
+    axis = 1 if x.ndim > 1 else 0
+    logs = ops.log_softmax(x, axis=axis)
+    if is_float(labels.dtype):
+        return _soft(logs, labels, weight, reduction, smoothing, axis)
+    hard = nll_loss(logs, labels, weight, reduction, ignored)
+    if not smoothing:
+        return hard
+    counts = _nll(logs, labels, weight, ignored)[1]
+    kept = in_dtype(ops.not_equal(labels, ignored), logs.dtype)
+    spread = -ops.sum(_weighted(logs, weight, axis), axis=axis) * kept
+    whole = ops.sum(spread) / ops.sum(counts) if reduction == MEAN else WHOLE[reduction](spread)
+    share = smoothing / float(_classes(x, axis))
+    return (1.0 - smoothing) * hard + share * whole
+
+
+def _classes(x: Var, axis: int) -> int:
+    found = x.shape[axis]
+    assert isinstance(found, int), "classes are those of the last layer"
+    return found
+
+
+def _weighted(logs: Var, weight: Var | None, axis: int) -> Var:
+    if weight is None:
+        return logs
+    return logs * ops.reshape(weight, (-1, *[1] * (logs.ndim - 1 - axis)))
+
+
+def _soft(
+    logs: Var, target: Var, weight: Var | None, reduction: int, smoothing: float, axis: int
+) -> Var:
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / float(_classes(logs, axis))
+    losses = -ops.sum(_weighted(logs, weight, axis) * target, axis=axis)
+    return WHOLE[reduction](losses)
+
+
+def with_logits(
+    x: Var, y: Var, weight: Var | None = None, positive: Var | None = None,
+    reduction: int = MEAN,
+) -> Var:  # fmt: skip
+    """The cross-entropy of a sigmoid with probabilities."""
+    if positive is None:
+        losses = one("sigmoid_binary_cross_entropy", x, y)
+    else:
+        factor = 1.0 + (positive - 1.0) * y
+        losses = (1.0 - y) * x + factor * ops.softplus(-x)
+    return WHOLE[reduction](losses if weight is None else losses * weight)
+
+
+def binary_cross_entropy(
+    p: Var, y: Var, weight: Var | None = None, reduction: int = MEAN
+) -> Var:
+    """The cross-entropy of probabilities; logarithms end at -100."""
+    losses = _of_probabilities(p, y)
+    return WHOLE[reduction](losses if weight is None else losses * weight)
+
+
+@custom_gradient
+def _of_probabilities(p: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
+    """The loss of each number, with torch's gradient: finite where a logarithm is not."""
+    logs = ops.log(p), ops.log1p(-p)
+    ends = [numbers.clamp(made, -100.0, None) for made in logs]
+
+    def gradient(grad: Var) -> tuple[Var, Var]:
+        by_p = (p - y) / numbers.clamp(p * (1.0 - p), 1e-12, None)
+        return grad * by_p, grad * (logs[1] - logs[0])
+
+    return -(y * ends[0] + (1.0 - y) * ends[1]), gradient
+
+
+def huber(x: Var, y: Var, reduction: int = MEAN, delta: float = 1.0) -> Var:
+    """Half the square where that is small, a line elsewhere."""
+    far = ops.abs(x - y)
+    return WHOLE[reduction](
+        ops.where(far < delta, 0.5 * far * far, delta * (far - 0.5 * delta))
+    )
+
+
+def smooth_l1(x: Var, y: Var, reduction: int = MEAN, beta: float = 1.0) -> Var:
+    """The Huber loss, divided by its bound."""
+    far = ops.abs(x - y)
+    if not beta:
+        return WHOLE[reduction](far)
+    return WHOLE[reduction](ops.where(far < beta, 0.5 * far * far / beta, far - 0.5 * beta))
+
+
+def kl_div(x: Var, y: Var, reduction: int = MEAN, *, log_target: bool = False) -> Var:
+    """The divergence of logarithms from probabilities, or from logarithms."""
+    if log_target:
+        return WHOLE[reduction](ops.exp(y) * (y - x))
+    own = ops.where(y > 0, y * ops.log(ops.where(y > 0, y, 1.0)), 0.0)
+    return WHOLE[reduction](own - y * x)
+
+
+def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
+    """How far other classes are above each label less one; labels end at the first -1."""
+    single = x.ndim == 1
+    if single:
+        x, labels = (ops.expand_dims(v, axis=0) for v in (x, labels))
+    ended = ops.cumsum(in_dtype(ops.equal(labels, -1), INT64), axis=1)
+    real = ops.equal(ended, 0)
+    at = in_dtype(ops.where(real, labels, ops.zeros_like(labels)), INT64)
+    hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(real, INT64), [_rows(at), at])
+    apart = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
+    lacking = ops.relu(apart + ops.expand_dims(x, axis=1))
+    counted = ops.logical_and(
+        ops.expand_dims(real, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
+    )
+    losses = ops.mean(ops.sum(ops.where(counted, lacking, 0.0), axis=1), axis=1)
+    return ops.squeeze(losses, axis=0) if single and not reduction else WHOLE[reduction](losses)
+
+
+def _rows(at: Var) -> Var:
+    """The number of each row, beside what stands in it."""
+    return ops.expand_dims(one("arange", stop=at.shape[0]), axis=1)
+
+
+LOSSES: Mapping[str, Callable[..., Any]] = {
+    "binary_cross_entropy": binary_cross_entropy,
+    "binary_cross_entropy_with_logits": with_logits,
+    "cross_entropy_loss": cross_entropy,
+    "huber_loss": huber,
+    "kl_div": kl_div,
+    "l1_loss": elementwise(lambda x, y: ops.abs(x - y)),
+    "mse_loss": elementwise(lambda x, y: ops.square(x - y)),
+    "multilabel_margin_loss": multilabel_margin,
+    "nll_loss": nll_loss,
+    "nll_loss2d": nll_loss,
+    "nll_loss2d_forward": nll_loss_forward,
+    "nll_loss_forward": nll_loss_forward,
+    "nll_loss_nd": nll_loss,
+    "smooth_l1_loss": smooth_l1,
+    "soft_margin_loss": elementwise(lambda x, y: ops.softplus(-x * y)),
+}

@@ -1,0 +1,112 @@
+"""Rules of products, and of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf, sqrt
+from typing import Any
+
+from braces.builder.append import call, one
+from braces.builder.var import Var
+from braces.dtypes import BOOL
+from braces.errors import ShapeError
+from braces.exchange.common.rules.elementwise import in_dtype, scaled
+from braces.frontend import random
+from braces.frontend.core import functions as ops
+
+
+def linear(x: Var, w: Var, b: Var | None = None) -> Var:
+    """The product with a matrix that stands transposed, and what is added."""
+    made = ops.matmul(x, ops.transpose(w))
+    return made if b is None else made + b
+
+
+def addmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> Var:
+    """Beta added + alpha a b."""
+    return scaled(ops.matmul(a, b), alpha) + scaled(added, beta)
+
+
+def einsum(equation: str, xs: Sequence[Var], **options: Any) -> Var:
+    """Sums of products, as letters say them."""
+    return call("einsum", *xs, equation=equation.replace(" ", ""))
+
+
+def bilinear(x: Var, y: Var, w: Var, b: Var | None = None) -> Var:
+    """A product of two arrays and a weight for each pair."""
+    made = call("einsum", x, w, y, equation="...i,oij,...j->...o")
+    return made if b is None else made + b
+
+
+def attention(
+    q: Var, k: Var, v: Var, mask: Var | None = None, rate: float = 0.0, causal: bool = False,
+    *, scale: float | None = None, enable_gqa: bool = False,
+) -> Var:  # fmt: skip
+    """Scaled dot-product attention: softmax(q k' scale + mask) v.
+
+    A row of which nothing may be seen gives zeros.
+    """
+    if enable_gqa:
+        k, v = (_for_each_head(x, q) for x in (k, v))
+    factor = 1.0 / sqrt(float(_known(q.shape[-1]))) if scale is None else scale
+    scores = ops.matmul(q, ops.swapaxes(k, -1, -2)) * factor
+    if causal:
+        scores = ops.where(_before(q, k), scores, -inf)
+    weights = _masked_softmax(scores, mask)
+    return ops.matmul(random.dropout(weights, rate) if rate else weights, v)
+
+
+def _known(size: Any) -> int:
+    if not isinstance(size, int):
+        raise ShapeError(f"Attention scales by the number of features, which is {size}.")
+    return size
+
+
+def _for_each_head(x: Var, q: Var) -> Var:
+    """Heads that several queries share, repeated for each of them."""
+    times = _known(q.shape[-3]) // _known(x.shape[-3])
+    return ops.repeat(x, times, axis=-3)
+
+
+def _before(q: Var, k: Var) -> Var:
+    """Where a query may look: at keys no later than itself."""
+    rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
+    return ops.expand_dims(rows, axis=1) >= columns
+
+
+def _masked_softmax(scores: Var, mask: Var | None) -> Var:
+    if mask is None:
+        return ops.softmax(scores, axis=-1)
+    if mask.dtype == BOOL:
+        scores = ops.where(mask, scores, -inf)
+    else:
+        scores = scores + in_dtype(mask, scores.dtype)
+    blind = ops.all(ops.equal(scores, -inf), axis=-1, keepdims=True)
+    seen = ops.softmax(ops.where(blind, 0.0, scores), axis=-1)
+    return ops.where(blind, 0.0, seen)
+
+
+def flash(
+    q: Var, k: Var, v: Var, rate: float = 0.0, causal: bool = False, *,
+    attn_mask: Var | None = None, scale: float | None = None,
+) -> tuple[Var, None]:  # fmt: skip
+    """Attention as the core of aten has it; the second output only its gradient reads."""
+    return attention(q, k, v, attn_mask, rate, causal, scale=scale), None
+
+
+LAYERS: Mapping[str, Callable[..., Any]] = {
+    "addmm": addmm,
+    "addmv": addmm,
+    "baddbmm": addmm,
+    "bilinear": bilinear,
+    "bmm": ops.matmul,
+    "dot": ops.matmul,
+    "einsum": einsum,
+    "linear": linear,
+    "matmul": ops.matmul,
+    "mm": ops.matmul,
+    "mv": ops.matmul,
+    "outer": ops.outer,
+    "vdot": ops.matmul,
+    "scaled_dot_product_attention": attention,
+    "_scaled_dot_product_flash_attention_for_cpu": flash,
+}

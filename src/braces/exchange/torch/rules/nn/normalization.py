@@ -1,0 +1,170 @@
+"""Rules of normalisations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import call, one
+from braces.builder.var import Var
+from braces.dims import Size, product
+from braces.dtypes import FLOAT32, INT64, DType
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.frontend.core import functions as ops
+
+
+def batch_norm(
+    x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
+    training: bool, momentum: float, epsilon: float,
+) -> tuple[Var, Var | None, Var | None, Var | None, Var | None]:  # fmt: skip
+    """Each channel by its mean and variance: that of the batch, or the running ones.
+
+    Gives the output, the mean and deviation of the batch, which only torch's own gradient
+    reads, and what runs: the variance that runs has one less in the count.
+    """
+    if mean is None or variance is None:
+        zeros = ops.zeros_like(x[(0, slice(None), *[0] * (x.ndim - 2))])
+        out = call(
+            "batch_norm", x, zeros, zeros + 1.0, scale, shift, training=True, epsilon=epsilon
+        )[0]
+        return out, None, None, None, None
+    out, next_mean, next_variance = call(
+        "batch_norm", x, mean, variance, scale, shift,
+        training=training, momentum=1.0 - momentum, epsilon=epsilon,
+    )  # fmt: skip
+    if training:
+        next_variance = _unbiased(x, variance, next_variance, momentum)
+    return out, None, None, next_mean, next_variance
+
+
+def _unbiased(x: Var, variance: Var, moved: Var, momentum: float) -> Var:
+    """What runs, moved by the variance with one less in the count."""
+    kept = (1.0 - momentum) * variance
+    count = product([x.shape[0], *x.shape[2:]])
+    numbers = in_dtype(one("size", value=count, dtype=INT64), moved.dtype)
+    return kept + (moved - kept) * (numbers / (numbers - 1.0))
+
+
+def batch_norm_alone(
+    x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
+    training: bool, momentum: float, epsilon: float, cudnn: bool = False,
+) -> Var:  # fmt: skip
+    """The output only: nothing runs where nothing is kept."""
+    return batch_norm(x, scale, shift, mean, variance, training, momentum, epsilon)[0]
+
+
+def without_training(
+    x: Var, scale: Var | None, shift: Var | None, mean: Var, variance: Var, momentum: float,
+    epsilon: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    """By the running statistics."""
+    return batch_norm(x, scale, shift, mean, variance, False, momentum, epsilon)[:3]
+
+
+def of_batch(
+    x: Var, scale: Var | None, shift: Var | None, training: bool, momentum: float,
+    epsilon: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    """By the statistics of the batch, of which none are kept."""
+    return batch_norm(x, scale, shift, None, None, training, momentum, epsilon)[:3]
+
+
+def layer_norm(
+    x: Var, shape: Sequence[Size], scale: Var | None = None, shift: Var | None = None,
+    epsilon: float = 1e-5, cudnn: bool = True,
+) -> Var:  # fmt: skip
+    """By mean and variance of the last axes."""
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    return call("layer_norm", x, scale, shift, axis=axes, epsilon=epsilon)
+
+
+def native_layer_norm(
+    x: Var, shape: Sequence[Size], scale: Var | None, shift: Var | None, epsilon: float
+) -> tuple[Var, Var, Var]:
+    """By mean and variance of the last axes, which are given, too."""
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    given = in_dtype(x, wide(x.dtype))
+    mean = ops.mean(given, axis=axes, keepdims=True)
+    return layer_norm(x, shape, scale, shift, epsilon), mean, inverse(given, axes, epsilon)
+
+
+def wide(dtype: DType) -> DType:
+    """The dtype in which statistics are computed."""
+    return dtype if dtype.itemsize >= 4 else FLOAT32
+
+
+def inverse(x: Var, axes: Any, epsilon: float, *, keep: bool = True) -> Var:
+    """The inverse of the standard deviation."""
+    return ops.rsqrt(ops.var(x, axis=axes, keepdims=keep) + epsilon)
+
+
+def group_norm(
+    x: Var, groups: int, scale: Var | None = None, shift: Var | None = None,
+    epsilon: float = 1e-5, cudnn: bool = True,
+) -> Var:  # fmt: skip
+    """Groups of channels of each example."""
+    return call("group_norm", x, scale, shift, groups=groups, epsilon=epsilon)
+
+
+def native_group_norm(
+    x: Var, scale: Var | None, shift: Var | None, n: Size, c: Size, space: Size, groups: int,
+    epsilon: float,
+) -> tuple[Any, ...]:  # fmt: skip
+    """Groups of channels of each example; their means, and inverses of their deviations."""
+    apart = ops.reshape(in_dtype(x, wide(x.dtype)), (n, groups, -1))
+    mean = ops.mean(apart, axis=2)
+    return (
+        group_norm(x, groups, scale, shift, epsilon),
+        mean,
+        inverse(apart, 2, epsilon, keep=False),
+    )
+
+
+def instance_norm(
+    x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
+    own: bool, momentum: float, epsilon: float, cudnn: bool = False,
+) -> Var:  # fmt: skip
+    """Each channel of each example, or by the running statistics."""
+    if not own:
+        return batch_norm_alone(x, scale, shift, mean, variance, False, momentum, epsilon)
+    return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
+
+
+def rms_norm(
+    x: Var, shape: Sequence[Size], scale: Var | None = None, epsilon: float | None = None
+) -> Var:
+    """By the mean square of the last axes."""
+    axes = tuple(range(x.ndim - len(shape), x.ndim))
+    least = float(np.finfo(wide(x.dtype)).eps) if epsilon is None else epsilon
+    return call("rms_norm", x, scale, axis=axes, epsilon=least)
+
+
+def fused_rms_norm(
+    x: Var, shape: Sequence[Size], scale: Var | None, epsilon: float | None
+) -> tuple[Var, None]:
+    """By the mean square of the last axes; the second output only torch's gradient reads."""
+    return rms_norm(x, shape, scale, epsilon), None
+
+
+def native_batch_norm(*given: Any) -> tuple[Any, ...]:
+    """The output, and what only torch's gradient reads."""
+    return batch_norm(*given)[:3]
+
+
+NORMS: Mapping[str, Callable[..., Any]] = {
+    "batch_norm": batch_norm_alone,
+    "group_norm": group_norm,
+    "instance_norm": instance_norm,
+    "layer_norm": layer_norm,
+    "_native_batch_norm_legit.no_stats": of_batch,
+    "_native_batch_norm_legit_functional": batch_norm,
+    "_native_batch_norm_legit_no_training": without_training,
+    "native_batch_norm": native_batch_norm,
+    "native_group_norm": native_group_norm,
+    "native_layer_norm": native_layer_norm,
+    "_fused_rms_norm": fused_rms_norm,
+    "_native_batch_norm_legit": native_batch_norm,
+    "rms_norm": rms_norm,
+}

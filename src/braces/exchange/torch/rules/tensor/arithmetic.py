@@ -1,0 +1,365 @@
+"""Rules of operators that work number by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
+from braces.exchange.common.rules import elementwise as numbers
+from braces.exchange.common.rules.elementwise import (
+    as_float,
+    in_dtype,
+    inverted,
+    remainder_towards_zero,
+    small_power,
+    whole_quotient,
+)
+from braces.exchange.common.rules.reshape_slice_pad import number_of
+from braces.exchange.torch.graph.symbolic_ints import Asked
+from braces.frontend.array_api import pointwise
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+# ---- dtypes ----------------------------------------------------------------------------------
+
+
+def rank_of(dtype: DType) -> int:
+    """Bool, integer, float, complex: which wins where arrays meet."""
+    if dtype.kind == "c":
+        return 3
+    return 2 if is_float(dtype) else int(dtype.kind != "b")
+
+
+def common(*values: Any) -> DType:
+    """The dtype in which torch computes with these.
+
+    Arrays come first, then arrays of no axes, then numbers; later ones count only where they
+    are of a higher kind.
+    """
+    arrays = [v for v in values if isinstance(v, Var)]
+    found: DType | None = None
+    for group in (
+        [v.dtype for v in arrays if v.ndim],
+        [v.dtype for v in arrays if not v.ndim],
+        [_dtype_of_number(v) for v in values if not isinstance(v, Var)],
+    ):
+        if group:
+            meant = reduce(_wider, group)
+            if found is None or rank_of(meant) > rank_of(found):
+                found = meant
+    return FLOAT32 if found is None else found
+
+
+def _wider(left: DType, right: DType) -> DType:
+    if rank_of(left) != rank_of(right):
+        return left if rank_of(left) > rank_of(right) else right
+    return np.promote_types(left, right)
+
+
+def _dtype_of_number(value: Any) -> DType:
+    if isinstance(value, bool | Asked):
+        return BOOL
+    return INT64 if isinstance(value, int | Dim) else FLOAT32
+
+
+def operand(value: Any, dtype: DType) -> Any:
+    """A variable, number or size in a dtype."""
+    if isinstance(value, Dim | Asked):
+        value = value.var() if isinstance(value, Asked) else number_of(value)
+    if isinstance(value, Var):
+        return in_dtype(value, dtype)
+    return np.asarray(value).astype(dtype)
+
+
+# ---- rules -----------------------------------------------------------------------------------
+
+
+def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
+    """An operator of two, in their common dtype; on bools another one."""
+
+    def computed(x: Any, y: Any) -> Var:
+        dtype = common(x, y)
+        chosen = logical if logical and dtype == BOOL else op_type
+        return ops.function_of(chosen)(operand(x, dtype), operand(y, dtype))
+
+    return computed
+
+
+def on_floats(function: Callable[[Var], Var]) -> Callable[[Var], Var]:
+    """The rule of a function of one array of floats."""
+    return lambda x: function(as_float(x))
+
+
+def unary(op_type: str) -> Callable[[Var], Var]:
+    """An operator of one array of floats."""
+    return on_floats(ops.function_of(op_type))
+
+
+add_, subtract, multiply = binary("add", "logical_or"), binary("subtract"), binary("multiply")
+multiply_ = binary("multiply", "logical_and")
+
+
+def add(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+    """X + alpha y."""
+    return add_(x, y if alpha == 1 else multiply(y, alpha))
+
+
+def sub(x: Any, y: Any, *, alpha: Any = 1) -> Var:
+    """X - alpha y."""
+    return subtract(x, y if alpha == 1 else multiply(y, alpha))
+
+
+def rsub(x: Any, y: Any, alpha: Any = 1) -> Var:
+    """Y - alpha x."""
+    return sub(y, x, alpha=alpha)
+
+
+def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Var:
+    """A quotient, rounded down or towards zero where that is said."""
+    dtype = common(x, y)
+    if rounding_mode == "floor":
+        return floor_divide(x, y)
+    if rounding_mode == "trunc" and not is_float(dtype):
+        return whole_quotient(scalar_or(x, dtype), scalar_or(y, dtype))
+    wide = dtype if is_float(dtype) else FLOAT32
+    made = ops.divide(operand(x, wide), operand(y, wide))
+    return made if rounding_mode is None else ops.trunc(made)
+
+
+floor_divide, remainder = binary("floor_divide"), binary("remainder")
+
+
+def fmod(x: Any, y: Any) -> Var:
+    """What is left of a division, with the sign of what is divided."""
+    dtype = common(x, y)
+    return remainder_towards_zero(scalar_or(x, dtype), scalar_or(y, dtype))
+
+
+def power(x: Any, y: Any) -> Var:
+    """A power; of small whole exponents, products."""
+    known = isinstance(x, Var) and isinstance(y, int | float)
+    made = small_power(x, y) if known else None
+    return binary("pow")(x, y) if made is None else made
+
+
+def where(condition: Var, x: Any, y: Any) -> Var:
+    """One of two numbers."""
+    dtype = common(x, y)
+    return ops.where(in_dtype(condition, BOOL), operand(x, dtype), operand(y, dtype))
+
+
+def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
+    """Numbers, or the bounds that they lie beyond."""
+    dtype = common(*(v for v in (x, low, high) if v is not None))
+    low, high = (None if v is None else operand(v, dtype) for v in (low, high))
+    return numbers.clamp(in_dtype(x, dtype), low, high)
+
+
+def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
+    """An operator on bits; on bools the one of truth values."""
+    return binary(op_type, logical)
+
+
+def logical(op_type: str) -> Callable[..., Var]:
+    """An operator on truth values: what is not zero is true."""
+    return lambda *xs: ops.function_of(op_type)(*(in_dtype(x, BOOL) for x in xs))
+
+
+def rounded(x: Var, *, decimals: int = 0) -> Var:
+    """The nearest whole number, or one of so many decimals."""
+    if not is_float(x.dtype):
+        return x
+    if decimals < 0:
+        return ops.round(x / 10.0**-decimals) * 10.0**-decimals
+    return ops.round(x * 10.0**decimals) / 10.0**decimals if decimals else ops.round(x)
+
+
+def whole(op_type: str) -> Callable[[Var], Var]:
+    """A rounding, which leaves integers alone."""
+    return lambda x: ops.function_of(op_type)(x) if is_float(x.dtype) else x
+
+
+def cast_to(x: Var, dtype: Any = None, *rest: Any) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return x if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
+
+
+def to_copy(x: Var, *, dtype: Any = None) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return cast_to(x, dtype)
+
+
+def same(x: Var, *rest: Any, **options: Any) -> Var:
+    """The array itself: a copy, a view of it, or another order in memory."""
+    return x
+
+
+def lerp(x: Var, y: Var, weight: Var) -> Var:
+    """A number on the way from one to another, computed from the nearer end."""
+    near, far = x + weight * (y - x), y - (1.0 - weight) * (y - x)
+    return ops.where(weight < 0.5, near, far)
+
+
+def lerp_by_number(x: Var, y: Var, weight: float) -> Var:
+    """As `lerp`, of a weight that is known."""
+    return x + weight * (y - x) if weight < 0.5 else y - (1.0 - weight) * (y - x)
+
+
+def addcmul(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
+    """X + value a b."""
+    return add(x, multiply(a, b), alpha=value)
+
+
+def addcdiv(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
+    """X + value a / b."""
+    return add(x, ops.divide(a, b), alpha=value)
+
+
+def nan_to_num(x: Var, nan: Any = None, above: Any = None, below: Any = None) -> Var:
+    """Numbers, with others in the place of NaN and infinities."""
+    return pointwise.nan_to_num(x, nan or 0.0, above, below)
+
+
+def clamp_max(x: Var, high: Any) -> Var:
+    """Numbers, or the bound that they lie above."""
+    return clamp(x, None, high)
+
+
+def polygamma(n: int, x: Var) -> Var:
+    """A derivative of the digamma function."""
+    return ops.polygamma(scalar_or(n, INT64), as_float(x))
+
+
+def mvlgamma(x: Var, p: int) -> Var:
+    """The logarithm of the gamma function of several dimensions."""
+    return ops.multigammaln(as_float(x), d=p)
+
+
+def to_device(x: Var, device: str, *rest: Any) -> Var:
+    """The same numbers, in another dtype where one is said."""
+    return cast_to(x, *rest)
+
+
+def to_other(x: Var, other: Var, *rest: Any) -> Var:
+    """The same numbers in the dtype of another array."""
+    return in_dtype(x, other.dtype)
+
+
+def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
+    """The larger or smaller of two numbers, the first of equal ones; never NaN beside one."""
+
+    def computed(x: Var, y: Var) -> Var:
+        dtype = common(x, y)
+        x, y = in_dtype(x, dtype), in_dtype(y, dtype)
+        first = ops.function_of(comparison)(x, y)
+        return ops.where(first | ops.isnan(y) if is_float(dtype) else first, x, y)
+
+    return computed
+
+
+def sign(x: Var) -> Var:
+    """The sign of a number; 0 for NaN."""
+    made = ops.sign(x)
+    return ops.where(ops.isnan(x), ops.zeros_like(x), made) if is_float(x.dtype) else made
+
+
+def is_negative(x: Var) -> Var:
+    """The sign bit."""
+    return pointwise.signbit(x) if is_float(x.dtype) else x < 0
+
+
+def copy_sign(x: Any, y: Any) -> Var:
+    """A number with the sign of another one."""
+    dtype = common(x, y, 1.0)
+    return pointwise.copysign(*(scalar_or(v, dtype) for v in (x, y)))
+
+
+def scalar_or(value: Any, dtype: DType) -> Var:
+    """A variable, or a number as one."""
+    made = operand(value, dtype)
+    return made if isinstance(made, Var) else one("constant", value=Literal.of(made))
+
+
+ARITHMETIC: Mapping[str, Callable[..., Any]] = {
+    **{name: unary(op_type) for name, op_type in {
+        "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh",
+        "atan": "arctan", "atanh": "arctanh", "cos": "cos", "cosh": "cosh",
+        "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv",
+        "lgamma": "lgamma", "exp": "exp", "exp2": "exp2", "special_erfinv": "erfinv",
+        "expm1": "expm1", "i0": "i0", "special_i0e": "i0e", "special_i1": "i1",
+        "special_i1e": "i1e", "special_entr": "entr", "log": "log",
+        "log1p": "log1p", "log2": "log2", "reciprocal": "reciprocal",
+        "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt",
+        "tan": "tan", "tanh": "tanh",
+        "silu": "silu", "mish": "mish", "special_expit": "sigmoid",
+    }.items()},
+    **{name: binary(op_type) for name, op_type in {
+        "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+        "ge": "greater_equal", "maximum": "maximum", "minimum": "minimum",
+        "atan2": "arctan2", "hypot": "hypot", "logaddexp": "logaddexp",
+        "igamma": "gammainc", "igammac": "gammaincc", "special_zeta": "zeta",
+        "special_xlog1py": "xlog1py", "special_xlogy": "xlogy", "xlogy": "xlogy",
+        "floor_divide": "floor_divide", "remainder": "remainder",
+        "bitwise_left_shift": "bitwise_left_shift", "__lshift__": "bitwise_left_shift",
+        "bitwise_right_shift": "bitwise_right_shift", "__rshift__": "bitwise_right_shift",
+    }.items()},
+    **{name: bitwise(f"bitwise_{word}", f"logical_{word}") for word in ("and", "or", "xor")
+       for name in (f"bitwise_{word}", f"__{word}__")},
+    **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
+    **{name: whole(name) for name in ("ceil", "floor", "trunc")},
+    **dict.fromkeys(
+        ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach", "lift_fresh",
+         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), same,
+    ),
+    "detach": ops.stop_gradient,
+    "add": add,
+    "addcdiv": addcdiv,
+    "addcmul": addcmul,
+    "bitwise_not": inverted,
+    "clamp": clamp,
+    "clamp_max": clamp_max,
+    "clamp_min": clamp,
+    "clip": clamp,
+    "conj": ops.conj,
+    "_conj": ops.conj,
+    "copysign": copy_sign,
+    "div": div,
+    "fmax": beside_nan("greater_equal"),
+    "fmin": beside_nan("less_equal"),
+    "fmod": fmod,
+    "imag": ops.imag,
+    "isfinite": ops.isfinite,
+    "isinf": ops.isinf,
+    "isnan": ops.isnan,
+    "lerp": lerp,
+    "lerp.Scalar": lerp_by_number,
+    "log10": on_floats(pointwise.log10),
+    "mul": multiply_,
+    "mvlgamma": mvlgamma,
+    "nan_to_num": nan_to_num,
+    "neg": ops.negative,
+    "polygamma": polygamma,
+    "pow": power,
+    "real": ops.real,
+    "round": rounded,
+    "rsub": rsub,
+    "sgn": sign,
+    "sign": sign,
+    "signbit": is_negative,
+    "sinc": pointwise.sinc,
+    "square": ops.square,
+    "sub": sub,
+    "to.device": to_device,
+    "to.dtype": cast_to,
+    "to.other": to_other,
+    "_to_copy": to_copy,
+    "type_as": to_other,
+    "where": where,
+}  # fmt: skip

@@ -1,0 +1,110 @@
+"""Rules of what holds graphs: branches, loops, and graphs that stand in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dtypes import BOOL
+from braces.errors import ProgramError
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.torch.rules.tensor.arithmetic import operand
+from braces.exchange.torch.rules.tensor.creation_random import scalar
+from braces.frontend.control.rnn import create_rnn
+from braces.frontend.control.while_loop import create_while
+from braces.frontend.core import functions as ops
+from braces.ops.control.construct.build import build_block, build_switch
+
+Graph = Callable[..., list[Any]]
+
+
+def variables(values: Sequence[Any]) -> list[Var]:
+    """Values that a block gives or a loop carries: numbers become arrays."""
+    return [value if isinstance(value, Var) else scalar(value) for value in values]
+
+
+def cond(asked: Any, yes: Graph, no: Graph, given: Sequence[Any] = ()) -> list[Any]:
+    """One of two graphs; the one alone where the condition is known."""
+    if isinstance(asked, bool):
+        return (yes if asked else no)(*given)
+
+    def case(graph: Graph) -> Any:
+        return build_block((), lambda _: variables(graph(*given)))
+
+    index = ops.cast(ops.reshape(operand(asked, BOOL), ()), "int32")
+    return list(build_switch(index, [case(no), case(yes)], total=True))
+
+
+def while_loop(
+    going: Graph, body: Graph, carried: Sequence[Any], given: Sequence[Any] = ()
+) -> list[Var]:
+    """A loop that runs as long as a graph says so."""
+    loop = create_while()
+    with loop.block() as block:
+        memories = [block.add_memory(init=value) for value in variables(carried)]
+        before = [memory.pre() for memory in memories]
+        (asked,) = variables(going(*before, *given))
+        block.set_condition(ops.reshape(asked, ()))
+        after = variables(body(*before, *given))
+        for memory, value in zip(memories, after, strict=True):
+            memory.update(in_dtype(value, memory.dtype))
+    return [loop.final(memory) for memory in memories]
+
+
+def scan(
+    step: Graph, init: Sequence[Var], xs: Sequence[Var], given: Sequence[Any] = ()
+) -> list[Var]:
+    """A counted loop over the first axis: what it carries at the end, and what it collects."""
+    rnn = create_rnn()
+    with rnn.stepnet() as net:
+        cuts = [net.add_input(x) for x in xs]
+        memories = [net.add_memory(init=value) for value in init]
+        made = variables(step(*(memory.pre() for memory in memories), *cuts, *given))
+        for memory, value in zip(memories, made, strict=False):
+            memory.update(in_dtype(value, memory.dtype))
+        collected = [ops.identity(row) for row in made[len(memories) :]]
+        net.add_output(*collected)
+    rows = rnn()
+    ends = [rnn.final(memory) for memory in memories]
+    return [*ends, *([rows] if len(collected) == 1 else rows or ())]
+
+
+def mapped(body: Graph, xs: Sequence[Var], given: Sequence[Any] = ()) -> list[Var]:
+    """A graph for each slice of the first axis."""
+    return scan(body, (), xs, given)
+
+
+def in_place(*given: Any) -> list[Any]:
+    """A graph that only says how torch runs it, in the place of its node."""
+    at = next(i for i, value in enumerate(given) if callable(value))
+    return given[at](*given[at + 1 :])
+
+
+def subgraph(graph: Graph, name: str, *given: Any) -> list[Any]:
+    """A graph that several nodes share, in the place of one of them."""
+    return graph(*given)
+
+
+def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tuple[Any, ...]:
+    """What is kept in order, which are checks: a run does without them.
+
+    Raises:
+        ProgramError: It is another operator.
+    """
+    name = str(operator).removeprefix("aten.").partition(".")[0]
+    if name not in ("_linalg_check_errors", "_print", "_assert_async"):
+        raise ProgramError(f"`{name}`, which does something beside its output, is not read.")
+    return (None,)
+
+
+CONTROL: Mapping[str, Callable[..., Any]] = {
+    "python.cond": cond,
+    "python.invoke_subgraph": subgraph,
+    "python.map_impl": mapped,
+    "python.scan": scan,
+    "python.with_effects": with_effects,
+    "python.while_loop": while_loop,
+    "python.wrap_with_autocast": in_place,
+    "python.wrap_with_set_grad_enabled": in_place,
+}

@@ -1,0 +1,250 @@
+"""Rules of operators that make arrays, or draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.dtypes import BOOL, FLOAT32, INT64, DType
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.reshape_slice_pad import steps_between
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.torch.rules.tensor.arithmetic import common, operand, scalar_or
+from braces.frontend import random
+from braces.frontend.array_api import data_dependent as found
+from braces.frontend.core import functions as ops
+from braces.ir.records import Literal
+
+Sizes = Sequence[Size]
+
+
+def filled(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
+    """One number everywhere."""
+    meant = common(value) if dtype is None else dtype
+    return ops.broadcast_to(scalar(value, dtype=meant), shape)
+
+
+def of_value(value: Any) -> Callable[..., Var]:
+    """The rule of arrays of one number, by their shape."""
+
+    def made(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
+        return filled(shape, value, dtype=dtype)
+
+    return made
+
+
+def like(value: Any) -> Callable[..., Var]:
+    """The rule of arrays of one number, in the shape of another."""
+
+    def made(x: Var, *, dtype: DType | None = None) -> Var:
+        return filled(x.shape, value, dtype=dtype or x.dtype)
+
+    return made
+
+
+def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
+    """One number everywhere, in the shape of another array."""
+    return filled(x.shape, value, dtype=dtype or x.dtype)
+
+
+def new_of(value: Any) -> Callable[..., Var]:
+    """The rule of arrays of one number, in the dtype of another array."""
+
+    def made(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
+        return filled(shape, value, dtype=dtype or x.dtype)
+
+    return made
+
+
+def scalar(value: Any, *, dtype: DType | None = None) -> Var:
+    """A number as an array of no axes."""
+    return scalar_or(value, common(value) if dtype is None else dtype)
+
+
+def arange(*bounds: Any, dtype: DType | None = None) -> Var:
+    """Numbers from one to another: `stop`, or `start, stop`, or with a step."""
+    start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    meant = common(start, stop, step) if dtype is None else dtype
+    if any(isinstance(v, Var) for v in (start, stop, step)):
+        return _counted((start, stop, step), meant)
+    if not sizes.symbolic(start, stop, step):
+        numbers: Any = np.arange(start, stop, step)
+        return one("constant", value=Literal.of(np.asarray(numbers).astype(meant)))
+    if step != 1:
+        return _counted((start, stop, step), meant)
+    count = sizes.largest(sizes.minus(stop, start), 0)
+    counted = one("arange", stop=count)
+    if start != 0:
+        counted = counted + operand(start, INT64)
+    return in_dtype(counted, meant)
+
+
+def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
+    """Numbers from one to another, as many as a run tells."""
+    start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
+    count = found.as_size(steps_between(start, stop, step))
+    return in_dtype(one("arange", stop=count), dtype) * step + start
+
+
+def eye(rows: Size, columns: Size | None = None, *, dtype: DType = FLOAT32) -> Var:
+    """Ones on a diagonal."""
+    return ops.eye(rows, rows if columns is None else columns, dtype=dtype)
+
+
+def linspace(start: float, stop: float, count: int, *, dtype: DType = FLOAT32) -> Var:
+    """Evenly spaced numbers."""
+    return ops.linspace(start, stop, num=count, dtype=dtype)
+
+
+def dropout(x: Var, rate: float, training: bool = True) -> Var:
+    """Some numbers dropped, where the module trains."""
+    return random.dropout(x, rate) if training and rate else x
+
+
+def native_dropout(x: Var, rate: float, training: bool | None = True) -> tuple[Var, Var]:
+    """Some numbers dropped, and where none was."""
+    if not training or not rate:
+        return x, ops.ones_like(x, dtype=BOOL)
+    made = random.dropout(x, rate)
+    return made, ops.not_equal(made, 0)
+
+
+def bernoulli(x: Var, p: float | None = None) -> Var:
+    """1 with a probability, else 0."""
+    chance = x if p is None else p
+    return in_dtype(random.uniform(x.shape, dtype=FLOAT32) < chance, x.dtype)
+
+
+def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
+    """Another array's numbers, in the shape and dtype of this one."""
+    return filled(x.shape, source, dtype=x.dtype)
+
+
+def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
+    """Numbers that are equally likely between 0 and 1."""
+    return random.uniform(tuple(shape), dtype=dtype)
+
+
+def normal(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
+    """Normally distributed numbers."""
+    return random.normal(tuple(shape), dtype=dtype)
+
+
+def new_full(x: Var, shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
+    """One number everywhere, in the dtype of another array."""
+    return filled(shape, value, dtype=dtype or x.dtype)
+
+
+def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
+    """The rule of a draw in the shape of another array."""
+
+    def drawn(x: Var, *, dtype: DType | None = None) -> Var:
+        return draw(x.shape, dtype=dtype or x.dtype)
+
+    return drawn
+
+
+def drawn_between(*bounds: Any, dtype: DType = INT64) -> Var:
+    """Whole numbers: `high, shape`, or `low, high, shape`."""
+    low, high, shape = (0, *bounds) if len(bounds) == 2 else bounds
+    return random.randint(tuple(shape), low, high, dtype=dtype)
+
+
+def drawn_between_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Var:
+    """Whole numbers in the shape of an array."""
+    return drawn_between(*bounds, x.shape, dtype=dtype or x.dtype)
+
+
+def permutation(count: Size, *, dtype: DType = INT64) -> Var:
+    """The numbers below a number, in any order."""
+    return in_dtype(random.permutation(one("arange", stop=count)), dtype)
+
+
+def normal_around(
+    mean: Any, deviation: Any = 1.0, shape: Sizes | None = None, *, dtype: DType | None = None
+) -> Var:
+    """Normally distributed numbers with a mean and a deviation, each an array or a number."""
+    arrays = [v for v in (mean, deviation) if isinstance(v, Var)]
+    if shape is None:
+        shape = reduce(ops.add, arrays).shape
+    meant = common(*arrays) if arrays else FLOAT32
+    drawn = normal(shape, dtype=dtype or meant)
+    return drawn * deviation + mean
+
+
+def normal_like(x: Var, mean: float = 0.0, deviation: float = 1.0) -> Var:
+    """Normally distributed numbers in the shape of an array."""
+    return normal_around(mean, deviation, x.shape, dtype=x.dtype)
+
+
+def strided(shape: Sizes, strides: Sizes, *, dtype: DType = FLOAT32) -> Var:
+    """Zeros; how they lie in memory is no matter of programs."""
+    return filled(shape, 0, dtype=dtype)
+
+
+def exponential(x: Var, rate: float = 1.0) -> Var:
+    """Exponentially distributed numbers in the shape of an array."""
+    return -ops.log1p(-random.uniform(x.shape, dtype=x.dtype)) / rate
+
+
+def multinomial(weights: Var, count: int, again: bool = False) -> Var:
+    """Places drawn by their weights, with putting back or without."""
+    logs = ops.log(weights)
+    if not again:
+        noise = -ops.log(-ops.log(random.uniform(weights.shape, dtype=weights.dtype)))
+        return in_dtype(ops.topk(logs + noise, k=count, axis=-1)[1], INT64)
+    each = ops.expand_dims(logs, axis=-2)
+    shape = (*weights.shape[:-1], count, weights.shape[-1])
+    return in_dtype(random.categorical(ops.broadcast_to(each, shape)), INT64)
+
+
+def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = False) -> Var:
+    """The identity, flattened for negative numbers by slopes that are drawn, or their mean."""
+    slope: Any = (low + high) / 2
+    if training:
+        slope = random.uniform(x.shape, dtype=x.dtype) * (high - low) + low
+    return ops.where(x > 0, x, x * slope)
+
+
+MAKING: Mapping[str, Callable[..., Any]] = {
+    "arange": arange,
+    "bernoulli": bernoulli,
+    "copy": copy,
+    "dropout": dropout,
+    "empty": of_value(0),
+    "empty_like": like(0),
+    "empty_strided": strided,
+    "exponential": exponential,
+    "eye": eye,
+    "fill": full_like,
+    "full": filled,
+    "full_like": full_like,
+    "linspace": linspace,
+    "native_dropout": native_dropout,
+    "new_empty": new_of(0),
+    "new_full": new_full,
+    "new_ones": new_of(1),
+    "new_zeros": new_of(0),
+    "ones": of_value(1),
+    "ones_like": like(1),
+    "multinomial": multinomial,
+    "normal": normal_around,
+    "normal_functional": normal_like,
+    "rand": uniform,
+    "rand_like": drawn_like(uniform),
+    "randint": drawn_between,
+    "randint_like": drawn_between_like,
+    "randn": normal,
+    "randn_like": drawn_like(normal),
+    "randperm": permutation,
+    "rrelu": rrelu,
+    "scalar_tensor": scalar,
+    "zeros": of_value(0),
+    "zeros_like": like(0),
+}

@@ -1,0 +1,202 @@
+"""Rules of operators that reduce axes, or go along them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dtypes import BOOL, INT64, is_float
+from braces.exchange.common.rules.along_axis import Axes, along, norm, sort
+from braces.exchange.common.rules.elementwise import as_float, in_dtype
+from braces.frontend.core import functions as ops
+
+
+def reduced(op_type: str) -> Callable[..., Var]:
+    """A reduction, which may say the dtype of the result."""
+
+    def computed(
+        x: Var, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
+    ) -> Var:
+        if dtype is not None:
+            x = in_dtype(x, dtype)
+        elif x.dtype.kind == "b":
+            x = in_dtype(x, INT64)
+        if not x.ndim:
+            return ops.identity(x)
+        return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
+
+    return computed
+
+
+def plain(op_type: str) -> Callable[..., Var]:
+    """A reduction of numbers as they are."""
+
+    def computed(x: Var, axes: Axes = None, keepdims: bool = False) -> Var:
+        if not x.ndim:
+            return ops.identity(x)
+        return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
+
+    return computed
+
+
+def truth(op_type: str) -> Callable[..., Var]:
+    """A reduction of truth values: what is not zero is true."""
+
+    def computed(x: Var, *rest: Any) -> Var:
+        return plain(op_type)(in_dtype(x, BOOL), *rest)
+
+    return computed
+
+
+def extreme(op_type: str) -> Callable[..., Any]:
+    """The largest or smallest number of an axis, and where it is."""
+
+    def computed(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
+        if not x.ndim:
+            return ops.identity(x), ops.zeros_like(x, dtype=INT64)
+        at = ops.function_of(f"arg{op_type}")(x, axis=axis, keepdims=True)
+        found = ops.take_along_axis(x, at, axis=axis)
+        if not keepdims:
+            at, found = ops.squeeze(at, axis=axis), ops.squeeze(found, axis=axis)
+        return found, in_dtype(at, INT64)
+
+    return computed
+
+
+def place(op_type: str) -> Callable[..., Var]:
+    """Where the largest or smallest number is."""
+
+    def computed(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
+        if not x.ndim:
+            return ops.zeros_like(x, dtype=INT64)
+        made = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims and axis is not None)
+        return ops.reshape(made, (1,) * x.ndim) if keepdims and axis is None else made
+
+    return computed
+
+
+def spread(op_type: str) -> Callable[..., Var]:
+    """The variance or standard deviation, with a correction."""
+
+    def computed(
+        x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
+    ) -> Var:
+        less = 1.0 if correction is None else float(correction)
+        function = ops.function_of(op_type)
+        return function(x, axis=along(axes), keepdims=keepdims, correction=less)
+
+    return computed
+
+
+def spread_of_all(op_type: str) -> Callable[..., Var]:
+    """That of all numbers, less one in the count or not."""
+
+    def computed(x: Var, unbiased: bool = True) -> Var:
+        return spread(op_type)(x, correction=float(unbiased))
+
+    return computed
+
+
+def spread_along(op_type: str) -> Callable[..., Var]:
+    """That along axes, less one in the count or not."""
+
+    def computed(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
+        return spread(op_type)(x, axes, keepdims, correction=float(unbiased))
+
+    return computed
+
+
+def var_mean(
+    x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
+) -> tuple[Var, Var]:
+    """The variance and the mean."""
+    made = spread("var")(x, axes, keepdims, correction=correction)
+    return made, plain("mean")(x, axes, keepdims)
+
+
+def var_mean_along(
+    x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False
+) -> tuple[Var, Var]:
+    """The variance and the mean along axes."""
+    return var_mean(x, axes, keepdims, correction=float(unbiased))
+
+
+def running(op_type: str) -> Callable[..., Var]:
+    """Sums or products up to each place."""
+
+    def computed(x: Var, axis: int, *, dtype: Any = None) -> Var:
+        x = x if dtype is None else in_dtype(x, dtype)
+        x = x if is_float(x.dtype) else in_dtype(x, INT64)
+        return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.identity(x)
+
+    return computed
+
+
+def softmax(op_type: str) -> Callable[..., Var]:
+    """A softmax, in the dtype that is said."""
+
+    def computed(x: Var, axis: int, dtype: Any = None) -> Var:
+        x = as_float(x) if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
+        return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.exp(x - x)
+
+    return computed
+
+
+def sort_stable(
+    x: Var, *, stable: bool | None = None, dim: int = -1, descending: bool = False
+) -> tuple[Var, Var]:
+    """Numbers in order, of equal ones the first first."""
+    return sort(x, dim, descending)
+
+
+def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
+    """Where the numbers in order are."""
+    return sort(x, axis, descending)[1]
+
+
+def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
+    """The logarithm of a sum of exponentials."""
+    x = as_float(x)
+    return ops.logsumexp(x, axis=along(axes), keepdims=keepdims) if x.ndim else ops.identity(x)
+
+
+REDUCTIONS: Mapping[str, Callable[..., Any]] = {
+    "all": truth("all"),
+    "amax": plain("max"),
+    "amin": plain("min"),
+    "any": truth("any"),
+    "argmax": place("argmax"),
+    "argmin": place("argmin"),
+    "argsort": argsort,
+    "cumprod": running("cumprod"),
+    "cumsum": running("cumsum"),
+    "linalg_vector_norm": norm,
+    "log_softmax": softmax("log_softmax"),
+    "_log_softmax": softmax("log_softmax"),
+    "logsumexp": logsumexp,
+    "max": plain("max"),
+    "max.dim": extreme("max"),
+    "max.other": ops.maximum,
+    "mean": reduced("mean"),
+    "min": plain("min"),
+    "min.dim": extreme("min"),
+    "min.other": ops.minimum,
+    "norm": norm,
+    "prod": reduced("prod"),
+    "prod.dim_int": reduced("prod"),
+    "softmax": softmax("softmax"),
+    "_softmax": softmax("softmax"),
+    "_safe_softmax": softmax("softmax"),
+    "sort": sort,
+    "sort.stable": sort_stable,
+    "std": spread_of_all("std"),
+    "std.dim": spread_along("std"),
+    "std.correction": spread("std"),
+    "sum": reduced("sum"),
+    "var": spread_of_all("var"),
+    "var.dim": spread_along("var"),
+    "var.correction": spread("var"),
+    "var_mean.correction": var_mean,
+    "var_mean.dim": var_mean_along,
+}

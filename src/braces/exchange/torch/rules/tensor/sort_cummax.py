@@ -1,0 +1,82 @@
+"""Rules of what goes along an axis: running extremes, and numbers by their rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Dim
+from braces.dtypes import INT64, is_float
+from braces.exchange.common.rules.along_axis import sort, topk
+from braces.exchange.common.rules.elementwise import as_float
+from braces.exchange.common.rules.reshape_slice_pad import number_of
+from braces.exchange.torch.rules.tensor.creation_random import filled
+from braces.frontend.core import functions as ops
+
+
+def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
+    """The largest or smallest number up to each place, and where it was last.
+
+    The last place of equal numbers receives the gradient.
+    """
+
+    def computed(x: Var, axis: int) -> tuple[Var, Var]:
+        if not x.ndim:
+            return x, ops.zeros_like(x, dtype=INT64)
+        best = ops.function_of(op_type)(x, axis=axis)
+        at = axis % x.ndim
+        shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
+        count = ops.reshape(one("arange", stop=x.shape[at]), shape)
+        found = ops.equal(x, best)
+        found = found | ops.isnan(x) if is_float(x.dtype) else found
+        places = ops.cummax(ops.where(found, count, ops.zeros_like(count)), axis=axis)
+        return ops.take_along_axis(x, places, axis=axis), places
+
+    return computed
+
+
+def running_logsumexp(x: Var, axis: int) -> Var:
+    """The logarithm of the sum of exponentials up to each place."""
+    return ops.cumlogsumexp(as_float(x), axis=axis) if x.ndim else as_float(x)
+
+
+def at_rank(x: Var, rank: Any, axis: int, keepdims: bool) -> tuple[Var, Var]:
+    """The number of this place in the order of an axis, and where it is."""
+    if not x.ndim:
+        return x, ops.zeros_like(x, dtype=INT64)
+    values, places = sort(x, axis)
+    at = filled((1,), rank, dtype=INT64) if isinstance(rank, int) else ops.reshape(rank, (1,))
+    made = [ops.take(v, at, axis=axis) for v in (values, places)]
+    first, second = made if keepdims else [ops.squeeze(v, axis=axis) for v in made]
+    return first, second
+
+
+def kth_value(x: Var, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Var, Var]:
+    """The k-th smallest number of an axis, and where it is."""
+    return at_rank(x, k - 1, axis, keepdims)
+
+
+def median_along(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
+    """The number in the middle of an axis, the lower of two; and where it is."""
+    size = x.shape[axis] if x.ndim else 1
+    middle = (number_of(size) - 1) // 2 if isinstance(size, Dim) else (size - 1) // 2
+    return at_rank(x, middle, axis, keepdims)
+
+
+def median(x: Var) -> Var:
+    """The number in the middle of all, the lower of two."""
+    return median_along(ops.reshape(x, (dims.product(x.shape),)), 0)[0]
+
+
+ORDERING: Mapping[str, Callable[..., Any]] = {
+    "cummax": running("cummax"),
+    "cummin": running("cummin"),
+    "kthvalue": kth_value,
+    "logcumsumexp": running_logsumexp,
+    "median": median,
+    "median.dim": median_along,
+    "topk": topk,
+}

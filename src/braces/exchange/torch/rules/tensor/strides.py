@@ -1,0 +1,144 @@
+"""Rules of operators that say how numbers lie in memory; they are handed that of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from typing import Any
+
+from braces import dims
+from braces.builder.append import one
+from braces.builder.var import Var
+from braces.dims import Size
+from braces.errors import ShapeError
+from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.reshape_slice_pad import number_of
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.symbolic_arithmetic import Unknown
+from braces.exchange.torch.graph.storage_aliasing import Layout, Memory
+from braces.frontend.core import functions as ops
+
+Sizes = Sequence[Size]
+
+
+def as_strided(x: Memory, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
+    """The numbers of a memory that lie so far from each other."""
+    return _taken(x.numbers(), Layout(shape, strides, _start(x, offset)))
+
+
+def as_strided_scatter(
+    x: Memory, source: Var, shape: Sizes, strides: Sizes, offset: Size | None = None
+) -> Var:
+    """A tensor after others were written into its memory, so far from each other."""
+    numbers, layout = x.numbers(), Layout(shape, strides, _start(x, offset))
+    _surely_inside(numbers, layout)
+    updates = in_dtype(ops.broadcast_to(source, shape), numbers.dtype)
+    return _taken(one("scatter_nd", numbers, updates, _places(layout)), x.own)
+
+
+def resize(x: Memory, shape: Sizes) -> Var:
+    """A tensor with another shape over the same memory; what is new there is zero.
+
+    torch leaves open what that is, as in `empty`.
+    """
+    numbers, layout = x.numbers(), x.made or Layout(shape, _dense_strides(shape))
+    need = sizes.plus(x.own.offset, dims.product(shape))
+    more = sizes.largest(sizes.minus(need, numbers.shape[0]), 0)
+    if more != 0:
+        numbers = ops.pad(numbers, [(0, more)])
+    return _taken(numbers, Layout(shape, layout.strides, x.own.offset))
+
+
+def sym_stride(x: Memory, axis: int | None = None) -> Size | list[Size]:
+    """How far it is from one number to the next along an axis, or along each."""
+    return list(x.own.strides) if axis is None else x.own.strides[axis]
+
+
+def sym_storage_offset(x: Memory) -> Size:
+    """Where the first number lies."""
+    return x.own.offset
+
+
+def sym_is_contiguous(x: Memory, form: Any = None) -> bool:
+    """Whether the numbers lie one after another, in the order of their axes or of channels."""
+    axes = list(range(len(x.own.shape)))
+    if "channels_last" in str(form):
+        axes = [0, *axes[2:], 1]
+    wanted = _dense_strides([x.own.shape[axis] for axis in axes])
+    return all(
+        x.own.shape[axis] == 1 or sizes.same(x.own.strides[axis], stride)
+        for axis, stride in zip(axes, wanted, strict=True)
+    )
+
+
+# ---- numbers of a memory ---------------------------------------------------------------------
+
+
+def _start(x: Memory, offset: Size | None) -> Size:
+    return x.own.offset if offset is None else offset
+
+
+def _dense_strides(shape: Sizes) -> list[Size]:
+    """The strides of a tensor whose numbers lie in the order of its axes."""
+    return [dims.product(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _taken(numbers: Var, layout: Layout) -> Var:
+    """The numbers that lie where a layout says: in a row, or gathered."""
+    order = layout.dense()
+    if not _surely_inside(numbers, layout) or order is None:
+        return ops.take(numbers, _places(layout), axis=0)
+    count = dims.product(layout.shape)
+    if count != numbers.shape[0]:
+        numbers = one("window", numbers, start=layout.offset, size=count, axis=0)
+    apart = ops.reshape(numbers, [layout.shape[axis] for axis in order])
+    return ops.transpose(apart, axes=tuple(map(order.index, range(len(order)))))
+
+
+def _surely_inside(numbers: Var, layout: Layout) -> bool:
+    """Whether no number lies behind the last one; where sizes decide that, a run looks.
+
+    Raises:
+        ShapeError: One surely does.
+    """
+    if 0 in layout.shape:
+        return True
+    far = (
+        sizes.times(sizes.minus(size, 1), stride)
+        for size, stride in zip(layout.shape, layout.strides, strict=True)
+    )
+    try:
+        inside = sizes.below(reduce(sizes.plus, far, layout.offset), numbers.shape[0])
+    except Unknown:
+        return False
+    if not inside:
+        raise ShapeError(
+            f"A tensor of {list(layout.shape)} with strides {list(layout.strides)} from "
+            f"{layout.offset} does not lie inside of {numbers.shape[0]} numbers."
+        )
+    return True
+
+
+def _places(layout: Layout) -> Var:
+    """Where each number lies."""
+    rank = len(layout.shape)
+
+    def along(axis: int) -> Var:
+        far = one("arange", stop=layout.shape[axis]) * number_of(layout.strides[axis])
+        return ops.reshape(far, (*[1] * axis, layout.shape[axis], *[1] * (rank - axis - 1)))
+
+    return reduce(add, map(along, range(rank)), number_of(layout.offset))
+
+
+MEMORY: Mapping[str, Callable[..., Any]] = {
+    "as_strided": as_strided,
+    "as_strided_copy": as_strided,
+    "as_strided_scatter": as_strided_scatter,
+    "resize": resize,
+    "resize_": resize,
+    "sym_is_contiguous": sym_is_contiguous,
+    "sym_storage_offset": sym_storage_offset,
+    "sym_stride": sym_stride,
+}
+"""What is handed a memory in place of its first argument."""

@@ -1,0 +1,194 @@
+"""What an export computes of sizes: no operators, but sizes again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any
+
+from braces.builder.var import Var
+from braces.dims import Dim, Size, product
+from braces.dtypes import BOOL, FLOAT64, INT64
+from braces.exchange.common.values import symbolic_arithmetic as sizes
+from braces.exchange.common.values.symbolic_arithmetic import Unknown
+from braces.exchange.torch.graph.symbolic_ints import Asked
+from braces.exchange.torch.rules.tensor import arithmetic
+from braces.exchange.torch.rules.tensor.arithmetic import operand
+from braces.frontend.core import functions as ops
+
+
+def of_size(x: Var, axis: int | None = None) -> Size | list[Size]:
+    """The size of an axis, or all of them."""
+    return list(x.shape) if axis is None else x.shape[axis]
+
+
+def checked(*given: Any, **options: Any) -> None:
+    """What a run would check of sizes that the export was made for."""
+
+
+def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+    """Arithmetic of sizes; of a number that is read it is an operator."""
+
+    def made(*given: Any) -> Any:
+        if any(isinstance(value, Var) for value in given):
+            return rule(*given)
+        return of_sizes(*given)
+
+    return made
+
+
+def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
+    """A comparison of sizes: known, or what a run answers where something asks it."""
+
+    def made(*given: Any) -> Any:
+        if any(isinstance(value, Var) for value in given):
+            return ops.function_of(op_type)(*(operand(value, INT64) for value in given))
+        try:
+            return of_sizes(*given)
+        except Unknown:
+            return Asked(op_type, given)
+
+    return made
+
+
+def joined(op_type: str) -> Callable[[Any, Any], Any]:
+    """Whether both are true, or one of them."""
+    plain = {"logical_and": sizes.both, "logical_or": sizes.either}[op_type]
+
+    def made(x: Any, y: Any) -> Any:
+        if isinstance(x, bool) and isinstance(y, bool):
+            return plain(x, y)
+        return ops.function_of(op_type)(*(operand(value, BOOL) for value in (x, y)))
+
+    return made
+
+
+def quotient(x: Any, y: Any) -> Any:
+    """A quotient of sizes, rounded down."""
+    return sizes.over(x, y) if sizes.symbolic(x, y) else x // y
+
+
+def ratio(x: Any, y: Any) -> Any:
+    """A quotient of numbers; that of sizes is rounded down, as what reads it rounds it."""
+    return sizes.over(x, y) if sizes.symbolic(x, y) else x / y
+
+
+def item(values: Sequence[Any], at: int) -> Any:
+    """One of several values."""
+    return values[at]
+
+
+def differ(x: Size, y: Size) -> bool:
+    """Whether two sizes differ, for all values of what they are computed from."""
+    return not sizes.same(x, y)
+
+
+def opposite(x: Any) -> Any:
+    """Whether it is false."""
+    return not x if isinstance(x, bool) else ops.logical_not(operand(x, BOOL))
+
+
+def chosen(condition: Any, x: Any, y: Any) -> Any:
+    """One of two numbers."""
+    if isinstance(condition, bool):
+        return x if condition else y
+    return arithmetic.where(operand(condition, BOOL), x, y)
+
+
+def power(x: Any, y: Any) -> Any:
+    """A power of a size.
+
+    Raises:
+        Unknown: It is no whole one.
+    """
+    if isinstance(x, Var) or isinstance(y, Var):
+        return arithmetic.power(x, y)
+    if not isinstance(x, Dim):
+        return x**y
+    if not isinstance(y, int) or y < 0:
+        raise Unknown
+    return product([x] * y)
+
+
+def as_float(x: Any) -> Any:
+    """A number as a float."""
+    return operand(x, FLOAT64) if isinstance(x, Var | Dim) else float(x)
+
+
+def as_whole(x: Any) -> Any:
+    """A number without what is behind its point."""
+    return x if isinstance(x, Dim) else operand(x, INT64) if isinstance(x, Var) else int(x)
+
+
+def rounded(op_type: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A rounding; a size is whole."""
+
+    def made(x: Any) -> Any:
+        if isinstance(x, Var):
+            return operand(arithmetic.whole(op_type)(x), INT64)
+        return x if isinstance(x, Dim) else plain(x)
+
+    return made
+
+
+def total(parts: Sequence[Any]) -> Any:
+    """The sum of sizes."""
+    return reduce(SIZING["python.add"], parts, 0)
+
+
+def function(name: str) -> Callable[[Any], Any]:
+    """A function of real numbers."""
+
+    def made(x: Any) -> Any:
+        if not isinstance(x, Var | Dim):
+            return getattr(math, name)(x)
+        return ops.function_of(name)(operand(x, FLOAT64))
+
+    return made
+
+
+def numel(x: Var) -> Size:
+    """How many numbers there are."""
+    return product(x.shape)
+
+
+SIZING: Mapping[str, Callable[..., Any]] = {
+    **dict.fromkeys(
+        ("_assert_async", "_assert_scalar", "_assert_tensor_metadata", "python._assert",
+         "python.sym_constrain_range_for_size", "sym_constrain_range",
+         "sym_constrain_range_for_size"), checked,
+    ),
+    "python.add": computed(sizes.plus, arithmetic.add),
+    "python.and_": joined("logical_and"),
+    "python.ceil": rounded("ceil", math.ceil),
+    "python.eq": asked(sizes.same, "equal"),
+    "python.floor": rounded("floor", math.floor),
+    "python.floordiv": computed(quotient, arithmetic.floor_divide),
+    "python.ge": asked(sizes.at_least, "greater_equal"),
+    "python.getitem": item,
+    "python.gt": asked(sizes.above, "greater"),
+    "python.le": asked(sizes.at_most, "less_equal"),
+    "python.lt": asked(sizes.below, "less"),
+    "python.mod": computed(sizes.rest, arithmetic.remainder),
+    "python.mul": computed(sizes.times, arithmetic.multiply),
+    "python.ne": asked(differ, "not_equal"),
+    "python.neg": computed(sizes.negative, ops.negative),
+    "python.or_": joined("logical_or"),
+    "python.pow": power,
+    "python.round": rounded("round", round),
+    "python.sub": computed(sizes.minus, arithmetic.sub),
+    "python.sym_float": as_float,
+    "python.sym_int": as_whole,
+    "python.sym_ite": chosen,
+    "python.sym_max": computed(sizes.largest, arithmetic.binary("maximum")),
+    "python.sym_min": computed(sizes.smallest, arithmetic.binary("minimum")),
+    "python.sym_not": opposite,
+    "python.sym_sqrt": function("sqrt"),
+    "python._sym_sqrt": function("sqrt"),
+    "python.sym_sum": total,
+    "python.truediv": computed(ratio, arithmetic.div),
+    "python.trunc": rounded("trunc", math.trunc),
+    "sym_numel": numel,
+    "sym_size": of_size,
+}  # fmt: skip
