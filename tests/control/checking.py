@@ -169,7 +169,7 @@ def _moves(checked: Checked, feeds: Feeds) -> dict[str, np.ndarray]:
 
 def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
     """Only the feeds that the fetches need, whatever passes make of that."""
-    from braces.runtime.plan import Plan
+    from braces.runtime.plan.plan import Plan
 
     plan = Plan.of(checked.program.definition, [v.name for v in checked.fetches.values()], ())
     return {name: value for name, value in feeds.items() if name in plan.feeds}

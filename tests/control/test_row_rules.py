@@ -15,7 +15,7 @@ from braces.define import axes
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
 from braces.ir.walk import all_ops
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.executable import Executable
-from braces.runtime.rooms import FIRST_ROOM
+from braces.runtime.backend.compiled import CompiledPlan
+from braces.runtime.compile.executable import Executable
+from braces.runtime.compile.list_capacity import FIRST_ROOM
 
 pytestmark = pytest.mark.unoptimized
 

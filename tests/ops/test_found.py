@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.runtime.compiled import CompiledPlan
+from braces.runtime.backend.compiled import CompiledPlan
 
 pytestmark = pytest.mark.unoptimized
 

@@ -9,7 +9,7 @@ from braces.planning.collectives import KINDS, Collective, collectives_of
 from braces.planning.estimate import estimated
 from braces.planning.figures import DEVICES, figures_of
 from braces.planning.groups import axes_along, first_group
-from braces.runtime.profiling.hlo import Code, Numbering
+from braces.runtime.profiling.hlo_text import Code, Numbering
 
 TEXT = """
 HloModule jit_one, entry_computation_layout={()->f32[4]}

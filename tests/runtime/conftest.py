@@ -13,7 +13,7 @@ from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 from braces.lower.cache.cache_directory import VARIABLE
 from braces.lower.cache.persistent_cache import the_keeper
-from braces.runtime.compiled import CompiledPlan
+from braces.runtime.backend.compiled import CompiledPlan
 
 
 @pytest.fixture

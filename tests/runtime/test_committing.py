@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.lower.xla.commit import early_places
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 
 
 def places_of(prog: br.Program, *fetches: str) -> dict[str, dict[str, str]]:

@@ -11,7 +11,7 @@ import pytest
 from tests.laid_out import MODELS, batch, classifier, code_of, collectives, layouts, train
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan
+from braces.runtime.backend.compiled import CompiledPlan
 
 pytestmark = pytest.mark.unoptimized
 
@@ -293,7 +293,7 @@ def test_collectives_that_break_in_a_run_are_a_cluster_error(
     exe.init(prog, scope)
 
     def broken(*_: object) -> None:
-        monkeypatch.setattr("braces.runtime.compiled.jax.process_count", lambda: 2)
+        monkeypatch.setattr("braces.runtime.backend.compiled.jax.process_count", lambda: 2)
         raise jax.errors.JaxRuntimeError("UNKNOWN: Gloo context initialization failed")
 
     monkeypatch.setattr(CompiledPlan, "_run", broken)

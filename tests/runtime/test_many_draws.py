@@ -13,7 +13,7 @@ import pytest
 import braces as br
 from braces.lower.xla.fused_initializers import ManyDraws
 from braces.ops.random.samplers import PIECE
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 from braces.target import TARGETS
 
 

@@ -18,7 +18,7 @@ from tests.runtime.profiled import ROWS, STEPS, TRIPS, nested
 import braces as br
 from braces.ir.walk import all_ops
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.profiling.rows import NO_OPERATOR
+from braces.runtime.profiling.table_rows import NO_OPERATOR
 
 RUNS = 2
 BRANCH = "loop_1/body/loop_0/body/partition_0"

@@ -14,10 +14,10 @@ from tests.runtime.profiled import STEPS, TRIPS, check_trace, complete, nested, 
 import braces as br
 from braces.lower.interpret import operator_timing as clocks
 from braces.lower.interpret.operator_timing import Clock, Placed
-from braces.runtime.profiling.accounting import Account, Compiled
-from braces.runtime.profiling.chrome import trace_of
-from braces.runtime.profiling.hlo import Code, Numbering
-from braces.runtime.profiling.tracing import Event, by_our_clock
+from braces.runtime.profiling.chrome_trace import trace_of
+from braces.runtime.profiling.hlo_text import Code, Numbering
+from braces.runtime.profiling.time_attribution import Account, Compiled
+from braces.runtime.profiling.xla_trace import Event, by_our_clock
 
 RUNS = 2
 

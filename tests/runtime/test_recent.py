@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.rooms import FIRST_ROOM, MOST_PATIENCE, PATIENCE, Room, rounded
+from braces.runtime.backend.compiled import CompiledPlan
+from braces.runtime.compile.list_capacity import (
+    FIRST_ROOM,
+    MOST_PATIENCE,
+    PATIENCE,
+    Room,
+    rounded,
+)
 
 
 def _trips() -> tuple[br.Program, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.stats import MOST_LISTED, Compilation, Counters
+from braces.runtime.monitoring.stats import MOST_LISTED, Compilation, Counters
 
 pytestmark = pytest.mark.unoptimized
 

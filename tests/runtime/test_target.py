@@ -12,7 +12,7 @@ import pytest
 import braces as br
 from braces.lower.xla.block_lowering import STOP, Lowerer, start_state
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 from braces.target import CPU, OTHER, TARGETS, target_of
 
 pytestmark = pytest.mark.unoptimized

@@ -15,7 +15,7 @@ from braces.errors import ProgramError, visible
 from braces.ir.atomic import refuse_unwritable
 from braces.ir.tables import in_bytes
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.profiling.rows import GROUPINGS, OP
+from braces.runtime.profiling.table_rows import GROUPINGS, OP
 
 ENDINGS = (".json", ".json.gz")
 _RUNS = 10

@@ -34,7 +34,7 @@ from braces.cli.terminal import Style
 from braces.errors import ProgramError
 from braces.exchange.onnx.runtime import ONNX_RUNTIME, run_by_onnx_runtime
 from braces.ir.walk import producers
-from braces.runtime.feeds import describe
+from braces.runtime.inputs.feeds import describe
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from braces.ir.walk import producers
 from braces.passes.registry import ELIMINATE
 from braces.program import Program
 from braces.runtime.executor import PASSES, Executor
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 from braces.storage.model_files import load_model

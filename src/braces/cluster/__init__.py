@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from braces.cluster.start import Cluster as Cluster, start as start
-from braces.runtime.agreement import agree as agree
+from braces.runtime.devices.process_agreement import agree as agree
 
 __all__ = ["Cluster", "agree", "start"]
 

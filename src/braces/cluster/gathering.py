@@ -18,7 +18,7 @@ from braces.cluster.lines import Line, Record, number_in
 from braces.cluster.places import Place, split_address
 from braces.cluster.reception import Reception
 from braces.errors import ClusterError
-from braces.runtime.agreement import check_alike, said_processes
+from braces.runtime.devices.process_agreement import check_alike, said_processes
 
 Facts = Mapping[str, str]
 """What all processes must have alike, by its name."""

@@ -15,7 +15,7 @@ from braces.cluster.places import ATTEMPT, TIMEOUT, Place, Told, find_place
 from braces.cluster.watch import Watch
 from braces.errors import ClusterError
 from braces.lazy import backends, distributed, jax, jaxlib, xla_bridge
-from braces.runtime.device import compute_in_calling_thread
+from braces.runtime.devices.device import compute_in_calling_thread
 
 _TIMEOUT_S, _LINE = 300.0, "\n"
 _FLAGS = (

@@ -19,7 +19,7 @@ from braces.ir.walk import dimensions
 from braces.lazy import jax
 from braces.lower.xla.concrete_attributes import SymbolicSizes
 from braces.program import Program
-from braces.runtime.pure import PureFunction
+from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 
 _jax: Any = jax

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from braces.planning.groups import axes_along, first_group
-from braces.runtime.profiling.hlo import Code, Instruction, Numbering
+from braces.runtime.profiling.hlo_text import Code, Instruction, Numbering
 
 KINDS = "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"
 SOURCES = 3

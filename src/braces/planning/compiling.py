@@ -20,14 +20,14 @@ from braces.passes.registry import DEFAULT
 from braces.planning.collectives import Collective, collectives_of
 from braces.planning.held import Held
 from braces.planning.report import PlanReport
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import Devices
-from braces.runtime.placing import Placed
-from braces.runtime.plan import Plan
-from braces.runtime.profiling.made import Maker
+from braces.runtime.backend.compiled import CompiledPlan
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.devices.device import Devices
+from braces.runtime.devices.device_placement import Placed
+from braces.runtime.inputs.persistables import Run
+from braces.runtime.plan.plan import Plan
+from braces.runtime.profiling.compile_phases import Maker
 from braces.runtime.profiling.measure import memory_of
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import Run
 from braces.scope import Scope
 
 

@@ -26,9 +26,9 @@ from braces.planning.figures import DEVICES, figures_of
 from braces.planning.question import Question, read_answer
 from braces.planning.report import PlanReport
 from braces.program import Program
-from braces.runtime.fetches import read_fetch
-from braces.runtime.placing import check_layout
-from braces.runtime.plan import Plan
+from braces.runtime.devices.device_placement import check_layout
+from braces.runtime.inputs.fetches import read_fetch
+from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 MOST_DEVICES, TIMEOUT_S, LAST_LINES = 4096, 900.0, 5

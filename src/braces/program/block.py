@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from braces.builder.table import SymbolTable
 from braces.ir import serde, text
 from braces.ir.records import Body, Op, VarInfo
-from braces.runtime.block import BlockRunner
+from braces.runtime.bare_block import BlockRunner
 
 if TYPE_CHECKING:
     import numpy as np

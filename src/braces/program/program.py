@@ -24,7 +24,7 @@ from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
 from braces.program.values import shown_values
 from braces.program.variables import Variables
-from braces.runtime.pure import PureFunction
+from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
 from braces.viewer.dot import program_dot
 from braces.viewer.html import program_html

@@ -19,7 +19,7 @@ from braces.remote.places import Asked, Listening, Place, Started
 from braces.remote.ray_actor import RAY, RayPlace
 from braces.remote.session import fetch_name
 from braces.remote.shipment import Shipment
-from braces.runtime.fetches import read_fetch
+from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
 from braces.storage.tensors import Array
 

@@ -14,9 +14,9 @@ from braces.program import Block
 from braces.remote.connecting import MOST_SHOWN, Worker, place_of
 from braces.remote.messages import Message
 from braces.remote.shipment import Shipment
-from braces.runtime.ahead import check_ahead
-from braces.runtime.fetches import read_fetch
-from braces.runtime.states import check_seed
+from braces.runtime.inputs.fetches import read_fetch
+from braces.runtime.inputs.persistables import check_seed
+from braces.runtime.prefetch import check_ahead
 from braces.scope import Scope
 from braces.storage.tensors import Array
 

@@ -22,9 +22,9 @@ from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.messages import LOAD, RUN, Message
 from braces.remote.session import DRAWN_FROM, PROGRAM
-from braces.runtime.feeds import check_names, check_shape, convert
-from braces.runtime.plan import declared_data
-from braces.runtime.states import check_states, read_states, seeded
+from braces.runtime.inputs.feeds import check_names, check_shape, convert
+from braces.runtime.inputs.persistables import check_states, read_states, seeded
+from braces.runtime.plan.plan import declared_data
 from braces.scope import Scope
 from braces.storage.parameters import check_stored_name, host_arrays
 from braces.storage.tensors import Array

@@ -15,19 +15,19 @@ from braces.lower.interpret.kernels import forget_kernels
 from braces.lower.interrupt.deadline import CALLING, Watch
 from braces.passes.core.pipeline import Pass, Passes, as_passes
 from braces.passes.registry import DEFAULT, ELIMINATE
-from braces.runtime.ahead import Feeds, check_ahead, on_devices
-from braces.runtime.device import Devices, forked, refuse_forked
-from braces.runtime.feeds import check_order, check_program
-from braces.runtime.fetches import given_by, read_fetch
-from braces.runtime.padding import Padding
-from braces.runtime.placing import checked_layout
-from braces.runtime.plan import declared_data
-from braces.runtime.plans import BACKENDS, Plans, converted
+from braces.runtime.compile.executable_cache import MOST_EXECUTABLES, check_limit
+from braces.runtime.devices.device import Devices, forked, refuse_forked
+from braces.runtime.devices.device_placement import checked_layout
+from braces.runtime.inputs.feeds import check_order, check_program
+from braces.runtime.inputs.fetches import given_by, read_fetch
+from braces.runtime.inputs.padding import Padding
+from braces.runtime.inputs.persistables import NONE_GIVEN, Run, check_seed, seeded
+from braces.runtime.monitoring.stats import Stats
+from braces.runtime.plan.plan import declared_data
+from braces.runtime.plan_cache import BACKENDS, Plans, converted
+from braces.runtime.prefetch import Feeds, check_ahead, on_devices
 from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.recent import MOST_EXECUTABLES, check_limit
-from braces.runtime.states import NONE_GIVEN, Run, check_seed, seeded
-from braces.runtime.stats import Stats
 from braces.scope import Scope
 
 PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}

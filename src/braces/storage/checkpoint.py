@@ -25,8 +25,8 @@ from typing import Any, final
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.layout import Layout
-from braces.runtime.agreement import agree, process_count
-from braces.runtime.placing import bring
+from braces.runtime.devices.device_placement import bring
+from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
 from braces.storage.parameters import host_arrays, initialized, put_arrays
 from braces.storage.parts import open_variables, remove_abandoned

@@ -41,9 +41,9 @@ from braces.passes.cleanup.prune import prune
 from braces.passes.training.inference_mode import without_unfed_counts
 from braces.program import Program
 from braces.runtime.executor import Executor
-from braces.runtime.fetches import read_fetch
-from braces.runtime.plan import Plan
-from braces.runtime.states import check_states, read_states
+from braces.runtime.inputs.fetches import read_fetch
+from braces.runtime.inputs.persistables import check_states, read_states
+from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 from braces.storage.model import PREDICT, STARTUP, TRAIN, Model, NamedProgram
 from braces.storage.parameters import check_stored_name, put_arrays

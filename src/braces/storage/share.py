@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from braces.errors import ClusterError
-from braces.runtime.agreement import (
+from braces.runtime.devices.process_agreement import (
     check_alike,
     gather,
     process_count,

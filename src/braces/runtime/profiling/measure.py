@@ -14,17 +14,17 @@ from braces.ir.walk import all_ops
 from braces.lower.interpret.operator_timing import Clock, Placed, Span, Work
 from braces.lower.interrupt.deadline import Watch
 from braces.passes.core.pipeline import Pass
-from braces.runtime.backend import Backend, Runnable
-from braces.runtime.device import Devices
-from braces.runtime.fitting import sizes_of
-from braces.runtime.plan import NO_SIZES, Plan
-from braces.runtime.profiling.accounting import Account
-from braces.runtime.profiling.made import Maker
+from braces.runtime.backend.interface import Backend, Runnable
+from braces.runtime.backend.plan_by_shape import sizes_of
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.devices.device import Devices
+from braces.runtime.inputs.persistables import NONE_GIVEN, Run, seeded
+from braces.runtime.plan.plan import NO_SIZES, Plan
+from braces.runtime.profiling.compile_phases import Maker
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.profiling.rows import NO_OPERATOR, SECOND, Key, Works
-from braces.runtime.profiling.tracing import WHOLE, annotated, by_our_clock, traced
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import NONE_GIVEN, Run, seeded
+from braces.runtime.profiling.table_rows import NO_OPERATOR, SECOND, Key, Works
+from braces.runtime.profiling.time_attribution import Account
+from braces.runtime.profiling.xla_trace import WHOLE, annotated, by_our_clock, traced
 from braces.scope import Scope
 
 if sys.platform != "win32":

@@ -11,9 +11,9 @@ from typing import Any, TextIO
 
 from braces.ir.atomic import write_atomically
 from braces.lower.interpret.operator_timing import Span
-from braces.runtime.profiling.chrome import trace_of
-from braces.runtime.profiling.rows import OP, Row, Works
-from braces.runtime.profiling.showing import Facts, Sheet
+from braces.runtime.profiling.chrome_trace import trace_of
+from braces.runtime.profiling.rendering import Facts, Sheet
+from braces.runtime.profiling.table_rows import OP, Row, Works
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from braces.ir.walk import resolve_body
 from braces.lazy import onnx
 from braces.passes.training.inference_mode import without_other_counts
 from braces.program import Program
-from braces.runtime.fetches import read_fetch
-from braces.runtime.plan import Plan
+from braces.runtime.inputs.fetches import read_fetch
+from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 

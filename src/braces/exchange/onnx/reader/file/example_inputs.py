@@ -20,7 +20,7 @@ from braces.errors import (
 from braces.exchange.common.model.names import dimension_name
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
 from braces.ir.records import VarInfo
-from braces.runtime.feeds import convert
+from braces.runtime.inputs.feeds import convert
 
 Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 

@@ -17,8 +17,8 @@ from braces.lower.interpret.operator_timing import Clock
 from braces.lower.interrupt.deadline import Watch
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.lower.xla.narrow_dtypes import taken_in
-from braces.runtime.feeds import describe
-from braces.runtime.making import UNHEARD, Making
+from braces.runtime.inputs.feeds import describe
+from braces.runtime.monitoring.compile_listener import UNHEARD, Making
 from braces.scope import Scope
 
 NONE_GIVEN: Mapping[str, Any] = {}

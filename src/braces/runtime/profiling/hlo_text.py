@@ -46,7 +46,7 @@ class Numbering:
         self._numbers = {place.path: at for at, place in enumerate(self.places)}
 
     def scope(self, path: str, op: Op) -> str:
-        """What an operator is called in the code; see `braces.lower.xla.block_lowering.scope_name`."""
+        """The name of an operator in the code; see `block_lowering.scope_name`."""
         return f"{scope_name(path, op)}#{self._numbers[path]}"
 
 

@@ -16,12 +16,12 @@ from braces.ir.walk import resolve_body
 from braces.lower.interrupt.deadline import Watch
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.passes.core.type_inference import infer_types
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.feeds import check_shape
-from braces.runtime.plan import Plan
-from braces.runtime.plans import converted
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import NONE_GIVEN, Run
+from braces.runtime.backend.compiled import CompiledPlan
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.inputs.feeds import check_shape
+from braces.runtime.inputs.persistables import NONE_GIVEN, Run
+from braces.runtime.plan.plan import Plan
+from braces.runtime.plan_cache import converted
 from braces.scope import Scope
 
 

@@ -32,18 +32,29 @@ from braces.lower.xla.interruptible_loops import may_ask, ticket
 from braces.lower.xla.narrow_dtypes import given_back
 from braces.ops.linalg.einsum import axes_apart
 from braces.passes.rows.pad_row_count import EXACT, rows_of_run
-from braces.runtime import interpreted
-from braces.runtime.device import Devices, compute_in_calling_thread, mind_forks, open_device
-from braces.runtime.executable import Executable, TakenError, call_first, call_told, check_taken
-from braces.runtime.feeds import check_shape
-from braces.runtime.form import Form, axes_of
-from braces.runtime.making import Making
-from braces.runtime.placing import Placed, lost, refuse_apart
-from braces.runtime.plan import Plan
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.rooms import Known
-from braces.runtime.states import Run, check_states, keep_on_device
-from braces.runtime.stats import Compilation
+from braces.runtime.backend import interpreted
+from braces.runtime.compile.compile_variant import Form, axes_of
+from braces.runtime.compile.executable import (
+    Executable,
+    TakenError,
+    call_first,
+    call_told,
+    check_taken,
+)
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.compile.list_capacity import Known
+from braces.runtime.devices.device import (
+    Devices,
+    compute_in_calling_thread,
+    mind_forks,
+    open_device,
+)
+from braces.runtime.devices.device_placement import Placed, lost, refuse_apart
+from braces.runtime.inputs.feeds import check_shape
+from braces.runtime.inputs.persistables import Run, check_states, keep_on_device
+from braces.runtime.monitoring.compile_listener import Making
+from braces.runtime.monitoring.stats import Compilation
+from braces.runtime.plan.plan import Plan
 from braces.target import ROUNDED
 
 MOST_REPEATS, WIDE_BYTES = 64, 8
@@ -51,7 +62,7 @@ _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
 
 
 class CompiledPlan:
-    """A plan on a device, compiled once for each set of types; see `braces.runtime.backend`.
+    """A plan on a device, compiled once for each set of types.
 
     Attributes:
         plan: What is run.

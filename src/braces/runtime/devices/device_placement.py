@@ -16,10 +16,10 @@ from braces.ir.walk import dimensions
 from braces.layout import Layout, Stored
 from braces.lazy import jax
 from braces.lower.sharding.sharding import Placement, stored_of
-from braces.runtime.agreement import agree, shortened
-from braces.runtime.feeds import describe
-from braces.runtime.plan import Plan
-from braces.runtime.states import Run
+from braces.runtime.devices.process_agreement import agree, shortened
+from braces.runtime.inputs.feeds import describe
+from braces.runtime.inputs.persistables import Run
+from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 

@@ -23,9 +23,9 @@ from braces.dtypes import is_narrow
 from braces.errors import FeedError, ProgramError, suggest
 from braces.ir.records import VarInfo
 from braces.lazy import jax
-from braces.runtime.device import Devices
-from braces.runtime.feeds import convert
-from braces.runtime.padding import Padding
+from braces.runtime.devices.device import Devices
+from braces.runtime.inputs.feeds import convert
+from braces.runtime.inputs.padding import Padding
 
 Feed: TypeAlias = dict[str, Any]
 

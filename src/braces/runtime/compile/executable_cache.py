@@ -11,8 +11,8 @@ from weakref import WeakSet
 
 from braces.errors import ProgramError
 from braces.passes.core.pipeline import Note
-from braces.runtime.feeds import describe
-from braces.runtime.stats import Compilation, Counters
+from braces.runtime.inputs.feeds import describe
+from braces.runtime.monitoring.stats import Compilation, Counters
 
 LOGGER = logging.getLogger("braces")
 MOST_EXECUTABLES = 64

@@ -20,7 +20,7 @@ from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VarInfo
 from braces.ir.walk import dimensions
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.runtime.feeds import check_shape
+from braces.runtime.inputs.feeds import check_shape
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.tables import in_time
 from braces.lower.interpret.operator_timing import Span
 from braces.passes.core.pipeline import Pass, run_pass
-from braces.runtime.profiling.accounting import Compiled
-from braces.runtime.profiling.hlo import Code, Numbering
-from braces.runtime.profiling.rows import SECOND
+from braces.runtime.profiling.hlo_text import Code, Numbering
+from braces.runtime.profiling.table_rows import SECOND
+from braces.runtime.profiling.time_attribution import Compiled
 
 TRACK = "making"
 
@@ -42,7 +42,7 @@ class Phase:
 
 @dataclass
 class Maker:
-    """Takes note of how code is made; see `braces.runtime.making.Making`.
+    """Takes note of how code is made; see `braces.runtime.monitoring.compile_listener.Making`.
 
     Attributes:
         phases: What was done, in order.

@@ -10,7 +10,7 @@ from braces.dims import Dim
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
 from braces.lower.xla.check_points import Site
-from braces.runtime.rooms import Known
+from braces.runtime.compile.list_capacity import Known
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 from braces.errors import visible
 from braces.ir.tables import columns, in_bytes, in_time
 from braces.lazy import console, rich_table, rich_text
-from braces.runtime.profiling.made import Phase
-from braces.runtime.profiling.rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some
+from braces.runtime.profiling.compile_phases import Phase
+from braces.runtime.profiling.table_rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some
 
 _ROWS, _NAME, _LONG, _MUCH, _LITTLE = 25, 20, 48, 0.1, 0.005
 _FIRST = {OP: "operator", TYPE: "type", BLOCK: "block", LINE: "line"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from braces.runtime.device import Devices
-from braces.runtime.plan import Plan
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import Run
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.devices.device import Devices
+from braces.runtime.inputs.persistables import Run
+from braces.runtime.plan.plan import Plan
 
 
 class Runnable(Protocol):

@@ -19,16 +19,16 @@ from braces.lower.interrupt.ctrl_c import Uninterrupted
 from braces.lower.interrupt.deadline import Watch
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import given_back
-from braces.runtime.device import Devices, mind_forks, open_device
-from braces.runtime.feeds import check_shape
-from braces.runtime.placing import Placed, refuse_apart
-from braces.runtime.plan import Plan
-from braces.runtime.recent import Notice, Recent
-from braces.runtime.states import Run, check_states
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.devices.device import Devices, mind_forks, open_device
+from braces.runtime.devices.device_placement import Placed, refuse_apart
+from braces.runtime.inputs.feeds import check_shape
+from braces.runtime.inputs.persistables import Run, check_states
+from braces.runtime.plan.plan import Plan
 
 
 class InterpretedPlan:
-    """A plan that the interpreter goes through in each run; see `braces.runtime.backend`."""
+    """A plan that the interpreter goes through in each run; see `backend.interface`."""
 
     def __init__(
         self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice

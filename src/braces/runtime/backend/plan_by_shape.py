@@ -12,8 +12,8 @@ from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
-from braces.runtime.backend import Runnable
-from braces.runtime.plan import Plan
+from braces.runtime.backend.interface import Runnable
+from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 MOST_SHAPES = 256

@@ -15,16 +15,16 @@ from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.narrow_dtypes import taken_in
 from braces.passes.core.pipeline import Pass
-from braces.runtime.backend import Backend, Runnable
-from braces.runtime.compiled import CompiledPlan
-from braces.runtime.device import Devices
-from braces.runtime.evaluating import Evaluations
-from braces.runtime.feeds import check_names, convert
-from braces.runtime.fitting import Fitting
-from braces.runtime.interpreted import InterpretedPlan
-from braces.runtime.placing import check_layout
-from braces.runtime.plan import NO_SIZES, Plan
-from braces.runtime.recent import Notice, Recent
+from braces.runtime.backend.compiled import CompiledPlan
+from braces.runtime.backend.interface import Backend, Runnable
+from braces.runtime.backend.interpreted import InterpretedPlan
+from braces.runtime.backend.plan_by_shape import Fitting
+from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.devices.device import Devices
+from braces.runtime.devices.device_placement import check_layout
+from braces.runtime.inputs.feeds import check_names, convert
+from braces.runtime.plan.evaluation_form import Evaluations
+from braces.runtime.plan.plan import NO_SIZES, Plan
 from braces.scope import Scope
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}

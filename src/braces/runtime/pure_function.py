@@ -23,7 +23,7 @@ from braces.lower.xla.block_lowering import Lowerer, block_path, start_state
 from braces.lower.xla.check_points import Site, find_sites
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.lower.xla.x64_call import call_with_x64
-from braces.runtime.plan import Plan
+from braces.runtime.plan.plan import Plan
 
 _jax: Any = jax
 _np: Any = jnp

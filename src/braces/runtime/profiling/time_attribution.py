@@ -14,9 +14,9 @@ from math import inf
 
 from braces.define.decorator import OPS
 from braces.lower.interpret.operator_timing import MOST_SPANS, Span, Work
-from braces.runtime.profiling.hlo import Code, Instruction, Numbering
-from braces.runtime.profiling.rows import Key, name_of
-from braces.runtime.profiling.tracing import Event
+from braces.runtime.profiling.hlo_text import Code, Instruction, Numbering
+from braces.runtime.profiling.table_rows import Key, name_of
+from braces.runtime.profiling.xla_trace import Event
 
 
 @dataclass(frozen=True)

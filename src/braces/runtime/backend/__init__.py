@@ -1,0 +1,1 @@
+"""Back ends of an executor: compiled and interpreted runs."""

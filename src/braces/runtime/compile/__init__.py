@@ -1,0 +1,1 @@
+"""Executables: their variants, their cache, and capacities of lists."""

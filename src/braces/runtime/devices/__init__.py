@@ -1,0 +1,1 @@
+"""Devices of a run, and agreement between processes."""

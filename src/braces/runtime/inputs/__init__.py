@@ -1,0 +1,1 @@
+"""Inputs and outputs of a run: feeds, fetches, persistable variables."""

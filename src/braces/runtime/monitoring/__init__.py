@@ -1,0 +1,1 @@
+"""Statistics of an executor, and listeners to compilation."""

@@ -1,0 +1,1 @@
+"""Plans: programs as passes prepare them for one set of fetches."""
