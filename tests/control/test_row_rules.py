@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define import axes
+from braces.define.axes import axis_map as axes
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
 from braces.ir.walk import all_ops

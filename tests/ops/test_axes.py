@@ -22,7 +22,7 @@ import pytest
 from cases import Case, cases, differentiable_cases, numbered, sizes_in
 from references import is_float, numbers
 
-from braces.define.axes import HIGHEST, LOWEST, AxisMap, Fate, Fills, Indices
+from braces.define.axes.axis_map import HIGHEST, LOWEST, AxisMap, Fate, Fills, Indices
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax

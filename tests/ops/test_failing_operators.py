@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.axes import AxisMap
+from braces.define.axes.axis_map import AxisMap
 from braces.dtypes import TensorType
 from braces.errors import OpDefinitionError, RunError
 

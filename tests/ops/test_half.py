@@ -16,7 +16,7 @@ from cases import Built, Case, build_together, cases, number, run_together, with
 from references import is_float
 
 from braces.builder.var import tensor_type
-from braces.define.notation import Notation
+from braces.define.axes.axis_notation import Notation
 from braces.dtypes import FLOAT64, SHORT_NAMES
 from braces.passes.autodiff.reverse_mode import gradients
 from braces.runtime.executor import Executor

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.offence import decode_offender, max_code, offender_code
+from braces.define.core.check_code import decode_offender, max_code, offender_code
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 7, -128, 2**30 - 3, 3 - 2**30])

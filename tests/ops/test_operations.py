@@ -17,7 +17,7 @@ import pytest
 from cases import Case, build, cases, definitions, numbered
 from references import is_float
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Types
 from braces.dims import Size, substitute

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import braces as br
+from braces.define.core.signature import read_signature
 from braces.define.decorator import OPS
-from braces.define.signature import read_signature
 from braces.errors import OpDefinitionError
 
 pytestmark = [pytest.mark.unoptimized, pytest.mark.usefixtures("registry")]
@@ -256,8 +256,9 @@ def test_a_written_gradient_of_an_operator_with_an_input_called_out_grad() -> No
 # ---- no code looks one up by its name --------------------------------------------------------
 
 DEFINITIONS = (
-    "ops/control/", "ir/views/", "define/axes.py", "ops/random/samplers.py", "ops/conv_pool/conv.py",
-    "ops/conv_pool/max_pool.py", "ops/conv_pool/max_unpool.py", "ops/image/interpolation_weights.py", "exchange/", "jaxpr/",
+    "ops/control/", "ir/views/", "define/axes/axis_map.py", "ops/random/samplers.py",
+    "ops/conv_pool/conv.py", "ops/conv_pool/max_pool.py", "ops/conv_pool/max_unpool.py",
+    "ops/image/interpolation_weights.py", "exchange/", "jaxpr/",
 )  # fmt: skip
 """Operators that own blocks and their views, rules that `axes=` names, how some draw and others
 read between numbers, families that `ops/conv_pool/spatial_ranks.py` makes, and what other

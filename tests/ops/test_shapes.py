@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.builder.append import one
-from braces.define import inference
+from braces.define import type_inference as inference
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.errors import ShapeError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.completing import Completing, KernelOp
+from braces.define.completion import Completing, KernelOp
 from braces.dtypes import TensorType
 from braces.errors import RunError
 

@@ -17,10 +17,10 @@ from braces.builder.scalars import as_literal, leading, scalar_dtype
 from braces.builder.source import innermost_line, user_line
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, check_visible, declared_var, shown, visible_var
-from braces.define.calling import ask
+from braces.define.axis_names import names_of_outputs
+from braces.define.core.kernel_call import ask
 from braces.define.decorator import OPS, OpDef
-from braces.define.inference import Context, infer
-from braces.define.named_axes import names_of_outputs
+from braces.define.type_inference import Context, infer
 from braces.dims import Dim
 from braces.dtypes import DType, TensorType, Type
 from braces.errors import BracesError, ProgramError

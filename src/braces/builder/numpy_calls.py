@@ -12,8 +12,8 @@ from inspect import signature
 from typing import Any, ClassVar, NoReturn
 
 from braces.builder.source import user_line
+from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef
-from braces.define.signature import call_signature
 from braces.errors import SymbolicValueError, did_you_mean
 from braces.hints import ALIASES, HINTS, METHODS
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.program import current_program
-from braces.define.kinds import KINDS, coerce_argument
+from braces.define.core.attribute_kinds import KINDS, coerce_argument
 from braces.errors import BracesError
 from braces.ir.records import Source
 

@@ -23,20 +23,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from braces.define.axes import Axes as AxisSpec
-from braces.define.completing import KernelOp
-from braces.define.counting import Operations
-from braces.define.definition import (
-    AXES,
-    CHANGES,
-    Attrs as Attrs,
-    DTypeRule as DTypeRule,
-    OpDef as OpDef,
-    Tensor as Tensor,
-    Types as Types,
-)
-from braces.define.derivatives import TRANSFORMS
-from braces.define.kinds import (
+from braces.define.axes.axis_map import Axes as AxisSpec
+from braces.define.axes.axis_notation import axis_rule, is_elementwise
+from braces.define.axes.flop_count import Operations
+from braces.define.completion import KernelOp
+from braces.define.core.attribute_kinds import (
     Axes as Axes,
     Axis as Axis,
     Capacity as Capacity,
@@ -49,8 +40,17 @@ from braces.define.kinds import (
     Salt as Salt,
     Training as Training,
 )
-from braces.define.notation import axis_rule, is_elementwise
-from braces.define.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
+from braces.define.core.signature import AttrSpec as AttrSpec, Slot as Slot, read_signature
+from braces.define.definition import (
+    AXES,
+    CHANGES,
+    Attrs as Attrs,
+    DTypeRule as DTypeRule,
+    OpDef as OpDef,
+    Tensor as Tensor,
+    Types as Types,
+)
+from braces.define.derivatives import TRANSFORMS
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 
 HIGHEST_ORDER = 10
@@ -157,11 +157,11 @@ def op(
             j -> ... i j"` adds up products over `k`, `"... i! -> ... i!"` mixes what is along
             `i`. `{"x": 0}`: `x` is reduced over the attribute `axis`, or over all axes, and 0
             leaves an entry out; `"lowest"` and `"highest"` are the least and greatest numbers.
-            Or a function of the types by slot and the attributes, which returns the notation
-            or an `AxisMap`; see `braces.define.axes`. Where it asks for the type of an output,
-            which the kernel tells, inputs are not held against it before. Row-wise branches and
-            steps with `lengths=` refuse operators that do not say it: compiled, they run on
-            their rows and some padding.
+            Or a function of the types by slot and the attributes, which returns the notation or
+            an `AxisMap`; see `braces.define.axes.axis_map`. Where it asks for the type of an
+            output, which the kernel tells, inputs are not held against it before. Row-wise
+            branches and steps with `lengths=` refuse operators that do not say it: compiled,
+            they run on their rows and some padding.
         dtypes: The dtypes of the outputs: `rule(operator, *dtypes, **attrs)`, where `operator`
             is the type and `dtypes` are those of the inputs, `None` for one that is absent; it
             gives one, or one for each output. The shapes then follow from `axes`, and the

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from braces.define.axes import AxisRule
-from braces.define.calling import ask
-from braces.define.counting import Operations, of_products, size_of, space
-from braces.define.kinds import PLAIN, coerce_argument, normalise
-from braces.define.offence import decode_offender
-from braces.define.signature import REQUIRED, AttrSpec, Slot
-from braces.define.traced import reads_values
+from braces.define.axes.axis_map import AxisRule
+from braces.define.axes.flop_count import Operations, of_products, size_of, space
+from braces.define.core.attribute_kinds import PLAIN, coerce_argument, normalise
+from braces.define.core.check_code import decode_offender
+from braces.define.core.kernel_call import ask
+from braces.define.core.signature import REQUIRED, AttrSpec, Slot
+from braces.define.core.tracer_guard import reads_values
 from braces.dims import Size
 from braces.dtypes import DType, Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
@@ -37,7 +37,8 @@ class Check:
 
     Attributes:
         kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong,
-            or what `braces.define.offence.offender_code` makes of that and of the values.
+            or what `braces.define.core.check_code.offender_code` makes of that and of the
+            values.
         error: The class of the error.
         message: Its text.
         fix: The way out.
@@ -92,7 +93,7 @@ class OpDef:
         counts: Whether a state that it moves is moved in programs for testing, too.
         operations: How many operations it takes for each combination of the entries of its
             axes, or a function of types and attributes that tells how many in all; `None`
-            where the axes tell. See `braces.define.counting`.
+            where the axes tell. See `braces.define.axes.flop_count`.
         stored: Whether it takes numbers that are only stored, although it has operations.
         rounds: Whether its kernel itself makes numbers of a dtype of less than 8 bits, and so
             gets that dtype; another gets the one that carries them.
@@ -175,7 +176,7 @@ class OpDef:
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
-        """The attributes that have a role, by the role; see `braces.define.kinds.ROLES`."""
+        """The attributes that have a role, by the role; see `attribute_kinds.ROLES`."""
         return {spec.role: spec.name for spec in self.attrs if spec.role}
 
     @cached_property

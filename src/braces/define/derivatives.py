@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from braces.define.axes.derivative_axes import derived_rule
+from braces.define.core.signature import Slot, read_signature
 from braces.define.definition import Attrs, OpDef, Types, Values
-from braces.define.derived_axes import derived_rule
-from braces.define.signature import Slot, read_signature
 from braces.dims import Size
 from braces.dtypes import Type
 from braces.lazy import jax

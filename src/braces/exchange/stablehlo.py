@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from braces.builder.source import says_where
-from braces.define.settings import own_settings
-from braces.define.translation import Translation
+from braces.define.core.jax_settings import own_settings
+from braces.define.jax_types import Translation
 from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest

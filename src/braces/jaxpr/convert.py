@@ -19,7 +19,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.translation import Translation
+from braces.define.jax_types import Translation
 from braces.errors import BracesError
 from braces.ir.records import Literal
 from braces.jaxpr.equation import (

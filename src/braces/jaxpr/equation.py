@@ -10,9 +10,9 @@ import numpy as np
 
 from braces.builder.program import Builder
 from braces.builder.var import Var
-from braces.define.settings import own_settings
-from braces.define.traced import in_packages
-from braces.define.translation import Translation
+from braces.define.core.jax_settings import own_settings
+from braces.define.core.tracer_guard import in_packages
+from braces.define.jax_types import Translation
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError

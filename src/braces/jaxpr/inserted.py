@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from braces.builder.var import Var
-from braces.define.translation import Translation
+from braces.define.jax_types import Translation
 from braces.dtypes import TensorType
 from braces.jaxpr.equation import Equation, Rule, Value
 from braces.lazy import extend, tracing

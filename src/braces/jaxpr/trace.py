@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import Any
 
 from braces.builder.var import Var
-from braces.define.settings import own_settings
-from braces.define.translation import Translation
+from braces.define.core.jax_settings import own_settings
+from braces.define.jax_types import Translation
 from braces.dtypes import TensorType
 from braces.jaxpr.convert import Importer
 from braces.jaxpr.equation import Value, Whole, needed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.define.traced import users_line
+from braces.define.core.tracer_guard import users_line
 from braces.errors import BracesError, ProgramError
 from braces.lazy import jax
 

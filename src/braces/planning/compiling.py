@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType, bytes_of
 from braces.ir.records import Body, ProgramDef, VarInfo

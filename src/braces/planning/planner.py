@@ -13,7 +13,7 @@ from math import prod
 from threading import TIMEOUT_MAX
 from typing import Any
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.errors import DeviceError, LayoutError, ProgramError, RunError, ShapeError
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import dimensions

@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from braces.builder.program import Builder
+from braces.define.core.attribute_kinds import normalise
 from braces.define.decorator import OPS
-from braces.define.kinds import normalise
 from braces.dtypes import TensorType, Type
 from braces.ir.files import stored_path
 from braces.ir.records import PARAMETER, Body, Op, ProgramDef

@@ -12,7 +12,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.source import says_where
 from braces.builder.var import Var
-from braces.define.translation import Translation
+from braces.define.jax_types import Translation
 from braces.dims import Dim
 from braces.dtypes import is_float
 from braces.errors import ProgramError

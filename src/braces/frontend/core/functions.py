@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.builder.append import apply, unpacked
-from braces.define.completing import Completing
+from braces.define.completion import Completing
+from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef, op as define_op
-from braces.define.signature import call_signature
 from braces.errors import ProgramError
 from braces.hints import ALIASES
 from braces.passes.autodiff.common import as_list

@@ -11,7 +11,7 @@ import numpy as np
 from braces.builder.append import as_var, call, one
 from braces.builder.program import Builder, current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
-from braces.define.shapes import broadcast
+from braces.define.axes.shape_rules import broadcast
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import FLOAT32, DType, dtype_of, is_float, parse_type, size_of
 from braces.errors import DTypeError, ProgramError, ShapeError

@@ -8,7 +8,7 @@ from typing import cast
 from braces.builder.append import as_var
 from braces.builder.program import current_program
 from braces.builder.var import Operand, Var
-from braces.define.shapes import broadcast
+from braces.define.axes.shape_rules import broadcast
 from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from braces.define.decorator import OpDef
-from braces.define.inference import Context, infer_lightly
+from braces.define.type_inference import Context, infer_lightly
 from braces.dims import Unifier
 from braces.dtypes import LARGEST_ARRAY, TensorType, room
 from braces.errors import RunError

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from braces.define.offence import max_code
+from braces.define.core.check_code import max_code
 from braces.lazy import jnp, lax
 
 MOST_CHAINED = 8

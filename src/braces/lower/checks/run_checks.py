@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braces.define.calling import ask
+from braces.define.core.check_code import max_code
+from braces.define.core.kernel_call import ask
 from braces.define.decorator import Attrs, OpDef
 from braces.define.definition import Values
-from braces.define.offence import max_code
 from braces.lazy import jnp
 
 
@@ -37,7 +37,7 @@ def _whole(size: Any) -> Any:
 
 
 def told_offence(definition: OpDef, values: Values, attrs: Mapping[str, Any]) -> Any:
-    """What the check of an operator tells: 0, or what is wrong; see `braces.define.offence`."""
+    """The code that the check of an operator gives: 0, or a failure; see `check_code`."""
     assert definition.check is not None
     rule, arguments = definition.check.kernel, definition.arrange(values)
     return ask(definition.type, "checked", rule, arguments, attrs, _read_offence)

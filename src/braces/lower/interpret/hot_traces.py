@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, TypeAlias, final
 
-from braces.define.calling import exhausted, raise_foreign
+from braces.define.core.kernel_call import exhausted, raise_foreign
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Body

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, final
 
-from braces.define.calling import exhausted
+from braces.define.core.kernel_call import exhausted
 from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op, VarInfo

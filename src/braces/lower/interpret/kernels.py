@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias, final
 import numpy as np
 
 from braces.define.decorator import OpDef
-from braces.define.inference import refuse_run
+from braces.define.type_inference import refuse_run
 from braces.dtypes import ListType
 from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions

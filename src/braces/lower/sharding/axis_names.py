@@ -6,9 +6,9 @@ from collections import ChainMap
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
+from braces.define.axis_names import names_of_outputs
 from braces.define.decorator import OPS
-from braces.define.named_axes import names_of_outputs
 from braces.dtypes import AxisNames
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import map_bodies

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, is_float
 from braces.errors import DeviceError, FeedError, ShapeError

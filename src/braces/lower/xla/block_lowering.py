@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
-from braces.define.inference import refuse_run
+from braces.define.type_inference import refuse_run
 from braces.dtypes import Type, is_float
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo

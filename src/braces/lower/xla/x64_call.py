@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from braces.define.settings import own_settings
+from braces.define.core.jax_settings import own_settings
 from braces.lazy import ad, batchers, extend, jax, jnp, mlir
 
 Traced: TypeAlias = Any

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 from braces.builder.append import call, one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -21,9 +21,9 @@ from braces.define.axes import (
     reduced_mixing,
     shape_of,
 )
+from braces.define.core.attribute_kinds import KINDS
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.inference import Context
-from braces.define.kinds import KINDS
+from braces.define.type_inference import Context
 from braces.dims import Dim, Shape, Size, divide_exactly
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from braces.builder.scalars import literal
-from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
+from braces.define.core.attribute_kinds import Number
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.define.kinds import Number
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError

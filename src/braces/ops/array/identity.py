@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
@@ -19,9 +19,9 @@ from braces.define.axes import (
     shape_of,
     tuple_of,
 )
+from braces.define.core.check_code import offender_code
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.define.offence import offender_code
+from braces.define.type_inference import Context
 from braces.dims import Dim, Shape, sum_of
 from braces.dtypes import TensorType, Type
 from braces.errors import RunError, ShapeError

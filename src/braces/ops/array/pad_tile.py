@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 from braces.builder.append import apply, one
 from braces.builder.scalars import literal
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
@@ -18,9 +18,9 @@ from braces.define.axes import (
     numbered,
     tuple_of,
 )
+from braces.define.core.attribute_kinds import KINDS, LED, Number
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.inference import Context
-from braces.define.kinds import KINDS, LED, Number
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError, suggest

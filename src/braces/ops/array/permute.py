@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,

@@ -7,7 +7,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
@@ -20,7 +20,7 @@ from braces.define.axes import (
     without,
 )
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from braces.builder.append import apply
 from braces.builder.var import Var, tensor_type
-from braces.define.completing import KernelOp
+from braces.define.completion import KernelOp
 from braces.dtypes import is_float
 from braces.ops.common.rules import zeros_of
 

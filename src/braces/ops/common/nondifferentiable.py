@@ -7,8 +7,8 @@ from typing import cast
 
 from braces.builder.append import apply, describe_operands
 from braces.builder.var import Var
-from braces.define.axes import Attrs
-from braces.define.completing import KernelOp
+from braces.define.axes.axis_map import Attrs
+from braces.define.completion import KernelOp
 from braces.errors import GradientError
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.rules import Backward

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from braces.builder.var import Var
-from braces.define.axes import Place
+from braces.define.axes.axis_map import Place
 from braces.dims import Dim, Size
 from braces.errors import ProgramError
 from braces.ir.records import Attr, Op

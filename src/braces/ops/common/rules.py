@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.builder.append import describe_operands, one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import AxisError, axis_at, operated_axes
+from braces.define.axes.axis_map import AxisError, axis_at, operated_axes
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float, is_stored
 from braces.errors import DTypeError
 from braces.ir.records import Op

@@ -32,9 +32,9 @@ from typing import Any, final
 
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var
-from braces.define.axes import axes_of_cases
+from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import TensorType, Type, unifies
 from braces.errors import DTypeError, GradientError, ProgramError, ShapeError
 from braces.ir.records import CUSTOM_GRADIENT, VALUE, Body, Op

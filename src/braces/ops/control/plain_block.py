@@ -16,9 +16,9 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes import axes_of_cases
+from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, Types
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, Types
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax

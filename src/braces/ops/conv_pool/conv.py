@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.define.axes import Attrs, AxisMap, Names, Types, mapped, shape_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Names, Types, mapped, shape_of
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size, product
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError

@@ -13,10 +13,10 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, mapped
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import DType, TensorType
 from braces.lazy import jnp

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

@@ -15,10 +15,18 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

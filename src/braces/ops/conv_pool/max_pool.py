@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped, tuple_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, tuple_of
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Padding, Tensor
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size
 from braces.dtypes import INT64, TensorType
 from braces.errors import DTypeError, ShapeError

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
 from braces.define.decorator import Indices, Tensor
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError

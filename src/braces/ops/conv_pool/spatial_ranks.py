@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from string import Template
 from typing import Any
 
-from braces.define.completing import KernelOp
+from braces.define.completion import KernelOp
 from braces.define.decorator import op
 from braces.ops.conv_pool.data_layouts import LAYOUTS
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.completing import KernelOp
+from braces.define.completion import KernelOp
 from braces.dtypes import FLOAT32
 from braces.ops.common.half_precision import is_narrow
 from braces.ops.common.linear_jvp import VarSlots

@@ -7,11 +7,19 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.scalars import limits_of
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, tuple_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    tuple_of,
+)
+from braces.define.axes.flop_count import for_each
+from braces.define.core.attribute_kinds import Number
+from braces.define.core.check_code import offender_code
 from braces.define.decorator import Tensor, Training, op
-from braces.define.kinds import Number
-from braces.define.offence import offender_code
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp

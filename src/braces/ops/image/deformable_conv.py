@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, shape_of
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size, product, sum_of
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

@@ -6,7 +6,15 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
 from braces.define.decorator import Tensor, op
 from braces.dims import Size, product
 from braces.dtypes import DType

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.define.axes import Attrs
+from braces.define.axes.axis_map import Attrs
 from braces.dims import Shape, Size
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.define.axes import Attrs, AxisError, Types, shape_of
+from braces.define.axes.axis_map import Attrs, AxisError, Types, shape_of
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Size, product
 from braces.dtypes import INT64, DType, is_float, is_integer

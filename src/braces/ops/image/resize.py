@@ -10,7 +10,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.scalars import literal
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -20,8 +20,8 @@ from braces.define.axes import (
     shape_of,
     tuple_of,
 )
+from braces.define.core.attribute_kinds import KINDS, LED, Number
 from braces.define.decorator import Tensor, op
-from braces.define.kinds import KINDS, LED, Number
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import DType
 from braces.errors import ProgramError

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, shape_of, tuple_of
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    shape_of,
+    tuple_of,
+)
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Size, product
 from braces.dtypes import DType, is_integer

@@ -10,7 +10,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Shape
 from braces.dtypes import DType

@@ -11,7 +11,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -25,9 +25,9 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
+from braces.define.core.check_code import max_code
 from braces.define.decorator import Axis, Indices, Tensor, op
-from braces.define.offence import max_code
 from braces.dtypes import DType
 from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax

@@ -10,8 +10,16 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Shape
 from braces.errors import suggest

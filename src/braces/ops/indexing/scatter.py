@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     HIGHEST,
     LOWEST,
     Attrs,
@@ -20,7 +20,7 @@ from braces.define.axes import (
     Wanted,
     mapped,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType

@@ -21,11 +21,19 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Indices, Types, first_rank, mapped, numbered
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Indices,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+)
+from braces.define.axes.flop_count import for_each
+from braces.define.core.attribute_kinds import KINDS, LED
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
-from braces.define.kinds import KINDS, LED
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError

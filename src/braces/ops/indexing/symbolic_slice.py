@@ -12,10 +12,18 @@ from typing import cast
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, along_axis, axis_at, first_rank, resized
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    along_axis,
+    axis_at,
+    first_rank,
+    resized,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType
 from braces.errors import IndexRangeError

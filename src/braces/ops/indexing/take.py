@@ -13,7 +13,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -25,9 +25,9 @@ from braces.define.axes import (
     numbered,
     shape_of,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
+from braces.define.core.check_code import offender_code
 from braces.define.decorator import Axis, Indices, Tensor, op
-from braces.define.offence import offender_code
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError

@@ -8,8 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.lazy import jnp

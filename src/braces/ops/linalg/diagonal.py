@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import all_mixed
+from braces.define.axes.axis_map import all_mixed
 from braces.define.decorator import Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError

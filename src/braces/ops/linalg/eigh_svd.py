@@ -13,8 +13,16 @@ from typing import Any, cast
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType

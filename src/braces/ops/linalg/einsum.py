@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import DOTS, Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes.axis_map import DOTS, Attrs, AxisMap, Types, mapped, shape_of
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import TensorType

@@ -6,7 +6,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,

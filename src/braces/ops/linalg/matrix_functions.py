@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import FLOAT32

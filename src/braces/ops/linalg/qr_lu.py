@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisError, AxisMap, Types
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import call
 from braces.dtypes import INT32, DType

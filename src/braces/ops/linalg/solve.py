@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -21,7 +21,7 @@ from braces.define.axes import (
     mapped,
     shape_of,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import DType

@@ -12,9 +12,17 @@ from typing import Any
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered, shaped
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+    shaped,
+)
 from braces.define.decorator import Capacity, History, Learned, Roomy, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import ShapeError

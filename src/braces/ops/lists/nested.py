@@ -15,9 +15,9 @@ from dataclasses import replace
 from braces.builder.append import apply
 from braces.builder.program import current_program
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
 from braces.define.decorator import Capacity, History, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import ListType, Type
 from braces.lazy import jax, jnp
 from braces.ops.common.rules import Backward

@@ -12,11 +12,11 @@ from typing import Any
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered
-from braces.define.completing import KernelOp
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes.flop_count import for_each
+from braces.define.completion import KernelOp
 from braces.define.decorator import Capacity, History, Indices, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import INT64, ListType, TensorType, Type
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp

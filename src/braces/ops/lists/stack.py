@@ -14,9 +14,9 @@ from typing import Any
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.axes import shaped
+from braces.define.axes.axis_map import shaped
 from braces.define.decorator import Capacity, History, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types
+from braces.define.axes.axis_map import Attrs, AxisError, AxisMap, Types
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp

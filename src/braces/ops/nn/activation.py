@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -12,7 +12,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.dims import divide_exactly
 from braces.lazy import jax, jnp

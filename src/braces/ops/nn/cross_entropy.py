@@ -9,7 +9,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     LOWEST,
     Attrs,
     AxisError,
@@ -19,8 +19,8 @@ from braces.define.axes import (
     reduced_mixing,
     shape_of,
 )
+from braces.define.core.check_code import offender_code
 from braces.define.decorator import Axis, Indices, Tensor, op
-from braces.define.offence import offender_code
 from braces.dtypes import FLOAT32, DType, is_integer
 from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax

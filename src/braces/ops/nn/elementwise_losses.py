@@ -10,7 +10,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
 from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import jnp, optax
 from braces.ops.common.half_precision import in_float32

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -22,7 +22,7 @@ from braces.define.axes import (
     operated_axes,
     shape_of,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axes, Axis, Tensor, Training, op
 from braces.dtypes import DType, is_float
 from braces.errors import DTypeError

@@ -14,7 +14,7 @@ from typing import Any
 
 import ml_dtypes
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import apply, one
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     LOWEST,
     Attrs,
     AxisMap,

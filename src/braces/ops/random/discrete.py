@@ -11,7 +11,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
@@ -22,9 +22,9 @@ from braces.define.axes import (
     shape_of,
     without,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axis, Indices, Salt, Tensor, Training, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError

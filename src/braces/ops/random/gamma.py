@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, mapped, numbered, shape_of
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+)
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType, is_float
 from braces.errors import DTypeError

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Names, Types, shape_of
-from braces.define.inference import Context
+from braces.define.axes.axis_map import Names, Types, shape_of
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size
 from braces.dtypes import TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError

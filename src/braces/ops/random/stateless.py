@@ -11,10 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, AxisMap, Types, mapped, numbered, shape_of, tuple_of
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    mapped,
+    numbered,
+    shape_of,
+    tuple_of,
+)
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Indices, Salt, Tensor, op
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ProgramError, ShapeError

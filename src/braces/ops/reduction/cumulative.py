@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.define.axes import HIGHEST, LOWEST
+from braces.define.axes.axis_map import HIGHEST, LOWEST
 from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32

@@ -13,10 +13,18 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import Attrs, AxisError, AxisMap, Types, first_rank, mapped, numbered
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisError,
+    AxisMap,
+    Types,
+    first_rank,
+    mapped,
+    numbered,
+)
+from braces.define.axes.flop_count import for_each
+from braces.define.core.check_code import offender_code
 from braces.define.decorator import Learned, Roomy, Tensor, op
-from braces.define.offence import offender_code
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_integer
 from braces.errors import DTypeError, ShapeError

@@ -8,7 +8,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes import HIGHEST, LOWEST, Reduced, operated_axes
+from braces.define.axes.axis_map import HIGHEST, LOWEST, Reduced, operated_axes
 from braces.define.decorator import Axes, Tensor, op
 from braces.dims import Shape, product
 from braces.dtypes import FLOAT32

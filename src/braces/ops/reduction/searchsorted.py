@@ -6,8 +6,8 @@ import math
 from functools import partial
 from typing import Any
 
-from braces.define.axes import Attrs, AxisError, Types, first_rank, shape_of
-from braces.define.counting import comparisons, for_each
+from braces.define.axes.axis_map import Attrs, AxisError, Types, first_rank, shape_of
+from braces.define.axes.flop_count import comparisons, for_each
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Size
 from braces.dtypes import INT64, DType

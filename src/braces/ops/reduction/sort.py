@@ -7,7 +7,7 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     HIGHEST,
     LOWEST,
     Attrs,
@@ -24,7 +24,7 @@ from braces.define.axes import (
     shape_of,
     with_tails,
 )
-from braces.define.counting import comparisons, for_each
+from braces.define.axes.flop_count import comparisons, for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import INT64, DType, TensorType, is_float
 from braces.lazy import jnp, lax

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Names,
@@ -15,7 +15,7 @@ from braces.define.axes import (
     mapped,
     numbered,
 )
-from braces.define.counting import for_each
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import BOOL, INT64, DType
 from braces.errors import DTypeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
@@ -15,7 +15,7 @@ from braces.define.axes import (
     resized,
     shape_of,
 )
-from braces.define.counting import comparisons, for_each
+from braces.define.axes.flop_count import comparisons, for_each
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType

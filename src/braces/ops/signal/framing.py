@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,

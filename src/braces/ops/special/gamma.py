@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import Attrs, Types
-from braces.define.counting import for_each
+from braces.define.axes.axis_map import Attrs, Types
+from braces.define.axes.flop_count import for_each
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError

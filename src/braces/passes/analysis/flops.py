@@ -1,8 +1,8 @@
 """How many operations a program takes and how many bytes it moves, as its types tell.
 
-Of each operator the definition tells the operations (`braces.define.counting`); its bytes are
-those of what it reads and of what it binds, as if each were computed by itself. What owns
-blocks takes what these take:
+Of each operator the definition tells the operations (`braces.define.axes.flop_count`); its
+bytes are those of what it reads and of what it binds, as if each were computed by itself. What
+owns blocks takes what these take:
 
     a loop               its trips times a trip
     a switch             the case that takes most
@@ -24,7 +24,7 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from braces.builder.program import Builder
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.define.definition import SHAPE, OpDef, Types
 from braces.dims import Dim, Size, call, product, substitute, sum_of

@@ -14,7 +14,7 @@ from braces.builder.program import Builder
 from braces.builder.source import says_where
 from braces.builder.table import SymbolTable
 from braces.builder.var import Operand, Var, visible_var
-from braces.define.calling import ask
+from braces.define.core.kernel_call import ask
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, Slots

@@ -30,10 +30,10 @@ from typing import TypeAlias
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.axes import AxisMap, Indices, shape_of
+from braces.define.axes.axis_map import AxisMap, Indices, shape_of
 from braces.define.decorator import OPS
 from braces.define.definition import AXES
-from braces.define.inference import infer_op
+from braces.define.type_inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
-from braces.define.inference import infer_op
+from braces.define.type_inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError

@@ -34,7 +34,7 @@ from functools import cached_property
 
 from braces.define.decorator import OPS
 from braces.define.definition import AXES, SHAPE
-from braces.define.inference import infer_op
+from braces.define.type_inference import infer_op
 from braces.dims import Unifier
 from braces.dtypes import ListType, Type, is_float
 from braces.errors import BracesError

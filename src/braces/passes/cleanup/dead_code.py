@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.ir.records import Body, Op, ProgramDef

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from braces.builder.program import Builder
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
 from braces.ir.inside import bound_inside, with_shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from braces.define.decorator import OPS
-from braces.define.inference import infer_op
+from braces.define.type_inference import infer_op
 from braces.dims import Unifier
 from braces.dtypes import Type
 from braces.errors import BracesError

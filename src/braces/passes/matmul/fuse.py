@@ -41,7 +41,7 @@ from dataclasses import replace
 
 from braces.builder.append import apply, call, one
 from braces.builder.var import Var
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory
 from braces.passes.batching.batching_rule import turns_axes

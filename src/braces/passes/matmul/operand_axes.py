@@ -22,9 +22,9 @@ from typing import Self, TypeAlias
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.axes import DOTS, AxisMap, shape_of
+from braces.define.axes.axis_map import DOTS, AxisMap, shape_of
 from braces.define.decorator import OPS
-from braces.define.inference import infer_op
+from braces.define.type_inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError

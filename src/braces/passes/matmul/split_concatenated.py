@@ -30,7 +30,7 @@ from itertools import groupby
 
 from braces.builder.append import apply, call, one
 from braces.builder.var import Var
-from braces.define.axes import axis_at, shape_of
+from braces.define.axes.axis_map import axis_at, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef

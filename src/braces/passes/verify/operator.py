@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, is_
 
 from braces.define.decorator import OPS, OpDef, Slot
-from braces.define.inference import Context, infer, infer_lightly, resolved
+from braces.define.type_inference import Context, infer, infer_lightly, resolved
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
 from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest

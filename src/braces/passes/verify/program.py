@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dims import Unifier
 from braces.dtypes import ListType, is_float, too_large, unifies
 from braces.errors import VerifyError, suggest

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.calling import exhausted
-from braces.define.settings import compiles_nothing, own_settings, traceable
+from braces.define.core.jax_settings import compiles_nothing, own_settings, traceable
+from braces.define.core.kernel_call import exhausted
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.settings import own_settings
+from braces.define.core.jax_settings import own_settings
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
 from braces.lower.cache.persistent_cache import the_keeper

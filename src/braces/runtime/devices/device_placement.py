@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dtypes import TensorType, is_float
 from braces.errors import ClusterError, DeviceError, LayoutError
 from braces.ir.fingerprint import fingerprint

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim, Size, substitute
 from braces.errors import FeedError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VarInfo

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dtypes import DType, ListType
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.ir.inside import with_shown

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from braces.define.core.jax_settings import own_settings
 from braces.define.decorator import OPS
 from braces.define.definition import Values
-from braces.define.settings import own_settings
-from braces.define.translation import Translation
+from braces.define.jax_types import Translation
 from braces.errors import BracesError
 from braces.exchange.onnx.writer.graph.graph import Graph, refuse_complex
 from braces.exchange.onnx.writer.graph.jaxpr_equation import (

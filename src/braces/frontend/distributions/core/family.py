@@ -11,7 +11,7 @@ import numpy as np
 from braces.builder.append import handle_of
 from braces.builder.program import current_program
 from braces.builder.var import Operand, Var, tensor_type
-from braces.define.shapes import broadcast
+from braces.define.axes.shape_rules import broadcast
 from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops

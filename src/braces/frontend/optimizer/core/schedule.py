@@ -23,7 +23,7 @@ from braces.builder.program import program_in_with
 from braces.builder.scalars import as_array
 from braces.builder.source import says_where
 from braces.builder.var import Operand, Var
-from braces.define.kinds import coerce_argument
+from braces.define.core.attribute_kinds import coerce_argument
 from braces.dtypes import DType, dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.frontend.optimizer.core.recorded_call import Recorded, recorded

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from braces.builder.var import Var
-from braces.define.kinds import KINDS
+from braces.define.core.attribute_kinds import KINDS
 from braces.errors import DTypeError, ProgramError
 from braces.ir.names import check_name
 from braces.jaxpr.trace import path_names

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from braces.builder.var import Var
-from braces.define.axes import AxisMap, Fills, Index, shape_of
+from braces.define.axes.axis_map import AxisMap, Fills, Index, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import Type

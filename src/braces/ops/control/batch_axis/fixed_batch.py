@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeAlias
 
 from braces.builder.table import SymbolTable
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dtypes import Type
 from braces.ir.records import Body, Op

@@ -30,8 +30,8 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.define.axes import HIGHEST, LOWEST, Fills, Indices
-from braces.define.calling import ask
+from braces.define.axes.axis_map import HIGHEST, LOWEST, Fills, Indices
+from braces.define.core.kernel_call import ask
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import is_float

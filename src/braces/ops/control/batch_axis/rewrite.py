@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from braces.builder.table import SymbolTable
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies, with_captures
 from braces.ops.control.batch_axis.analysis import Known, Site, Sites, Tracked, Tracker, Types

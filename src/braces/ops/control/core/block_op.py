@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from braces.define.decorator import Attrs, OpDef, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size
 from braces.dtypes import Type
 from braces.ir.records import Body, Op

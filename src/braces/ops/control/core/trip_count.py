@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError

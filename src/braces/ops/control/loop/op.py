@@ -21,9 +21,9 @@ from typing import final
 
 import numpy as np
 
-from braces.define.axes import AxisMap, led_by, with_tails
+from braces.define.axes.axis_map import AxisMap, led_by, with_tails
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from braces.builder.table import SymbolTable
 from braces.builder.var import var_of
 from braces.define.decorator import OPS
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo

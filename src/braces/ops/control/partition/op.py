@@ -27,9 +27,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes import AxisMap, led_by
+from braces.define.axes.axis_map import AxisMap, led_by
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError

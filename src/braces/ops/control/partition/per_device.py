@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError

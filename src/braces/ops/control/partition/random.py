@@ -24,10 +24,10 @@ from braces.builder.append import one
 from braces.builder.program import Builder
 from braces.builder.table import SymbolTable
 from braces.builder.var import Var, visible_var
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
+from braces.define.core.signature import AttrSpec
 from braces.define.decorator import OPS
-from braces.define.inference import infer_op
-from braces.define.signature import AttrSpec
+from braces.define.type_inference import infer_op
 from braces.dims import Size, Unifier
 from braces.dtypes import Type
 from braces.errors import BracesError

@@ -25,7 +25,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from braces.builder.table import SymbolTable
-from braces.define.axes import shape_of
+from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes import axes_of_cases
+from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.inference import Context
+from braces.define.type_inference import Context
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from braces.define.translation import Translation
+from braces.define.jax_types import Translation
 from braces.dims import Shape, Size
 from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError

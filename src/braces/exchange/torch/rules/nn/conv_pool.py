@@ -8,7 +8,7 @@ from typing import Any
 
 from braces.builder.append import call
 from braces.builder.var import Var
-from braces.define.kinds import Padding
+from braces.define.core.attribute_kinds import Padding
 from braces.dims import Size
 from braces.dtypes import INT64
 from braces.errors import ShapeError

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from braces.builder.append import call, one
 from braces.builder.var import Var
-from braces.define.kinds import Padding
+from braces.define.core.attribute_kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import is_float
 from braces.exchange.common.rules.reshape_slice_pad import padded

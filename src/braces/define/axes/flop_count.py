@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from braces.define.axes import Attrs, AxisMap, Index, Types, shape_of
+from braces.define.axes.axis_map import Attrs, AxisMap, Index, Types, shape_of
 from braces.dims import Dim, Size, call, product, sum_of
 
 Sizes: TypeAlias = "Mapping[str, Size]"

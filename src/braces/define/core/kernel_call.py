@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from braces.define.traced import innermost_line
+from braces.define.core.tracer_guard import innermost_line
 from braces.dtypes import TensorType
 from braces.errors import BracesError, OpDefinitionError
 

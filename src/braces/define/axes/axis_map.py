@@ -16,7 +16,7 @@ Axes with the same name have the same index. `...` are any axes, which broadcast
     "... -> ... c!"                along `c` entries differ
 
 An axis has one size wherever it is named; one that no input has may be called like the
-attribute that tells its size. So shapes follow: see `braces.define.shapes`.
+attribute that tells its size. So shapes follow: see `braces.define.axes.shape_rules`.
 
 Where attributes or the number of axes decide, a function of the types by slot and of the
 attributes gives the notation or an `AxisMap`, or raises an `AxisError`. What else follows from

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     AxisRule,
@@ -14,7 +14,7 @@ from braces.define.axes import (
     all_indices,
     slots_having,
 )
-from braces.define.signature import Slot
+from braces.define.core.signature import Slot
 
 
 def derived_rule(

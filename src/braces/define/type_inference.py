@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from braces.define.calling import ask, refuse_inputs
+from braces.define.axes.shape_rules import Shapes, check_sizes, shapes_of
+from braces.define.core.jax_settings import own_settings
+from braces.define.core.kernel_call import ask, refuse_inputs
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
-from braces.define.settings import own_settings
-from braces.define.shapes import Shapes, check_sizes, shapes_of
-from braces.define.translation import Translation, array_of, names_in
+from braces.define.jax_types import Translation, array_of, names_in
 from braces.dims import Dim, Size, Unifier
 from braces.dtypes import (
     DType,

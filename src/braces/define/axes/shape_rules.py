@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     DOTS,
     Attrs,
     AxisMap,
@@ -24,7 +24,7 @@ from braces.define.axes import (
     Wanted,
     shape_of,
 )
-from braces.define.notation import Chosen, Notation
+from braces.define.axes.axis_notation import Chosen, Notation
 from braces.dims import Dim, Shape, Size, Unifier
 from braces.dtypes import Type
 from braces.errors import ShapeError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property, wraps
 from typing import Any
 
-from braces.define.axes import (
+from braces.define.axes.axis_map import (
     DOTS,
     Attrs,
     Axes,
@@ -23,8 +23,8 @@ from braces.define.axes import (
     mapped,
     shape_of,
 )
-from braces.define.calling import ask
-from braces.define.signature import AttrSpec, Slot
+from braces.define.core.kernel_call import ask
+from braces.define.core.signature import AttrSpec, Slot
 from braces.errors import OpDefinitionError, suggest
 
 AS_IN_EINSUM = "Write them as in einsum: '... i k, ... k j -> ... i j'."

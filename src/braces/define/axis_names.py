@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from braces.define.axes import AxisMap, Indices, Types, shape_of
+from braces.define.axes.axis_map import AxisMap, Indices, Types, shape_of
 from braces.define.definition import OpDef
 from braces.dims import Shape
 from braces.dtypes import AxisNames

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces.define.kinds import BLOCK_KINDS, KINDS, LED, ROLES
+from braces.define.core.attribute_kinds import BLOCK_KINDS, KINDS, LED, ROLES
 from braces.dims import Size
 from braces.errors import OpDefinitionError
 
@@ -36,7 +36,7 @@ class AttrSpec:
     """An attribute: its kind and its role as annotated on the kernel, and its default.
 
     Attributes:
-        role: What it is for, one of `braces.define.kinds.ROLES`; most have none.
+        role: What it is for, one of `braces.define.core.attribute_kinds.ROLES`; most have none.
     """
 
     name: str

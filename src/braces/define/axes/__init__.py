@@ -1,0 +1,1 @@
+"""Axis maps of operators: notation, shapes, operation counts."""

@@ -1,0 +1,1 @@
+"""Kernels of operators: signatures, attribute kinds, calls."""
