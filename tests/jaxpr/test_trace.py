@@ -16,8 +16,8 @@ from jax import lax
 import braces as br
 from braces.dtypes import parse_type, short_name
 from braces.errors import ProgramError
-from braces.jaxpr.inserted import INSERTED, inserting
-from braces.jaxpr.rules import RULES
+from braces.jaxpr.registry import RULES
+from braces.jaxpr.rules.callbacks import INSERTED, inserting
 from braces.jaxpr.trace import trace
 
 pytestmark = pytest.mark.unoptimized

@@ -22,7 +22,7 @@ from braces.builder.var import Var
 from braces.define.jax_types import Translation
 from braces.errors import BracesError
 from braces.ir.records import Literal
-from braces.jaxpr.equation import (
+from braces.jaxpr.core.equation import (
     Equation,
     Problem,
     Runner,
@@ -33,8 +33,8 @@ from braces.jaxpr.equation import (
     source_of,
     written_at,
 )
-from braces.jaxpr.implemented import implementation
-from braces.jaxpr.rules import RULES, WHY
+from braces.jaxpr.core.implemented_primitives import implementation
+from braces.jaxpr.registry import RULES, WHY
 from braces.lazy import extend
 
 

@@ -22,8 +22,8 @@ from braces.define.core.jax_settings import own_settings
 from braces.define.jax_types import Translation
 from braces.dtypes import TensorType
 from braces.jaxpr.convert import Importer
-from braces.jaxpr.equation import Value, Whole, needed
-from braces.jaxpr.tracing import closed_jaxpr
+from braces.jaxpr.core.equation import Value, Whole, needed
+from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import jax
 
 

@@ -30,8 +30,8 @@ from braces.exchange.jax.pytree_arguments import (
 )
 from braces.frontend.core.variables import data
 from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.equation import Whole
-from braces.jaxpr.rules import CALLS_BACK, WHY
+from braces.jaxpr.core.equation import Whole
+from braces.jaxpr.registry import CALLS_BACK, WHY
 from braces.jaxpr.trace import Traced, traced
 from braces.lazy import jax
 from braces.program import Program

@@ -23,7 +23,7 @@ from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.exchange.common.model.names import cleaned
 from braces.exchange.jax.declared_sizes import Axis, axes_of, shape_of
 from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.equation import in_words
+from braces.jaxpr.core.equation import in_words
 from braces.lazy import jax
 
 _jax: Any = jax

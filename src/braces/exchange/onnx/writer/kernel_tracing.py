@@ -30,7 +30,7 @@ from braces.exchange.onnx.writer.graph.unsupported import COMPLEX, why_not
 from braces.exchange.onnx.writer.primitives import PRIMITIVES
 from braces.ir.records import Op
 from braces.jaxpr.convert import written
-from braces.jaxpr.equation import needed
+from braces.jaxpr.core.equation import needed
 from braces.lazy import extend, jax
 
 KEYED = frozenset(

@@ -22,7 +22,7 @@ from braces.errors import ProgramError
 from braces.frontend.control.block_call import Recall
 from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops
-from braces.jaxpr.inserted import inserting
+from braces.jaxpr.rules.callbacks import inserting
 from braces.lazy import jax
 from braces.ops.common.half_precision import widened
 from braces.ops.control.construct.build import append_plain_block, free_block_name

@@ -11,8 +11,8 @@ from braces.builder.append import apply, one
 from braces.builder.scalars import number_of
 from braces.builder.var import Var
 from braces.dims import Shape, Size
-from braces.jaxpr.arithmetic import in_dtype
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import in_dtype
 
 
 def broadcast(e: Equation, x: Value) -> Value:

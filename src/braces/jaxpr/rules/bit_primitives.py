@@ -11,8 +11,8 @@ import numpy as np
 from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, SHORT_NAMES
-from braces.jaxpr.arithmetic import in_dtype, reduction
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import in_dtype, reduction
 from braces.lazy import jax, jnp, lax
 
 _np: Any = jnp

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.errors import ProgramError
-from braces.jaxpr.equation import Equation, Value
-from braces.jaxpr.own_gradients import struct_of, with_derivative_of_jax
-from braces.jaxpr.tracing import closed_jaxpr
+from braces.jaxpr.core.custom_derivatives import struct_of, with_derivative_of_jax
+from braces.jaxpr.core.equation import Equation, Value
+from braces.jaxpr.core.tracing import closed_jaxpr
 
 
 def _implementation(e: Equation, *values: Value) -> Sequence[Value]:

@@ -12,7 +12,7 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, is_float
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
 
 SAME = {
     "acos": "arccos", "acosh": "arccosh", "add": "add", "add_any": "add",

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
-from braces.jaxpr.equation import Equation, Rule, Value
-from braces.jaxpr.shapes import unchanged
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.shape import unchanged
 from braces.lazy import jax, jnp, lax
 
 _jax: Any = jax

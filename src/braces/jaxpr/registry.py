@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from braces.jaxpr.arithmetic import ARITHMETIC
-from braces.jaxpr.calls import CALLS
-from braces.jaxpr.equation import Equation, Rule
-from braces.jaxpr.exact import EXACT
-from braces.jaxpr.inserted import INSERTED
-from braces.jaxpr.linear_algebra import LINEAR_ALGEBRA
-from braces.jaxpr.order import ORDER
-from braces.jaxpr.own_gradients import with_derivative_of_jax
-from braces.jaxpr.places import PLACES
-from braces.jaxpr.shapes import SHAPES
-from braces.jaxpr.sliding import SLIDING
-from braces.jaxpr.threefry import RANDOM
+from braces.jaxpr.core.custom_derivatives import with_derivative_of_jax
+from braces.jaxpr.core.equation import Equation, Rule
+from braces.jaxpr.rules.arithmetic import ARITHMETIC
+from braces.jaxpr.rules.bit_primitives import EXACT
+from braces.jaxpr.rules.callbacks import INSERTED
+from braces.jaxpr.rules.conv_pool import SLIDING
+from braces.jaxpr.rules.gather_scatter import PLACES
+from braces.jaxpr.rules.higher_order import CALLS
+from braces.jaxpr.rules.linalg import LINEAR_ALGEBRA
+from braces.jaxpr.rules.shape import SHAPES
+from braces.jaxpr.rules.sort import ORDER
+from braces.jaxpr.rules.threefry import RANDOM
 
 _VALUES: Mapping[str, Rule] = {
     **ARITHMETIC, **SHAPES, **PLACES, **ORDER, **SLIDING, **LINEAR_ALGEBRA, **EXACT,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.jaxpr.equation import Equation, needed
+from braces.jaxpr.core.equation import Equation, needed
 from braces.lazy import jax
 
 _jax: Any = jax

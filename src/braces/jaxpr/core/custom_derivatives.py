@@ -29,8 +29,8 @@ from braces.builder.var import Var, shown, tensor_type
 from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.ir.records import Body, Literal, Op
-from braces.jaxpr.equation import Equation, Rule, Runner, Value
-from braces.jaxpr.tracing import closed_jaxpr
+from braces.jaxpr.core.equation import Equation, Rule, Runner, Value
+from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.construct.build import build_block, build_custom_gradient
 from braces.passes.autodiff.common import moves

@@ -7,8 +7,8 @@ from functools import partial
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.jaxpr.arithmetic import in_dtype
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import in_dtype
 
 
 def sort(e: Equation, *values: Value) -> list[Var]:

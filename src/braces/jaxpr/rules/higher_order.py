@@ -17,9 +17,9 @@ from braces.builder.var import Var, tensor_type
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView
-from braces.jaxpr.equation import Equation, Rule, Runner, Value, of_library
-from braces.jaxpr.own_gradients import has_own_gradient, standing, with_own_gradient
-from braces.jaxpr.recognized import operator_of
+from braces.jaxpr.core.custom_derivatives import has_own_gradient, standing, with_own_gradient
+from braces.jaxpr.core.equation import Equation, Rule, Runner, Value, of_library
+from braces.jaxpr.core.recognized_functions import operator_of
 from braces.lazy import extend
 from braces.ops.control.construct.build import (
     build_block,

@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
 
 GATHERED = ("offset_dims", "collapsed_slice_dims", "start_index_map")
 SCATTERED = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")

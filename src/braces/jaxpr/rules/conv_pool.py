@@ -18,9 +18,9 @@ from braces.builder.append import one
 from braces.builder.scalars import number_of
 from braces.builder.var import Var
 from braces.dims import Size, product
-from braces.jaxpr.arithmetic import in_dtype
-from braces.jaxpr.equation import Equation, Rule, Value
-from braces.jaxpr.shapes import reshaped
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import in_dtype
+from braces.jaxpr.rules.shape import reshaped
 from braces.passes.autodiff.forward_mode import jvp
 from braces.passes.autodiff.reverse_mode import gradients
 

@@ -11,9 +11,13 @@ import numpy as np
 from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.errors import ProgramError
-from braces.jaxpr.arithmetic import in_dtype
-from braces.jaxpr.equation import Equation, Rule, Value
-from braces.jaxpr.own_gradients import has_own_gradient, standing, with_gradient_of_jax
+from braces.jaxpr.core.custom_derivatives import (
+    has_own_gradient,
+    standing,
+    with_gradient_of_jax,
+)
+from braces.jaxpr.core.equation import Equation, Rule, Value
+from braces.jaxpr.rules.arithmetic import in_dtype
 from braces.lazy import extend, jax, jnp, lax
 
 _jax: Any = jax

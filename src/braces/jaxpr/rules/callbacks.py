@@ -17,7 +17,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.define.jax_types import Translation
 from braces.dtypes import TensorType
-from braces.jaxpr.equation import Equation, Rule, Value
+from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.lazy import extend, tracing
 
 Build = Callable[[list[Var]], Sequence[Var]]

@@ -1,0 +1,1 @@
+"""Equations of a jaxpr, and functions with custom derivatives."""

@@ -1,0 +1,1 @@
+"""Rules that convert primitives of JAX to operators."""
