@@ -10,7 +10,7 @@ import pytest
 from saved_files import forward, model, saved, training
 
 import braces as br
-from braces.cli.comparing import compare
+from braces.cli.common.diff_programs import compare
 from braces.cli.main import main
 
 LOOP = """

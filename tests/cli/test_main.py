@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 import braces as br
-from braces.cli import main as command_line, terminal
-from braces.cli.command import Command
+from braces.cli import main as command_line
+from braces.cli.common import terminal
+from braces.cli.common.command import Command
 from braces.cli.main import COMMANDS, main
 from braces.errors import ShapeError
 

@@ -9,9 +9,9 @@ import pytest
 from tests.layers import LAYERS, LINES
 
 import braces as br
-from braces.cli.functions import find_function
+from braces.cli.commands.ops import signature
+from braces.cli.common.function_help import find_function
 from braces.cli.main import main
-from braces.cli.ops import signature
 from braces.define.decorator import OPS
 
 

@@ -16,8 +16,8 @@ import pytest
 from saved_files import model
 
 import braces as br
+from braces.cli.commands.run import write_arrays
 from braces.cli.main import main
-from braces.cli.run import write_arrays
 from braces.errors import FileFormatError, ProgramError
 
 TEXT = "program { data x: f32[2]  y: f32[2] = tanh(x=x)  z: f32[] = sum(x=y) }"

@@ -12,7 +12,7 @@ import pytest
 from saved_files import model
 from tests.runtime.profiled import check_trace, tracks
 
-from braces.cli import run as command
+from braces.cli.commands import run as command
 from braces.cli.main import main
 
 TEXT = """

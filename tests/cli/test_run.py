@@ -12,7 +12,7 @@ import pytest
 from saved_files import forward, model, saved
 
 import braces as br
-from braces.cli.feeding import read_feeds
+from braces.cli.common.feed_values import read_feeds
 from braces.cli.main import main
 from braces.dtypes import parse_type
 from braces.ir.records import DATA, VarInfo

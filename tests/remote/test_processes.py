@@ -15,7 +15,7 @@ import pytest
 from tests.remote.workers import batches, drawing, linear, same
 
 import braces as br
-from braces.cli.worker import read_token
+from braces.cli.commands.worker import read_token
 from braces.remote.places import Started
 
 pytestmark = [

@@ -11,7 +11,7 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from importlib import metadata
 
-from braces.cli import (
+from braces.cli.commands import (
     cache,
     check,
     completion,
@@ -28,9 +28,9 @@ from braces.cli import (
     show,
     worker,
 )
-from braces.cli.command import BAD_USAGE, NO, Command
-from braces.cli.streams import replace_unencodable
-from braces.cli.terminal import Style
+from braces.cli.common.command import BAD_USAGE, NO, Command
+from braces.cli.common.streams import replace_unencodable
+from braces.cli.common.terminal import Style
 from braces.errors import BracesError, visible_lines
 from braces.ir.files import NotAFileError
 

@@ -6,10 +6,10 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Any
 
-from braces.cli.command import YES, Command
-from braces.cli.files import ONNX, Content, is_foreign, read_file
-from braces.cli.programs import pick
-from braces.cli.running import stored
+from braces.cli.common.command import YES, Command
+from braces.cli.common.prepared_run import stored
+from braces.cli.common.program_files import ONNX, Content, is_foreign, read_file
+from braces.cli.common.program_selection import pick
 from braces.errors import FileFormatError
 from braces.exchange.onnx.writer.exporter import to_onnx
 from braces.storage.model_files import save_model

@@ -8,10 +8,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from braces.cli.command import NO, YES, Command
-from braces.cli.files import STDIN, as_text, is_tensor_file
-from braces.cli.programs import shown_name
-from braces.cli.terminal import Style
+from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.program_files import STDIN, as_text, is_tensor_file
+from braces.cli.common.program_selection import shown_name
+from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError, VerifyError
 from braces.ir import serde
 from braces.ir.files import read_bounded

@@ -6,8 +6,8 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.command import NO, YES, Command
-from braces.cli.terminal import Style
+from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.terminal import Style
 from braces.ir.tables import in_bytes
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,

@@ -16,13 +16,19 @@ from functools import reduce
 from typing import Any, cast
 
 from braces.builder.program import Builder
-from braces.cli.command import YES, Command
-from braces.cli.files import Content, read_file
-from braces.cli.passing import add_passes, check_passes, explained, explanation_lines, plain
-from braces.cli.programs import count_ops, pick, shown_name
-from braces.cli.running import feeds_for, make_ready, stored
-from braces.cli.terminal import Style
-from braces.cli.tree import describe, program_lines, sizes
+from braces.cli.common.command import YES, Command
+from braces.cli.common.pass_options import (
+    add_passes,
+    check_passes,
+    explained,
+    explanation_lines,
+    plain,
+)
+from braces.cli.common.prepared_run import feeds_for, make_ready, stored
+from braces.cli.common.program_files import Content, read_file
+from braces.cli.common.program_selection import count_ops, pick, shown_name
+from braces.cli.common.program_tree import describe, program_lines, sizes
+from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
 from braces.ir.tables import columns, in_bytes
 from braces.ir.text import print_program

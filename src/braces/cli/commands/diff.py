@@ -8,11 +8,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from braces.cli.command import NO, YES, Command
-from braces.cli.comparing import Change, compare
-from braces.cli.files import Content, read_file
-from braces.cli.programs import pick, shown_name
-from braces.cli.terminal import Style
+from braces.cli.common.command import NO, YES, Command
+from braces.cli.common.diff_programs import Change, compare
+from braces.cli.common.program_files import Content, read_file
+from braces.cli.common.program_selection import pick, shown_name
+from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
 from braces.ir.fingerprint import fingerprint
 from braces.program import Program

@@ -6,7 +6,7 @@ import sys
 from argparse import REMAINDER, ArgumentParser, Namespace
 from pathlib import Path
 
-from braces.cli.command import BAD_USAGE, Command
+from braces.cli.common.command import BAD_USAGE, Command
 from braces.cluster.launch import Job, launch
 from braces.cluster.ray_launch import launch_on_ray
 from braces.errors import ClusterError

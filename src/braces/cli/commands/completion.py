@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 
-from braces.cli.command import YES, Command
+from braces.cli.common.command import YES, Command
 
 SHELLS = ("bash", "zsh", "fish")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
 
-from braces.cli.command import YES, Command, seconds
-from braces.cli.passing import size
-from braces.cli.programs import add_file, read_picked, shown_name, split_names
+from braces.cli.common.command import YES, Command, seconds
+from braces.cli.common.pass_options import size
+from braces.cli.common.program_selection import add_file, read_picked, shown_name, split_names
 from braces.errors import BracesError, visible
 from braces.ir.atomic import refuse_unwritable
 from braces.layout import Layout, Mesh

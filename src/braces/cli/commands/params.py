@@ -8,10 +8,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from braces.cli.command import YES, Command
-from braces.cli.files import Content, read_file
-from braces.cli.terminal import Style
-from braces.cli.tree import sizes
+from braces.cli.common.command import YES, Command
+from braces.cli.common.program_files import Content, read_file
+from braces.cli.common.program_tree import sizes
+from braces.cli.common.terminal import Style
 from braces.ir.tables import columns, in_bytes
 
 

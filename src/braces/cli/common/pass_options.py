@@ -6,8 +6,8 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from braces.cli.files import Content
-from braces.cli.terminal import Style
+from braces.cli.common.program_files import Content
+from braces.cli.common.terminal import Style
 from braces.dims import Size
 from braces.errors import BracesError, FileFormatError, ProgramError, suggest
 from braces.passes.analysis.cost import Cost

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from braces.cli.passing import plain_cost
-from braces.cli.terminal import Style
+from braces.cli.common.pass_options import plain_cost
+from braces.cli.common.terminal import Style
 from braces.dims import product
 from braces.dtypes import ListType, Type, bytes_of
 from braces.errors import ShapeError

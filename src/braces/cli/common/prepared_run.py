@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.cli.comparing import aligned
-from braces.cli.feeding import read_feeds
-from braces.cli.files import Content, read_file
-from braces.cli.programs import pick, split_names
+from braces.cli.common.diff_programs import aligned
+from braces.cli.common.feed_values import read_feeds
+from braces.cli.common.program_files import Content, read_file
+from braces.cli.common.program_selection import pick, split_names
 from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import Op

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from braces.cli.files import STDIN, Content, read_file
+from braces.cli.common.program_files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
 from braces.ir.atomic import write_atomically
 from braces.ir.inside import bound_inside

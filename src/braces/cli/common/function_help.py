@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from braces.cli.terminal import Style
+from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS
 from braces.frontend import layers
 from braces.frontend.core.functions import UNLISTED

@@ -6,8 +6,14 @@ import sys
 from argparse import ArgumentParser, Namespace
 
 from braces.builder.var import Var
-from braces.cli.command import YES, Command
-from braces.cli.programs import add_file, add_output, read_picked, split_names, write_program
+from braces.cli.common.command import YES, Command
+from braces.cli.common.program_selection import (
+    add_file,
+    add_output,
+    read_picked,
+    split_names,
+    write_program,
+)
 from braces.frontend import optimizer
 from braces.passes.autodiff.reverse_mode import append_backward, gradients
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from braces.cli.programs import STDOUT
-from braces.cli.running import Ready
+from braces.cli.common.prepared_run import Ready
+from braces.cli.common.program_selection import STDOUT
 from braces.errors import ProgramError, visible
 from braces.ir.atomic import refuse_unwritable
 from braces.ir.tables import in_bytes

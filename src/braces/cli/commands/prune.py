@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.command import YES, Command
-from braces.cli.programs import (
+from braces.cli.common.command import YES, Command
+from braces.cli.common.program_selection import (
     add_file,
     add_output,
     count_ops,

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.cli.command import NO, YES, Command, seconds
-from braces.cli.passing import add_without
-from braces.cli.profiling import add_profile, check_profile, profile
-from braces.cli.programs import add_file, write_bytes
-from braces.cli.running import (
+from braces.cli.common.command import NO, YES, Command, seconds
+from braces.cli.common.pass_options import add_without
+from braces.cli.common.prepared_run import (
     COMPILE,
     INTERPRET,
     Difference,
@@ -30,7 +28,9 @@ from braces.cli.running import (
     largest,
     make_ready,
 )
-from braces.cli.terminal import Style
+from braces.cli.common.profile_option import add_profile, check_profile, profile
+from braces.cli.common.program_selection import add_file, write_bytes
+from braces.cli.common.terminal import Style
 from braces.errors import ProgramError
 from braces.exchange.onnx.runtime import ONNX_RUNTIME, run_by_onnx_runtime
 from braces.ir.walk import producers

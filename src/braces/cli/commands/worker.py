@@ -8,7 +8,7 @@ import stat
 import sys
 from argparse import ArgumentParser, Namespace
 
-from braces.cli.command import YES, Command
+from braces.cli.common.command import YES, Command
 from braces.errors import ProgramError
 from braces.ir.atomic import write_atomically
 from braces.ir.files import read_bounded

@@ -6,7 +6,7 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from braces.cli.command import Command
+from braces.cli.common.command import Command
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -8,9 +8,9 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from typing import Any
 
-from braces.cli.command import YES, Command
-from braces.cli.functions import described, find_function, plain, spelling_of
-from braces.cli.terminal import Style
+from braces.cli.common.command import YES, Command
+from braces.cli.common.function_help import described, find_function, plain, spelling_of
+from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.core.functions import FUNCTIONS
 from braces.ir.tables import columns

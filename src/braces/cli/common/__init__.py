@@ -1,0 +1,1 @@
+"""Options, input files and output that several commands share."""
