@@ -10,8 +10,8 @@ import pytest
 import braces as br
 from braces.cli.main import main
 from braces.planning import planner
-from braces.planning.compiling import planned
-from braces.planning.question import Question, answer_text
+from braces.planning.compiled_run import planned
+from braces.planning.request import Question, answer_text
 from braces.program import Program
 
 OPTIONS = ("--mesh", "data=2,model=2", "--dims", "batch=data", "--size", "batch=8")

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from braces.cluster import reception
-from braces.cluster.gathering import Gathered, gather
-from braces.cluster.hosts import hosts_of_all
-from braces.cluster.lines import LONGEST, Line
-from braces.cluster.places import Place
+from braces.cluster import pending_connections as reception
+from braces.cluster.host_addresses import hosts_of_all
+from braces.cluster.json_connection import LONGEST, Line
+from braces.cluster.process_identity import Place
+from braces.cluster.rendezvous import Gathered, gather
 from braces.errors import ClusterError
 
 FACTS = {"version of jax": "0.10.2", "setting x64": "False"}

@@ -18,7 +18,7 @@ from tests.cluster import processes
 import braces as br
 from braces.cli.main import main
 from braces.cluster.launch import Job, launch
-from braces.cluster.logs import Log
+from braces.cluster.process_logs import Log
 from braces.errors import ClusterError
 
 TOLD = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from braces.cluster.places import Place, Told, find_place
+from braces.cluster.process_identity import Place, Told, find_place
 from braces.errors import ClusterError
 
 SLURM = {

@@ -6,9 +6,9 @@ import pytest
 
 import braces as br
 from braces.planning.collectives import KINDS, Collective, collectives_of
-from braces.planning.estimate import estimated
-from braces.planning.figures import DEVICES, figures_of
-from braces.planning.groups import axes_along, first_group
+from braces.planning.device_specs import DEVICES, figures_of
+from braces.planning.replica_groups import axes_along, first_group
+from braces.planning.time_estimate import estimated
 from braces.runtime.profiling.hlo_text import Code, Numbering
 
 TEXT = """

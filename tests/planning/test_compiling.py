@@ -10,7 +10,7 @@ from tests.laid_out import ROWS, STEPS, batch, classifier, code_of, collectives,
 
 import braces as br
 from braces.ir.walk import all_ops
-from braces.planning.compiling import planned
+from braces.planning.compiled_run import planned
 from braces.planning.report import PlanReport
 
 SIZES = {"batch": ROWS, "time": STEPS}

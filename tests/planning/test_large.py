@@ -8,7 +8,7 @@ import pytest
 
 import braces as br
 from braces.lower.sharding.sharding import Placement
-from braces.planning.compiling import planned
+from braces.planning.compiled_run import planned
 
 VOCABULARY, WIDTH, LAYERS, LENGTH = 50304, 768, 12, 1024
 

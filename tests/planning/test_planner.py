@@ -15,10 +15,10 @@ import pytest
 
 import braces as br
 from braces.planning import planner
-from braces.planning.compiling import planned
-from braces.planning.question import Question, answer_text, read_answer
+from braces.planning.compiled_run import planned
+from braces.planning.rendering import Sheet, Table
 from braces.planning.report import PlanReport
-from braces.planning.showing import Sheet, Table
+from braces.planning.request import Question, answer_text, read_answer
 
 LAYOUT = br.Layout(br.Mesh({"data": 4}), {"batch": "data"}, fsdp="data")
 

@@ -10,7 +10,7 @@ import pytest
 from tests.laid_out import MESH, batch, collectives, train
 
 import braces as br
-from braces.planning.compiling import planned
+from braces.planning.compiled_run import planned
 
 pytestmark = pytest.mark.unoptimized
 

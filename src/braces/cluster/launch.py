@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
-from braces.cluster import places
-from braces.cluster.logs import Log
-from braces.cluster.watch import ENDED_WITH_ANOTHER
+from braces.cluster import process_identity as places
+from braces.cluster.failure_detector import ENDED_WITH_ANOTHER
+from braces.cluster.process_logs import Log
 from braces.errors import ClusterError, visible_lines
 
 _POLL_S, _REACTION_S, _LOG_S = 0.02, 0.7, 1.0

@@ -10,9 +10,9 @@ from functools import partial
 from importlib import metadata
 from typing import Any
 
-from braces.cluster.gathering import Facts, Gathered, bind_address, gather
-from braces.cluster.places import ATTEMPT, TIMEOUT, Place, Told, find_place
-from braces.cluster.watch import Watch
+from braces.cluster.failure_detector import Watch
+from braces.cluster.process_identity import ATTEMPT, TIMEOUT, Place, Told, find_place
+from braces.cluster.rendezvous import Facts, Gathered, bind_address, gather
 from braces.errors import ClusterError
 from braces.lazy import backends, distributed, jax, jaxlib, xla_bridge
 from braces.runtime.devices.device import compute_in_calling_thread

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from braces.planning.groups import axes_along, first_group
+from braces.planning.replica_groups import axes_along, first_group
 from braces.runtime.profiling.hlo_text import Code, Instruction, Numbering
 
 KINDS = "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"

@@ -22,9 +22,9 @@ from braces.lower.sharding.sharding import stored_of
 from braces.lower.xla.concrete_attributes import size_number
 from braces.passes.analysis.flops import checked_sizes
 from braces.passes.cleanup.dead_code import ELIMINATE
-from braces.planning.figures import DEVICES, figures_of
-from braces.planning.question import Question, read_answer
+from braces.planning.device_specs import DEVICES, figures_of
 from braces.planning.report import PlanReport
+from braces.planning.request import Question, read_answer
 from braces.program import Program
 from braces.runtime.devices.device_placement import check_layout
 from braces.runtime.inputs.fetches import read_fetch
@@ -48,8 +48,8 @@ def plan(
 
     The run is compiled as `Executor(layout=...)` compiles it, in a process of its own that has
     as many virtual CPUs as the mesh has devices, and from the types of values alone: no value
-    is made, however large the model. What each device holds is exact, and so are collectives
-    on CPUs; memory meanwhile, operations and times are estimates (`braces.planning.estimate`
+    is made, however large the model. What each device holds is exact, and so are collectives on
+    CPUs; memory meanwhile, operations and times are estimates (`braces.planning.time_estimate`
     says what they leave out).
 
     Args:
@@ -59,7 +59,7 @@ def plan(
             devices together.
         fetch: As for `Executor.run`; all updates are planned anyway.
         device: The kinds of devices that times are estimated for; all of the table
-            (`braces.planning.figures`) where none is named.
+            (`braces.planning.device_specs`) where none is named.
         timeout_s: How long it may take, in seconds.
 
     Returns:

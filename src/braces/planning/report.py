@@ -13,10 +13,9 @@ from typing import Any, TextIO
 from braces.builder.program import Builder
 from braces.ir.atomic import write_atomically
 from braces.planning.collectives import Collective, counts
-from braces.planning.estimate import Estimate, estimated
-from braces.planning.figures import DEVICES, figures_of
-from braces.planning.held import Held
-from braces.planning.showing import Sheet
+from braces.planning.device_specs import DEVICES, figures_of
+from braces.planning.device_values import Held
+from braces.planning.rendering import Sheet
 from braces.planning.tables import (
     collectives_table,
     estimates_table,
@@ -25,6 +24,7 @@ from braces.planning.tables import (
     sums_table,
     values_table,
 )
+from braces.planning.time_estimate import Estimate, estimated
 from braces.viewer.html import page
 from braces.viewer.payload import payload
 

@@ -8,10 +8,10 @@ from math import prod
 
 from braces.ir.tables import in_bytes, in_time
 from braces.planning.collectives import Collective
-from braces.planning.estimate import Estimate
-from braces.planning.figures import figures_of
-from braces.planning.held import Held
-from braces.planning.showing import Table
+from braces.planning.device_specs import figures_of
+from braces.planning.device_values import Held
+from braces.planning.rendering import Table
+from braces.planning.time_estimate import Estimate
 
 _FOLDERS = re.compile(r"[^\s]*[/\\]")
 _MANY, _END = 2, 22

@@ -12,8 +12,8 @@ from threading import Thread
 from time import sleep
 
 from braces.errors import BracesError
-from braces.planning.compiling import planned
-from braces.planning.question import Question, answer_text
+from braces.planning.compiled_run import planned
+from braces.planning.request import Question, answer_text
 from braces.program import Program
 
 LOOKS_EACH_S = 0.5

@@ -14,7 +14,7 @@ from braces.cli.common.program_selection import add_file, read_picked, shown_nam
 from braces.errors import BracesError, visible
 from braces.ir.atomic import refuse_unwritable
 from braces.layout import Layout, Mesh
-from braces.planning.figures import DEVICES
+from braces.planning.device_specs import DEVICES
 from braces.planning.planner import TIMEOUT_S, plan
 
 

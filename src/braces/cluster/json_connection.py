@@ -7,7 +7,7 @@ import socket
 import time
 from typing import Any, cast
 
-from braces.cluster.hosts import as_host
+from braces.cluster.host_addresses import as_host
 
 LONGEST = 1 << 16
 """Bytes of a record; more is no record of ours."""

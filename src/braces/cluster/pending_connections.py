@@ -10,7 +10,7 @@ import selectors
 import socket
 import time
 
-from braces.cluster.lines import Line, Record
+from braces.cluster.json_connection import Line, Record
 
 GREETING_S = 5.0
 """The time that a connection has for its first record."""

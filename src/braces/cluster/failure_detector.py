@@ -18,7 +18,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn
 
-from braces.cluster.lines import Line, Record, number_in
+from braces.cluster.json_connection import Line, Record, number_in
 from braces.errors import visible, visible_lines
 
 ENDED_WITH_ANOTHER = 75

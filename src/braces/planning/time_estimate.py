@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from braces.planning.collectives import Collective
-from braces.planning.figures import DeviceFigures
+from braces.planning.device_specs import DeviceFigures
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from braces.lower.xla.concrete_attributes import size_number
 from braces.ops.common.half_precision import is_narrow
 from braces.passes.registry import DEFAULT
 from braces.planning.collectives import Collective, collectives_of
-from braces.planning.held import Held
+from braces.planning.device_values import Held
 from braces.planning.report import PlanReport
 from braces.runtime.backend.compiled import CompiledPlan
 from braces.runtime.compile.executable_cache import Notice, Recent

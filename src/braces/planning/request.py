@@ -12,7 +12,7 @@ from braces import errors
 from braces.errors import BracesError, RunError
 from braces.layout import Layout, Mesh
 from braces.planning.collectives import Collective
-from braces.planning.held import Held
+from braces.planning.device_values import Held
 from braces.planning.report import PlanReport
 
 ERROR = "error"

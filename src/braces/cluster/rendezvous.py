@@ -3,7 +3,8 @@
 JAX ends a process with an abort where another one never comes. So they meet here first, where
 nobody waits longer than was said, all hear the same words, and versions are compared before
 anything of JAX is spoken. Process 0 listens at the address of the job, where JAX itself listens
-afterwards. The connections stay: by them the processes end together (`braces.cluster.watch`).
+afterwards. The connections stay: by them the processes end together
+(`braces.cluster.failure_detector`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from braces.cluster.hosts import as_host, hosts_of_all, is_loopback, joined_address
-from braces.cluster.lines import Line, Record, number_in
-from braces.cluster.places import Place, split_address
-from braces.cluster.reception import Reception
+from braces.cluster.host_addresses import as_host, hosts_of_all, is_loopback, joined_address
+from braces.cluster.json_connection import Line, Record, number_in
+from braces.cluster.pending_connections import Reception
+from braces.cluster.process_identity import Place, split_address
 from braces.errors import ClusterError
 from braces.runtime.devices.process_agreement import check_alike, said_processes
 
