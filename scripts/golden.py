@@ -20,7 +20,7 @@ import numpy as np
 
 import braces as br
 from braces.dtypes import NARROW, ONE_BYTE, SHORT_NAMES
-from braces.storage.tensors import write_tensors
+from braces.storage.tensor_file import write_tensors
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "tests" / "golden"

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from braces.errors import BracesError
-from braces.ir.parser import parse_program
 from braces.ir.records import Body, ProgramDef
-from braces.ir.text import print_program
+from braces.ir.text.parser import parse_program
+from braces.ir.text.printer import print_program
 from braces.ir.walk import map_bodies
 from braces.passes.core.pipeline import Pass, noting, run_pass
 from braces.passes.core.untrusted_input import complete

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest import mock
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 
 Methods = dict[tuple[type, str], Callable[..., Any]]
 _BUILDER, _TABLE = Builder.snapshot, SymbolTable.mark

@@ -12,8 +12,8 @@ import pytest
 from tests.viewer.programs import HOSTILE
 
 from braces.scope import Scope
-from braces.scope.picture import Branch, tree_of
-from braces.scope.summary import Summary
+from braces.scope.html_view import Branch, tree_of
+from braces.scope.value_summary import Summary
 
 
 class Outline(HTMLParser):

@@ -7,7 +7,7 @@ import pytest
 from tests.surviving import Noted
 
 import braces as br
-from braces.ir.parser import parse_program
+from braces.ir.text.parser import parse_program
 from braces.program import Program
 
 LOSSY = "program { data x: f32[b]  y: f32[] = sum(x=x) }"  # reading fills in what is left out

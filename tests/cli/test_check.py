@@ -13,7 +13,7 @@ from saved_files import model, saved, training
 
 from braces.cli.main import main
 from braces.ir import serde
-from braces.ir.parser import parse_program
+from braces.ir.text.parser import parse_program
 
 BAD = """
 program {

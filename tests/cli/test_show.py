@@ -12,7 +12,7 @@ import pytest
 
 import braces as br
 from braces.cli.main import main
-from braces.ir.parser import parse_program
+from braces.ir.text.parser import parse_program
 from braces.passes.registry import PASSES
 from braces.storage.model_files import save_model
 from braces.storage.parameters import save_parameters

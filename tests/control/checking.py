@@ -177,7 +177,7 @@ def _used(checked: Checked, feeds: Feeds) -> dict[str, Any]:
 
 def reread(checked: Checked, feeds: Feeds) -> None:
     """Saved, loaded, printed, parsed and pruned, the program gives the same bits."""
-    from braces.ir.parser import parse_program
+    from braces.ir.text.parser import parse_program
     from braces.passes.cleanup.prune import prune
 
     program = checked.program

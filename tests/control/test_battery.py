@@ -11,7 +11,7 @@ from checking import check, derive, reread
 from tests.comparing import near
 
 import braces as br
-from braces.ir.parser import parse_program
+from braces.ir.text.parser import parse_program
 from braces.ir.views import LoopView
 from braces.lower.xla.block_lowering import OpLowering
 

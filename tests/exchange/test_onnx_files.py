@@ -13,7 +13,7 @@ from tests.exported import run_model
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
-from braces.ir import atomic
+from braces.ir.files import atomic_write as atomic
 
 
 class Killed(BaseException):

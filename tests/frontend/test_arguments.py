@@ -10,7 +10,7 @@ import pytest
 from refusing import get, prog, refuse_here
 
 import braces as br
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.errors import ProgramError
 
 __all__ = ["prog"]

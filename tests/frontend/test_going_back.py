@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import braces as br
-from braces.builder.journal import Journal
+from braces.builder.undo_journal import Journal
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 
 

@@ -21,7 +21,7 @@ import pytest
 from public_names import modules
 
 import braces as br
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.errors import BracesError
 from braces.frontend.core.functions import FUNCTIONS

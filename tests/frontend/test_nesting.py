@@ -11,7 +11,7 @@ from braces.errors import BracesError, ProgramError
 from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.records import Attr, Body, Op, ProgramDef
-from braces.ir.text import print_body
+from braces.ir.text.printer import print_body
 from braces.passes.verify.program import verify
 
 

@@ -13,9 +13,9 @@ import optax
 import pytest
 
 import braces as br
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.errors import BracesError
-from braces.remote.handshake import NoRoomError
+from braces.remote.protocol.handshake import NoRoomError
 
 opt = br.optimizer
 

@@ -24,7 +24,7 @@ from braces.ir.records import (
     Source,
     VarInfo,
 )
-from braces.ir.text import derived_name
+from braces.ir.text.printer import derived_name
 
 WORDS = (
     "x", "w", "tanh_0", "loop_0.h", "loop_0.rows.0", "loop_0.rows.1", "a.out", "b.0", "fc1.w@2",

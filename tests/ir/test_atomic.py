@@ -17,8 +17,8 @@ from typing import IO
 import pytest
 from tests.interrupting import interrupted
 
-from braces.ir import atomic
-from braces.ir.atomic import replacing, write_atomically
+from braces.ir.files import atomic_write as atomic
+from braces.ir.files.atomic_write import replacing, write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and locks are those of POSIX")
 
@@ -112,7 +112,7 @@ def test_what_killed_writers_left_is_removed_by_the_next_save_of_anything(
 ) -> None:
     killed = """
 import os, signal, sys
-from braces.ir.atomic import replacing
+from braces.ir.files.atomic_write import replacing
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -185,7 +185,7 @@ def test_a_file_is_locked_until_it_has_its_name(
 def test_writers_of_one_file_and_of_one_folder_never_fail_each_other(tmp_path: Path) -> None:
     writer = """
 import sys
-from braces.ir.atomic import write_atomically
+from braces.ir.files.atomic_write import write_atomically
 for i in range(60):
     write_atomically(f"{sys.argv[1]}/{i % 2 and sys.argv[2]}", sys.argv[2].encode() * 9999)
 """
@@ -230,7 +230,7 @@ def test_a_device_is_written_to_and_stays_one() -> None:
 def test_an_open_file_is_written_to_and_not_replaced(path: str, tmp_path: Path) -> None:
     program = """
 import sys
-from braces.ir.atomic import write_atomically
+from braces.ir.files.atomic_write import write_atomically
 print("before", flush=True)
 write_atomically(sys.argv[1], b"written\\n")
 """
@@ -263,7 +263,7 @@ def test_a_folder_and_a_socket_are_refused_before_anything_is_written(tmp_path: 
 def test_an_error_of_the_system_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
     program = """
 import resource, sys
-from braces.ir.atomic import write_atomically
+from braces.ir.files.atomic_write import write_atomically
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
 try:
     write_atomically(sys.argv[1], bytes(1 << 20))

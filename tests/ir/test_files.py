@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from braces.errors import FileFormatError
-from braces.ir.files import read_bounded, stored_path
+from braces.ir.files.bounded_read import read_bounded, stored_path
 from braces.program import Program
 
 

@@ -12,9 +12,9 @@ from tests.ir.generated import programs
 
 from braces.ir import serde
 from braces.ir.fingerprint import canonical_names, fingerprint
-from braces.ir.parser import parse_program
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, ProgramDef
-from braces.ir.text import print_program
+from braces.ir.text.parser import parse_program
+from braces.ir.text.printer import print_program
 from braces.ir.walk import map_bodies, rename_body
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -18,16 +18,16 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.ir.generated import bodies, exact, programs
 
 import braces as br
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType, parse_type
 from braces.errors import FileFormatError, ProgramError, ShapeError
 from braces.ir import serde
 from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import DEEPEST_NESTING
-from braces.ir.parser import parse_body, parse_program
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
+from braces.ir.text.parser import parse_body, parse_program
 from braces.program import Block, Program, parse
 
 ROOT = Path(__file__).resolve().parents[2]

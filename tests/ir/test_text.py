@@ -15,9 +15,9 @@ from braces.dims import Dim
 from braces.dtypes import FLOAT32, SHORT_NAMES, TensorType
 from braces.errors import FileFormatError, ParseError, ProgramError
 from braces.ir.limits import DEEPEST_NESTING
-from braces.ir.parser import parse_body, parse_program
 from braces.ir.records import Attr, Body, Literal, Op, Source, VarInfo
-from braces.ir.text import derived_name, derived_outputs, print_body, print_program
+from braces.ir.text.parser import parse_body, parse_program
+from braces.ir.text.printer import derived_name, derived_outputs, print_body, print_program
 from braces.program import Program
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,7 +9,7 @@ from pass_files import AFTER, FOLDER, Case, cases
 
 import braces as br
 from braces.errors import BracesError
-from braces.ir.text import print_program
+from braces.ir.text.printer import print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.registry import MAKERS, PASSES
 from braces.passes.verify.program import check

@@ -9,7 +9,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.ir.text import print_program
+from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import hoisted
 

@@ -9,7 +9,7 @@ import pytest
 
 import braces as br
 from braces.ir.records import Op, ProgramDef
-from braces.ir.text import print_program
+from braces.ir.text.printer import print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.core.rewrite import Change, Place, Rule, has_loops, rewrite
 from braces.passes.verify.program import check

@@ -16,8 +16,8 @@ import braces as br
 from braces.define.decorator import HIGHEST_ORDER, OPS
 from braces.errors import VerifyError
 from braces.ir import serde
-from braces.ir.parser import parse_program
 from braces.ir.records import Op, ProgramDef
+from braces.ir.text.parser import parse_program
 from braces.ir.walk import rename_op
 from braces.passes.verify.program import verify
 from braces.passes.verify.rules import CODES

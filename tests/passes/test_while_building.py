@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ir.parser import parse_program
 from braces.ir.records import Body
-from braces.ir.text import print_program
+from braces.ir.text.parser import parse_program
+from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 from braces.passes.core.untrusted_input import complete

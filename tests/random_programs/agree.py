@@ -13,8 +13,8 @@ from oracle import Reading, Refused
 from tests.comparing import near
 
 import braces as br
-from braces.ir.parser import parse_program
 from braces.ir.records import Body
+from braces.ir.text.parser import parse_program
 from braces.passes.autodiff.forward_mode import jvp
 
 STEP = 1e-4

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.ir.parser import parse_program
 from braces.ir.records import Body, Literal, Op, ProgramDef
+from braces.ir.text.parser import parse_program
 from braces.passes.rows.mask_padding import mask_branches
 
 Values = dict[str, Any]

@@ -11,7 +11,7 @@ from generate import feeds_of, generate
 from oracle import Refused, read
 
 import braces as br
-from braces.ir.parser import parse_program
+from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_ops
 
 pytestmark = pytest.mark.unoptimized

@@ -15,13 +15,19 @@ import pytest
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 import braces as br
-from braces.remote import handshake, messages
-from braces.remote.addresses import parse_address
-from braces.remote.handshake import GREETING, NONCE_BYTES, PROOF_BYTES, introduce, key_of
-from braces.remote.link import Link
-from braces.remote.messages import ERROR, LOAD, RUN, Message, packed, unpacked
-from braces.remote.server import MOST_STRANGERS
-from braces.remote.session import PROGRAM
+from braces.remote.protocol import handshake, messages
+from braces.remote.protocol.addresses import parse_address
+from braces.remote.protocol.connection import Link
+from braces.remote.protocol.handshake import (
+    GREETING,
+    NONCE_BYTES,
+    PROOF_BYTES,
+    introduce,
+    key_of,
+)
+from braces.remote.protocol.messages import ERROR, LOAD, RUN, Message, packed, unpacked
+from braces.remote.worker.server import MOST_STRANGERS
+from braces.remote.worker.session import PROGRAM
 
 
 @contextmanager
@@ -249,7 +255,7 @@ def test_a_message_that_makes_no_sense_is_answered_by_an_error(
 
 def test_an_error_of_a_worker_becomes_none_but_our_own(server: br.remote.Server) -> None:
     for name in ("SystemExit", "KeyboardInterrupt", "_HIDDEN", "suggest", "os", 7, None):
-        from braces.remote.failures import as_error
+        from braces.remote.protocol.error_records import as_error
 
         error = as_error({"error": name, "what": "w", "at": 7, "code": ["x"]})
         assert type(error) is br.RemoteError

@@ -17,14 +17,15 @@ import pytest
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 import braces as br
-from braces.remote import handshake, server as serving
-from braces.remote.addresses import parse_address
-from braces.remote.handshake import introduce, key_of
-from braces.remote.link import Link
-from braces.remote.messages import ERROR, RUN, Message, packed
-from braces.remote.server import MOST_CLIENTS, MOST_STRANGERS
-from braces.remote.session import Session
-from braces.remote.shipment import Shipment
+from braces.remote.package import Shipment
+from braces.remote.protocol import handshake
+from braces.remote.protocol.addresses import parse_address
+from braces.remote.protocol.connection import Link
+from braces.remote.protocol.handshake import introduce, key_of
+from braces.remote.protocol.messages import ERROR, RUN, Message, packed
+from braces.remote.worker import server as serving
+from braces.remote.worker.server import MOST_CLIENTS, MOST_STRANGERS
+from braces.remote.worker.session import Session
 
 pytestmark = pytest.mark.unoptimized
 GONE_S = 20.0

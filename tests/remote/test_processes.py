@@ -16,7 +16,7 @@ from tests.remote.workers import batches, drawing, linear, same
 
 import braces as br
 from braces.cli.commands.worker import read_token
-from braces.remote.places import Started
+from braces.remote.endpoints import Started
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at processes"),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import braces as br
-from braces.storage.tensors import TensorFile
+from braces.storage.tensor_file import TensorFile
 
 ROWS, WIDTH, STEP = 16, 64, 3
 

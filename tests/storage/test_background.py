@@ -17,9 +17,9 @@ from tests.storage.checkpoints import state, steps
 
 import braces as br
 from braces.errors import BracesError
-from braces.storage import checkpoint as module, writing
+from braces.storage import background_write as writing, checkpoint as module
 from braces.storage.checkpoint import Checkpoint, load_checkpoint
-from braces.storage.tensors import write_tensors
+from braces.storage.tensor_file import write_tensors
 
 
 @pytest.fixture

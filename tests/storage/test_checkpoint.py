@@ -22,7 +22,7 @@ from braces.storage.checkpoint import (
     save_checkpoint,
 )
 from braces.storage.parameters import load_parameters, save_parameters
-from braces.storage.tensors import write_tensors
+from braces.storage.tensor_file import write_tensors
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from braces.errors import (
 )
 from braces.storage.model_files import load_model, save_model
 from braces.storage.parameters import load_parameters, save_parameters
-from braces.storage.tensors import open_tensors
+from braces.storage.tensor_file import open_tensors
 
 SRC = Path(br.__file__).resolve().parent.parent
 

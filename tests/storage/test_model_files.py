@@ -16,7 +16,7 @@ from braces.errors import FileFormatError, VerifyError
 from braces.storage.model import Model
 from braces.storage.model_files import load_model, read_programs
 from braces.storage.parameters import save_parameters
-from braces.storage.tensors import write_tensors
+from braces.storage.tensor_file import write_tensors
 
 
 def test_other_files_are_no_models(net: Net, path: Path) -> None:

@@ -22,7 +22,7 @@ from braces.errors import (
     UninitializedError,
     UnknownNameError,
 )
-from braces.storage import tensors
+from braces.storage import tensor_file as tensors
 from braces.storage.parameters import Loaded, load_parameters, save_parameters
 
 SRC = Path(br.__file__).resolve().parent.parent

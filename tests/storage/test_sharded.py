@@ -19,8 +19,14 @@ from tests.storage.sharded import STEP, Count, layout, train
 import braces as br
 from braces.errors import FileFormatError, LayoutError
 from braces.storage.checkpoint import CheckpointInfo
-from braces.storage.parts import Part, parts_here, path_of, remove_abandoned, write_parts
-from braces.storage.tensors import write_tensors
+from braces.storage.sharded_checkpoint import (
+    Part,
+    parts_here,
+    path_of,
+    remove_abandoned,
+    write_parts,
+)
+from braces.storage.tensor_file import write_tensors
 
 SAVE = "0123456789abcdef"
 

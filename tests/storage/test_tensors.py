@@ -19,8 +19,8 @@ from hypothesis.extra import numpy as arrays_of
 
 from braces.dtypes import COMPUTED, SHORT_NAMES, STORED
 from braces.errors import FileFormatError, UnknownNameError
-from braces.storage import tensors
-from braces.storage.tensors import Array, open_tensors, write_tensors
+from braces.storage import tensor_file as tensors
+from braces.storage.tensor_file import Array, open_tensors, write_tensors
 
 SHAPES = [(), (1,), (3,), (2, 3), (0,), (4, 0, 2), (2, 1, 1, 3)]
 

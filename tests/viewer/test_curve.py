@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 import braces as br
-from braces.viewer.curve import curve_figures, curve_svg
 from braces.viewer.html import program_html
+from braces.viewer.training_curve import curve_figures, curve_svg
 
 
 def path(values: list[float]) -> str:

@@ -14,7 +14,7 @@ from tests.viewer.programs import HOSTILE, nested
 from tests.viewer.test_html import Tags
 
 import braces as br
-from braces.scope.summary import Summary
+from braces.scope.value_summary import Summary
 from braces.viewer.histogram import BINS, histogram_figures, histogram_svg
 from braces.viewer.html import program_html
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.viewer.programs import nested
 
-from braces.viewer import html, library
+from braces.viewer import html, layout_library as library
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,10 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from braces.builder.program import Builder, current_program, program_in_with
-from braces.builder.scalars import as_literal, leading, scalar_dtype
-from braces.builder.source import innermost_line, user_line
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program, program_in_with
+from braces.builder.scalar_promotion import as_literal, leading, scalar_dtype
+from braces.builder.source_line import innermost_line, user_line
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, declared_var, shown, visible_var
 from braces.define.axis_names import names_of_outputs
 from braces.define.core.kernel_call import ask

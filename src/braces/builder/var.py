@@ -7,11 +7,11 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
-from braces.builder.arithmetic import Arithmetic
-from braces.builder.numpy_calls import NumPyCalls, no_attribute
-from braces.builder.program import Builder
-from braces.builder.source import user_line
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.numpy_dispatch import NumPyCalls, no_attribute
+from braces.builder.operator_overloads import Arithmetic
+from braces.builder.source_line import user_line
+from braces.builder.symbol_table import SymbolTable
 from braces.dims import Shape
 from braces.dtypes import AxisNames, DType, ListType, TensorType, Type
 from braces.errors import (

@@ -32,7 +32,7 @@ from braces.cli.common.command import BAD_USAGE, NO, Command
 from braces.cli.common.streams import replace_unencodable
 from braces.cli.common.terminal import Style
 from braces.errors import BracesError, visible_lines
-from braces.ir.files import NotAFileError
+from braces.ir.files.bounded_read import NotAFileError
 
 _COMMANDS: tuple[Command, ...] = (
     demo.COMMAND,

@@ -12,7 +12,7 @@ from braces.demo.model import Net, Settings, build
 from braces.demo.predict import predict_afresh
 from braces.demo.progress import shown_progress
 from braces.demo.train import Trained, accuracy_of, train
-from braces.ir.atomic import write_atomically
+from braces.ir.files.atomic_write import write_atomically
 from braces.passes.cleanup.prune import prune
 from braces.storage.model_files import save_model
 from braces.viewer.html import program_html

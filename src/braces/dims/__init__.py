@@ -17,9 +17,10 @@ What is too long, too deep or too high a power for a file is refused where it is
 that whatever can be built can be read.
 """
 
-from braces.dims.amount import amount
-from braces.dims.named import NamedSize, axis_name
-from braces.dims.reading import parse_size
+from braces.dims.human_units import amount
+from braces.dims.named_size import NamedSize, axis_name
+from braces.dims.parser import parse_size
+from braces.dims.printer import LARGEST_NUMBER, LONGEST_TEXT
 from braces.dims.size import (
     SIZE_FUNCTIONS,
     Call,
@@ -35,8 +36,7 @@ from braces.dims.size import (
     substitute,
     sum_of,
 )
-from braces.dims.solving import solved
-from braces.dims.text import LARGEST_NUMBER, LONGEST_TEXT
+from braces.dims.solver import solved
 from braces.dims.unifier import Unifier
 
 __all__ = [

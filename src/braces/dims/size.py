@@ -23,9 +23,9 @@ from braces.dims.bounds import (
     product_bounds,
     sum_bounds,
 )
-from braces.dims.complements import Complements, find_complements
+from braces.dims.min_max_terms import Complements, find_complements
+from braces.dims.printer import LARGEST_NUMBER, check_count, check_depth, joined, text_of
 from braces.dims.quotient import Divisible
-from braces.dims.text import LARGEST_NUMBER, check_count, check_depth, joined, text_of
 from braces.errors import ShapeError
 
 Atom: TypeAlias = "str | Call"

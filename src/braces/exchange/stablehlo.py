@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.define.core.jax_settings import own_settings
 from braces.define.jax_types import Translation
 from braces.dims import substitute

@@ -74,7 +74,7 @@ def canonical_names(program: ProgramDef) -> dict[str, str]:
     is kept by fingerprint must name values this way.
 
     Example:
-        >>> from braces.ir.parser import parse_program
+        >>> from braces.ir.text.parser import parse_program
         >>> canonical_names(parse_program("program { data x: f32[]  y: f32[] = tanh(x=x) }"))
         {'x': 'x', 'y': '%0'}
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from braces.errors import visible
-from braces.ir.tables import columns
+from braces.ir.text_table import columns
 from braces.lazy import console, rich_table, rich_text
 
 ROWS = 20

@@ -10,8 +10,8 @@ from functools import cached_property
 from math import prod
 from typing import Any, TextIO
 
-from braces.builder.program import Builder
-from braces.ir.atomic import write_atomically
+from braces.builder.builder import Builder
+from braces.ir.files.atomic_write import write_atomically
 from braces.planning.collectives import Collective, counts
 from braces.planning.device_specs import DEVICES, figures_of
 from braces.planning.device_values import Held

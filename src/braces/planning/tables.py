@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from braces.ir.tables import in_bytes, in_time
+from braces.ir.text_table import in_bytes, in_time
 from braces.planning.collectives import Collective
 from braces.planning.device_specs import figures_of
 from braces.planning.device_values import Held

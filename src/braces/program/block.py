@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from braces.builder.table import SymbolTable
-from braces.ir import serde, text
+from braces.builder.symbol_table import SymbolTable
+from braces.ir import serde
 from braces.ir.records import Body, Op, VarInfo
+from braces.ir.text import printer as text
 from braces.runtime.bare_block import BlockRunner
 
 if TYPE_CHECKING:

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces import hints
-from braces.builder import program as building
-from braces.builder.program import Builder
+from braces.builder import builder as building
+from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
-from braces.ir import serde, text
-from braces.ir.parser import parse_program
+from braces.ir import serde
 from braces.ir.records import DATA, PARAMETER, ProgramDef
+from braces.ir.text import printer as text
+from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_bodies
 from braces.passes.analysis.flops import cost
 from braces.passes.analysis.report import explain
@@ -22,7 +23,7 @@ from braces.passes.core.untrusted_input import admit, op_modules, op_versions
 from braces.passes.training.freeze import frozen
 from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
-from braces.program.values import shown_values
+from braces.program.page_values import shown_values
 from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import final
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
 
 

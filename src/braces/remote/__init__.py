@@ -5,9 +5,9 @@ runs; `Workers` share batches out. Messages go through a `Link` to a `Server`, w
 holds the key, and each client has a `Session` there: a program, a scope, an executor.
 """
 
-from braces.remote.connecting import Worker as Worker, worker as worker
-from braces.remote.server import Server as Server
-from braces.remote.several import Workers as Workers
+from braces.remote.client import Worker as Worker, worker as worker
+from braces.remote.pool import Workers as Workers
+from braces.remote.worker.server import Server as Server
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.errors import ProgramError
 from braces.hints import Hinted
 from braces.layout import Layout

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary, ref
 
 from numpy import ndarray
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.errors import FeedError
 from braces.lower.sharding.sharding import Placement

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source import user_line
+from braces.builder.source_line import user_line
 from braces.define.core.jax_settings import own_settings
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, RunError, ShapeError, UnknownNameError, suggest

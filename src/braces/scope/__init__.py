@@ -13,8 +13,8 @@ raises, and never shows an old value.
 """
 
 from braces.scope.names import InvalidNameError
-from braces.scope.states import Loaded
-from braces.scope.tree import Scope
+from braces.scope.scope import Scope
+from braces.scope.state_matching import Loaded
 from braces.scope.variable import OwnershipError, Variable
 
 __all__ = ["InvalidNameError", "Loaded", "OwnershipError", "Scope", "Variable"]

@@ -28,11 +28,11 @@ from braces.layout import Layout
 from braces.runtime.devices.device_placement import bring
 from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
+from braces.storage.background_write import Writing
 from braces.storage.parameters import host_arrays, initialized, put_arrays
-from braces.storage.parts import open_variables, remove_abandoned
-from braces.storage.share import Share
-from braces.storage.tensors import Array, TensorFile, open_tensors, write_tensors
-from braces.storage.writing import Writing
+from braces.storage.shard_plan import Share
+from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
+from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
 
 FORMAT = "braces.checkpoint"
 LARGEST_POSITION = 1 << 20

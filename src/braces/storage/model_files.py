@@ -47,7 +47,7 @@ from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 from braces.storage.model import PREDICT, STARTUP, TRAIN, Model, NamedProgram
 from braces.storage.parameters import check_stored_name, put_arrays
-from braces.storage.tensors import (
+from braces.storage.tensor_file import (
     RESERVED,
     Array,
     TensorFile,

@@ -24,9 +24,9 @@ from braces.errors import (
 )
 from braces.ir.names import check_name
 from braces.scope import Loaded, Scope
-from braces.scope.states import differences, listed, type_of
+from braces.scope.state_matching import differences, listed, type_of
 from braces.scope.values import copied
-from braces.storage.tensors import RESERVED, Array, open_tensors, write_tensors
+from braces.storage.tensor_file import RESERVED, Array, open_tensors, write_tensors
 
 FORMAT = "braces.parameters"
 

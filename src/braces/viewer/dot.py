@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.ir.records import CAPTURES, Body, Op, VarInfo
 
 _HEAD = (

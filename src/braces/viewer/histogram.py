@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.ir.tables import in_bytes
+from braces.ir.text_table import in_bytes
 from braces.notebook import escaped
-from braces.scope.summary import Summary
-from braces.viewer.curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, figure, labels
+from braces.scope.value_summary import Summary
+from braces.viewer.training_curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, figure, labels
 
 BINS = 40
 MOST = 200

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, TypeAlias
 
-from braces.builder.program import Builder
-from braces.viewer.curve import Curve, curve_figures
-from braces.viewer.fragment import fragment
+from braces.builder.builder import Builder
 from braces.viewer.histogram import histogram_figures
-from braces.viewer.library import HINT, layout_library
+from braces.viewer.layout_library import HINT, layout_library
+from braces.viewer.notebook_fragment import fragment
 from braces.viewer.payload import payload
+from braces.viewer.training_curve import Curve, curve_figures
 
 ASSETS = files("braces.viewer") / "assets"
 STYLES = ("page.css", "picture.css")

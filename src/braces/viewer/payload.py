@@ -14,14 +14,14 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.define.core.attribute_kinds import normalise
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType, Type
-from braces.ir.files import stored_path
+from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.viewer.values import plain_attrs, shown
+from braces.viewer.value_text import plain_attrs, shown
 
 
 def payload(program: Builder, title: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 
 from braces.cli.common.command import NO, YES, Command
 from braces.cli.common.terminal import Style
-from braces.ir.tables import in_bytes
+from braces.ir.text_table import in_bytes
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MOST_BYTES,

@@ -14,15 +14,15 @@ from braces.cli.common.program_selection import shown_name
 from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError, VerifyError
 from braces.ir import serde
-from braces.ir.files import read_bounded
+from braces.ir.files.bounded_read import read_bounded
 from braces.ir.limits import LARGEST_FILE
-from braces.ir.parser import parse_program
 from braces.ir.records import ProgramDef
+from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_ops
 from braces.passes.core.untrusted_input import complete, op_versions
 from braces.passes.verify.program import check
 from braces.storage.model_files import FORMAT, read_programs
-from braces.storage.tensors import RESERVED, open_tensors
+from braces.storage.tensor_file import RESERVED, open_tensors
 
 Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
 """A program and its startup program, by name; not verified yet."""

@@ -13,7 +13,7 @@ from braces.cli.common.function_help import described, find_function, plain, spe
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.core.functions import FUNCTIONS
-from braces.ir.tables import columns
+from braces.ir.text_table import columns
 
 
 def _arguments(parser: ArgumentParser) -> None:

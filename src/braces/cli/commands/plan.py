@@ -12,7 +12,7 @@ from braces.cli.common.command import YES, Command, seconds
 from braces.cli.common.pass_options import size
 from braces.cli.common.program_selection import add_file, read_picked, shown_name, split_names
 from braces.errors import BracesError, visible
-from braces.ir.atomic import refuse_unwritable
+from braces.ir.files.atomic_write import refuse_unwritable
 from braces.layout import Layout, Mesh
 from braces.planning.device_specs import DEVICES
 from braces.planning.planner import TIMEOUT_S, plan

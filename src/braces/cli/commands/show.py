@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, cast
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.cli.common.command import YES, Command
 from braces.cli.common.pass_options import (
     add_passes,
@@ -30,8 +30,8 @@ from braces.cli.common.program_selection import count_ops, pick, shown_name
 from braces.cli.common.program_tree import describe, program_lines, sizes
 from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
-from braces.ir.tables import columns, in_bytes
-from braces.ir.text import print_program
+from braces.ir.text.printer import print_program
+from braces.ir.text_table import columns, in_bytes
 from braces.notebook import OPEN_UP_TO
 from braces.passes.analysis.report import Explanation
 from braces.passes.core.pipeline import Pass, noting, wanted

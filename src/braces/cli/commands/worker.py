@@ -10,11 +10,11 @@ from argparse import ArgumentParser, Namespace
 
 from braces.cli.common.command import YES, Command
 from braces.errors import ProgramError
-from braces.ir.atomic import write_atomically
-from braces.ir.files import read_bounded
-from braces.remote.addresses import is_loopback, parse_address
-from braces.remote.process import LOOPBACK
-from braces.remote.server import Server
+from braces.ir.files.atomic_write import write_atomically
+from braces.ir.files.bounded_read import read_bounded
+from braces.remote.protocol.addresses import is_loopback, parse_address
+from braces.remote.worker.local_process import LOOPBACK
+from braces.remote.worker.server import Server
 
 LONGEST_TOKEN = 4096
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from braces.errors import visible
 from braces.ir.fingerprint import fingerprint
 from braces.ir.records import ARGUMENT, VALUE, Attr, Body, Op, VarInfo
-from braces.ir.text import print_body
+from braces.ir.text.printer import print_body
 from braces.program import Program
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from braces.dims import Dim, substitute
 from braces.dtypes import DType, TensorType, parse_type
 from braces.errors import FeedError, suggest
-from braces.ir.files import check_regular
+from braces.ir.files.bounded_read import check_regular
 from braces.ir.records import VarInfo
 
 RANDOM = "random"

@@ -12,8 +12,8 @@ from typing import Any
 from braces.cli.common.prepared_run import Ready
 from braces.cli.common.program_selection import STDOUT
 from braces.errors import ProgramError, visible
-from braces.ir.atomic import refuse_unwritable
-from braces.ir.tables import in_bytes
+from braces.ir.files.atomic_write import refuse_unwritable
+from braces.ir.text_table import in_bytes
 from braces.runtime.profiling.profile import Profile
 from braces.runtime.profiling.table_rows import GROUPINGS, OP
 

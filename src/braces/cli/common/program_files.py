@@ -16,11 +16,11 @@ from braces.errors import FileFormatError, UnknownNameError
 from braces.exchange.onnx.reader.importer import from_onnx
 from braces.exchange.paddle.graph.files import find_files, holds_program
 from braces.exchange.paddle.importer import from_paddle
-from braces.ir.files import check_regular, read_bounded
+from braces.ir.files.bounded_read import check_regular, read_bounded
 from braces.ir.limits import LARGEST_FILE
 from braces.program import Program, parse
 from braces.storage.model_files import FORMAT, load_model
-from braces.storage.tensors import open_tensors
+from braces.storage.tensor_file import open_tensors
 
 STDIN = "-"
 ONNX = ".onnx"

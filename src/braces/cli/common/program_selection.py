@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from braces.cli.common.program_files import STDIN, Content, read_file
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
-from braces.ir.atomic import write_atomically
-from braces.ir.inside import bound_inside
+from braces.ir.files.atomic_write import write_atomically
+from braces.ir.plain_blocks.escaping_values import bound_inside
 from braces.program import Program
 from braces.storage.model import PREDICT
 

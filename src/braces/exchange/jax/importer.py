@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.define.jax_types import Translation
 from braces.dims import Dim

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.dims import Size
 from braces.errors import (
     BracesError,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
 from braces.exchange.common.model.names import cleaned, give

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
 from braces.builder.append import one
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from braces.builder.append import apply, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import DTypeError, ShapeError

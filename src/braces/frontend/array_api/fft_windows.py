@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core.all_or_nothing import building, operand

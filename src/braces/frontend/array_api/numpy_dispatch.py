@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.numpy_calls import NumPyCalls
+from braces.builder.numpy_dispatch import NumPyCalls
 from braces.frontend.array_api import (
     fft_windows as signals,
     linalg as matrices,

@@ -17,7 +17,7 @@ import ml_dtypes
 
 from braces import dims
 from braces.builder.append import as_var, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, is_float

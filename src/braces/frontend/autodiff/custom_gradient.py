@@ -22,9 +22,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, shown, var_of
 from braces.dtypes import unifies
 from braces.errors import BracesError, GradientError, ProgramError

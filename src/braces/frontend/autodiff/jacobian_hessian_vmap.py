@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type
 from braces.dims import Shape, Size, product
 from braces.errors import GradientError, ProgramError, ShapeError

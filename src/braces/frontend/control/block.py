@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
-from braces.builder.source import says_where, user_line, user_source
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.source_line import says_where, user_line, user_source
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, shown
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.frontend.control.block_call import Recall

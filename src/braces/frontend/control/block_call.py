@@ -21,8 +21,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces.builder.append import as_var
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, named_var, var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size, solved, substitute

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Self, cast
 
 from braces.builder.append import as_var
-from braces.builder.program import Builder, current_program
-from braces.builder.source import says_where, user_source
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program
+from braces.builder.source_line import says_where, user_source
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, shown, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies

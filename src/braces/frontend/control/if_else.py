@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from braces.builder.append import as_var, handle_of, one
-from braces.builder.program import current_program
-from braces.builder.source import says_where, user_source
-from braces.builder.table import RowNumbers
+from braces.builder.builder import current_program
+from braces.builder.source_line import says_where, user_source
+from braces.builder.symbol_table import RowNumbers
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType, Type

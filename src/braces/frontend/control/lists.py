@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import apply, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import ListType, TensorType, dtype_of

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import as_var, one
-from braces.builder.source import says_where
-from braces.builder.table import Owning, RowNumbers
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import Owning, RowNumbers
 from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer

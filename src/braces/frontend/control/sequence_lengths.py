@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float, is_integer

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import as_var, one
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import is_integer
 from braces.errors import ProgramError, ShapeError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import apply, as_var
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var, shown, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType

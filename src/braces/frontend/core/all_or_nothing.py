@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from braces.builder.append import program_of
-from braces.builder.program import current_program
-from braces.builder.source import says_where, user_line
+from braces.builder.builder import current_program
+from braces.builder.source_line import says_where, user_line
 from braces.builder.var import Var, declared_var
 from braces.errors import ProgramError, UnknownNameError, suggest
 from braces.frontend.core.pytree import rebuild, values

@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import call, one
-from braces.builder.program import current_program
-from braces.builder.scalars import fitted, number_of, numbers
-from braces.builder.source import says_where
+from braces.builder.builder import current_program
+from braces.builder.scalar_promotion import fitted, number_of, numbers
+from braces.builder.source_line import says_where
 from braces.builder.var import Var, var_of
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from braces.builder.append import one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.decorator import OPS
 from braces.dims import NamedSize, axis_name

@@ -16,8 +16,8 @@ import numpy as np
 
 from braces import errors
 from braces.builder.append import as_var, call, one
-from braces.builder.scalars import as_array, literal, numbers
-from braces.builder.source import says_where
+from braces.builder.scalar_promotion import as_array, literal, numbers
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import as_var, call, one
-from braces.builder.program import Builder, current_program
+from braces.builder.builder import Builder, current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.axes.shape_rules import broadcast
 from braces.dims import Dim, Shape, Size

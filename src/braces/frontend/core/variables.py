@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from braces.builder.append import one
-from braces.builder.program import Builder, current_program
-from braces.builder.scalars import as_array, literal, number_of, numbers
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program
+from braces.builder.scalar_promotion import as_array, literal, number_of, numbers
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
 from braces.dims import Size, axis_name
 from braces.dtypes import AxisNames, DType, Extent, TensorType, dtype_of, named_size, size_of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var
 from braces.define.axes.shape_rules import broadcast
 from braces.dims import Shape

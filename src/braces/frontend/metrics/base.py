@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.append import as_var, one
-from braces.builder.program import current_program
-from braces.builder.source import says_where
+from braces.builder.builder import current_program
+from braces.builder.source_line import says_where
 from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from braces.builder.append import call, one
-from braces.builder.program import Builder, current_program
+from braces.builder.builder import Builder, current_program
 from braces.builder.var import Operand, Var, named_var
 from braces.define.decorator import Axes
 from braces.dtypes import FLOAT32, DType

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from braces.builder.append import as_var
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var, named_var
 from braces.dtypes import DType
 from braces.errors import ProgramError, ShapeError

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from braces.builder.program import Builder
-from braces.builder.source import says_where
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
 from braces.builder.var import Var, named_var
 from braces.dtypes import INT32, TensorType
 from braces.errors import ProgramError

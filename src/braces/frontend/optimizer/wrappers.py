@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.errors import ProgramError
 from braces.frontend.optimizer.core.loss_scale import LossScale
 from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.append import as_var, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Shape
 from braces.dtypes import DType

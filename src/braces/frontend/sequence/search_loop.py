@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
 from braces.builder.append import as_var, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64, DType, ListType, is_float, is_integer

@@ -16,13 +16,13 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from braces.errors import FileFormatError, ProgramError
 from braces.ir import limits
-from braces.ir.atomic import write_atomically as write_atomically
-from braces.ir.files import read_bounded as read_bounded
+from braces.ir.files.atomic_write import write_atomically as write_atomically
+from braces.ir.files.bounded_read import read_bounded as read_bounded
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Body, ProgramDef
-from braces.ir.serde.reading import Reader, source_of
-from braces.ir.serde.unknown import readable_unknown as readable_unknown
-from braces.ir.serde.writing import Writer
+from braces.ir.serde.decode import Reader, source_of
+from braces.ir.serde.encode import Writer
+from braces.ir.serde.unknown_fields import readable_unknown as readable_unknown
 from braces.ir.walk import all_bodies, all_ops
 
 FORMAT = "braces.program"

@@ -8,12 +8,12 @@ all other code handles one memory, one slice, one row, one output of a case as o
 from typing import TypeAlias
 
 from braces.ir.records import BLOCK, CUSTOM_GRADIENT, Op
-from braces.ir.views.block import BlockView
-from braces.ir.views.cases import CasesView
+from braces.ir.views.branches import CasesView
+from braces.ir.views.common import Output, cases_in, fitted, names_read, outputs_of, size_in
 from braces.ir.views.custom_gradient import CustomGradientView, Passed, Way
 from braces.ir.views.loop import LoopView, Memory, Row, Slice
 from braces.ir.views.partition import Case, Operand, PartitionView
-from braces.ir.views.parts import Output, cases_in, fitted, names_read, outputs_of, size_in
+from braces.ir.views.plain_block import BlockView
 from braces.ir.views.switch import SwitchView
 
 __all__ = [

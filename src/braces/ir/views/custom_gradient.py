@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from braces.ir.records import CUSTOM_GRADIENT, Attr, Body, Op
-from braces.ir.views.parts import Origin, fitted, slots
+from braces.ir.views.common import Origin, fitted, slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")

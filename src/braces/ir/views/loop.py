@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 from braces.dims import Size
 from braces.ir.records import ARGUMENT, Attr, Body, Op
-from braces.ir.views.parts import Origin, fitted, size_in, slots
+from braces.ir.views.common import Origin, fitted, size_in, slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")

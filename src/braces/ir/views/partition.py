@@ -16,7 +16,7 @@ from typing import NamedTuple, Self, TypeVar
 
 from braces.dims import Size
 from braces.ir.records import Attr, Body, Op
-from braces.ir.views.parts import Origin, Output, cases_in, fitted, outputs_of, size_in, slots
+from braces.ir.views.common import Origin, Output, cases_in, fitted, outputs_of, size_in, slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Self, TypeVar
 
 from braces.ir.records import Attr, Body, Op
-from braces.ir.views.cases import CasesView
-from braces.ir.views.parts import cases_in, outputs_of, slots
+from braces.ir.views.branches import CasesView
+from braces.ir.views.common import cases_in, outputs_of, slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from braces.builder.program import current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, shown, tensor_type
 from braces.dtypes import is_float
 from braces.errors import ProgramError

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.define.core.jax_settings import own_settings
 from braces.define.core.tracer_guard import in_packages

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import apply, one
-from braces.builder.scalars import number_of
+from braces.builder.scalar_promotion import number_of
 from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.jaxpr.core.equation import Equation, Rule, Value

@@ -37,7 +37,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from braces.errors import visible
-from braces.ir.atomic import is_temporary, write_atomically
+from braces.ir.files.atomic_write import is_temporary, write_atomically
 
 LOGGER = logging.getLogger("braces")
 

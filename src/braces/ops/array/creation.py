@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.scalars import literal
+from braces.builder.scalar_promotion import literal
 from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
 from braces.define.core.attribute_kinds import Number
 from braces.define.decorator import Tensor, op

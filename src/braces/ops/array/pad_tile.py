@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from braces.builder.append import apply, one
-from braces.builder.scalars import literal
+from braces.builder.scalar_promotion import literal
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
     Attrs,

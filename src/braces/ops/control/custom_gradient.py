@@ -30,7 +30,7 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 from typing import Any, final
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types

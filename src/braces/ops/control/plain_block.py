@@ -4,7 +4,8 @@
 
 The body runs once, where the operator stands. Nothing is bound for it: it reads outer variables
 as captures, and `out` are its results. What a front end reads of it afterwards becomes one more
-result (`braces.ir.inside`), so a block has as many outputs as somebody uses.
+result (`braces.ir.plain_blocks.escaping_values`), so a block has as many outputs as somebody
+uses.
 
 A gradient keeps what it needs as further outputs, as that of a switch with one case does; with
 `recompute` it keeps nothing but the captures, and runs the body again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.scalars import limits_of
+from braces.builder.scalar_promotion import limits_of
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,

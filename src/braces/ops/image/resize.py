@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.scalars import literal
+from braces.builder.scalar_promotion import literal
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from braces.builder.append import as_var, one
-from braces.builder.source import user_source
+from braces.builder.source_line import user_source
 from braces.builder.var import INDEXING, Var
 from braces.dims import Dim, Size, call, never_negative
 from braces.dtypes import ListType, is_integer

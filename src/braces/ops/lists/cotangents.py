@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
 from braces.dtypes import FLOAT32, ListType, TensorType, Type, is_float
 from braces.ops.common.rules import zeros_of

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from braces.builder.append import apply
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
 from braces.define.decorator import Capacity, History, Tensor, op

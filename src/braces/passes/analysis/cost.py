@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from braces.dims import Dim, Size, amount, substitute, sum_of
+from braces.dims import Dim, Size, human_units as amount, substitute, sum_of
 from braces.ir.records import VarInfo
-from braces.ir.tables import columns
+from braces.ir.text_table import columns
 from braces.ir.views import LoopView
 
 Sizes: TypeAlias = "Mapping[str, Size]"

@@ -23,7 +23,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any, TypeAlias
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.define.definition import SHAPE, OpDef, Types

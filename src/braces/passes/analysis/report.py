@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from braces.builder.program import Builder
-from braces.dims import Size, amount
+from braces.builder.builder import Builder
+from braces.dims import Size, human_units as amount
 from braces.errors import ShapeError, visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops

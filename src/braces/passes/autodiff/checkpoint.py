@@ -47,9 +47,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence, Se
 from contextlib import contextmanager
 from typing import TypeAlias, TypeVar, cast
 
-from braces.builder.program import Builder, current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, named_var, shown, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError

@@ -17,7 +17,7 @@ first of all; a program that is saved or pruned keeps them, for it may be differ
 from __future__ import annotations
 
 from braces.define.decorator import OPS
-from braces.ir.inlining import Opened
+from braces.ir.plain_blocks.inlining import Opened
 from braces.ir.records import IDENTITY, Body, Op, ProgramDef
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import Change, Place, has_types, rewrite

@@ -10,9 +10,9 @@ from collections.abc import Container, Mapping, Sequence, Set
 from functools import partial
 
 from braces.builder.append import apply, as_var
-from braces.builder.program import Builder
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, visible_var
 from braces.define.core.kernel_call import ask
 from braces.define.decorator import OPS, OpDef

@@ -19,8 +19,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from braces.builder.append import call
-from braces.builder.program import Builder
-from braces.builder.source import says_where
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
 from braces.builder.var import Var, main_var
 from braces.errors import GradientError
 from braces.ir.records import ProgramDef, VarInfo

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TypeAlias
 
 from braces.builder.append import apply, as_var, one
-from braces.builder.program import Builder
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, tensor_type, visible_var
 from braces.define.core.kernel_call import ask
 from braces.define.decorator import OPS, OpDef, Slot

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from braces.ir.inlining import ambiguous_in, opened, opens
+from braces.ir.plain_blocks.inlining import ambiguous_in, opened, opens
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.ir.walk import all_bodies

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from functools import partial
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, Type

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, cast
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
-from braces.ir.inside import bound_inside, with_shown
+from braces.ir.plain_blocks.escaping_values import bound_inside, with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions
 from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminated

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.errors import ProgramError
 
 

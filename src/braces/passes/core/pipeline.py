@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, cast
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef
 from braces.passes.core.initial_values import holding_first_values

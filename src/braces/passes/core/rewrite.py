@@ -33,12 +33,12 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Self, TypeAlias
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
-from braces.ir.inlining import Opened
+from braces.ir.plain_blocks.inlining import Opened
 from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
 from braces.ir.views import VIEWS, LoopView, view_of
 from braces.ir.walk import (

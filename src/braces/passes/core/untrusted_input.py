@@ -13,7 +13,7 @@ from typing import Any
 
 from braces.define.decorator import OPS
 from braces.errors import BracesError
-from braces.ir.files import stored_path
+from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import Attr, Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
 from braces.passes.verify.program import check

@@ -26,8 +26,8 @@ does it by itself, where it compiles.
 from __future__ import annotations
 
 from braces.builder.append import apply, one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.define.decorator import OPS
 from braces.dims import Dim

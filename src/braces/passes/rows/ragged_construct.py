@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type

@@ -35,8 +35,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from braces.builder.append import one
-from braces.builder.source import says_where
-from braces.builder.table import SymbolTable
+from braces.builder.source_line import says_where
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import BOOL, TensorType, is_integer

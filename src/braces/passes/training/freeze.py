@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import ProgramDef
 from braces.passes.cleanup.prune import moved_with_targets

@@ -17,9 +17,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.define.decorator import OPS
-from braces.ir.inside import with_shown
+from braces.ir.plain_blocks.escaping_values import with_shown
 from braces.ir.records import DATA, Body, Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.cleanup.dead_code import eliminate

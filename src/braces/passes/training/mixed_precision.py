@@ -21,7 +21,7 @@ It comes last, because the others take products out of loops as they are, and no
 from __future__ import annotations
 
 from braces.builder.append import apply, one
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, DType, TensorType, dtype_of, is_float
 from braces.errors import DTypeError

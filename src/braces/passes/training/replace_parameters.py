@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
-from braces.ir.inside import with_shown
+from braces.ir.plain_blocks.escaping_values import with_shown
 from braces.ir.records import DATA, Body, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Container, Generator, Mapping
 from contextlib import contextmanager
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Unifier
 from braces.dtypes import ListType, is_float, too_large, unifies
@@ -49,7 +49,7 @@ def verify(
 
     Example:
         >>> import braces as br
-        >>> from braces.ir.parser import parse_program
+        >>> from braces.ir.text.parser import parse_program
         >>> bad = br.Program(parse_program("program { data x: f32[4]  y: f32[4] = tanh(x=z) }"))
         >>> [error.code for error in verify(bad, all=True)]
         ['B202']

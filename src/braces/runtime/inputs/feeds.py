@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.program import Builder
-from braces.builder.scalars import converted
+from braces.builder.builder import Builder
+from braces.builder.scalar_promotion import converted
 from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.ir.records import VarInfo

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import ancestors

@@ -9,7 +9,7 @@ from functools import cached_property
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import DType, ListType
 from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.ir.inside import with_shown
+from braces.ir.plain_blocks.escaping_values import with_shown
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import ancestors, dimensions
 from braces.lower.xla.check_points import Site, find_sites

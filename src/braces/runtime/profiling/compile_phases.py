@@ -11,7 +11,7 @@ from typing import Any
 
 from braces.errors import visible
 from braces.ir.records import Body, Op, ProgramDef
-from braces.ir.tables import in_time
+from braces.ir.text_table import in_time
 from braces.lower.interpret.operator_timing import Span
 from braces.passes.core.pipeline import Pass, run_pass
 from braces.runtime.profiling.hlo_text import Code, Numbering

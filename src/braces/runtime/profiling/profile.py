@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from braces.ir.atomic import write_atomically
+from braces.ir.files.atomic_write import write_atomically
 from braces.lower.interpret.operator_timing import Span
 from braces.runtime.profiling.chrome_trace import trace_of
 from braces.runtime.profiling.rendering import Facts, Sheet

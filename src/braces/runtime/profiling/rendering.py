@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from braces.errors import visible
-from braces.ir.tables import columns, in_bytes, in_time
+from braces.ir.text_table import columns, in_bytes, in_time
 from braces.lazy import console, rich_table, rich_text
 from braces.runtime.profiling.compile_phases import Phase
 from braces.runtime.profiling.table_rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some

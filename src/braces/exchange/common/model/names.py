@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.ir.names import LONGEST_NAME
 from braces.ir.records import VALUE

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType
 from braces.exchange.common.model.names import free

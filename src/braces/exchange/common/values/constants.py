@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType

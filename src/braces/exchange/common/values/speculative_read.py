@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Generic, TypeVar
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
 from braces.exchange.common.model.unsupported import Missing

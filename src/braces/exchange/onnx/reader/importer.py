@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.program import Builder
-from braces.builder.source import says_where
+from braces.builder.builder import Builder
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import (

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float

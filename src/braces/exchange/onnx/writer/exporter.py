@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.builder.var import Var
 from braces.dims import Size, substitute
 from braces.dtypes import TensorType

@@ -30,7 +30,7 @@ from braces.exchange.paddle.graph.program_desc import (
     read_description,
     read_tensor_header,
 )
-from braces.ir.files import check_regular, read_bounded
+from braces.ir.files.bounded_read import check_regular, read_bounded
 
 PROGRAM, PROGRAM_SUFFIX, ARRAYS_SUFFIX = "__model__", ".pdmodel", ".pdiparams"
 COMBINED = ("__params__", "params")

@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces.builder.append import as_var
-from braces.builder.program import Builder, current_program
-from braces.builder.source import user_source
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program
+from braces.builder.source_line import user_source
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, check_visible, var_of
 from braces.dims import Dim, Size, substitute
 from braces.dtypes import unifies

@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.append import as_var, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var, shown
 from braces.errors import ProgramError
 from braces.frontend.control.block import PlainBlock, block, check_block_name

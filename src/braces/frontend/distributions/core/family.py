@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from braces.builder.append import handle_of
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var, tensor_type
 from braces.define.axes.shape_rules import broadcast
 from braces.dims import Shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.frontend.optimizer.core.chain import descending
 from braces.frontend.optimizer.core.minimize import Optimizer
 from braces.frontend.optimizer.core.recorded_call import recorded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.source import says_where
+from braces.builder.source_line import says_where
 from braces.errors import ProgramError
 from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling
 from braces.frontend.optimizer.core.recorded_call import recorded

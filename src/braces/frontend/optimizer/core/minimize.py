@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.program import Builder, current_program
-from braces.builder.source import says_where, user_source
+from braces.builder.builder import Builder, current_program
+from braces.builder.source_line import says_where, user_source
 from braces.builder.var import Var, declared_var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError

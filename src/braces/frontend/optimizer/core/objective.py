@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var, tensor_type
 from braces.errors import ProgramError
 from braces.frontend.control.block_call import Recall

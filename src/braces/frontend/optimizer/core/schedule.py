@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import as_var
-from braces.builder.program import program_in_with
-from braces.builder.scalars import as_array
-from braces.builder.source import says_where
+from braces.builder.builder import program_in_with
+from braces.builder.scalar_promotion import as_array
+from braces.builder.source_line import says_where
 from braces.builder.var import Operand, Var
 from braces.define.core.attribute_kinds import coerce_argument
 from braces.dtypes import DType, dtype_of, is_float, is_integer

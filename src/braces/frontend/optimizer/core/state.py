@@ -15,7 +15,7 @@ from itertools import count, repeat
 from typing import Any
 
 from braces.builder.append import one
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var, var_of
 from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError

@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from braces.builder.program import Builder
+from braces.builder.builder import Builder
 from braces.builder.var import Var, shown
 from braces.dtypes import DType
 from braces.errors import ProgramError, ShapeError

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeAlias
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dtypes import Type

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.define.axes.axis_map import HIGHEST, LOWEST, Fills, Indices
 from braces.define.core.kernel_call import ask

@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import var_of
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Op

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies, with_captures

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from braces.builder.append import apply, one
-from braces.builder.program import Builder, current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder, current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
 from braces.dtypes import Type

@@ -32,7 +32,7 @@ from collections.abc import Container, Mapping
 from dataclasses import replace
 
 from braces.builder.append import call
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView

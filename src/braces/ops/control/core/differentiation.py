@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op

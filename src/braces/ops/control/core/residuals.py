@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.define.decorator import OPS
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo

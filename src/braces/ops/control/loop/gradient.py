@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body

@@ -35,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import var_of
 from braces.define.decorator import OPS
 from braces.define.type_inference import Context

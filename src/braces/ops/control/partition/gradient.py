@@ -31,11 +31,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import GradientError
-from braces.ir.inlining import inlined
+from braces.ir.plain_blocks.inlining import inlined
 from braces.ir.records import Body
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import map_bodies

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from braces.builder.append import one
-from braces.builder.program import Builder
-from braces.builder.table import SymbolTable
+from braces.builder.builder import Builder
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.define.axes.axis_map import shape_of
 from braces.define.core.signature import AttrSpec

@@ -24,13 +24,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
-from braces.ir.inside import bound_inside, with_shown
+from braces.ir.plain_blocks.escaping_values import bound_inside, with_shown
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots

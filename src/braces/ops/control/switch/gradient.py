@@ -51,7 +51,7 @@ from itertools import islice
 from typing import TypeVar
 
 from braces.builder.append import call
-from braces.builder.table import SymbolTable
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op

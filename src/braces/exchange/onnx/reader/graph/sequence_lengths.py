@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from braces import dims
-from braces.builder.program import current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import ListType, TensorType

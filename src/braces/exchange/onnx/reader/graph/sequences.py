@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeGuard
 
 from braces.builder.append import apply, one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import ListType, TensorType, Type, unifies

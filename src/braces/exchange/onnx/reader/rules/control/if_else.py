@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.program import current_program
-from braces.builder.table import SymbolTable
+from braces.builder.builder import current_program
+from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type, unifies

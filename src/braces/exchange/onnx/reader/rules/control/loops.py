@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType, Type

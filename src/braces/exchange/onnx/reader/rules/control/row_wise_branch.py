@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import BOOL, TensorType
 from braces.exchange.common.values.constants import Value

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.program import current_program
+from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_float

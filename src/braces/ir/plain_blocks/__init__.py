@@ -1,0 +1,1 @@
+"""Plain blocks: inlining, and values that escape from them."""

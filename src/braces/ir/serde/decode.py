@@ -1,0 +1,147 @@
+"""Messages as records; whatever is not well formed is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from braces.dims import Size
+from braces.dtypes import ListType, TensorType, Type
+from braces.errors import FileFormatError
+from braces.ir import limits
+from braces.ir.files.bounded_read import stored_path
+from braces.ir.proto import program_pb2 as pb
+from braces.ir.records import Attr, Body, Literal, Op, ProgramDef, Source, VarInfo
+from braces.ir.serde.enum_numbers import DTYPES, VAR_KINDS
+from braces.ir.serde.unknown_fields import any_unknown, unknown_fields
+
+T = TypeVar("T")
+
+
+class Reader:
+    """Turns messages into records, and refuses whatever is not well formed."""
+
+    def __init__(self, desc: Message, locations: list[Source] | None = None) -> None:
+        self.locations = locations
+        self.any_unknown = any_unknown(desc)
+
+    def unknown(self, desc: Message) -> bytes:
+        """The fields that the schema lacks; asked of each message only where there are any."""
+        return unknown_fields(desc) if self.any_unknown else b""
+
+    def program(self, desc: pb.ProgramDesc) -> ProgramDef:
+        """A whole program, without its startup program."""
+        pairs = ((one.persistable, limits.readable_name(one.value)) for one in desc.updates)
+        updates = limits.unique(pairs, "updated variables")
+        return ProgramDef(self.block(desc.main, 0), updates, self.unknown(desc))
+
+    def block(self, desc: pb.BlockDesc, depth: int) -> Body:
+        """A block, so deep in others."""
+        limits.check_depth(depth, FileFormatError)
+        return limits.body(
+            desc.params,
+            desc.results,
+            map(self.var_info, desc.vars),
+            [self.op(one, depth) for one in desc.ops],
+            self.unknown(desc),
+        )
+
+    def op(self, desc: pb.OpDesc, depth: int) -> Op:
+        """An operator."""
+        name = limits.readable_name(desc.name)
+        attrs = ((one.name, limits.reachable(self.attr(one, depth))) for one in desc.attrs)
+        return Op(
+            limits.readable_name(desc.type),
+            name,
+            _slots(desc.inputs, f"input slots of `{name}`"),
+            _slots(desc.outputs, f"output slots of `{name}`"),
+            limits.unique(attrs, f"attributes of `{name}`"),
+            self.source(desc.location),
+            self.unknown(desc),
+        )
+
+    def var_info(self, desc: pb.VarDesc) -> VarInfo:
+        """The declaration of a variable."""
+        kind, found = _stored(VAR_KINDS, desc.kind, "kind of variable"), _type(desc.type)
+        axes = limits.readable_axes(found, tuple(desc.axes))
+        return VarInfo(desc.name, found, kind, desc.trainable, axes, self.unknown(desc))
+
+    def source(self, location: int) -> Source | None:
+        """The line of this place in the table."""
+        if not location or self.locations is None:
+            return None
+        if location > len(self.locations):
+            raise FileFormatError(f"There is no source location {location}.")
+        return self.locations[location - 1]
+
+    def attr(self, desc: pb.AttrDesc, depth: int) -> Attr:
+        """The value of an attribute, or of an element of a list."""
+        kind = desc.WhichOneof("value")
+        if kind in ("boolean", "integer", "natural", "real", "text"):
+            return getattr(desc, kind)
+        readers: dict[str | None, Callable[[], Attr]] = {
+            "none": lambda: None,
+            "dtype": lambda: _stored(DTYPES, desc.dtype, "dtype"),
+            "size": lambda: _size(desc.size),
+            "literal": lambda: _literal(desc.literal),
+            "block": lambda: self.block(desc.block, depth + 1),
+            "list": lambda: self.items(desc.list.items, depth + 1),
+        }
+        if kind not in readers:
+            raise FileFormatError(f"The attribute `{desc.name:.80}` has no value.")
+        return readers[kind]()
+
+    def items(self, descs: Iterable[pb.AttrDesc], depth: int) -> tuple[Attr, ...]:
+        """The elements of a list."""
+        limits.check_depth(depth, FileFormatError)
+        return tuple(self.attr(one, depth) for one in descs)
+
+
+def source_of(desc: pb.LocationDesc) -> Source:
+    """An entry of the table of source lines."""
+    if desc.line < 0:
+        raise FileFormatError(f"{desc.line} is not the number of a line.")
+    return Source(stored_path(desc.file), desc.line)
+
+
+def _slots(descs: Iterable[pb.SlotDesc], what: str) -> dict[str, tuple[str, ...]]:
+    return limits.unique(((d.slot, limits.readable_names(d.names)) for d in descs), what)
+
+
+def _type(desc: pb.TypeDesc) -> Type:
+    kind = desc.WhichOneof("kind")
+    if kind == "tensor":
+        return _tensor(desc.tensor)
+    if kind == "list":
+        return ListType(_tensor(desc.list))
+    raise FileFormatError("A variable has no type.")
+
+
+def _tensor(desc: pb.TensorTypeDesc) -> TensorType:
+    limits.readable_rank(len(desc.shape))
+    return TensorType(_stored(DTYPES, desc.dtype, "dtype"), tuple(map(_size, desc.shape)))
+
+
+def _size(desc: pb.SizeDesc) -> Size:
+    kind = desc.WhichOneof("kind")
+    if kind == "value":
+        return limits.axis_size(desc.value)
+    if kind == "expression":
+        return limits.readable_size(desc.expression)
+    raise FileFormatError("The size of an axis is not set.")
+
+
+def _literal(desc: pb.LiteralDesc) -> Literal:
+    dtype = _stored(DTYPES, desc.dtype, "dtype")
+    return limits.literal(dtype, tuple(desc.shape), desc.data)
+
+
+def _stored(table: Mapping[int, T], number: int, what: str) -> T:
+    if number not in table:
+        raise FileFormatError(
+            f"There is no {what} with the number {number}.",
+            fix="The file may be damaged, or written by a newer Braces.",
+        )
+    return table[number]

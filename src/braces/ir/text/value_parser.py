@@ -1,0 +1,170 @@
+"""Parser of attribute values in the text form; `braces.ir.text.parser` has the grammar."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from abc import ABC, abstractmethod
+
+from braces.dims import LONGEST_TEXT, Size
+from braces.dtypes import SHORT_NAMES, AxisNames, DType, TensorType, Type, without_names
+from braces.ir import limits
+from braces.ir.records import Attr, Body, Literal
+from braces.ir.text.printer import packed, part_shape, part_type
+from braces.ir.text.tokens import Token, Tokens
+
+_TYPE = re.compile(r"(?:list<)?\w+\[[^\]\n]*\]>?")
+_WORDS: dict[str, Attr] = {
+    "none": None,
+    "true": True,
+    "false": False,
+    "nan": float("nan"),
+    "inf": float("inf"),
+}
+_LONGEST_NUMBER = 400
+
+
+class Values(Tokens, ABC):
+    """Reads values; blocks among them are read by who knows statements."""
+
+    @abstractmethod
+    def block(self, depth: int) -> Body:
+        """Read a block."""
+
+    def type(self) -> Type:
+        """A type."""
+        text, token = self._type_text()
+        return self.checked(token, lambda: limits.readable_type(text))
+
+    def named_type(self) -> tuple[Type, AxisNames]:
+        """A type whose axes may have names."""
+        text, token = self._type_text()
+        plain, names = without_names(text)
+        found = self.checked(token, lambda: limits.readable_type(plain))
+        return found, self.checked(token, lambda: limits.readable_axes(found, names))
+
+    def _type_text(self) -> tuple[str, Token]:
+        match, token = self.match(_TYPE)
+        if match is None:
+            raise self.missing("a type, as `f32[b,4]`,")
+        return match.group(), token
+
+    def value(self, depth: int) -> Attr:
+        """Any value; `depth` is how deep it is nested."""
+        token = self.peek()
+        if token.text == "(":
+            return self.block(depth + 1)
+        if token.text == "[":
+            return self.tuple(depth + 1)
+        if token.kind == "string":
+            return self.checked(self.next(), lambda: string_of(token.text))
+        if token.kind == "number":
+            return self.checked(self.next(), lambda: _number(token.text))
+        return self.word()
+
+    def tuple(self, depth: int) -> tuple[Attr, ...]:
+        """Values between brackets."""
+        if depth > limits.DEEPEST_NESTING:
+            raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
+        items: list[Attr] = []
+        self.take("[")
+        self.several("]", lambda: items.append(self.value(depth)))
+        return tuple(items)
+
+    def word(self) -> Attr:
+        """A value that begins with a word."""
+        token = self.peek()
+        if token.text in SHORT_NAMES:
+            after = self.text[token.end : token.end + 1]
+            return self.literal() if after == "[" else SHORT_NAMES[self.next().text]
+        if token.text in _WORDS:
+            return _WORDS[self.next().text]
+        if token.text == "size" and self.peek(1).text == "(":
+            return self.size()
+        fix = "Strings stand between double quotes." if token.kind == "name" else None
+        raise self.error(f"{token} is not a value.", token, fix)
+
+    def size(self) -> Size:
+        """What stands between the parentheses of `size(…)`."""
+        token = self.next()
+        start = end = self.take("(").end
+        depth = 1
+        while depth and end < min(len(self.text), start + LONGEST_TEXT + 1):
+            depth += (self.text[end] == "(") - (self.text[end] == ")")
+            end += 1
+        self.jump(end)
+        return self.checked(token, lambda: limits.readable_size(self.text[start : end - 1]))
+
+    def literal(self) -> Literal:
+        """An array constant, its type first."""
+        token = self.peek()
+        found = self.type()
+        if not isinstance(found, TensorType) or not all(
+            isinstance(n, int) for n in found.shape
+        ):
+            raise self.error("An array constant has a fixed shape.", token)
+        shape = tuple(size for size in found.shape if isinstance(size, int))
+        data = self.array_data(found.dtype, shape)
+        return self.checked(token, lambda: limits.literal(found.dtype, shape, data))
+
+    def array_data(self, dtype: DType, shape: tuple[int, ...]) -> bytes:
+        """The numbers of an array constant, written out or as base64."""
+        token = self.peek()
+        if token.kind == "string":
+            return self.checked(self.next(), lambda: bytes_of(token.text))
+        numbers: list[float] = []
+        self.numbers(numbers, dtype, part_shape(dtype, shape))
+        return self.checked(token, lambda: packed(dtype, numbers))
+
+    def numbers(self, into: list[float], dtype: DType, shape: tuple[int, ...]) -> None:
+        """Numbers in brackets, as many and as deep as the shape says."""
+        if not shape:
+            token = self.next()
+            into.append(self.checked(token, lambda: _element(token.text, dtype)))
+            return
+        self.take("[")
+        for index in range(shape[0]):
+            if index:
+                self.take(",")
+            self.numbers(into, dtype, shape[1:])
+        self.took(",")
+        self.take("]")
+
+
+def string_of(token: str) -> str:
+    """The text of a string."""
+    text: str = json.loads(token)
+    text.encode()  # halves of surrogate pairs are no text, and have no stored form
+    return text
+
+
+def _number(text: str) -> float:
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("it is too long")
+    if not text.lstrip("-").isdigit():
+        return float(text)
+    if not -limits.LARGEST_INT - 1 <= int(text) <= limits.LARGEST_NATURAL:
+        raise ValueError("integers have 64 bits")
+    return int(text)
+
+
+def _element(text: str, dtype: DType) -> float:
+    """A number in an array constant."""
+    if len(text) > _LONGEST_NUMBER:
+        raise ValueError("it is too long")
+    kind = part_type(dtype).kind
+    if kind == "b" and text not in ("true", "false"):
+        raise ValueError("write true or false")
+    if kind == "b":
+        return text == "true"
+    return int(text) if kind in "iu" else float(text)
+
+
+def bytes_of(token: str) -> bytes:
+    """The bytes of a string that holds base64."""
+    try:
+        return base64.b64decode(json.loads(token), validate=True)
+    except binascii.Error:
+        raise ValueError("it is not base64") from None

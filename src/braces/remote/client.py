@@ -1,0 +1,337 @@
+"""A worker as its client has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+from braces.builder.builder import Builder
+from braces.errors import ProgramError, RemoteError, RunError
+from braces.frontend.core.random_state import RANDOM_STATE
+from braces.lower.interrupt.deadline import checked_seconds
+from braces.program import Block
+from braces.remote.endpoints import Asked, Listening, Place, Started
+from braces.remote.package import Shipment
+from braces.remote.protocol.connection import LONGEST_S
+from braces.remote.protocol.error_records import as_error
+from braces.remote.protocol.messages import ERROR, VALUES, Message
+from braces.remote.worker.ray_actor import RAY, RayPlace
+from braces.remote.worker.session import fetch_name
+from braces.runtime.inputs.fetches import read_fetch
+from braces.scope import Scope
+from braces.storage.tensor_file import Array
+
+TIMES = 3
+"""How often a run is sent before it counts as what ends workers."""
+GRACE_S = 5.0
+"""How much longer than `timeout_s` an answer may take before the worker counts as stuck."""
+
+MOST_SHOWN = 8
+
+
+def worker(
+    address: str | None = None,
+    token: str | None = None,
+    *,
+    mode: str = "compile",
+    device: str | None = None,
+    timeout_s: float = 30.0,
+    env: Mapping[str, str] | None = None,
+) -> Worker:
+    """A process that runs programs and blocks for this one.
+
+    Without an address it is started on this machine, with a key that only the two have, and
+    ends with this process at the latest. With one, it is a worker that `braces worker` started
+    there. What is sent is bytes of a program and arrays: no code, and nothing pickled.
+
+    Args:
+        address: `HOST:PORT` of a worker that listens; `"ray"` or `"ray://HOST:PORT"` for an
+            actor of Ray, which asks for no token.
+        token: Its key, as its file has it.
+        mode: How it runs programs: `"compile"` or `"interpret"`.
+        device: Where: `"cpu:0"`, `"gpu:0"`, … of its machine.
+        timeout_s: How long to try to reach it, at first and when it was lost.
+        env: Variables for the environment of a process that is started, as
+            `{"CUDA_VISIBLE_DEVICES": "1"}`.
+
+    Raises:
+        RemoteError: It does not start, is not reached, or does not hold the token.
+        ProgramError: The address is none, or has no token.
+
+    Example:
+        >>> import braces as br
+        >>> with br.Program() as prog:
+        ...     x = br.data("x", ["batch", 2])
+        ...     y = br.matmul(x, br.parameter("w", [2, 1], init=[[2.0], [3.0]]))
+        >>> scope = br.Scope()
+        >>> _ = br.Executor().init(prog, scope)
+        >>> with br.remote.worker() as one:  # doctest: +SKIP
+        ...     one.load(br.prune(prog, [y]), scope)
+        ...     print(one.run({"x": [[1.0, 10.0]]}, y))
+        [[32.]]
+    """
+    return Worker(place_of(address, token, timeout_s, env), mode, device)
+
+
+def place_of(
+    address: str | None, token: str | None, timeout_s: float, env: Mapping[str, str] | None
+) -> Place:
+    """Where a worker is.
+
+    Raises:
+        ProgramError: The address is none, or has no token; `timeout_s` is no time.
+    """
+    patience_s = min(checked_seconds(timeout_s), LONGEST_S)
+    if address is None:
+        return Started(env, patience_s)
+    if address == RAY or str(address).startswith(f"{RAY}://"):
+        return RayPlace(address, env, patience_s)
+    if token is None:
+        raise ProgramError(
+            f"The worker at {address} asks for a token.",
+            fix='Say token=, as pathlib.Path("worker.token").read_text() has it.',
+        )
+    return Listening(address, token, patience_s)
+
+
+class Worker:
+    """A process elsewhere that has one program with its values; `br.remote.worker` makes one.
+
+    Runs happen one after the other, in the order of the calls, whatever threads call. Where
+    the worker dies, it is set up again, with the program and the values as they were loaded,
+    and the run is sent again: it draws the same random numbers, so the answer is the same. Of
+    a program that updates more than the state of random numbers, that would not be so: its run
+    raises, and the worker has no program until one is loaded.
+
+    Args:
+        place: Where it is.
+        mode: How it runs programs.
+        device: Where it runs them.
+
+    Attributes:
+        lost: Whether it was gone, and could not be set up again, when it was last needed.
+    """
+
+    def __init__(self, place: Place, mode: str = "compile", device: str | None = None) -> None:
+        self._place = place
+        self._how = mode, device
+        self._closed = Event()
+        self._pool = ThreadPoolExecutor(1, "braces-remote")
+        self._asked: Asked | None = None
+        self._shipment: Shipment | None = None
+        self._ran = 0
+        self.lost = False
+        try:
+            self._soon(self._ready).result()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def address(self) -> str:
+        """Where it listens; a process that was started again listens elsewhere."""
+        return self._place.address
+
+    def load(self, program: Builder | Block, scope: Scope | None = None) -> None:
+        """Send a program or a block, with its values, in place of what was loaded before.
+
+        Args:
+            program: A program, best one that `br.prune` cut down; or a block, as
+                `prog.blocks[1]`: what it reads is taken from the scope where that has it, and
+                fed by name otherwise.
+            scope: Where its persistable variables have their values. They are copied: what
+                happens to the scope later is not known to the worker, nor the other way.
+
+        Raises:
+            UninitializedError: A persistable variable has no value.
+            VerifyError: The program is not well formed, for that worker.
+            RemoteError: The worker is not there.
+        """
+        self.hold(Shipment(program, scope, *self._how))
+
+    def hold(self, shipment: Shipment) -> None:
+        """Load what may be loaded by other workers, too."""
+        self._soon(self._load, shipment).result()
+
+    def run(
+        self,
+        feed: Mapping[Any, Any] | None = None,
+        fetch: Any = (),
+        *,
+        seed: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Any:
+        """Run the program, as `Executor.run` does, and return what was fetched.
+
+        Args:
+            feed: Name of a data variable, or the variable, to its value.
+            fetch: A variable or name, a sequence of them, or a dict with them as values.
+            seed: Draw what the first run after `init` with this seed draws. Without it, runs
+                draw one after the other what runs in the scope would have drawn.
+            timeout_s: How long the run may take, in seconds. A worker that has not answered
+                five seconds later is given up, and set up again for the next run.
+
+        Raises:
+            BracesError: The run failed, and so it would have here: the same class and text.
+            RemoteError: The worker is not there any more and cannot be set up again, died
+                three times in this run, or lost what the program had updated.
+        """
+        return self.submit(feed, fetch, seed=seed, timeout_s=timeout_s).result()
+
+    def submit(
+        self,
+        feed: Mapping[Any, Any] | None = None,
+        fetch: Any = (),
+        *,
+        seed: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Future[Any]:
+        """As `run`, at once: a future has the result. The feeds are copied."""
+        shipment = self._loaded()
+        names, shape_up = read_fetch(fetch)
+        request = shipment.request(feed, names, timeout_s)
+        if seed is not None:
+            request = shipment.drawing(request, 0, seed)
+            return self._soon(lambda: shape_up(self._fetched(request)))
+        return self._soon(lambda: shape_up(self._drawn(shipment, request)))
+
+    def ask(self, request: Message) -> list[Array]:
+        """The answer to a run of what was loaded, as `Shipment.request` makes it."""
+        return self._soon(self._fetched, request).result()
+
+    def values(self) -> dict[str, Array]:
+        """The persistable values as they are in the worker: `scope.update(one.values())`.
+
+        Raises:
+            RemoteError: The worker is not there any more.
+        """
+        return self._soon(self._read, self._loaded()).result()
+
+    def close(self) -> None:
+        """End the connection, and a process that was started; again is fine.
+
+        A run that has no answer yet raises `RemoteError`; those that wait are cancelled.
+        """
+        self._closed.set()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if self._asked is not None:
+            self._asked.close()
+        self._pool.shutdown()
+        self._drop()
+        self._place.close()
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Worker at {self.address}{', closed' * self._closed.is_set()}>"
+
+    # ---- in the thread of this worker --------------------------------------------------------
+
+    def _soon(self, do: Any, *arguments: Any) -> Future[Any]:
+        if self._closed.is_set():
+            raise _closed()
+        return self._pool.submit(do, *arguments)
+
+    def _loaded(self) -> Shipment:
+        if self._shipment is None:
+            raise ProgramError(
+                "The worker has no program.", fix="Send one: worker.load(program, scope)."
+            )
+        return self._shipment
+
+    def _load(self, shipment: Shipment) -> None:
+        self._shipment = None
+        self._call(shipment.message)
+        self._shipment, self._ran = shipment, 0
+
+    def _drawn(self, shipment: Shipment, request: Message) -> list[Array]:
+        """The answer to the next run; one that fails does not count."""
+        found = self._fetched(shipment.drawing(request, self._ran))
+        self._ran += 1
+        return found
+
+    def _read(self, shipment: Shipment) -> dict[str, Array]:
+        found, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
+        return {**found, **({} if state is None else {RANDOM_STATE: state})}
+
+    def _fetched(self, request: Message) -> list[Array]:
+        arrays = self._call(request, request.record["timeout_s"]).arrays
+        return [arrays[fetch_name(number)] for number in range(len(request.record["fetch"]))]
+
+    def _call(self, request: Message, timeout_s: float | None = None) -> Message:
+        """The answer to a request, sent again where the worker died and that is safe."""
+        moves = self._shipment.moves if self._shipment is not None else []
+        limit_s = None if timeout_s is None else timeout_s + GRACE_S
+        for _ in range(1 if moves else TIMES):
+            try:
+                return self._good(self._ready().ask(request, limit_s))
+            except OSError as error:
+                self._drop()
+                if moves:
+                    self._shipment = None
+                if self._closed.is_set():
+                    raise _closed() from None
+                if timeout_s is not None and isinstance(error, TimeoutError):
+                    raise _stuck(timeout_s) from None
+        raise _died(self._place.told(), moves)
+
+    def _ready(self) -> Asked:
+        """A connection to a worker that has the program."""
+        if self._asked is None:
+            self.lost = True
+            self._asked = self._place.open(self._closed)
+            self.lost = False
+            if self._shipment is not None:
+                self._load_again(self._asked, self._shipment)
+        if self._closed.is_set():
+            raise _closed()
+        return self._asked
+
+    def _load_again(self, asked: Asked, shipment: Shipment) -> None:
+        try:
+            self._good(asked.ask(shipment.message))
+        except BaseException:
+            self._drop()
+            raise
+
+    def _good(self, answer: Message) -> Message:
+        if answer.kind == ERROR:
+            error = as_error(answer.record)
+            raise error if self._shipment is None else self._shipment.placed(error)
+        return answer
+
+    def _drop(self) -> None:
+        if self._asked is not None:
+            self._asked.close()
+        self._asked = None
+
+
+def _closed() -> RemoteError:
+    return RemoteError("The worker was closed.", fix="Make another: br.remote.worker().")
+
+
+def _stuck(timeout_s: float) -> RunError:
+    return RunError(
+        f"The run took longer than timeout_s={timeout_s:g}, and the worker did not answer.",
+        fix="Give it more time; the worker is set up again for the next run.",
+    )
+
+
+def _died(told: str, moves: Sequence[str]) -> RemoteError:
+    if not moves:
+        return RemoteError(
+            f"The worker {told}, {TIMES} times in this run.",
+            fix="See what it wrote; a smaller batch may fit into its memory.",
+        )
+    shown = ", ".join(f"`{name}`" for name in moves[:MOST_SHOWN])
+    return RemoteError(
+        f"The worker {told}, and what its program had updated is lost: {shown}"
+        f"{', …' if len(moves) > MOST_SHOWN else ''}.",
+        fix="Load the last values that you have: worker.load(program, scope).",
+    )

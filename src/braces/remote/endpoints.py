@@ -1,0 +1,149 @@
+"""Where workers are, and how a client comes to one: once, and again when it went away."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from threading import Event
+from time import monotonic
+from typing import Protocol
+
+from braces.errors import RemoteError
+from braces.remote.protocol.addresses import parse_address
+from braces.remote.protocol.connection import Link, end
+from braces.remote.protocol.handshake import NoRoomError, introduce, key_of
+from braces.remote.protocol.messages import Message
+from braces.remote.worker.local_process import Process
+
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
+"""Between two attempts to connect; each wait is twice the last one."""
+
+
+class Asked(Protocol):
+    """What answers requests: a connection to a worker, or an actor."""
+
+    def ask(self, message: Message, timeout_s: float | None = None) -> Message:
+        """Send a request, and wait for its answer."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+class Place(Protocol):
+    """Where a worker is."""
+
+    @property
+    def address(self) -> str:
+        """What it is called in errors, and where others find it."""
+        ...
+
+    def open(self, closed: Event) -> Asked:
+        """Come to the worker; one that is gone is started again, where this place can.
+
+        Raises:
+            RemoteError: It cannot be reached, or refuses.
+        """
+        ...
+
+    def told(self) -> str:
+        """What is known of how the worker ended."""
+        ...
+
+    def close(self) -> None:
+        """End what was started for it."""
+        ...
+
+
+class Started:
+    """A process of this machine that is started, and started again."""
+
+    def __init__(self, env: Mapping[str, str] | None, timeout_s: float) -> None:
+        self._env = env
+        self._timeout_s = timeout_s
+        self.process: Process | None = None
+
+    @property
+    def address(self) -> str:
+        """Where the process of this moment listens."""
+        return "" if self.process is None else self.process.address
+
+    def open(self, closed: Event) -> Link:
+        """Start a process, and connect to it."""
+        self.close()
+        self.process = Process(self._env)
+        key = key_of(self.process.token)
+        return connected(self.process.address, key, self._timeout_s, closed)
+
+    def told(self) -> str:
+        """How the process ended."""
+        return "closed the connection" if self.process is None else self.process.told()
+
+    def close(self) -> None:
+        """End the process."""
+        if self.process is not None:
+            self.process.end()
+
+
+class Listening:
+    """A worker that somebody else started."""
+
+    def __init__(self, address: str, token: str, timeout_s: float) -> None:
+        parse_address(address)
+        self.address = address
+        self._key = key_of(token)
+        self._timeout_s = timeout_s
+
+    def open(self, closed: Event) -> Link:
+        """Connect, as often as it takes until the time is over."""
+        return connected(self.address, self._key, self._timeout_s, closed)
+
+    def told(self) -> str:
+        """Nothing is known of it."""
+        return "closed the connection"
+
+    def close(self) -> None:
+        """It goes on for others."""
+
+
+def connected(address: str, key: bytes, timeout_s: float, closed: Event) -> Link:
+    """A link to the worker at an address, which may not listen yet.
+
+    Raises:
+        RemoteError: It refuses; nothing listens there in all of the time; or it was given up.
+    """
+    until, wait_s = monotonic() + timeout_s, FIRST_WAIT_S
+    while True:
+        try:
+            return _attempt(address, key, until)
+        except OSError as error:
+            if monotonic() + wait_s > until or closed.wait(wait_s):
+                raise _unreached(address, error, timeout_s) from None
+        wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+
+
+def _unreached(address: str, error: OSError, timeout_s: float) -> RemoteError:
+    given = f"timeout_s={timeout_s:g}"
+    if isinstance(error, NoRoomError):
+        return RemoteError(
+            f"The worker at {address} refuses this client: {error}.",
+            given=given,
+            fix="Close workers that are not needed (worker.close()), or start one more.",
+        )
+    return RemoteError(
+        f"No worker answers at {address}: {error.strerror or error}.",
+        given=given,
+        fix="Start one: braces worker --listen HOST:PORT --token-file FILE",
+    )
+
+
+def _attempt(address: str, key: bytes, until: float) -> Link:
+    left_s = max(until - monotonic(), FIRST_WAIT_S)
+    connection = socket.create_connection(parse_address(address), left_s)
+    try:
+        introduce(connection, key, address)
+        return Link(connection)
+    except BaseException:
+        end(connection)
+        raise

@@ -1,0 +1,106 @@
+"""A connection of a client and a worker, each of which knows that the other has the key."""
+
+from __future__ import annotations
+
+import socket
+
+from braces.errors import FileFormatError
+from braces.remote.protocol.messages import (
+    LENGTH_BYTES,
+    Message,
+    frame_length,
+    packed,
+    unpacked,
+)
+
+_KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""A machine that is gone without a word is noticed within a minute, where systems know how."""
+LONGEST_S = 1e6
+"""The longest that an answer is waited for; sockets refuse times that are much longer."""
+
+
+class Link:
+    """Sends messages and receives them.
+
+    Args:
+        connection: A connected socket, past the handshake.
+        stall_s: The longest that the other side may neither send nor take anything within a
+            message; `None` for the `timeout_s` of `ask` alone.
+    """
+
+    def __init__(self, connection: socket.socket, stall_s: float | None = None) -> None:
+        self._socket = connection
+        self._stall_s = stall_s
+        self._reader = connection.makefile("rb")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _KEEPALIVE.items():
+            if hasattr(socket, name):
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+    def ask(self, message: Message, timeout_s: float | None = None) -> Message:
+        """Send a request, and wait for its answer.
+
+        Raises:
+            ProgramError: The request is too large; nothing was sent.
+            OSError: The connection broke, or no answer came in time.
+        """
+        self._socket.settimeout(None if timeout_s is None else min(timeout_s, LONGEST_S))
+        self.send(message)
+        return self.receive()
+
+    def send(self, message: Message) -> None:
+        """Send a message.
+
+        Raises:
+            ProgramError: It is too large.
+            OSError: The connection broke.
+        """
+        for piece in packed(message):
+            self._send(memoryview(piece))
+
+    def _send(self, piece: memoryview) -> None:
+        """Send a piece; the time limit of the socket holds for each part that is taken."""
+        while piece:
+            piece = piece[self._socket.send(piece) :]
+
+    def receive(self) -> Message:
+        """The next message.
+
+        Raises:
+            OSError: The connection broke or was closed, or what came is no message, so that
+                nothing says where the next one begins.
+        """
+        if self._stall_s is not None:
+            self._await_message()
+        try:
+            return unpacked(self._exactly(frame_length(self._exactly(LENGTH_BYTES))))
+        except FileFormatError as error:
+            raise ConnectionError(error.what) from None
+
+    def _await_message(self) -> None:
+        """Wait for the first byte of a message as long as it takes."""
+        self._socket.settimeout(None)
+        self._reader.peek(1)
+        self._socket.settimeout(self._stall_s)
+
+    def _exactly(self, count: int) -> bytes:
+        data = self._reader.read(count)
+        if len(data) < count:
+            raise ConnectionError("The other side closed the connection.")
+        return data
+
+    def close(self) -> None:
+        """End the connection; who waits for a message hears of it."""
+        end(self._socket)
+        self._reader.close()
+
+
+def end(connection: socket.socket) -> None:
+    """End a connection, also for a thread that waits for it."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:  # it had ended
+        pass
+    finally:
+        connection.close()

@@ -1,0 +1,1 @@
+"""The worker: server, sessions, and processes that run it."""

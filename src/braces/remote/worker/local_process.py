@@ -1,0 +1,133 @@
+"""A worker in a process of its own on this machine, which ends when its parent does.
+
+It is told its key through a pipe, so that nobody reads it off the command line or out of the
+environment, and listens where only this machine reaches it. The end of that pipe is the end of
+the process: of what its parent has, nothing else is left when the parent dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread, Timer
+from typing import Any
+
+from braces.errors import RemoteError
+from braces.remote.worker.server import Server
+
+LOOPBACK = "127.0.0.1:0"
+START_S = 120.0
+"""How long a process may take to start."""
+_END_S = 2.0
+
+_CODE = """\
+import json, sys
+given = json.loads(sys.stdin.readline())
+sys.path[:] = given["path"]
+from braces.remote.worker.local_process import serve
+serve(given["token"])
+"""
+
+
+class Process:
+    """A worker that was started here.
+
+    Args:
+        env: Variables of its environment beside those of this process.
+
+    Attributes:
+        address: Where it listens.
+        token: Its key, which is new for each process.
+
+    Raises:
+        RemoteError: It did not start.
+    """
+
+    def __init__(self, env: Mapping[str, str] | None = None) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self._process: subprocess.Popen[str] = subprocess.Popen(
+            [sys.executable, "-P", "-c", _CODE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, **(env or {})},
+            start_new_session=True,  # Ctrl-C is for the parent
+            text=True,
+        )
+        self.address = self._introduced()
+
+    @property
+    def id(self) -> int:
+        """The number that the system gave it."""
+        return self._process.pid
+
+    def _introduced(self) -> str:
+        """Tell it its key, and read where it listens."""
+        timer = Timer(START_S, self._process.kill)
+        timer.start()
+        try:
+            _write(self._process, {"token": self.token, "path": sys.path})
+            address = _read(self._process)
+        except OSError:
+            address = ""
+        finally:
+            timer.cancel()
+        if not address:
+            self.end()
+            raise RemoteError(
+                f"The process of the worker did not start: it {self.told()}.",
+                fix="See what it wrote to the standard error output.",
+            )
+        return address
+
+    def told(self) -> str:
+        """How it ended."""
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            return "closed the connection"
+        return f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+
+    def end(self) -> None:
+        """End it, and wait until it has ended."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # of what it was told, something was not read
+                    pipe.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _write(process: subprocess.Popen[str], told: Mapping[str, Any]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(told) + "\n")
+    process.stdin.flush()
+
+
+def _read(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+# ---- in the process --------------------------------------------------------------------------
+
+
+def serve(token: str) -> None:
+    """Be a worker of the process at the other end of the standard input."""
+    server = Server(LOOPBACK, token)
+    print(server.address, flush=True)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what else is written is no answer
+    Thread(target=_end_with_parent, daemon=True).start()
+    server.serve()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(0)

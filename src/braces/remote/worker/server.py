@@ -1,0 +1,181 @@
+"""A worker: it listens, lets those in who hold the key, and runs what they send."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import struct
+from collections import deque
+from functools import partial
+from threading import Event, Lock, Thread
+
+from braces.errors import ProgramError, RemoteError
+from braces.remote.protocol.addresses import parse_address, shown_address
+from braces.remote.protocol.connection import Link, end
+from braces.remote.protocol.error_records import as_record
+from braces.remote.protocol.handshake import admit, key_of, welcome
+from braces.remote.protocol.messages import ERROR, Message
+from braces.remote.worker.disconnect_monitor import Departures
+from braces.remote.worker.session import Session
+
+MOST_CLIENTS = 64
+MOST_STRANGERS = 64
+"""Connections that have not shown the key yet; one more ends the oldest of them."""
+STALL_S = 60.0
+"""The longest that a client may neither send nor take anything within a message."""
+_PAUSE_S = 0.05
+
+LOGGER = logging.getLogger("braces")
+
+
+class Server:
+    """A worker that listens at an address of this machine: `braces worker`, in a program.
+
+    Each client has a program, values and a thread of its own. What a client sends is verified
+    and run; no code is taken, and nothing is kept when it leaves.
+
+    Args:
+        address: `HOST:PORT`; port 0 is one that is free.
+        token: The key: who does not hold it is sent away before anything else is read.
+
+    Attributes:
+        address: Where it listens.
+
+    Raises:
+        ProgramError: The address is none, or the token too short.
+        OSError: It cannot listen there.
+
+    Example:
+        >>> import secrets
+        >>> with Server("127.0.0.1:0", secrets.token_urlsafe(32)) as server:
+        ...     print(server.address.partition(":")[0])
+        127.0.0.1
+    """
+
+    def __init__(self, address: str, token: str) -> None:
+        self._key = key_of(token)
+        host, port = parse_address(address)
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family)
+        self.address = shown_address(host, self._listener.getsockname()[1])
+        self._closed = Event()
+        self._lock = Lock()
+        self._strangers = deque[socket.socket]()
+        self._clients = set[socket.socket]()
+        self._departures = Departures()
+
+    def serve(self) -> None:
+        """Let clients in until `close` is called."""
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:  # who came has left again, say, or there are no more descriptors
+                if self._closed.wait(_PAUSE_S):
+                    return
+                continue
+            with self._lock:
+                self._strangers.append(connection)
+                if len(self._strangers) > MOST_STRANGERS:
+                    reset(self._strangers.popleft())
+            try:
+                Thread(target=self._meet, args=(connection,), daemon=True).start()
+            except RuntimeError:  # the system has no more threads
+                self._forget(connection)
+
+    def _meet(self, connection: socket.socket) -> None:
+        """Serve a connection that has shown nothing yet."""
+        client = _shown_peer(connection)
+        try:
+            if not admit(connection, self._key):
+                LOGGER.warning("%s was refused: it does not hold the token.", client)
+            elif not self._count(connection):
+                reason = f"it has {MOST_CLIENTS} clients, the most that it takes"
+                LOGGER.warning("%s was refused: %s.", client, reason)
+                welcome(connection, reason)
+            else:
+                welcome(connection)
+                self._serve(connection, client)
+        except TimeoutError:
+            LOGGER.warning("%s was too slow; its connection was ended.", client)
+        except (OSError, MemoryError, RemoteError):
+            pass  # it left, or sent what is no message
+        finally:
+            self._forget(connection)
+
+    def _count(self, connection: socket.socket) -> bool:
+        """Make a stranger a client, if there is room for one."""
+        with self._lock:
+            if connection in self._strangers:
+                self._strangers.remove(connection)
+            if len(self._clients) >= MOST_CLIENTS:
+                return False
+            self._clients.add(connection)
+            return True
+
+    def _forget(self, connection: socket.socket) -> None:
+        with self._lock:
+            self._clients.discard(connection)
+            if connection in self._strangers:
+                self._strangers.remove(connection)
+        end(connection)
+
+    def _serve(self, connection: socket.socket, client: str) -> None:
+        """Answer one request after the other, until the client leaves."""
+        link, session = Link(connection, STALL_S), Session()
+        leave = partial(self._let_go, connection, client, session)
+        try:
+            while not session.cancelled.is_set():
+                request = link.receive()
+                with self._departures.noticed(connection, leave):
+                    answer = session.answer(request)
+                _answer(link, answer)
+        finally:
+            session.close()
+            link.close()
+
+    def _let_go(self, connection: socket.socket, client: str, session: Session) -> None:
+        """Free the slot of a client that left during a run, and cancel the run."""
+        session.cancelled.set()
+        with self._lock:
+            self._clients.discard(connection)
+        LOGGER.warning("%s left during a run, which is cancelled.", client)
+
+    def close(self) -> None:
+        """Stop listening, and end all connections."""
+        self._closed.set()
+        end(self._listener)
+        with self._lock:
+            for connection in (*self._strangers, *self._clients):
+                end(connection)
+        self._departures.close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """End a connection with a reset: the other side knows that nothing was answered."""
+    try:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.shutdown(socket.SHUT_RD)  # wakes the thread that reads
+    except OSError:  # it had ended
+        pass
+    finally:
+        connection.close()
+
+
+def _shown_peer(connection: socket.socket) -> str:
+    try:
+        return f"A client at {shown_address(*connection.getpeername()[:2])}"
+    except OSError:
+        return "A client"
+
+
+def _answer(link: Link, answer: Message) -> None:
+    try:
+        link.send(answer)
+    except ProgramError as error:  # it is too large, and nothing of it was sent
+        link.send(Message(ERROR, as_record(error)))

@@ -1,0 +1,92 @@
+"""What a worker does for one client: its program, its values, its runs."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import Any
+
+import numpy as np
+
+from braces.errors import FileFormatError, ProgramError
+from braces.frontend.core.random_state import RANDOM_STATE
+from braces.lower.interrupt.deadline import cancelled_by
+from braces.program import Program
+from braces.remote.protocol.error_records import as_record
+from braces.remote.protocol.messages import DONE, ERROR, LOAD, RUN, VALUES, Message
+from braces.runtime.executor import Executor
+from braces.scope import Scope
+from braces.storage.parameters import host_arrays, put_arrays
+from braces.storage.tensor_file import RESERVED, is_list
+
+PROGRAM, DRAWN_FROM = f"{RESERVED}/program", f"{RESERVED}/{RANDOM_STATE}"
+"""What a message carries beside variables."""
+
+
+class Session:
+    """A program with its values, as one client sent them; other clients have others.
+
+    Attributes:
+        cancelled: Set by another thread to end the run of this moment.
+    """
+
+    def __init__(self) -> None:
+        self.cancelled = Event()
+        self._program: Program | None = None
+        self._scope = Scope()
+        self._executor: Executor | None = None
+
+    def answer(self, request: Message) -> Message:
+        """Do what a request asks; what goes wrong is the answer then."""
+        steps = {LOAD: self._load, RUN: self._run, VALUES: self._values}
+        try:
+            if request.kind not in steps:
+                raise FileFormatError(f"There is no request {request.kind!r:.80}.")
+            return Message(DONE, arrays=steps[request.kind](request))
+        except Exception as error:  # the client is told, and goes on or not
+            return Message(ERROR, as_record(error))
+
+    def _load(self, request: Message) -> dict[str, Any]:
+        stored = request.arrays.get(PROGRAM)
+        if stored is None or stored.dtype != np.uint8:
+            raise FileFormatError("The message has no program.")
+        executor = Executor(request.record.get("mode", ""), request.record.get("device"))
+        program = Program.from_bytes(stored.tobytes())
+        self.close()
+        self._scope, self._program, self._executor = Scope(), program, executor
+        put_arrays(self._scope, _variables(request))
+        return {}
+
+    def _run(self, request: Message) -> dict[str, Any]:
+        if self._program is None or self._executor is None:
+            raise ProgramError("The worker has no program.", fix="Call worker.load(program).")
+        state = request.arrays.get(DRAWN_FROM)
+        if state is not None:
+            self._scope.var(RANDOM_STATE).put(state)
+        names, timeout_s = request.record.get("fetch"), request.record.get("timeout_s")
+        if not is_list(names) or not all(isinstance(name, str) for name in names):
+            raise FileFormatError("The message does not say what is fetched.")
+        feed = _variables(request)
+        with cancelled_by(self.cancelled):
+            found = self._executor.run(
+                self._program, self._scope, feed, names, timeout_s=timeout_s
+            )
+        return {fetch_name(number): value for number, value in enumerate(found)}
+
+    def _values(self, request: Message) -> dict[str, Any]:
+        del request
+        infos = () if self._program is None else self._program.persistable_infos
+        return host_arrays(self._scope, [info.name for info in infos])
+
+    def close(self) -> None:
+        """Let the program and its values go."""
+        self._program = None
+        self._scope.close()
+
+
+def fetch_name(number: int) -> str:
+    """What the fetch of this number is called in an answer."""
+    return f"fetch_{number}"
+
+
+def _variables(request: Message) -> dict[str, Any]:
+    return {n: x for n, x in request.arrays.items() if not n.startswith(RESERVED)}

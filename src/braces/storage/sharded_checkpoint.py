@@ -1,0 +1,295 @@
+"""A checkpoint that several processes write: each a file with the parts that its devices have.
+
+    file   := safetensors, "step-000000000120.0123456789abcdef.0-of-4.safetensors": the parts,
+              called "w@0", "w@1", …
+    record := {"format": "braces.part", "version": 1,
+               "shapes": {"w": [8, 4]}, "starts": {"w@0": [0, 0], "w@1": [4, 0]}}
+
+Each part is in one file, whichever devices have copies of it. The checkpoint itself comes last,
+when all of these are on the disk. It holds no variables, and its record has
+
+    "parts": {"save": "0123456789abcdef", "sizes": [1072, 1072, …]}
+
+the number of this save and the bytes of the file of each process. So a save that was killed
+leaves files that belong to no checkpoint, which the next save removes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from braces.dtypes import TensorType
+from braces.errors import FileFormatError
+from braces.ir.limits import LARGEST_INT, readable_name
+from braces.storage.tensor_file import (
+    Array,
+    Region,
+    TensorFile,
+    is_list,
+    is_object,
+    open_tensors,
+    write_tensors,
+)
+
+FORMAT = "braces.part"
+_SAVE = re.compile(r"[0-9a-f]{16}")
+_FILE = re.compile(r"step-(\d{12,19})\.([0-9a-f]{16})\.\d+-of-\d+\.safetensors")
+_DAMAGED = "The checkpoint may be damaged, or a file of it is missing or of another one."
+
+
+# ---- writing ---------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of a variable that this process writes, and where it begins."""
+
+    starts: tuple[int, ...]
+    values: Array
+
+
+def parts_here(raw: Any, *, first: bool, copy: bool) -> list[Part]:
+    """The parts of a value that this process writes.
+
+    Args:
+        raw: The value: one of JAX that lies on the devices of several processes, else one that
+            each process has, and the first writes.
+        first: Whether this is the first process.
+        copy: Whether they must survive a next run.
+    """
+    host = np.array if copy else np.asarray
+    if getattr(raw, "is_fully_addressable", True):
+        return [Part((0,) * raw.ndim, host(raw))] if first else []
+    return [
+        Part(tuple(part.start or 0 for part in shard.index), host(shard.data))
+        for shard in raw.addressable_shards
+        if shard.replica_id == 0
+    ]
+
+
+def write_parts(
+    path: Path, shapes: Mapping[str, Sequence[int]], parts: Mapping[str, Sequence[Part]]
+) -> int:
+    """Write the parts of this process to a file; its size in bytes.
+
+    Raises:
+        OSError: The folder is missing, full, or must not be written to.
+    """
+    named = {f"{name}@{i}": p for name, some in parts.items() for i, p in enumerate(some)}
+    arrays = {name: part.values for name, part in named.items()}
+    starts = {name: part.starts for name, part in named.items()}
+    write_tensors(path, arrays, FORMAT, shapes=shapes, starts=starts)
+    return path.stat().st_size
+
+
+def path_of(checkpoint: Path, save: str, process: int, count: int) -> Path:
+    """The file of a process."""
+    return checkpoint.with_name(
+        f"{checkpoint.stem}.{save}.{process}-of-{count}{checkpoint.suffix}"
+    )
+
+
+def remove_abandoned(directory: Path, checkpoints: Mapping[int, Path]) -> None:
+    """Remove files of processes that belong to no checkpoint."""
+    found = [
+        (match, match[0]) for match in map(_FILE.fullmatch, os.listdir(directory)) if match
+    ]
+    saves: dict[int, str | None] = {int(match[1]): "" for match, _ in found}
+    for step in saves.keys() & checkpoints.keys():
+        saves[step] = _save_of(checkpoints[step])
+    for match, name in found:
+        if saves[int(match[1])] not in (match[2], None):
+            (directory / name).unlink(missing_ok=True)
+
+
+def _save_of(checkpoint: Path) -> str | None:
+    """The number of the save that wrote a checkpoint; `None` where that cannot be read."""
+    try:
+        with open_tensors(checkpoint) as file:
+            parts = file.record.get("parts")
+            return parts["save"] if is_object(parts) and "save" in parts else ""
+    except (FileFormatError, OSError):
+        return None
+
+
+# ---- reading ---------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """A part of a variable in a file, and from where to where on each axis it is."""
+
+    file: TensorFile
+    name: str
+    begins: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The variables of a checkpoint, in one file or several.
+
+    Attributes:
+        types: Their types.
+        pieces: Where they are; each number is in one piece.
+    """
+
+    types: Mapping[str, TensorType]
+    pieces: Mapping[str, Sequence[Piece]]
+
+    def read(self, name: str, region: Region | None = None) -> Array:
+        """A variable, or a part of it; nothing beside is read.
+
+        Raises:
+            FileFormatError: A bool is neither 0 nor 1.
+        """
+        shape: Any = self.types[name].shape
+        ranges = (
+            [range(*part.indices(n)) for part, n in zip(region, shape, strict=True)]
+            if region is not None
+            else [range(n) for n in shape]
+        )
+        if len(self.pieces[name]) == 1:
+            piece = self.pieces[name][0]
+            return piece.file.read(piece.name, tuple(slice(r.start, r.stop) for r in ranges))
+        whole = np.empty([len(r) for r in ranges], self.types[name].dtype)
+        for piece in self.pieces[name]:
+            _copy(piece, ranges, whole)
+        return whole
+
+
+def _copy(piece: Piece, ranges: Sequence[range], whole: Array) -> None:
+    """Copy what a region needs of a piece."""
+    sides = zip(ranges, piece.begins, piece.ends, strict=True)
+    common = [(max(r.start, b), min(r.stop, e)) for r, b, e in sides]
+    if any(begin >= end for begin, end in common):
+        return
+    of_piece = zip(common, piece.begins, strict=True)
+    inner = tuple(slice(begin - b, end - b) for (begin, end), b in of_piece)
+    of_whole = zip(common, ranges, strict=True)
+    outer = tuple(slice(begin - r.start, end - r.start) for (begin, end), r in of_whole)
+    whole[outer] = piece.file.read(piece.name, inner)
+
+
+@contextmanager
+def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
+    """The variables of a checkpoint that is open.
+
+    Raises:
+        FileFormatError: A file is missing, damaged or of another save; or what they have of a
+            variable overlaps, or leaves something out.
+    """
+    record = file.record.get("parts")
+    if record is None:
+        types = file.variables
+        pieces = {n: [_piece(file, n, (0,) * len(t.shape))] for n, t in types.items()}
+        yield Variables(types, pieces)
+        return
+    with ExitStack() as stack:
+        files = [stack.enter_context(_opened(*one)) for one in _files(checkpoint, record)]
+        yield _assembled(files)
+
+
+def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
+    """The files of a checkpoint, and how long they are."""
+    save, sizes = (record.get(key) for key in ("save", "sizes")) if is_object(record) else "  "
+    if (
+        not isinstance(save, str)
+        or not _SAVE.fullmatch(save)
+        or not is_list(sizes)
+        or not sizes
+    ):
+        raise FileFormatError("The checkpoint does not say what it is made of.", fix=_DAMAGED)
+    count = len(sizes)
+    return [(path_of(checkpoint, save, i, count), size) for i, size in enumerate(sizes)]
+
+
+@contextmanager
+def _opened(path: Path, size: int) -> Generator[TensorFile]:
+    try:
+        found = path.stat().st_size
+    except FileNotFoundError:
+        found = None
+    if found != size:
+        raise FileFormatError(
+            "A file of the checkpoint is missing."
+            if found is None
+            else f"A file of the checkpoint has {found} bytes, and had {size!r:.20}.",
+            at=os.fspath(path),
+            fix=_DAMAGED,
+        )
+    with open_tensors(path) as file:
+        file.expect(FORMAT, _DAMAGED)
+        yield file
+
+
+def _assembled(files: Sequence[TensorFile]) -> Variables:
+    shapes: Any = files[0].record.get("shapes")
+    if any(file.record.get("shapes") != shapes for file in files) or not is_object(shapes):
+        raise _unlike("The files of the checkpoint do not say the same shapes", files[0])
+    pieces: dict[str, list[Piece]] = {readable_name(name): [] for name in shapes}
+    for file in files:
+        for piece in _pieces(file):
+            name = piece.name.rpartition("@")[0]
+            if name not in pieces:
+                raise _unlike(f"`{piece.name!r:.80}` is a part of no variable", file)
+            pieces[name].append(piece)
+    return Variables({n: _type(n, shapes[n], some) for n, some in pieces.items()}, pieces)
+
+
+def _pieces(file: TensorFile) -> Iterable[Piece]:
+    starts = file.record.get("starts")
+    for name, type_ in file.variables.items():
+        begins: Any = starts.get(name) if is_object(starts) else None
+        if not _are_sizes(begins) or len(begins) != len(type_.shape):
+            raise _unlike(f"The file does not say where `{name}` begins", file)
+        yield _piece(file, name, tuple(begins))
+
+
+def _piece(file: TensorFile, name: str, begins: tuple[int, ...]) -> Piece:
+    sizes: Any = file.types[name].shape
+    ends = tuple(begin + size for begin, size in zip(begins, sizes, strict=True))
+    return Piece(file, name, begins, ends)
+
+
+def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
+    """The type of a variable, whose pieces lie side by side and leave nothing out."""
+    dtypes = {piece.file.types[piece.name].dtype for piece in pieces}
+    ranks = {len(piece.begins) for piece in pieces}
+    if not _are_sizes(shape) or len(dtypes) != 1 or ranks != {len(shape)}:
+        raise FileFormatError(f"The parts of `{name}` are missing or unlike.", fix=_DAMAGED)
+    axes = [{(p.begins[i], p.ends[i]) for p in pieces} for i in range(len(shape))]
+    whole = all(_follow(axis, size) for axis, size in zip(axes, shape, strict=True))
+    places = {piece.begins for piece in pieces}
+    if not whole or len(places) != len(pieces) or len(pieces) != prod(map(len, axes)):
+        raise FileFormatError(
+            f"The parts of `{name}` overlap, or leave something out.",
+            given=f"{len(pieces)} parts of {shape!r:.80}",
+            fix=_DAMAGED,
+        )
+    return TensorType(dtypes.pop(), tuple(shape))
+
+
+def _follow(sides: set[tuple[int, int]], size: int) -> bool:
+    """Whether each begins where the one before ends, from the first number to the last."""
+    at = 0
+    for begin, end in sorted(sides):
+        if begin != at:
+            return False
+        at = end
+    return at == size
+
+
+def _are_sizes(found: Any) -> bool:
+    return is_list(found) and all(type(n) is int and 0 <= n <= LARGEST_INT for n in found)
+
+
+def _unlike(what: str, file: TensorFile) -> FileFormatError:
+    return FileFormatError(f"{what}.", at=file.path, fix=_DAMAGED)

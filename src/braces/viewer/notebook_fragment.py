@@ -1,0 +1,58 @@
+"""A program as a fragment of HTML for notebooks: no script, nothing loaded, bounded in size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from braces.builder.builder import Builder
+from braces.ir.records import Body, Op, VarInfo
+from braces.notebook import END_OF_BOX, Piece, box, row, short, whole
+from braces.viewer.payload import counted, defaults_in, facts, source_line
+from braces.viewer.value_text import plain_attrs
+
+
+def fragment(program: Builder) -> str:
+    """The nested blocks of a program as `<details>`, escaped, at most 200 kB."""
+    return whole(_main(program), "… and more; program.to_html(path) shows all.")
+
+
+def _main(program: Builder) -> Iterator[Piece]:
+    main = program.definition.main
+    yield row(f"program: {facts(program)}")
+    declared = (
+        info for info in main.vars.values() if info.kind in ("data", "parameter", "state")
+    )
+    for info in declared:
+        yield row(f"{info.kind} {info.name}: {info.shown_type}")
+    for op in main.ops:
+        yield from _op(op, main.vars)
+    for name, value in program.definition.updates.items():
+        yield row(f"update {name} = {value}")
+
+
+def _op(op: Op, infos: Mapping[str, VarInfo]) -> Iterator[Piece]:
+    yield row(_line(op, infos))
+    for label, body in op.bodies().items():
+        yield from _block(f"{op.name} {label}", body)
+
+
+def _block(label: str, body: Body) -> Iterator[Piece]:
+    params = ", ".join(
+        f"{name}: {body.vars[name].type}" for name in body.params if name in body.vars
+    )
+    title = f"{label} ({params}) – {counted(len(body.ops), 'operator')}"
+    yield box(title, len(body.ops))
+    for op in body.ops:
+        yield from _op(op, body.vars)
+    if body.results:
+        yield row(f"return {', '.join(body.results)}")
+    yield END_OF_BOX
+
+
+def _line(op: Op, infos: Mapping[str, VarInfo]) -> str:
+    outs = ", ".join(f"{n}: {infos[n].type}" if n in infos else n for n in op.binds())
+    given = ", ".join(f"{slot}={', '.join(names)}" for slot, names in op.inputs.items())
+    usual = defaults_in(op)
+    attrs = " ".join(f"{n}={value}" for n, value in plain_attrs(op) if n not in usual)
+    source = f"  # {source_line(op)}" if op.source else ""
+    return f"{outs} = {op.type}({given}) {short(attrs)}{source}"
