@@ -292,19 +292,19 @@ def test_a_program_is_shown_after_a_pass(
 ) -> None:
     path = tmp_path / "two.braces"
     path.write_text(TWO)
-    text = shown(capsys, "--after", "eliminate", str(path))
-    assert parse_program(text) == br.passes.eliminate(br.parse(TWO)).definition
+    text = shown(capsys, "--after", "dce", str(path))
+    assert parse_program(text) == br.passes.dce(br.parse(TWO)).definition
     assert "other" not in text
-    assert shown(capsys, "--text", "--after", "eliminate", str(path)) == text
+    assert shown(capsys, "--text", "--after", "dce", str(path)) == text
     assert shown(capsys, "--after", "verify", str(path)) == str(br.parse(TWO))
-    said = as_json(capsys, "--after", "eliminate", str(path))["programs"]["program"]
+    said = as_json(capsys, "--after", "dce", str(path))["programs"]["program"]
     assert (said["ops"], said["gives"]) == (1, {"y": "f32[3]"})
 
 
 def test_what_nobody_reads_is_wanted_where_a_program_says_nothing(
     program_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = shown(capsys, "--after", "eliminate", program_file)
+    text = shown(capsys, "--after", "dce", program_file)
     assert "return loop_0" in text
     assert "tanh" in text
 
@@ -323,7 +323,7 @@ def test_all_programs_of_a_model_are_shown_after_a_pass(
     assert "# train\n" in text
     assert "training=true" not in text
     assert "training=true" in shown(capsys, "--text", path)
-    programs = as_json(capsys, "--after", "eliminate", path)["programs"]
+    programs = as_json(capsys, "--after", "dce", path)["programs"]
     assert programs["predict"]["gives"] == {"best": "f32[4]"}
 
 
@@ -369,7 +369,7 @@ def test_lengths_that_there_are_not_are_refused_where_there_is_no_loop_either(
 ) -> None:
     path = tmp_path / "two.braces"
     path.write_text(TWO)
-    assert main(["show", "--after", "lengths:yy,loop_0", str(path)]) != 0
+    assert main(["show", "--after", "ragged_steps:yy,loop_0", str(path)]) != 0
     said = capsys.readouterr()
     assert "There is no variable `yy`." in said.err
     assert "Did you mean `y`" in said.err
@@ -377,9 +377,9 @@ def test_lengths_that_there_are_not_are_refused_where_there_is_no_loop_either(
 
 
 def test_a_pass_takes_words(program_file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = shown(capsys, "--after", "segments:2", program_file)
+    text = shown(capsys, "--after", "checkpoint:2", program_file)
     assert text.count("= loop(") == 3
-    assert shown(capsys, "--after", "segments:2,loop_7", program_file).count("= loop(") == 1
+    assert shown(capsys, "--after", "checkpoint:2,loop_7", program_file).count("= loop(") == 1
 
 
 def test_a_derivative_is_one_more_result(
@@ -427,7 +427,7 @@ def test_a_file_without_programs_has_nothing_to_pass(
     scope, path = br.Scope(), str(tmp_path / "w.safetensors")
     scope.var("w").set([1.0, 2.0])
     save_parameters(scope, path)
-    assert main(["show", "--after", "eliminate", path]) == 1
+    assert main(["show", "--after", "dce", path]) == 1
     assert "has arrays, and no programs" in capsys.readouterr().err
 
 
@@ -439,9 +439,9 @@ def test_a_bad_file_is_an_error_with_a_pass_too(
 ) -> None:
     path = tmp_path / "strange"
     path.write_bytes(data)
-    assert main(["show", "--after", "hoist", str(path)]) == 1
+    assert main(["show", "--after", "licm", str(path)]) == 1
     assert "Error: " in capsys.readouterr().err.splitlines()[0]
-    assert main(["show", "--after", "hoist", str(tmp_path / "nowhere")]) == 2
+    assert main(["show", "--after", "licm", str(tmp_path / "nowhere")]) == 2
 
 
 # ---- pages -----------------------------------------------------------------------------------

@@ -60,21 +60,24 @@ def test_passes_tell_what_they_did_with_operations_and_bytes(
 def test_passes_can_be_chosen_and_left_out(
     steps_file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fewer = shown(capsys, steps_file, "--passes", "--without", "batch")
-    assert fewer == f"{br.parse(STEPS).explain(passes=br.passes.default.without('batch'))}\n"
+    fewer = shown(capsys, steps_file, "--passes", "--without", "vectorize_before")
+    assert (
+        fewer
+        == f"{br.parse(STEPS).explain(passes=br.passes.default.without('vectorize_before'))}\n"
+    )
     assert "computes `y`" not in fewer
-    two = shown(capsys, steps_file, "--passes", "--after", "eliminate", "--after", "share")
+    two = shown(capsys, steps_file, "--passes", "--after", "dce", "--after", "cse")
     assert [line.split(":")[0] for line in two.splitlines() if line[0] != " "] == [
-        "eliminate",
-        "share",
+        "dce",
+        "cse",
         "all passes",
     ]
-    text = shown(capsys, steps_file, "--after", "batch", "--after", "eliminate")
-    assert text == f"{br.passes.eliminate(br.passes.batch(br.parse(STEPS)))}"
+    text = shown(capsys, steps_file, "--after", "vectorize_before", "--after", "dce")
+    assert text == f"{br.passes.dce(br.passes.vectorize_before(br.parse(STEPS)))}"
     with pytest.raises(SystemExit) as bad_usage:
-        main(["show", steps_file, "--passes", "--without", "bacth"])
+        main(["show", steps_file, "--passes", "--without", "vectorize_befor"])
     assert bad_usage.value.code == 2
-    assert "Did you mean `batch`?" in capsys.readouterr().err
+    assert "Did you mean `vectorize_before`?" in capsys.readouterr().err
 
 
 def test_sizes_can_be_said_of_passes(
@@ -92,8 +95,8 @@ def test_sizes_can_be_said_of_passes(
 
 def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     (steps,) = as_json(capsys, steps_file, "--passes").values()
-    batch = next(step for step in steps if step["name"] == "batch")
-    assert batch["name"] == "batch"
+    batch = next(step for step in steps if step["name"] == "vectorize_before")
+    assert batch["name"] == "vectorize_before"
     assert batch["before"] == {
         "operations": "24*n",
         "bytes_read": "84*n",
@@ -113,11 +116,14 @@ def test_json_has_what_passes_did(steps_file: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (["--without", "batch"], "Add --passes."),
+        (["--without", "vectorize_before"], "Add --passes."),
         (["--size", "n=2"], "Add --passes."),
         (["--passes", "--text"], "Leave one out"),
         (["--passes", "--unfold"], "Leave one out"),
-        (["--passes", "--after", "share", "--without", "batch"], "no pass 'batch' to leave"),
+        (
+            ["--passes", "--after", "cse", "--without", "vectorize_before"],
+            "no pass 'vectorize_before'",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(

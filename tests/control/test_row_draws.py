@@ -324,7 +324,7 @@ def test_lengths_that_a_loop_gets_later_draw_as_those_that_it_was_built_with(
     exe, found = br.Executor(mode=mode), list[Array]()
     program, out = stepping(True)
     later, end = stepping(False)
-    for one, last in ((program, out), (br.passes.lengths("n", "loop_0")(later), end)):
+    for one, last in ((program, out), (br.passes.ragged_steps("n", "loop_0")(later), end)):
         scope = br.Scope()
         exe.init(one, scope, seed=4)
         found.append(exe.run(one, scope, {"x": X, "n": LENGTHS["some"]}, last.name))

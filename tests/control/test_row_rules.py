@@ -249,7 +249,7 @@ def test_a_program_says_what_was_written_and_runs_are_masked(compact: bool) -> N
     found = [
         br.Executor(mode=mode).run(one, br.Scope(), feed=feed, fetch=out.name)
         for mode in ("compile", "interpret")
-        for one in (program, br.passes.mask_rows(program))
+        for one in (program, br.passes.mask_padding(program))
     ]
     chosen = feed["x"][:, 0] > 0.5
     want = feed["x"].copy()
@@ -265,8 +265,8 @@ def test_a_gradient_is_masked_and_what_it_is_of_stays_as_it_was() -> None:
     forward, backward = partitions(program)
     assert not forward.attrs["masked"]
     assert backward.attrs["masked"]
-    assert br.passes.mask_rows(program).definition.main.ops != program.definition.main.ops
-    (again, same) = partitions(br.passes.mask_rows(program))
+    assert br.passes.mask_padding(program).definition.main.ops != program.definition.main.ops
+    (again, same) = partitions(br.passes.mask_padding(program))
     assert again.attrs["masked"]
     assert same == backward
 

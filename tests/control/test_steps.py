@@ -269,7 +269,7 @@ def test_a_pass_gives_a_loop_the_lengths_that_an_rnn_takes(mode: str) -> None:
     plain, results = unrolled(lengths=False)
     for result in results:
         plain.give(result.name)
-    program = br.Program(br.passes.lengths("n", "loop_0")(plain).definition)
+    program = br.Program(br.passes.ragged_steps("n", "loop_0")(plain).definition)
     found = values_and_slopes(program, [program.var(name) for name in program.results], mode)
     for got, want in zip(found, values_and_slopes(*unrolled(lengths=True), mode), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-6)
@@ -279,5 +279,5 @@ def test_a_pass_gives_a_loop_the_lengths_that_an_rnn_takes(mode: str) -> None:
 def test_lengths_that_are_no_vector_of_integers_are_refused() -> None:
     plain, _ = unrolled(lengths=False)
     with pytest.raises(ShapeError, match="an integer vector") as caught:
-        br.passes.lengths("w", "loop_0")(plain)
+        br.passes.ragged_steps("w", "loop_0")(plain)
     assert "w: f32[b,3]" in str(caught.value)

@@ -208,7 +208,7 @@ def test_products_of_all_rows_leave_the_loop() -> None:
     with br.Program() as prog:
         _, w, rows, _ = inputs()
         prog.give(br.vmap(lambda r: br.tanh(br.tanh(r @ w) @ br.transpose(w)))(rows))
-    moved = br.passes.eliminate(br.passes.batch(prog))
+    moved = br.passes.dce(br.passes.vectorize_before(prog))
     assert not any(op.bodies() for op in moved.block(0).ops)
 
 

@@ -186,7 +186,7 @@ def values() -> dict[str, Any]:
         "layout": br.Layout(mesh, dims={"b": "data"}),
         "executor": br.Executor("interpret", max_executables=3),
         "default passes": br.passes.default,
-        "fewer passes": br.passes.default.without("batch"),
+        "fewer passes": br.passes.default.without("vectorize_before"),
         **{f"pass {n}": one for n, one in passes.items() if isinstance(one, br.passes.Pass)},
     }
 

@@ -18,7 +18,7 @@ from braces.dtypes import SHORT_NAMES, ListType
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import VARIABLE_KINDS, Attr, Body
 from braces.ir.walk import all_bodies
-from braces.storage.tensors import open_tensors
+from braces.storage.tensor_file import open_tensors
 
 pytestmark = pytest.mark.unoptimized
 

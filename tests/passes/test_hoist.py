@@ -35,7 +35,7 @@ def net(loops: int = 1) -> tuple[br.Program, br.Var]:
 @pytest.mark.parametrize("mode", ["compile", "interpret"])
 def test_gradients_after_hoisting_are_those_of_the_program(mode: str) -> None:
     plain, loss = net()
-    moved = br.passes.hoist(plain)
+    moved = br.passes.licm(plain)
     feed = {"x": np.linspace(-1.0, 1.0, 30, dtype="float32").reshape(5, 2, 3)}
     found = list[list[Any]]()
     for prog in (plain, moved):
@@ -50,7 +50,7 @@ def test_gradients_after_hoisting_are_those_of_the_program(mode: str) -> None:
 
 def test_a_gradient_moves_out_of_loops_what_is_the_same_on_each_trip() -> None:
     plain, loss = net()
-    for prog in (plain, br.passes.hoist(plain)):
+    for prog in (plain, br.passes.licm(plain)):
         sloped = br.passes.gradients(loss.name, ["w", "u"])(prog)
         bodies = [op.bodies() for op in sloped.definition.main.ops if op.type == "loop"]
         inner = [op.type for one in bodies for body in one.values() for op in body.ops]

@@ -14,7 +14,7 @@ from braces.ir.walk import all_bodies, all_ops
 
 ROWS = 3
 MODES = ("compile", "interpret")
-PLAIN = (br.passes.eliminate,)
+PLAIN = (br.passes.dce,)
 
 
 def values(trips: int) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def test_a_loop_that_counts_down_is_no_other(cell: str) -> None:
 )
 def test_only_products_of_memories_stay_in_loops(cell: str, recurrent: int) -> None:
     # once forwards, and once by the memory backwards
-    passes = (br.passes.batch, br.passes.defer, br.passes.eliminate)
+    passes = (br.passes.vectorize_before, br.passes.vectorize_after, br.passes.dce)
     assert products(*tagger(cell, order=1), passes) == 2 * recurrent
 
 

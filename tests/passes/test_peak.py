@@ -15,7 +15,7 @@ from braces.target import CPU
 
 FACTOR = 2
 """An estimate is between the real peak by this and times this, as `Program.cost` says."""
-PLAIN = (br.passes.eliminate,)
+PLAIN = (br.passes.dce,)
 Built = tuple[br.Program, Any, dict[str, Any]]
 RNG = np.random.default_rng(0)
 

@@ -50,7 +50,7 @@ def same(program: ProgramDef) -> ProgramDef:
 # ---- what runs -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("passes", [(), [], br.passes.default, (br.passes.eliminate,)])
+@pytest.mark.parametrize("passes", [(), [], br.passes.default, (br.passes.dce,)])
 def test_a_run_computes_only_what_is_needed_with_whatever_passes(
     mode: str, passes: Any
 ) -> None:
@@ -78,16 +78,21 @@ def test_a_pass_of_a_user_runs_in_both_modes_and_sees_what_is_wanted(mode: str) 
     assert (("y",), {"w": "more"}) in seen
 
 
-@pytest.mark.parametrize("gone", ["batch", br.passes.batch])
+@pytest.mark.parametrize("gone", ["vectorize_before", br.passes.vectorize_before])
 def test_passes_can_do_without_some(gone: Any) -> None:
     fewer = br.passes.default.without(gone)
-    assert [*fewer] == [one for one in br.passes.default if one is not br.passes.batch]
+    assert [*fewer] == [
+        one for one in br.passes.default if one is not br.passes.vectorize_before
+    ]
     assert fewer.without() == fewer
     assert br.Executor(passes=fewer).passes == fewer
 
 
 def test_what_is_not_there_cannot_be_left_out() -> None:
-    for name, fix in [("bacth", "Did you mean `batch`?"), ("hoist", "There is `batch`")]:
+    for name, fix in [
+        ("vectorize_befor", "Did you mean `vectorize_before`?"),
+        ("licm", "There is `dce`"),
+    ]:
         with pytest.raises(
             br.UnknownNameError, match=f"no pass '{name}' to leave out"
         ) as error:
@@ -137,7 +142,7 @@ def test_executors_with_other_passes_have_other_executables(mode: str) -> None:
 
 def test_a_copy_of_an_executor_has_its_passes() -> None:
     mine = br.passes.Pass("same", same)
-    exe = br.Executor(mode="interpret", passes=[mine, br.passes.eliminate])
+    exe = br.Executor(mode="interpret", passes=[mine, br.passes.dce])
     for other in (copy.copy(exe), copy.deepcopy(exe), pickle.loads(pickle.dumps(exe))):
         assert [(one.name, one.run, one.doc) for one in other.passes] == [
             (one.name, one.run, one.doc) for one in exe.passes
@@ -148,7 +153,7 @@ def test_a_pass_is_called_with_a_program() -> None:
     prog, y = counter()
     prog.give(y.name)
     before = str(prog)
-    small = br.passes.eliminate(prog)
+    small = br.passes.dce(prog)
     assert {op.name for op in small.block(0).ops} == {"y", "more", "constant_0"}
     assert small.startup is prog.startup
     assert small.updates == prog.updates
@@ -162,14 +167,14 @@ def test_a_pass_is_called_with_a_program() -> None:
 def test_what_a_pass_says_of_itself() -> None:
     assert br.passes.Pass("same", same).doc == "Change nothing."
     assert br.passes.Pass("same", same, doc="Nothing.").doc == "Nothing."
-    assert repr(br.passes.eliminate).startswith("<Pass eliminate: Keep what")
+    assert repr(br.passes.dce).startswith("<Pass dce: Eliminate")
     assert all(one.doc.endswith(".") for one in PASSES.values())
     with pytest.raises(AttributeError):
-        br.passes.eliminate.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
+        br.passes.dce.name = "other"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_the_public_module_shows_passes_and_nothing_else() -> None:
-    assert {"Pass", "default", "eliminate", "note"} <= set(dir(br.passes))
+    assert {"Pass", "default", "dce", "note"} <= set(dir(br.passes))
     assert set(dir(br.passes)) >= PASSES.keys()
     assert all(getattr(br.passes, name) is one for name, one in PASSES.items())
     assert "catalogue" not in dir(br.passes)
@@ -236,7 +241,7 @@ def test_a_pass_that_is_wrong_is_named_and_leaves_the_scope_alone(
     prog, y = counter()
     scope = br.Scope()
     br.Executor(mode=mode).init(prog, scope)
-    exe = br.Executor(mode=mode, passes=(br.passes.eliminate, changing(change)))
+    exe = br.Executor(mode=mode, passes=(br.passes.dce, changing(change)))
     for _ in range(2):
         with pytest.raises(error) as raised:
             exe.run(prog, scope, feed={"x": [1.0]}, fetch=y)
@@ -261,7 +266,7 @@ def test_the_error_of_a_pass_keeps_its_class_and_names_the_pass(mode: str) -> No
 
 @pytest.mark.parametrize(
     "given",
-    ["eliminate", br.passes.eliminate, [same], (br.passes.eliminate, "x"), 3, [None]],
+    ["eliminate", br.passes.dce, [same], (br.passes.dce, "x"), 3, [None]],
 )
 def test_what_is_no_tuple_of_passes_is_refused(given: Any) -> None:
     with pytest.raises(br.ProgramError, match="is no pass or tuple of passes"):
@@ -271,7 +276,7 @@ def test_what_is_no_tuple_of_passes_is_refused(given: Any) -> None:
 def test_each_mode_has_passes_where_none_are_asked_for() -> None:
     assert br.Executor().passes == br.passes.default
     assert br.Executor(passes=None).passes == br.passes.default
-    assert br.Executor("interpret").passes == (br.passes.eliminate,)
+    assert br.Executor("interpret").passes == (br.passes.dce,)
 
 
 def test_a_function_in_place_of_a_pass_is_told_how_to_be_one() -> None:
@@ -293,14 +298,14 @@ def test_a_pass_has_a_function() -> None:
 @pytest.mark.parametrize("every", [0, -3, 1.5, "2", None, True])
 def test_segments_have_a_number_of_trips(every: Any) -> None:
     with pytest.raises(br.BracesError, match="every") as raised:
-        br.passes.segments(every)
+        br.passes.checkpoint(every)
     assert "test_pipeline.py" in str(raised.value)
 
 
 def test_a_pass_takes_a_program() -> None:
     prog, _ = counter()
     with pytest.raises(br.ProgramError, match="A pass takes a program"):
-        br.passes.eliminate(prog.definition)  # pyright: ignore[reportArgumentType]
+        br.passes.dce(prog.definition)  # pyright: ignore[reportArgumentType]
 
 
 def test_what_our_passes_make_is_verified_on_request(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tests.calling import calls_of
 import braces as br
 from braces.ir.walk import all_ops
 
-BOTH = (br.passes.simplify, br.passes.share)
+BOTH = (br.passes.canonicalize, br.passes.cse)
 
 
 def slopes(y: br.Var, weights: list[br.Var]) -> list[br.Var]:
@@ -32,7 +32,7 @@ def second_order(layers: int = 2) -> tuple[br.Program, br.Var]:
 
 
 def operators(program: br.Program, out: br.Var, *passes: br.passes.Pass) -> int:
-    made = program.explain(fetch=out, passes=(*passes, br.passes.eliminate)).program
+    made = program.explain(fetch=out, passes=(*passes, br.passes.dce)).program
     return sum(1 for _ in all_ops(made.main))
 
 
@@ -108,5 +108,5 @@ def test_two_draws_stay_two() -> None:
     with br.Program() as program:
         x = br.data("x", [3])
         program.give((br.dropout(x, 0.5) + br.dropout(x, 0.5)).name)
-    made = br.passes.share(program)
+    made = br.passes.cse(program)
     assert [op.type for op in made.definition.main.ops].count("dropout") == 2

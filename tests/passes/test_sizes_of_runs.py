@@ -51,7 +51,10 @@ def plans(exe: br.Executor, prog: br.Program) -> list[Any]:
 @pytest.mark.usefixtures("little_room")
 def test_a_run_that_is_large_has_a_plan_of_its_own() -> None:
     prog, out = tagger()
-    exe, scope = br.Executor(passes=(br.passes.batch, br.passes.defer)), br.Scope()
+    exe, scope = (
+        br.Executor(passes=(br.passes.vectorize_before, br.passes.vectorize_after)),
+        br.Scope(),
+    )
     exe.init(prog, scope, seed=1)
     small, large = feed(2, 3), feed(20, 5)
     alone = exe.run(prog, scope, small, fetch=out)
@@ -66,7 +69,10 @@ def test_a_run_that_is_large_has_a_plan_of_its_own() -> None:
 @pytest.mark.usefixtures("little_room")
 def test_runs_share_a_plan_where_their_sizes_decide_the_same() -> None:
     prog, out = tagger()
-    exe, scope = br.Executor(passes=(br.passes.batch, br.passes.defer)), br.Scope()
+    exe, scope = (
+        br.Executor(passes=(br.passes.vectorize_before, br.passes.vectorize_after)),
+        br.Scope(),
+    )
     exe.init(prog, scope, seed=1)
     for trips, rows in ((2, 3), (1, 1), (0, 3), (3, 2), (20, 5), (21, 5), (19, 5), (2, 3)):
         exe.run(prog, scope, feed(trips, rows), fetch=out)
@@ -76,7 +82,10 @@ def test_runs_share_a_plan_where_their_sizes_decide_the_same() -> None:
 @pytest.mark.usefixtures("little_room")
 def test_code_that_is_made_ahead_is_that_of_the_run() -> None:
     prog, out = tagger()
-    exe, scope = br.Executor(passes=(br.passes.batch, br.passes.defer)), br.Scope()
+    exe, scope = (
+        br.Executor(passes=(br.passes.vectorize_before, br.passes.vectorize_after)),
+        br.Scope(),
+    )
     exe.init(prog, scope, seed=1)
     exe.compile(prog, scope, feed(20, 5), fetch=out)
     made = [len(one.executables) for one in exe._plans.by_program[prog][1].values()]
@@ -91,7 +100,10 @@ def test_code_that_is_made_ahead_is_that_of_the_run() -> None:
 @pytest.mark.usefixtures("little_room")
 def test_a_profile_is_of_the_plan_for_its_sizes() -> None:
     prog, out = tagger()
-    exe, scope = br.Executor(passes=(br.passes.batch, br.passes.defer)), br.Scope()
+    exe, scope = (
+        br.Executor(passes=(br.passes.vectorize_before, br.passes.vectorize_after)),
+        br.Scope(),
+    )
     exe.init(prog, scope, seed=1)
     for sizes, moved in (((2, 3), True), ((20, 5), False)):
         rows = exe.profile(prog, scope, feed(*sizes), out, runs=1).rows()
@@ -101,7 +113,7 @@ def test_a_profile_is_of_the_plan_for_its_sizes() -> None:
 @pytest.mark.usefixtures("little_room")
 def test_what_is_explained_for_sizes_is_what_they_decide() -> None:
     prog, out = tagger()
-    passes = (br.passes.batch, br.passes.defer)
+    passes = (br.passes.vectorize_before, br.passes.vectorize_after)
     small, large = (
         prog.explain(fetch=out, passes=passes, sizes={"t": t, "b": b})
         for t, b in ((2, 3), (20, 5))

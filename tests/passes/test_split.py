@@ -14,7 +14,7 @@ from braces.ir.walk import all_ops
 
 ROWS = 4
 MODES = ("compile", "interpret")
-PLAIN = (br.passes.eliminate,)
+PLAIN = (br.passes.dce,)
 FAR = 2**30
 """An id and a label that no table has."""
 

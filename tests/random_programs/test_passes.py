@@ -16,8 +16,8 @@ from braces.passes.registry import PASSES
 pytestmark = pytest.mark.unoptimized
 
 TRIED = {name: (one,) for name, one in PASSES.items()}
-TRIED["segments"] = (br.passes.segments(2),)
-TRIED["all"] = (*PASSES.values(), br.passes.segments(3))
+TRIED["segments"] = (br.passes.checkpoint(2),)
+TRIED["all"] = (*PASSES.values(), br.passes.checkpoint(3))
 Outcome = dict[str, Any] | type[br.BracesError]
 
 
@@ -70,7 +70,7 @@ def test_gradients_of_loops_in_segments_are_those_of_whole_loops(seed: int) -> N
     made, feeds = generate(seed, size=4), feeds_of(seed)
     moves = {f"{v.name}.move": feeds[v.name] * 0.5 for v in made.inputs}
     made.program.give(made.result.name)
-    cut = br.passes.segments(2)(made.program)
+    cut = br.passes.checkpoint(2)(made.program)
     (result,) = cut.results
     other = replace(
         made,
@@ -89,4 +89,4 @@ def test_the_programs_give_passes_something_to_do() -> None:
     programs = [generate(seed, size=6).program.definition for seed in range(4000, 4040)]
     for name in ("hoist", "share", "simplify"):
         assert sum(PASSES[name].run(one) is not one for one in programs) > 10, name
-    assert sum(br.passes.segments(2).run(one) is not one for one in programs) > 10
+    assert sum(br.passes.checkpoint(2).run(one) is not one for one in programs) > 10

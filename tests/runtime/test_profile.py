@@ -347,7 +347,7 @@ def test_runs_that_are_not_profiled_call_nothing_of_it(mode: str) -> None:
 def test_memory_and_phases_are_told(either: tuple[br.Program, Profile]) -> None:
     _, prof = either
     assert [phase.name for phase in prof.phases] == ["plan", "code", "warm-up 1"]
-    assert prof.phases[0].parts[-1].name == "eliminate"
+    assert prof.phases[0].parts[-1].name == "dce"
     least = 4 * STEPS * ROWS * 64  # the input alone
     peak = prof.memory["peak of a run" if prof.mode == "compile" else "peak of live values"]
     assert least <= peak <= 100 * least

@@ -1,11 +1,11 @@
 """Passes: from program to program, one a file; no pass names an operator type.
 
     exe = br.Executor(passes=(*br.passes.default, mine))
-    exe = br.Executor(passes=br.passes.default.without("batch"))
+    exe = br.Executor(passes=br.passes.default.without("vectorize_before"))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
-    small = br.passes.eliminate(prog)            # a new program
+    small = br.passes.dce(prog)                  # a new program
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
-    cut = br.passes.segments(16)(prog)           # some are made with what they need to know
+    cut = br.passes.checkpoint(16)(prog)         # some passes take arguments
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # what each pass did, or why not
 
@@ -13,65 +13,65 @@ Attributes:
     default: What an executor runs by itself.
 """
 
-from braces.passes.autodiff.checkpoint import segments
+from braces.passes.autodiff.checkpoint import checkpoint
 from braces.passes.autodiff.passes import gradients, jvp
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.registry import (
-    BATCH as batch,
-    CHUNK as chunk,
+    CANONICALIZE as canonicalize,
+    CSE as cse,
+    DCE as dce,
     DEFAULT as default,
-    DEFER as defer,
-    DELAY as delay,
-    DROP_GRADIENTS as drop_gradients,
-    ELIMINATE as eliminate,
+    DROP_CUSTOM_GRADIENTS as drop_custom_gradients,
+    FISSION as fission,
     FOR_TEST as for_test,
-    HOIST as hoist,
+    FUSE_MATMULS as fuse_matmuls,
     INLINE as inline,
-    LAYOUT as layout,
-    MASK_ROWS as mask_rows,
-    MERGE as merge,
-    OPEN_STEPS as open_steps,
+    INLINE_IN_LOOPS as inline_in_loops,
+    LICM as licm,
+    MASK_PADDING as mask_padding,
+    PAD_ROW_COUNT as pad_row_count,
+    PRETRANSPOSE as pretranspose,
     PRUNE as prune,
-    RECOMPUTE as recompute,
-    ROUND_ROWS as round_rows,
-    SEPARATE as separate,
-    SHARE as share,
-    SIMPLIFY as simplify,
-    SPLIT as split,
+    REMATERIALIZE as rematerialize,
+    REMOVE_DELAY_MEMORIES as remove_delay_memories,
+    SPLIT_CONCAT_MATMUL as split_concat_matmul,
+    STRIP_MINE as strip_mine,
+    VECTORIZE_AFTER as vectorize_after,
+    VECTORIZE_BEFORE as vectorize_before,
     VERIFY as verify,
 )
-from braces.passes.rows.ragged_steps import lengths
+from braces.passes.rows.ragged_steps import ragged_steps
 from braces.passes.training.mixed_precision import mixed_precision
 
 __all__ = [
     "Pass",
-    "batch",
-    "chunk",
+    "canonicalize",
+    "checkpoint",
+    "cse",
+    "dce",
     "default",
-    "defer",
-    "delay",
-    "drop_gradients",
-    "eliminate",
+    "drop_custom_gradients",
+    "fission",
     "for_test",
+    "fuse_matmuls",
     "gradients",
-    "hoist",
     "inline",
+    "inline_in_loops",
     "jvp",
-    "layout",
-    "lengths",
-    "mask_rows",
-    "merge",
+    "licm",
+    "mask_padding",
     "mixed_precision",
     "note",
-    "open_steps",
+    "pad_row_count",
+    "pretranspose",
     "prune",
-    "recompute",
-    "round_rows",
-    "segments",
-    "separate",
-    "share",
-    "simplify",
-    "split",
+    "ragged_steps",
+    "rematerialize",
+    "remove_delay_memories",
+    "split_concat_matmul",
+    "strip_mine",
+    "vectorize_after",
+    "vectorize_before",
     "verify",
 ]
 

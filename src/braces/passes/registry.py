@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from braces.passes.autodiff.checkpoint import segments
-from braces.passes.autodiff.drop_custom_gradients import DROP_GRADIENTS
+from braces.passes.autodiff.checkpoint import checkpoint
+from braces.passes.autodiff.drop_custom_gradients import DROP_CUSTOM_GRADIENTS
 from braces.passes.autodiff.passes import gradients_of, jvp_of
-from braces.passes.cleanup.algebraic_simplify import SIMPLIFY
-from braces.passes.cleanup.cse import SHARE
-from braces.passes.cleanup.dead_code import ELIMINATE
-from braces.passes.cleanup.inline import INLINE, OPEN_STEPS
-from braces.passes.cleanup.loop_invariant_code_motion import HOIST
+from braces.passes.cleanup.algebraic_simplify import CANONICALIZE
+from braces.passes.cleanup.cse import CSE
+from braces.passes.cleanup.dead_code import DCE
+from braces.passes.cleanup.inline import INLINE, INLINE_IN_LOOPS
+from braces.passes.cleanup.loop_invariant_code_motion import LICM
 from braces.passes.cleanup.prune import PRUNE
 from braces.passes.core.pipeline import Pass, Passes
-from braces.passes.loops.pretranspose import LAYOUT
-from braces.passes.loops.rematerialize import RECOMPUTE
-from braces.passes.loops.remove_delay_memories import DELAY
-from braces.passes.loops.strip_mine import CHUNK
-from braces.passes.loops.vectorize_after import DEFER
-from braces.passes.loops.vectorize_before import BATCH
-from braces.passes.matmul.fuse import MERGE
-from braces.passes.matmul.split_concatenated import SEPARATE
-from braces.passes.rows.fission import SPLIT
-from braces.passes.rows.mask_padding import MASK_ROWS
-from braces.passes.rows.pad_row_count import ROUND_ROWS
-from braces.passes.rows.ragged_steps import lengths
+from braces.passes.loops.pretranspose import PRETRANSPOSE
+from braces.passes.loops.rematerialize import REMATERIALIZE
+from braces.passes.loops.remove_delay_memories import REMOVE_DELAY_MEMORIES
+from braces.passes.loops.strip_mine import STRIP_MINE
+from braces.passes.loops.vectorize_after import VECTORIZE_AFTER
+from braces.passes.loops.vectorize_before import VECTORIZE_BEFORE
+from braces.passes.matmul.fuse import FUSE_MATMULS
+from braces.passes.matmul.split_concatenated import SPLIT_CONCAT_MATMUL
+from braces.passes.rows.fission import FISSION
+from braces.passes.rows.mask_padding import MASK_PADDING
+from braces.passes.rows.pad_row_count import PAD_ROW_COUNT
+from braces.passes.rows.ragged_steps import ragged_steps
 from braces.passes.training.inference_mode import FOR_TEST
 from braces.passes.training.mixed_precision import mixed_precision
 from braces.passes.verify.program import verified
@@ -35,61 +35,61 @@ VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", t
 PASSES = {
     one.name: one
     for one in (
-        BATCH,
-        CHUNK,
-        DEFER,
-        DELAY,
-        DROP_GRADIENTS,
-        ELIMINATE,
+        VECTORIZE_BEFORE,
+        STRIP_MINE,
+        VECTORIZE_AFTER,
+        REMOVE_DELAY_MEMORIES,
+        DROP_CUSTOM_GRADIENTS,
+        DCE,
         FOR_TEST,
-        HOIST,
+        LICM,
         INLINE,
-        LAYOUT,
-        MASK_ROWS,
-        MERGE,
-        OPEN_STEPS,
+        PRETRANSPOSE,
+        MASK_PADDING,
+        FUSE_MATMULS,
+        INLINE_IN_LOOPS,
         PRUNE,
-        RECOMPUTE,
-        ROUND_ROWS,
-        SEPARATE,
-        SHARE,
-        SIMPLIFY,
-        SPLIT,
+        REMATERIALIZE,
+        PAD_ROW_COUNT,
+        SPLIT_CONCAT_MATMUL,
+        CSE,
+        CANONICALIZE,
+        FISSION,
         VERIFY,
     )
 }
 
 DEFAULT = Passes(
     (
-        OPEN_STEPS,
-        SEPARATE,
-        MERGE,
-        SPLIT,
-        DELAY,
-        RECOMPUTE,
-        CHUNK,
-        BATCH,
-        DEFER,
-        DELAY,
-        LAYOUT,
-        ELIMINATE,
+        INLINE_IN_LOOPS,
+        SPLIT_CONCAT_MATMUL,
+        FUSE_MATMULS,
+        FISSION,
+        REMOVE_DELAY_MEMORIES,
+        REMATERIALIZE,
+        STRIP_MINE,
+        VECTORIZE_BEFORE,
+        VECTORIZE_AFTER,
+        REMOVE_DELAY_MEMORIES,
+        PRETRANSPOSE,
+        DCE,
     )
 )
 
 MAKERS: dict[str, Callable[..., Pass]] = {
     "gradients": gradients_of,
     "jvp": jvp_of,
-    "lengths": lengths,
+    "ragged_steps": ragged_steps,
     "mixed_precision": mixed_precision,
-    "segments": segments,
+    "checkpoint": checkpoint,
 }
 """What makes passes that need words, by name."""
 
 WORDS = {
     "gradients": "TARGET,INPUT,...",
     "jvp": "TARGET,INPUT,TANGENT,...",
-    "lengths": "LENGTHS,LOOP,...",
+    "ragged_steps": "LENGTHS,LOOP,...",
     "mixed_precision": "DTYPE",
-    "segments": "TRIPS,LOOP,...",
+    "checkpoint": "TRIPS,LOOP,...",
 }
-"""The words that each needs, as in `segments:16`."""
+"""The words that each needs, as in `checkpoint:16`."""

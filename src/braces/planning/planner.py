@@ -21,7 +21,7 @@ from braces.layout import Layout
 from braces.lower.sharding.sharding import stored_of
 from braces.lower.xla.concrete_attributes import size_number
 from braces.passes.analysis.flops import checked_sizes
-from braces.passes.cleanup.dead_code import ELIMINATE
+from braces.passes.cleanup.dead_code import DCE
 from braces.planning.device_specs import DEVICES, figures_of
 from braces.planning.report import PlanReport
 from braces.planning.request import Question, read_answer
@@ -144,7 +144,7 @@ def _check_mesh(layout: Layout) -> None:
 def _check_values(
     definition: ProgramDef, layout: Layout, names: Sequence[str], sizes: Mapping[str, int]
 ) -> None:
-    found = Plan.of(definition, names, (ELIMINATE,))
+    found = Plan.of(definition, names, (DCE,))
     if not found.fetches and not found.updates:
         raise ProgramError("Nothing is fetched or updated.", fix="Say what is fetched.")
     for info in (*found.feeds.values(), *found.states.values()):

@@ -326,8 +326,8 @@ class Program(Builder, hints.Hinted):
             >>> import braces as br
             >>> prog = br.parse('''program {
             ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
-            >>> print(prog.explain(passes=(br.passes.eliminate,)))
-            eliminate: Keep what the results and updates need.
+            >>> print(prog.explain(passes=(br.passes.dce,)))
+            eliminate: Eliminate operators that no result or update needs.
               block 0: 1 removed (z)
               in all
                 operations: 6 FLOP → 3 FLOP
@@ -361,7 +361,7 @@ class Program(Builder, hints.Hinted):
             fetch: What is fetched, as for `explain`; only what it and the updates need counts.
             options: `sizes=`, numbers in place of symbols. `passes=`, what is made of the
                 program before: `br.passes.default` as compiled runs do, `()` to count all
-                that is written; by default `(br.passes.eliminate,)`.
+                that is written; by default `(br.passes.dce,)`.
 
         Returns:
             A value with `operations`, `bytes`, `peak_bytes`, `total`, `by_type`, and `ops`,

@@ -14,7 +14,7 @@ from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
 from braces.lower.interrupt.deadline import CALLING, Watch
 from braces.passes.core.pipeline import Pass, Passes, as_passes
-from braces.passes.registry import DEFAULT, ELIMINATE
+from braces.passes.registry import DCE, DEFAULT
 from braces.runtime.compile.executable_cache import MOST_EXECUTABLES, check_limit
 from braces.runtime.devices.device import Devices, forked, refuse_forked
 from braces.runtime.devices.device_placement import checked_layout
@@ -30,7 +30,7 @@ from braces.runtime.profiling.measure import Task, check_count, profiled
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 
-PASSES = {"compile": DEFAULT, "interpret": Passes((ELIMINATE,))}
+PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
 """What each mode does to programs where nothing else is asked for."""
 
 
@@ -68,10 +68,9 @@ class Executor(Hinted):
             limit is reached. `stats` has the same as values.
         passes: What is made of each program before it runs, one after the other; see
             `br.passes`. By default that is `br.passes.default` where it compiles. Interpreting,
-            it is `eliminate` alone, so that errors, listeners and kept scopes show loops as
-            they were written. `br.passes.default.without("batch")` leaves one out. With `()`,
-            too, a run computes only what its fetches and updates need. What a pass of your own
-            makes is verified.
+            it is `dce` alone, so that errors, listeners and kept scopes show loops as they were
+            written. `br.passes.default.without("fission")` leaves one out. With `()` dead code
+            is eliminated all the same. The result of a pass of your own is verified.
 
     Raises:
         DeviceError: There is no such device, or not as many as the mesh of the layout has.

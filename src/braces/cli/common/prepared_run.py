@@ -18,7 +18,7 @@ from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import Op
 from braces.ir.walk import producers
-from braces.passes.registry import ELIMINATE
+from braces.passes.registry import DCE
 from braces.program import Program
 from braces.runtime.executor import PASSES, Executor
 from braces.runtime.plan.plan import Plan
@@ -170,7 +170,7 @@ def _pairs(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
     what operators without counterparts compute stands for the first of them.
     """
     bodies = [
-        Plan.of(one.program.definition, one.fetches.values(), (ELIMINATE,)).body
+        Plan.of(one.program.definition, one.fetches.values(), (DCE,)).body
         for one in (left, right)
     ]
     found = dict[tuple[str, str], tuple[Op, Op]]()

@@ -262,7 +262,7 @@ def vmap(
     `br.while_loop` runs for each row as long as that row asks for, a `br.cond` takes one
     branch for each, and what draws draws anew for each. Compiled, products and convolutions of
     all rows are one and leave the loop, where operators say how their axes map
-    (`br.passes.batch`); what is left runs row by row.
+    (`br.passes.vectorize_before`); what is left runs row by row.
 
     Args:
         function: From variables, or nested tuples, lists and dicts of them, to the same.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from braces.dims import Dim, Size, human_units as amount, substitute, sum_of
+from braces.dims import Dim, Size, amount, substitute, sum_of
 from braces.ir.records import VarInfo
 from braces.ir.text_table import columns
 from braces.ir.views import LoopView

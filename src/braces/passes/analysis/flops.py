@@ -36,7 +36,7 @@ from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
 from braces.passes.analysis.cost import Cost, OpCost, ProgramCost, Sizes, trips_of
 from braces.passes.analysis.peak_memory import peak_bytes
 from braces.passes.autodiff.drop_custom_gradients import without_gradients
-from braces.passes.cleanup.dead_code import ELIMINATE
+from braces.passes.cleanup.dead_code import DCE
 from braces.passes.cleanup.prune import target_names
 from braces.passes.core.context import planning
 from braces.passes.core.pipeline import Pass, as_passes, optimised, wanted
@@ -205,7 +205,7 @@ def cost(
     fetch: Any = (),
     *,
     sizes: Mapping[str, int] | None = None,
-    passes: Sequence[Pass] = (ELIMINATE,),
+    passes: Sequence[Pass] = (DCE,),
 ) -> ProgramCost:
     """What a run of a program takes; see `Program.cost`."""
     names, whole = target_names(program.definition, fetch)

@@ -9,18 +9,21 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from braces.builder.builder import Builder
-from braces.dims import Size, human_units as amount
+from braces.dims import Size, amount
 from braces.errors import ShapeError, visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.analysis.cost import Cost
 from braces.passes.analysis.flops import checked_sizes, cost_at
-from braces.passes.autodiff.drop_custom_gradients import DROP_GRADIENTS, without_gradients
+from braces.passes.autodiff.drop_custom_gradients import (
+    DROP_CUSTOM_GRADIENTS,
+    without_gradients,
+)
 from braces.passes.cleanup.prune import target_names
 from braces.passes.core.context import planning
 from braces.passes.core.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
 from braces.passes.registry import DEFAULT
-from braces.passes.rows.pad_row_count import ROUND_ROWS, rows_of_run
+from braces.passes.rows.pad_row_count import PAD_ROW_COUNT, rows_of_run
 
 _SHOWN = 6
 
@@ -176,7 +179,7 @@ def explain(
     names, whole = target_names(program.definition, fetch)
     asked = wanted(whole, names)
     if without_gradients(asked) is not asked:  # which is what a run begins with
-        given = (DROP_GRADIENTS, *given)
+        given = (DROP_CUSTOM_GRADIENTS, *given)
     told = checked_sizes(asked, sizes)
     count = partial(_Counted.of, told)
     steps, before = list[Step](), count(asked)
@@ -188,7 +191,7 @@ def explain(
         steps.append(_step(one, before, after, notes))
         before = after
     if notes := rows_of_run(before.program)[2]:  # which is what a compiled run ends with
-        steps.append(Step(ROUND_ROWS.name, ROUND_ROWS.doc, (), (), tuple(notes)))
+        steps.append(Step(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
     return Explanation(tuple(steps), before.program, *ends)
 

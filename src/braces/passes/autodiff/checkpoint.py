@@ -224,7 +224,7 @@ def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
 
 
 @says_where
-def segments(every: int, *loops: str) -> Pass:
+def checkpoint(every: int, *loops: str) -> Pass:
     """A pass that cuts loops into segments, of which gradients keep the beginnings only.
 
     It is for programs that are not differentiated yet; a loop that its gradient has made to
@@ -246,7 +246,7 @@ def segments(every: int, *loops: str) -> Pass:
         ...         h = net.add_memory(init=br.zeros([4]))
         ...         h.update(br.tanh(h + net.add_input(x)))
         ...     last = rnn.final(h)
-        >>> len(prog.blocks), len(br.passes.segments(10)(prog).blocks)
+        >>> len(prog.blocks), len(br.passes.checkpoint(10)(prog).blocks)
         (2, 3)
     """
     check_trips(every, "every")
@@ -264,7 +264,7 @@ def segments(every: int, *loops: str) -> Pass:
         return rewrite_loops(program, loops or None, rule)
 
     return Pass(
-        "segments",
+        "checkpoint",
         run,
         f"Cut loops into segments of {every} trips, of which gradients keep the beginnings.",
         trusted=True,

@@ -44,9 +44,9 @@ def _rule(op: Op, place: Place) -> Change:
     return Opened(Body((), (), infos, ops), {})
 
 
-DROP_GRADIENTS = Pass(
-    "drop_gradients",
+DROP_CUSTOM_GRADIENTS = Pass(
+    "drop_custom_gradients",
     without_gradients,
-    "Take gradients that were written out: nothing is differentiated any more.",
+    "Remove custom gradients, which only autodiff reads.",
     trusted=True,
 )

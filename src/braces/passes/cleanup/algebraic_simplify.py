@@ -173,4 +173,6 @@ def _order(op: Op, place: Place) -> tuple[int, ...]:
     return tuple(map(axes.of(slot).index, axes.of_output(result)))
 
 
-SIMPLIFY = Pass("simplify", simplified, "Leave out what changes nothing.", trusted=True)
+CANONICALIZE = Pass(
+    "canonicalize", simplified, "Remove operators that change nothing.", trusted=True
+)

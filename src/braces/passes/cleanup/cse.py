@@ -117,4 +117,4 @@ def alike(left: Op, right: Op) -> bool:
     return all(exact(one) == exact(other) for one, other in pairs)
 
 
-SHARE = Pass("share", shared, "Compute once what is computed several times.", trusted=True)
+CSE = Pass("cse", shared, "Compute common subexpressions once.", trusted=True)

@@ -157,6 +157,6 @@ class _Elimination:
         return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
 
 
-ELIMINATE = Pass(
-    "eliminate", eliminated, "Keep what the results and updates need.", trusted=True
+DCE = Pass(
+    "dce", eliminated, "Eliminate operators that no result or update needs.", trusted=True
 )

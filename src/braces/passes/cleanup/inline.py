@@ -78,13 +78,11 @@ def _in_a_loop(place: Place | None) -> bool:
     return False
 
 
-INLINE = Pass(
-    "inline", inline_blocks, "Put what plain blocks do where they stand.", trusted=True
-)
+INLINE = Pass("inline", inline_blocks, "Inline plain blocks.", trusted=True)
 
-OPEN_STEPS = Pass(
-    "open_steps",
+INLINE_IN_LOOPS = Pass(
+    "inline_in_loops",
     steps_opened,
-    "Put what plain blocks in loops do where they stand.",
+    "Inline plain blocks that stand in loops.",
     trusted=True,
 )

@@ -159,6 +159,4 @@ def kept_for(op: Op, type_of: Callable[[str], Type]) -> str | None:
     return None
 
 
-HOIST = Pass(
-    "hoist", hoisted, "Compute before a loop what is the same on each trip.", trusted=True
-)
+LICM = Pass("licm", hoisted, "Hoist loop-invariant operators out of loops.", trusted=True)

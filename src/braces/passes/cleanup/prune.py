@@ -88,7 +88,7 @@ def prune(program: P, targets: Any) -> P:
     names, whole = target_names(program.definition, targets)
     small = program.like(verified(_giving(pruned(_giving(whole, names)), ())))
     startup = program.startup.definition
-    first = {n: v for n, v in startup.updates.items() if n in small.vars}
+    first = {n: v for n, v in startup.updates.items() if n in small.infos}
     needed = eliminated(_giving(startup, ()).with_(updates=first))
     small.startup = program.like(verified(needed))
     return small

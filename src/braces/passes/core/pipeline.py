@@ -107,8 +107,8 @@ class Passes(tuple[Pass, ...]):
 
     Example:
         >>> import braces as br
-        >>> fewer = br.passes.default.without("batch")
-        >>> br.passes.batch in br.passes.default, br.passes.batch in fewer
+        >>> fewer = br.passes.default.without("vectorize_before")
+        >>> br.passes.vectorize_before in br.passes.default, br.passes.vectorize_before in fewer
         (True, False)
         >>> exe = br.Executor(passes=fewer)
     """
@@ -291,7 +291,7 @@ def as_passes(given: Any) -> tuple[Pass, ...]:
     if listed and not strange:
         return several
     what = strange[0] if strange else given
-    fix = "Write passes=(br.passes.eliminate,), or passes=() for none."
+    fix = "Write passes=(br.passes.dce,), or passes=() for none."
     if strange and callable(what):
         fix = 'Make it one: br.passes.Pass("name", function).'
     raise ProgramError(f"{what!r:.80} is no pass or tuple of passes.", fix=fix)

@@ -79,6 +79,9 @@ def _needs(place: Place, op: Op) -> bool:
     return any(name in place.table.vars for name in op.reads())
 
 
-LAYOUT = Pass(
-    "layout", laid_out, "Transpose before a loop what each trip multiplies by.", trusted=True
+PRETRANSPOSE = Pass(
+    "pretranspose",
+    laid_out,
+    "Transpose before a loop the matrices that each iteration multiplies by.",
+    trusted=True,
 )

@@ -227,9 +227,9 @@ class _Making:
         self.names[again.cut.param] = values[again.result]
 
 
-RECOMPUTE = Pass(
-    "recompute",
+REMATERIALIZE = Pass(
+    "rematerialize",
     recomputed,
-    "Compute again in a gradient what would take too much to keep for all trips.",
+    "Recompute residuals in a gradient where storing them takes too much memory.",
     trusted=True,
 )

@@ -121,6 +121,9 @@ def _mirrored(
     return (view, found[0]) if found else None
 
 
-DELAY = Pass(
-    "delay", undelayed, "Cut from rows what a memory only holds for a trip.", trusted=True
+REMOVE_DELAY_MEMORIES = Pass(
+    "remove_delay_memories",
+    undelayed,
+    "Replace memories that only delay a value by slices of it.",
+    trusted=True,
 )

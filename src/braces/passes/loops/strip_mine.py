@@ -91,9 +91,9 @@ def _even(fits: int, trips: Size) -> int:
     return next((n for n in range(fits, fits // 2, -1) if trips % n == 0), fits)
 
 
-CHUNK = Pass(
-    "chunk",
+STRIP_MINE = Pass(
+    "strip_mine",
     chunked,
-    "Cut a loop into chunks of trips where all of them at once would take too much.",
+    "Split a loop into chunks where vectorizing all iterations takes too much memory.",
     trusted=True,
 )

@@ -270,9 +270,9 @@ def _shorter(trips: Trips, tail: _Tail, op: Op) -> tuple[LoopView, list[VarInfo]
     return loop, infos
 
 
-DEFER = Pass(
-    "defer",
+VECTORIZE_AFTER = Pass(
+    "vectorize_after",
     deferred,
-    "Compute after a loop, for all trips at once, what no later trip needs.",
+    "Vectorize after a loop the operators that no later iteration needs.",
     trusted=True,
 )

@@ -131,9 +131,9 @@ def _around(trips: Trips, op: Op, moved: list[Op]) -> Change:
     ).to_op()
 
 
-BATCH = Pass(
-    "batch",
+VECTORIZE_BEFORE = Pass(
+    "vectorize_before",
     batched,
-    "Compute for all trips at once what each computes of its slices alone.",
+    "Vectorize before a loop the operators that depend on its slices alone.",
     trusted=True,
 )

@@ -232,9 +232,9 @@ class _Merging:
         return lambda name: inner.var(inner.names.get(name, name))
 
 
-MERGE = Pass(
-    "merge",
+FUSE_MATMULS = Pass(
+    "fuse_matmuls",
     merged,
-    "Make one product of several in each trip, where they share an operand or are added.",
+    "Fuse matmuls of an iteration that share an operand or are added.",
     trusted=True,
 )

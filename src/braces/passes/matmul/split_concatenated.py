@@ -265,9 +265,9 @@ class _Separating:
         return found.joint.build(found.product, [part], lambda n: inner.var(names.get(n, n)))
 
 
-SEPARATE = Pass(
-    "separate",
+SPLIT_CONCAT_MATMUL = Pass(
+    "split_concat_matmul",
     separated,
-    "Take apart products of what is put together, where a part can leave the loop.",
+    "Split matmuls of concatenated operands where a part can leave the loop.",
     trusted=True,
 )

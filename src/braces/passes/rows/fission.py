@@ -165,9 +165,9 @@ def _results(outputs: Iterable[Output]) -> set[str]:
     return {out.results[0] for out in outputs}
 
 
-SPLIT = Pass(
-    "split",
+FISSION = Pass(
+    "fission",
     split_steps,
-    "Split row-wise steps of loops into what no other trip needs, and what recurs.",
+    "Split ragged steps of loops into prologue, recurrent core and epilogue.",
     trusted=True,
 )

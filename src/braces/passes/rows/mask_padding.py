@@ -45,9 +45,9 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
     return rewrite(program, rule)
 
 
-MASK_ROWS = Pass(
-    "mask_rows",
+MASK_PADDING = Pass(
+    "mask_padding",
     mask_branches,
-    "Leave padding out of what mixes rows in row-wise branches.",
+    "Mask padding in operators that mix the rows of row-wise branches.",
     trusted=True,
 )

@@ -147,9 +147,9 @@ def _program_alone(program: ProgramDef) -> ProgramDef:
     return round_rows(program)[0]
 
 
-ROUND_ROWS = Pass(
-    "round_rows",
+PAD_ROW_COUNT = Pass(
+    "pad_row_count",
     _program_alone,
-    "Leave out of sums and the like what there is room for beyond rows that a run counts.",
+    "Pad data-dependent row counts, and mask the padding in operators that mix rows.",
     trusted=True,
 )

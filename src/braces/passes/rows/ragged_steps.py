@@ -206,7 +206,7 @@ def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: Step
 
 
 @says_where
-def lengths(by: str, *loops: str) -> Pass:
+def ragged_steps(by: str, *loops: str) -> Pass:
     """A pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
 
     A row runs while its trip is less than its length; then memories stay and rows are zero. It
@@ -228,13 +228,13 @@ def lengths(by: str, *loops: str) -> Pass:
         ...         h = net.add_memory(shape=[4], batch_like=x, batch_axis=1)
         ...         h.update(br.tanh(h + net.add_input(x)))
         ...     last = rnn.final(h)
-        >>> len(prog.blocks), len(br.passes.lengths("n", "loop_0")(prog).blocks)
+        >>> len(prog.blocks), len(br.passes.ragged_steps("n", "loop_0")(prog).blocks)
         (2, 3)
     """
     if not loops:
         raise ProgramError(
             f"No loop is to have the lengths `{by}`.",
-            fix='Name the paths of loops: br.passes.lengths("n", "loop_0").',
+            fix='Name the paths of loops: br.passes.ragged_steps("n", "loop_0").',
         )
 
     def rule(view: LoopView, op: Op, place: Place) -> Change:
@@ -252,7 +252,7 @@ def lengths(by: str, *loops: str) -> Pass:
         return rewrite_loops(program, loops, rule)
 
     return Pass(
-        "lengths",
+        "ragged_steps",
         run,
         f"Run the trips of loops only for the rows of which `{by}` says so.",
         trusted=True,

@@ -139,6 +139,4 @@ def _for_inference(op: Op, place: Place) -> Change:
     return op.with_(inputs=inputs, attrs={**op.attrs, role: False})
 
 
-FOR_TEST = Pass(
-    "for_test", calmed, "Leave out what only training does, and updates.", trusted=True
-)
+FOR_TEST = Pass("for_test", calmed, "Remove training behaviour and updates.", trusted=True)

@@ -16,7 +16,7 @@ from braces.lower.xla.check_points import Site, find_sites
 from braces.lower.xla.list_unification import united
 from braces.lower.xla.narrow_dtypes import carried, narrow_of
 from braces.passes.autodiff.drop_custom_gradients import without_gradients
-from braces.passes.cleanup.dead_code import ELIMINATE
+from braces.passes.cleanup.dead_code import DCE
 from braces.passes.core.context import Question, planning
 from braces.passes.core.pipeline import Pass, optimised, run_pass
 from braces.passes.core.random_effects import random_states
@@ -90,8 +90,8 @@ class Plan:
                     given=f"{name}: {definition.main.vars[name].type}",
                     fix="Fetch its values as one array, br.list_stack(xs), or one, xs[i].",
                 )
-        if passes[-1:] != (ELIMINATE,):
-            passes = (*passes, ELIMINATE)
+        if passes[-1:] != (DCE,):
+            passes = (*passes, DCE)
         wanted = definition.with_(main=definition.main.with_(results=names))
         wanted = wanted if gradients else without_gradients(wanted)
         with planning(target, sizes) as answers:
