@@ -1,4 +1,4 @@
-"""Operators: one definition each."""
+"""Operator definitions: importing this package fills the operator registry."""
 
 from braces.ops import control
 from braces.ops.array import (

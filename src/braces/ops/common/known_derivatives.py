@@ -1,10 +1,10 @@
-"""Kernels whose derivatives of every order are known, where JAX knows some of them or none.
+"""Kernels with explicit derivatives of every order, where JAX has some of them or none.
 
     f = smooth(2, derivative)      derivative(0, 0) is f, derivative(1, 0) its slope by x
 
-A slope is a function of the same kind, of a higher order, so `jax.vjp` and `jax.jvp` find one
-however often they are applied. What is a loop is differentiated forwards alone, for which a
-loop need not be kept; what is chosen between then brings no NaN of the other side along.
+A derivative is a kernel of the same kind, of a higher order, so `jax.vjp` and `jax.jvp` can be
+applied any number of times. Kernels with loops are differentiated in forward mode only, which
+saves no residuals. NaN of a branch that was not selected does not reach the derivative.
 """
 
 from __future__ import annotations
@@ -16,52 +16,53 @@ from typing import Any, TypeAlias
 from braces.lazy import derivatives, jax, jnp
 
 Kernel: TypeAlias = "Callable[..., Any]"
-"""From arrays of one shape and dtype to one of that shape and dtype, element by element."""
+"""An elementwise function of arrays with one shape and dtype, which the result shares."""
 
 
 def smooth(arity: int, derivative: Callable[..., Kernel]) -> Kernel:
-    """A kernel that can be differentiated as often as one likes.
+    """Build a kernel that can be differentiated any number of times.
 
     Args:
-        arity: How many arrays it takes; they are broadcast.
-        derivative: From how often it is differentiated by each of them to a kernel of that.
+        arity: The number of arrays that the kernel takes; they are broadcast.
+        derivative: Maps the order of differentiation by each array to the kernel of that
+            derivative.
     """
 
     @cache
-    def of(*orders: int) -> Kernel:
-        made = derivatives.custom_jvp(derivative(*orders))
+    def of_orders(*orders: int) -> Kernel:
+        kernel = derivatives.custom_jvp(derivative(*orders))
 
-        def moved(values: Any, tangents: Any) -> tuple[Any, Any]:
-            parts = [
-                tangent * of(*_raised(orders, at))(*values)
+        def jvp(values: Any, tangents: Any) -> tuple[Any, Any]:
+            terms = [
+                tangent * of_orders(*_raise_order(orders, at))(*values)
                 for at, tangent in enumerate(tangents)
                 if not isinstance(tangent, derivatives.SymbolicZero)
             ]
-            return made(*values), sum(parts[1:], parts[0])
+            return kernel(*values), sum(terms[1:], terms[0])
 
-        made.defjvp(moved, symbolic_zeros=True)
-        return made
+        kernel.defjvp(jvp, symbolic_zeros=True)
+        return kernel
 
-    return lambda *values: of(*(0,) * arity)(*jnp.broadcast_arrays(*values))
+    return lambda *values: of_orders(*(0,) * arity)(*jnp.broadcast_arrays(*values))
 
 
-def _raised(orders: tuple[int, ...], at: int) -> tuple[int, ...]:
-    return *orders[:at], orders[at] + 1, *orders[at + 1 :]
+def _raise_order(orders: tuple[int, ...], argument: int) -> tuple[int, ...]:
+    return *orders[:argument], orders[argument] + 1, *orders[argument + 1 :]
 
 
 def differentiated(kernel: Kernel, *orders: int) -> Kernel:
-    """A kernel, differentiated so often by each of its arrays, forwards."""
-    for at, order in enumerate(orders):
+    """Differentiate a kernel in forward mode, `orders[i]` times by its array `i`."""
+    for argument, order in enumerate(orders):
         for _ in range(order):
-            kernel = _by(kernel, at)
+            kernel = _differentiate_once(kernel, argument)
     return kernel
 
 
-def _by(kernel: Kernel, at: int) -> Kernel:
+def _differentiate_once(kernel: Kernel, argument: int) -> Kernel:
     def slope(*values: Any) -> Any:
-        def moved(value: Any) -> Any:
-            return kernel(*values[:at], value, *values[at + 1 :])
+        def of_argument(value: Any) -> Any:
+            return kernel(*values[:argument], value, *values[argument + 1 :])
 
-        return jax.jvp(moved, (values[at],), (jnp.ones_like(values[at]),))[1]
+        return jax.jvp(of_argument, (values[argument],), (jnp.ones_like(values[argument]),))[1]
 
     return slope

@@ -1,4 +1,4 @@
-"""Operators that are linear in their numbers: the tangent is what they make of tangents."""
+"""JVP rules of linear operators: the operator applied to the tangents."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ VarSlots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
 
 
 def linear(*definitions: KernelOp, **changed: Any) -> None:
-    """Say that operators are linear in all inputs that are no indices.
+    """Register the JVP rule of operators that are linear in all inputs except indices.
 
     Args:
         definitions: The operators.
-        changed: Attributes that are others for tangents.
+        changed: Attributes that differ when the operator is applied to tangents.
     """
     for definition in definitions:
-        definition.jvp(_rule(definition, changed))
+        definition.jvp(_build_jvp_rule(definition, changed))
 
 
-def _rule(definition: KernelOp, changed: Mapping[str, Any]) -> Callable[..., Mapping[str, Any]]:
+def _build_jvp_rule(
+    definition: KernelOp, changed: Mapping[str, Any]
+) -> Callable[..., Mapping[str, Any]]:
     def rule(
         values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         operands = {
-            slot.name: tangents.get(slot.name) or tuple(map(_still, values[slot.name]))
+            slot.name: tangents.get(slot.name) or tuple(map(_zero_tangent, values[slot.name]))
             for slot in definition.inputs
             if slot.name in values
         }
@@ -39,6 +41,6 @@ def _rule(definition: KernelOp, changed: Mapping[str, Any]) -> Callable[..., Map
     return rule
 
 
-def _still(var: Var) -> Var:
-    """What stands for the tangent of an input that does not move: indices stay as they are."""
+def _zero_tangent(var: Var) -> Var:
+    """Return the tangent of a constant input: zeros, or the input itself for indices."""
     return zeros_of(tensor_type(var)) if is_float(var.dtype) else var

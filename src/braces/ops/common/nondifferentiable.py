@@ -1,4 +1,4 @@
-"""Operators of which some uses have no derivative: that is said where one is wanted."""
+"""Operators that are differentiable for some attributes only; other uses raise an error."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from braces.ops.common.rules import Backward
 def unless(
     definition: KernelOp, refused: Callable[[VarSlots, Attrs], str | None], given: str
 ) -> None:
-    """Take the derivatives that follow from the kernel, but where there are none.
+    """Use the derivatives derived from the kernel, except for nondifferentiable uses.
 
     Args:
         definition: The operator.
-        refused: From the inputs and the attributes to the way out, where there is none.
-        given: What it gives where it has none, as messages say it.
+        refused: Maps inputs and attributes to a fix if the use has no derivative, else to
+            `None`.
+        given: The result of nondifferentiable uses, as named in the error message.
     """
 
     def check(values: VarSlots, attrs: Attrs) -> None:
@@ -36,19 +37,19 @@ def unless(
 
     def gradient(g: Backward) -> dict[str, tuple[Var, ...]]:
         check(g.inputs, g.attrs)
-        known = {f"{slot}_grad": of for slot, of in g.grads.items() if of[0] is not None}
-        operands = cast("dict[str, tuple[Var, ...]]", {**g.inputs, **known})
+        cotangents = {f"{slot}_grad": of for slot, of in g.grads.items() if of[0] is not None}
+        operands = cast("dict[str, tuple[Var, ...]]", {**g.inputs, **cotangents})
         wanted = [f"{slot}_grad" for slot in g.inputs if g.wants(slot)]
-        made = apply(f"{definition.type}.vjp", operands, g.attrs, wanted=wanted)
-        return {slot.removesuffix("_grad"): of for slot, of in made.items()}
+        results = apply(f"{definition.type}.vjp", operands, g.attrs, wanted=wanted)
+        return {slot.removesuffix("_grad"): of for slot, of in results.items()}
 
     def jvp(values: VarSlots, tangents: VarSlots, attrs: Attrs) -> VarSlots:
         check(values, attrs)
-        known = {slot.name: values[slot.name] for slot in definition.inputs}
-        moved = {f"{slot}_tangent": of for slot, of in tangents.items() if of}
+        operands = {slot.name: values[slot.name] for slot in definition.inputs}
+        nonzero = {f"{slot}_tangent": of for slot, of in tangents.items() if of}
         wanted = [f"{slot.name}_tangent" for slot in definition.outputs]
-        made = apply(f"{definition.type}.jvp", {**known, **moved}, attrs, wanted=wanted)
-        return {slot.removesuffix("_tangent"): of for slot, of in made.items()}
+        results = apply(f"{definition.type}.jvp", {**operands, **nonzero}, attrs, wanted=wanted)
+        return {slot.removesuffix("_tangent"): of for slot, of in results.items()}
 
     definition.gradient(gradient)
     definition.jvp(jvp)

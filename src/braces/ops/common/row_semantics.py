@@ -1,9 +1,9 @@
-"""What row-wise branches ask of operators beyond their axes, and what they refuse.
+"""Operators inside partitioned branches: masking of padding, and errors for unsupported ones.
 
-A compiled row-wise branch works on its rows and some padding. Where an operator maps the axis
-of rows to one of its output, padding stays padding. Where it reduces it, padding is left out by
-the fill that is declared with the axes, or what the definition says takes the operator's place.
-All else is refused when the branch is built.
+A compiled partitioned branch runs on its batch elements plus padding. If an operator maps the
+batch axis to an output axis, padding stays padding. If it reduces the batch axis, padding is
+masked by the identity element declared with the axes, or the definition supplies a replacement
+operator. Any other operator raises an error when the branch is built.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from braces.errors import ProgramError
 from braces.ir.records import Attr, Op
 
 FIRST = "first"
-"""A fill: the first row, which is a real one, in place of padding."""
+"""Fill value: replace padding by the first batch element, which is never padding."""
 
 OUTSIDE = "Compute it on all rows outside, and use add_input for the result."
 ADVICE = (
@@ -28,12 +28,12 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class RowView:
-    """One operator of a row-wise branch, for what takes its place there.
+    """One operator of a partitioned branch, as seen by the rule that replaces it.
 
     Attributes:
-        places: The axes of inputs that are rows.
-        rows: How many rows there are: a number, or a name.
-        var: Gives a variable by its name, to build with.
+        places: The batch axes of the inputs.
+        rows: The size of the batch axis, padding included: a number, or a name.
+        var: Returns the variable of a name, for building operators.
     """
 
     op: Op
@@ -42,34 +42,34 @@ class RowView:
     var: Callable[[str], Var]
 
     def axes(self, slot: str, position: int = 0) -> frozenset[int]:
-        """The axes of one input that are rows: a slot, and a position in it."""
+        """Return the batch axes of one input, given by its slot and its position there."""
         return frozenset(axis for *at, axis in self.places if at == [slot, position])
 
     def axis(self, slot: str) -> int | None:
-        """The one axis of an input that is rows, if there is one.
+        """Return the batch axis of an input, or `None`.
 
         Raises:
-            ProgramError: Several are.
+            ProgramError: The input has several batch axes.
         """
-        found = self.axes(slot)
-        if len(found) > 1:
-            raise refused(self.op, f"they are {len(found)} axes of its `{slot}`.")
-        return next(iter(found), None)
+        row_axes = self.axes(slot)
+        if len(row_axes) > 1:
+            raise refused(self.op, f"they are {len(row_axes)} axes of its `{slot}`.")
+        return next(iter(row_axes), None)
 
     def mentions(self, value: Attr) -> bool:
-        """Whether an attribute depends on how many rows there are."""
+        """Return whether an attribute depends on the number of rows."""
         return isinstance(value, Dim) and str(self.rows) in value.names()
 
 
 def refused(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:
-    """The error for an operator that mixes rows without a mask for it."""
+    """Build the error for an operator that mixes batch elements and cannot be masked."""
     return ProgramError(
         f"{op.type} mixes the rows of a row-wise branch: {why}", at=op.describe(), fix=fix
     )
 
 
 def undeclared(op: Op) -> ProgramError:
-    """The error for an operator whose definition does not say how its axes map."""
+    """Build the error for an operator whose definition declares no axis map."""
     return ProgramError(
         f"{op.type} may mix the rows of a row-wise branch: its definition does not say.",
         at=op.describe(),
@@ -78,7 +78,7 @@ def undeclared(op: Op) -> ProgramError:
 
 
 def counts_rows(op: Op, attr: str) -> ProgramError:
-    """The error for an operator that is told how many rows there are."""
+    """Build the error for an operator with the number of rows as an attribute."""
     return ProgramError(
         f"{op.type} may mix the rows of a row-wise branch: `{attr}` is how many there are, "
         "padding included.",

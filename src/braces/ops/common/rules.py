@@ -1,4 +1,4 @@
-"""Rules that many operators share: dtypes, axes, and what gradients are made of."""
+"""Shared rules of operators: dtypes, axes, and building blocks of gradients."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from braces.lazy import jnp
 
 
 def promote(*dtypes: DType) -> DType:
-    """The dtype of a result that mixes these: as the array API; a float wins over integers.
+    """Return the promoted dtype: as in the array API; a float wins over integers.
 
     Raises:
-        DTypeError: Signed and unsigned 64-bit integers, which no integer dtype can hold both,
-            or what is only stored beside another dtype.
+        DTypeError: Signed and unsigned 64-bit integers are mixed, which no integer dtype holds,
+            or a storage-only dtype is mixed with another one.
     """
     result = dtypes[0]
     for dtype in dtypes[1:]:
@@ -43,41 +43,41 @@ def _promote_two(left: DType, right: DType) -> DType:
         return left if is_float(left) else right
     if is_float(left):
         return _promote_floats(left, right)
-    found = np.result_type(left, right)
-    if found.kind == "f":
+    dtype = np.result_type(left, right)
+    if dtype.kind == "f":
         raise DTypeError(
             f"No integer dtype holds both {left} and {right}.",
             fix="Use br.cast on one of them.",
         )
-    return found
+    return dtype
 
 
 def _promote_floats(left: DType, right: DType) -> DType:
-    if "V" in (left.kind, right.kind):  # bfloat16 is of kind V to NumPy
+    if "V" in (left.kind, right.kind):  # NumPy gives bfloat16 the kind V
         other = right if left.kind == "V" else left
         return FLOAT32 if other.itemsize == 2 else other
     return np.result_type(left, right)
 
 
 def float_dtype(dtype: DType) -> DType:
-    """The dtype of real-valued functions: floats stay, integers and bools give float32."""
+    """Return the dtype of real-valued functions: integers and bools give float32."""
     return dtype if is_float(dtype) else FLOAT32
 
 
 def sum_dtype(dtype: DType) -> DType:
-    """The dtype of sums and products: small integers and bools give int64, as the array API."""
+    """Return the dtype of sums: small integers and bools give int64, as in the array API."""
     if is_float(dtype) or dtype == np.uint64:
         return dtype
     return np.dtype(np.uint64) if dtype.kind == "u" else INT64
 
 
 def floating(x: Any) -> Any:
-    """For kernels: an array in the dtype of real-valued functions."""
+    """Cast an array to the dtype of real-valued functions (kernel helper)."""
     return jnp.asarray(x, float_dtype(np.dtype(x.dtype)))
 
 
 def promoted(*arrays: Any) -> tuple[Any, ...]:
-    """For kernels: arrays brought to one dtype."""
+    """Cast arrays to their promoted dtype (kernel helper)."""
     dtype = promote(*(np.dtype(x.dtype) for x in arrays))
     return tuple(x.astype(dtype) for x in arrays)
 
@@ -89,28 +89,28 @@ REFUSED = {
 
 
 def refuse(what: str, dtype: DType, kinds: str) -> None:
-    """A `DTypeError` where `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
+    """Raise a `DTypeError` if `dtype` is of one of these kinds (`b`ool, `c`omplex)."""
     if dtype.kind in kinds:
-        refused, fix = REFUSED[dtype.kind]
-        raise DTypeError(f"{what} is not defined for {refused}.", fix=fix)
+        name, fix = REFUSED[dtype.kind]
+        raise DTypeError(f"{what} is not defined for {name}.", fix=fix)
 
 
 def promoting(
     refused: str = "", result: Callable[[DType], DType] | None = None
 ) -> Callable[..., DType]:
-    """A rule for dtypes: promote, refuse some kinds, choose the result's."""
+    """Build a dtype rule: promote, refuse some kinds, then map to the dtype of the result."""
 
     def rule(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
         del attrs
-        found = promote(*[dtype for dtype in dtypes if dtype is not None])
-        refuse(what, found, refused)
-        return result(found) if result else found
+        common_dtype = promote(*[dtype for dtype in dtypes if dtype is not None])
+        refuse(what, common_dtype, refused)
+        return result(common_dtype) if result else common_dtype
 
     return rule
 
 
 def to_bool(dtype: DType) -> DType:
-    """The dtype of a truth value."""
+    """Return bool, for any dtype."""
     del dtype
     return BOOL
 
@@ -122,27 +122,27 @@ ordered = promoting(refused="c")
 real_valued = promoting(result=float_dtype)
 real_function = promoting(refused="c", result=float_dtype)
 truth = promoting(result=to_bool)
-"""What elementwise operators make of the dtypes of inputs; `ordered` is of numbers that have an
-order, `real_valued` gives floats, `truth` bools."""
+"""Dtype rules of elementwise operators; `ordered` refuses complex numbers, `real_valued` gives
+floats, `truth` gives bools."""
 
 
 def same(what: str, x: DType, /, *others: DType | None, **attrs: Any) -> DType:
-    """A rule for dtypes: that of the first input."""
+    """Dtype rule: the dtype of the first input."""
     del what, others, attrs
     return x
 
 
 def asked(what: str, *others: DType, dtype: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: that of the attribute `dtype`."""
+    """Dtype rule: the attribute `dtype`."""
     del what, others, attrs
     return dtype
 
 
 def real_numbers(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
-    """A rule for dtypes: the floating dtype of real numbers, of which some may be absent.
+    """Dtype rule: the floating dtype of real inputs; absent inputs are `None`.
 
     Raises:
-        DTypeError: One of them is complex.
+        DTypeError: An input is complex.
     """
     dtype = real_valued(what, *dtypes, **attrs)
     if dtype.kind == "c":
@@ -154,7 +154,7 @@ def real_numbers(what: str, *dtypes: DType | None, **attrs: Any) -> DType:
 
 
 def axis_index(axis: int, rank: int, what: str) -> int:
-    """A non-negative axis.
+    """Return an axis as a non-negative number.
 
     Raises:
         ShapeError: There is no such axis.
@@ -166,7 +166,7 @@ def axis_index(axis: int, rank: int, what: str) -> int:
 
 
 def axis_indices(axis: int | tuple[int, ...] | None, rank: int, what: str) -> tuple[int, ...]:
-    """Axes as sorted non-negative numbers; `None` means all of them."""
+    """Return axes as sorted non-negative numbers; `None` means all axes."""
     try:
         return tuple(operated_axes(axis, rank))
     except AxisError as error:
@@ -178,19 +178,19 @@ def axis_indices(axis: int | tuple[int, ...] | None, rank: int, what: str) -> tu
 
 @dataclass(frozen=True)
 class AddInto:
-    """A cotangent that is cheaper to add into an accumulator than to make on its own.
+    """A cotangent that is cheaper to add into an accumulator than to materialize.
 
     Attributes:
         grad: The values to add, of the dtype of the input.
-        add: From an accumulator of the shape of the input, and these values in its dtype, to
-            the accumulator with them added.
+        add: Takes an accumulator of the shape of the input and the values in its dtype; returns
+            the accumulator with the values added.
     """
 
     grad: Var
     add: Callable[[Var, Var], Var]
 
     def into(self, total: Var) -> Var:
-        """An accumulator with the values added, in its dtype, even where theirs is narrower."""
+        """Add the values to an accumulator, in the dtype of the accumulator."""
         grad, type_ = self.grad, total.type
         if isinstance(type_, TensorType) and type_.dtype != grad.dtype:
             grad = one("cast", grad, dtype=type_.dtype)
@@ -201,7 +201,7 @@ Cotangent: TypeAlias = "Var | AddInto | None"
 
 
 class Backward:
-    """One operator, as its gradient rule sees it: variables by slot, and the cotangents."""
+    """Context of a gradient rule: the variables of one operator by slot, and its cotangents."""
 
     def __init__(
         self,
@@ -223,43 +223,43 @@ class Backward:
         return describe_operands(self.inputs)
 
     def __getitem__(self, slot: str) -> Var:
-        """The variable of an input or output slot that holds just one."""
+        """Return the variable of an input or output slot that holds a single one."""
         return (self.inputs.get(slot) or self.outputs[slot])[0]
 
     @property
     def out_grad(self) -> Var:
-        """The cotangent of the only output."""
-        (found,) = next(iter(self.grads.values()))
-        assert found is not None
-        return found
+        """The cotangent of the single output."""
+        (grad,) = next(iter(self.grads.values()))
+        assert grad is not None
+        return grad
 
     def zeros(self, slot: str) -> Var:
-        """The cotangent of what nobody uses; of a list no more is kept than its length."""
+        """Return the zero cotangent of an unused value; for a list only its length is saved."""
         return self._zeros(self[slot].name)
 
     def wants(self, slot: str) -> bool:
-        """Whether the cotangent of any variable of this input slot is wanted."""
+        """Return whether the cotangent of any variable of an input slot is needed."""
         return any(var.name in self.wanted for var in self.inputs.get(slot, ()))
 
 
 def sum_to(grad: Var, like: Var) -> Var:
-    """Undo broadcasting: sum a cotangent down to the type of `like`."""
+    """Reverse broadcasting: sum a cotangent down to the shape and dtype of `like`."""
     target, shape = tensor_type(like), grad.shape
     extra = len(shape) - target.rank
     if extra:
         grad = one("sum", grad, axis=tuple(range(extra)), keepdims=False)
-    kept = zip(grad.shape, target.shape, strict=True)
-    ones = tuple(i for i, (got, want) in enumerate(kept) if want == 1 and got != 1)
+    sizes = zip(grad.shape, target.shape, strict=True)
+    ones = tuple(i for i, (got, want) in enumerate(sizes) if want == 1 and got != 1)
     if ones:
         grad = one("sum", grad, axis=ones, keepdims=True)
     return grad if grad.dtype == target.dtype else one("cast", grad, dtype=target.dtype)
 
 
 def zeros_of(type_: TensorType) -> Var:
-    """Zeros of a type; they need no value, so nothing is kept for their sake."""
+    """Build zeros of a type; they depend on no value, so they need no residual."""
     return one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
 
 
 def gives_zeros(op: Op | None) -> bool:
-    """Whether an operator gives zeros whatever is run, as those of `zeros_of` do."""
+    """Return whether an operator always gives zeros, as those built by `zeros_of` do."""
     return op is not None and op.type == "full" and op.attrs["value"] == 0
