@@ -1,4 +1,4 @@
-"""Pooling by sums: the mean, or a norm, of windows that slide along spatial axes."""
+"""Average pooling and Lp pooling along spatial axes."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from braces.ops.conv_pool.spatial_ranks import for_ranks
 
 
 def mean_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
-    """As pooling; integers give float32."""
+    """Infer the type of average pooling; integers give float32."""
     return pooling_type(rank, context, x, **attrs).with_dtype(float_dtype(x.dtype))
 
 
 def norm_type(
     rank: int, context: Context, x: TensorType, *, p: float, **attrs: Any
 ) -> TensorType:
-    """As pooling; integers give float32."""
+    """Infer the type of Lp pooling; integers give float32."""
     if not 1 <= p < math.inf:
         raise ShapeError(
             f"{context.type} has no norm of p={p}.", fix="p is a number from 1 on."
@@ -65,8 +65,8 @@ def avg_pool(
 
     Attributes:
         count_include_pad: Whether padding counts as zeros, so that `count` is the size of the
-            window, or only the elements of `x` in it. What a window reaches beyond the padding
-            in `ceil_mode` never counts.
+            window, or only the elements of `x` in it. Elements of a window beyond the padding,
+            which `ceil_mode` allows, never count.
         $sliding
 
     Outputs:
@@ -87,12 +87,12 @@ def avg_pool(
     spatial = spatial_axes(layout)
     ones = np.ones([n if axis in spatial else 1 for axis, n in enumerate(x.shape)], x.dtype)
     ones = np.pad(ones, counted, constant_values=1)
-    rest = [
+    uncounted = [
         (low - less, high - more)
         for (low, high), (less, more) in zip(windows.pads, counted, strict=True)
     ]
-    apart = Windows(windows.sizes, windows.steps, tuple(rest), windows.dilations)
-    return total / apart.reduced(ones, zero, lax.add)
+    pad_windows = Windows(windows.sizes, windows.steps, tuple(uncounted), windows.dilations)
+    return total / pad_windows.reduced(ones, zero, lax.add)
 
 
 avg_pool1d, avg_pool2d, avg_pool3d = for_ranks(
@@ -125,7 +125,7 @@ avg_pool1d, avg_pool2d, avg_pool3d = for_ranks(
 
 
 def powers_in_window(types: Types, attrs: Attrs) -> int:
-    """Of each number its size, its power and a sum; of those a root."""
+    """Return the operations of a result: absolute value, power and sum per element, a root."""
     return 4 * numbers_in_window(types, attrs) + 4
 
 
@@ -141,11 +141,11 @@ def lp_pool(
     ceil_mode: bool = False,
     layout: str = "",
 ) -> Tensor:
-    """The norm of each window along $axes.
+    """The p-norm of each window along $axes.
 
         out[n, c, i] = (sum_k |x[n, c, i * stride + k * dilation]| ** p) ** (1 / p)
 
-    Where all of a window is zero, so is the gradient.
+    The gradient of a window of zeros is zero.
 
     Inputs:
         x: number[n, c, *space], or in the order of `layout`.
@@ -162,8 +162,8 @@ def lp_pool(
             than 1.
     """
     sizes = jnp.abs(floating(x))
-    whole = int(p) if float(p).is_integer() else p
-    powers = sizes**whole
+    exponent = int(p) if float(p).is_integer() else p
+    powers = sizes**exponent
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     total = windows.reduced(powers, np.zeros((), powers.dtype), lax.add)
     empty = total == 0

@@ -1,4 +1,4 @@
-"""Convolution: windows that slide along the spatial axes.
+"""Convolution along one to three spatial axes.
 
 Layouts, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
 """
@@ -46,7 +46,7 @@ def convolution_type(
     groups: int,
     layout: str,
 ) -> TensorType:
-    """Inference for convolutions of arrays of this rank."""
+    """Infer the type of a convolution of arrays of this rank."""
     check_rank(x, rank, f"x of {context.type}")
     check_rank(weight, rank, f"weight of {context.type}")
     kernel_layout = LAYOUTS[check_layout(layout, rank)]
@@ -64,10 +64,10 @@ def convolution_type(
 
 
 def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
-    """The sizes of a window, which must be known.
+    """Return the window sizes of a weight, which must be known.
 
     Raises:
-        ShapeError: They are not.
+        ShapeError: A size is symbolic or 0.
     """
     sizes = [weight.shape[axis] for axis in spatial_axes(kernel_layout)]
     window = [size for size in sizes if isinstance(size, int) and size > 0]
@@ -82,27 +82,27 @@ def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
 def _output_channels(
     context: Context, channels: Size, weight: TensorType, kernel_layout: str, groups: int
 ) -> Size:
-    taken, given = (weight.shape[kernel_layout.index(letter)] for letter in "IO")
+    inputs, outputs = (weight.shape[kernel_layout.index(letter)] for letter in "IO")
     if groups < 1:
         raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
-    if (given % groups) != 0:
+    if (outputs % groups) != 0:
         raise ShapeError(
-            f"{context.type} cannot divide {given} output channels into {groups} groups.",
+            f"{context.type} cannot divide {outputs} output channels into {groups} groups.",
             fix="Output channels must be a multiple of groups.",
         )
     problem = (
-        f"{context.type} has {channels} input channels, but weight takes {taken * groups}"
-        + (f" ({taken} in each of {groups} groups)." if groups > 1 else ".")
+        f"{context.type} has {channels} input channels, but weight takes {inputs * groups}"
+        + (f" ({inputs} in each of {groups} groups)." if groups > 1 else ".")
     )
-    context.unify(channels, taken * groups, problem)
-    return given
+    context.unify(channels, inputs * groups, problem)
+    return outputs
 
 
 def check_bias(context: Context, bias: TensorType, channels: Size) -> None:
-    """Hold a bias against the output channels.
+    """Check the shape of a bias against the output channels.
 
     Raises:
-        ShapeError: It has another size, or other axes.
+        ShapeError: The size or the rank differs.
     """
     if bias.rank != 1:
         raise ShapeError(f"bias of {context.type} has {bias.rank} axes, not 1.")
@@ -120,25 +120,25 @@ def convolve(
     groups: int,
     layout: str,
 ) -> Any:
-    """The kernel of convolutions of any rank."""
-    given = (x, weight) if bias is None else (x, weight, bias)
-    x, weight, *rest = map(floating, promoted(*given))
+    """Compute a convolution of any rank (kernel)."""
+    operands = (x, weight) if bias is None else (x, weight, bias)
+    x, weight, *biases = map(floating, promoted(*operands))
     order, kernel_order = orders(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
     out = jnp.transpose(convolution(x, kernel, windows), inverse(order))
-    return out + along_channels(rest[0], layout) if rest else out
+    return out + along_channels(biases[0], layout) if biases else out
 
 
 def orders(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes of arrays and of weights, in the order that kernels compute in."""
+    """Return the permutations of array and weight axes to the order of the kernels."""
     weights = LAYOUTS[layout]
     order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
     return order, (*spatial_axes(weights), *map(weights.index, "IO"))
 
 
 def inverse(order: Sequence[int]) -> list[int]:
-    """The order that undoes another."""
+    """Return the inverse permutation."""
     return [order.index(axis) for axis in range(len(order))]
 
 
@@ -150,7 +150,7 @@ def windows_of(
     dilation: Sequence[int],
     groups: int,
 ) -> Windows:
-    """Where windows lie, from the shapes of input and weight in that order."""
+    """Build the window geometry from the shapes of input and weight in kernel order."""
     count = len(x) - 2
     strides = per_axis(stride, count, "stride")
     dilations = per_axis(dilation, count, "dilation")
@@ -162,38 +162,38 @@ def windows_of(
 
 
 def along_channels(bias: Any, layout: str) -> Any:
-    """A bias, beside the axes of an array."""
+    """Expand a bias to broadcast along the channels of a layout."""
     return jnp.expand_dims(bias, [axis for axis, letter in enumerate(layout) if letter != "C"])
 
 
 def convolved(types: Types, attrs: Attrs) -> AxisMap:
-    """The batch is kept, windows mix what they slide over, and groups mix channels."""
+    """Axis map: pointwise on the batch; spatial axes are mixed, with groups channels too."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["x"],), "weight": (axes["weight"],), "bias": (("O",),)}
-    given = {slot: found for slot, found in inputs.items() if slot in types}
-    return mapped(types, given, {"out": (axes["out"],)}, mixed)
+    input_axes = {slot: names for slot, names in inputs.items() if slot in types}
+    return mapped(types, input_axes, {"out": (axes["out"],)}, mixed)
 
 
 def axes_of_three(attrs: Attrs) -> tuple[dict[str, Names], set[str]]:
-    """The axes of input, weight and result of a convolution, and those that are mixed."""
+    """Return the axis names of input, weight and result, and the set of mixed axes."""
     layout, groups = str(attrs["layout"]), attrs["groups"]
     channel = "C" if groups == 1 else "I"
     names = {"I": channel, "O": "O"}
-    weight = tuple(names.get(one, f"window {one}") for one in LAYOUTS[layout])
-    out = tuple("O" if one == "C" else one for one in layout)
+    weight = tuple(names.get(letter, f"window {letter}") for letter in LAYOUTS[layout])
+    out = tuple("O" if letter == "C" else letter for letter in layout)
     mixed = {*layout, *weight} - ({"N", "C", "O"} if groups == 1 else {"N"})
     return {"x": tuple(layout), "weight": weight, "out": out}, mixed
 
 
 def products_in_window(weight: Type, attrs: Attrs) -> Size:
-    """The products and sums of one result, padding among them."""
+    """Return the number of operations (products and sums) per output element."""
     channels = LAYOUTS[str(attrs["layout"])].index("O")
     sizes = (size for axis, size in enumerate(shape_of(weight)) if axis != channels)
     return 2 * product(tuple(sizes))
 
 
 def in_window(types: Types, attrs: Attrs) -> Size:
-    """What `products_in_window` counts, and a bias."""
+    """Return the operations of `products_in_window`, plus one if there is a bias."""
     return products_in_window(types["weight"][0], attrs) + ("bias" in types)
 
 
@@ -212,8 +212,8 @@ def conv(
 
         out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * x[n, c, i * stride + k * dilation]
 
-    Where there are several spatial axes, `i` and `k` are a number for each. This is the
-    cross-correlation that neural networks call convolution.
+    With several spatial axes, `i` and `k` are multi-indices. This is the cross-correlation that
+    neural networks call convolution.
 
     Inputs:
         x: float[n, c, *space], or in the order of `layout`. Integers give float32.
@@ -221,13 +221,12 @@ def conv(
         bias: float[o]; may be absent.
 
     Attributes:
-        stride: How far windows lie apart; one number for all axes, or one for each.
-        padding: "valid" (none), "same" (as many windows as `ceil(size / stride)`), or numbers:
-            one for all edges, one for each axis, or (low, high) for each axis in turn. Padding
-            is zeros.
-        dilation: How far the elements of a window lie apart; as `stride`.
-        groups: Channels are cut into so many groups; each output channel sees one of them. As
-            many groups as channels make a depthwise convolution.
+        stride: The step between windows; one number for all axes, or one for each.
+        padding: "valid" (none), "same" (`ceil(size / stride)` windows), or numbers: one for all
+            edges, one for each axis, or (low, high) for each axis in turn. Padding is zeros.
+        dilation: The distance between the elements of a window; as `stride`.
+        groups: The number of groups of channels; each output channel reads one group. As many
+            groups as channels make a depthwise convolution.
         layout: `$first` or `$last`.
 
     Outputs:

@@ -1,9 +1,10 @@
-"""The derivatives of convolutions: input and weight, each from the other and from the result.
+"""Gradients of convolutions: input gradient and weight gradient as operators.
 
     sum(result * conv(x, weight)) = sum(x * conv_to_input(weight, result))
                                   = sum(weight * conv_to_weight(x, result))
 
-So each of the three has the two others as its gradient, and gradients of any order stay here.
+Each of the three operators has the two others as its gradients, so the set is closed under
+differentiation of any order.
 """
 
 from __future__ import annotations
@@ -37,47 +38,47 @@ from braces.ops.conv_pool.lax_conv import made_of
 from braces.ops.elementwise.arithmetic import in_dtype
 
 FORWARD = {3: "conv1d", 4: "conv2d", 5: "conv3d"}
-"""The convolution of arrays of so many axes."""
+"""Rank of the arrays to the type of their convolution."""
 
 
 def to_input(types: Types, attrs: Attrs) -> AxisMap:
-    """As a convolution, from weight and result to input."""
+    """Axis map of the input gradient: from weight and result to input."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"weight": (axes["weight"],), "result": (axes["out"],)}
     return mapped(types, inputs, {"out": (axes["x"],)}, mixed)
 
 
 def to_weight(types: Types, attrs: Attrs) -> AxisMap:
-    """As a convolution, from input and result to weight."""
+    """Axis map of the weight gradient: from input and result to weight."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["x"],), "result": (axes["out"],)}
     return mapped(types, inputs, {"out": (axes["weight"],)}, mixed)
 
 
 def spread(types: Types, attrs: Attrs) -> Size:
-    """As many products as it took to make a number of the result."""
+    """Return the operations per element of `result`: as many as the convolution has."""
     return products_in_window(types["weight"][0], attrs)
 
 
 def gathered(types: Types, attrs: Attrs) -> Size:
-    """As `spread`, where the weight is what is made."""
+    """Return the operations per element of `result` if the output is the weight."""
     return products_in_window(types["out"][0], attrs)
 
 
-def _made(
+def _check_dtype(
     context: Context, x: TensorType, weight: TensorType, result: TensorType, **attrs: Any
 ) -> DType:
-    """The dtype of what is made of two of the three, which must fit."""
+    """Check that input, weight and result fit, and return the dtype of the convolution."""
     rank = len(attrs["layout"])
-    wanted = convolution_type(rank, context, x, weight, None, **attrs)
+    out = convolution_type(rank, context, x, weight, None, **attrs)
     check_rank(result, rank, f"result of {context.type}")
-    for got, size in zip(result.shape, wanted.shape, strict=True):
-        context.unify(got, size, f"{context.type} needs {wanted} as result, not {result}.")
-    return wanted.dtype
+    for got, size in zip(result.shape, out.shape, strict=True):
+        context.unify(got, size, f"{context.type} needs {out} as result, not {result}.")
+    return out.dtype
 
 
-def _in_order(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
-    """A shape in a kernel, where all sizes are numbers."""
+def _permuted_shape(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
+    """Permute a shape; in kernels all sizes are numbers."""
     return tuple(shape[axis] for axis in order)
 
 
@@ -109,34 +110,34 @@ def conv_to_input(
     groups: int = 1,
     layout: str = "NCHW",
 ) -> Tensor:
-    """What each window gives, spread over what it read: a transposed convolution.
+    """The input gradient of a convolution: a transposed convolution.
 
         out[n, c, i * stride + k * dilation] += sum_o weight[o, c, k] * result[n, o, i]
 
     Inputs:
         weight: float, as for `conv1d`, `conv2d` and `conv3d`.
-        result: float, of the sizes that these give.
+        result: float, of the shape of the output of the convolution.
 
     Attributes:
-        shape: Of the result.
-        stride: As there.
-        padding: As there.
-        dilation: As there.
-        groups: As there.
-        layout: As there; it says how many spatial axes there are.
+        shape: The shape of the output.
+        stride: As for the convolution.
+        padding: As for the convolution.
+        dilation: As for the convolution.
+        groups: As for the convolution.
+        layout: As for the convolution; it determines the number of spatial axes.
 
     Outputs:
         out: float[*shape].
 
     Raises:
-        ShapeError: `result` is not what a convolution makes of such arrays.
+        ShapeError: `result` does not have the shape of the output of the convolution.
     """
     weight, result = map(floating, promoted(weight, result))
     order, kernel_order = orders(layout)
     kernel, result = jnp.transpose(weight, kernel_order), jnp.transpose(result, order)
-    found = _in_order(shape, order)
-    windows = windows_of(found, kernel.shape, stride, padding, dilation, groups)
-    x = made_of("x", {"kernel": kernel, "out": result}, windows, found)
+    x_shape = _permuted_shape(shape, order)
+    windows = windows_of(x_shape, kernel.shape, stride, padding, dilation, groups)
+    x = made_of("x", {"kernel": kernel, "out": result}, windows, x_shape)
     return jnp.transpose(x, inverse(order))
 
 
@@ -144,9 +145,9 @@ def conv_to_input(
 def infer_conv_to_input(
     context: Context, weight: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
 ) -> TensorType:
-    """Of the shape that is asked for."""
+    """Infer the type: the attribute `shape`."""
     x = result.with_shape(shape)
-    return x.with_dtype(_made(context, x, weight, result, **attrs))
+    return x.with_dtype(_check_dtype(context, x, weight, result, **attrs))
 
 
 @op(
@@ -176,34 +177,34 @@ def conv_to_weight(
     groups: int = 1,
     layout: str = "NCHW",
 ) -> Tensor:
-    """What each element of a window read, times what the window gives, summed over windows.
+    """The weight gradient of a convolution: products of input and result, summed over windows.
 
         out[o, c, k] = sum_{n, i} x[n, c, i * stride + k * dilation] * result[n, o, i]
 
     Inputs:
         x: float, as for `conv1d`, `conv2d` and `conv3d`.
-        result: float, of the sizes that these give.
+        result: float, of the shape of the output of the convolution.
 
     Attributes:
-        shape: Of the result.
-        stride: As there.
-        padding: As there.
-        dilation: As there.
-        groups: As there.
-        layout: As there; it says how many spatial axes there are.
+        shape: The shape of the output.
+        stride: As for the convolution.
+        padding: As for the convolution.
+        dilation: As for the convolution.
+        groups: As for the convolution.
+        layout: As for the convolution; it determines the number of spatial axes.
 
     Outputs:
         out: float[*shape].
 
     Raises:
-        ShapeError: `result` is not what a convolution makes of such arrays.
+        ShapeError: `result` does not have the shape of the output of the convolution.
     """
     x, result = map(floating, promoted(x, result))
     order, kernel_order = orders(layout)
     x, result = jnp.transpose(x, order), jnp.transpose(result, order)
-    found = _in_order(shape, kernel_order)
-    windows = windows_of(x.shape, found, stride, padding, dilation, groups)
-    kernel = made_of("kernel", {"x": x, "out": result}, windows, found)
+    kernel_shape = _permuted_shape(shape, kernel_order)
+    windows = windows_of(x.shape, kernel_shape, stride, padding, dilation, groups)
+    kernel = made_of("kernel", {"x": x, "out": result}, windows, kernel_shape)
     return jnp.transpose(kernel, inverse(kernel_order))
 
 
@@ -211,35 +212,36 @@ def conv_to_weight(
 def infer_conv_to_weight(
     context: Context, x: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
 ) -> TensorType:
-    """Of the shape that is asked for."""
+    """Infer the type: the attribute `shape`."""
     weight = result.with_shape(shape)
-    return weight.with_dtype(_made(context, x, weight, result, **attrs))
+    return weight.with_dtype(_check_dtype(context, x, weight, result, **attrs))
 
 
 # ---- gradients -------------------------------------------------------------------------------
 
 
 def _gradients(g: Backward, three: Mapping[str, Var]) -> dict[str, Var]:
-    """The cotangents of two of the three, from these as they stand in the sum above.
+    """Build the wanted cotangents among `x`, `weight` and `result` of the equation above.
 
     Args:
         g: The operator.
-        three: All of them; for what the operator makes, its cotangent.
+        three: The three arrays by name; the output of the operator is replaced by its
+            cotangent.
     """
     x, weight, result = (three[slot] for slot in ("x", "weight", "result"))
     attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
-    made: dict[str, Var] = {}
+    grads: dict[str, Var] = {}
     if g.wants("x"):
-        made["x"] = one("conv_to_input", weight, result, shape=x.shape, **attrs)
+        grads["x"] = one("conv_to_input", weight, result, shape=x.shape, **attrs)
     if g.wants("weight"):
-        made["weight"] = one("conv_to_weight", x, result, shape=weight.shape, **attrs)
+        grads["weight"] = one("conv_to_weight", x, result, shape=weight.shape, **attrs)
     if g.wants("result"):
-        made["result"] = one(FORWARD[x.ndim], x, weight, **attrs)
-    return {slot: in_dtype(grad, three[slot]) for slot, grad in made.items()}
+        grads["result"] = one(FORWARD[x.ndim], x, weight, **attrs)
+    return {slot: in_dtype(grad, three[slot]) for slot, grad in grads.items()}
 
 
 def convolution_gradient(g: Backward) -> dict[str, Var]:
-    """What the three tell each other; that of a bias is summed over all but the channels."""
+    """Gradient of a convolution; that of the bias is a sum over all axes but the channels."""
     grads = _gradients(g, {"x": g["x"], "weight": g["weight"], "result": g.out_grad})
     if g.wants("bias"):
         axes = tuple(i for i, one in enumerate(str(g.attrs["layout"])) if one != "C")
@@ -253,11 +255,11 @@ for definition in (conv1d, conv2d, conv3d):
 
 @conv_to_input.gradient
 def conv_to_input_gradient(g: Backward) -> dict[str, Var]:
-    """What the three tell each other."""
+    """Gradient of the input gradient: a weight gradient and a convolution."""
     return _gradients(g, {"x": g.out_grad, "weight": g["weight"], "result": g["result"]})
 
 
 @conv_to_weight.gradient
 def conv_to_weight_gradient(g: Backward) -> dict[str, Var]:
-    """What the three tell each other."""
+    """Gradient of the weight gradient: an input gradient and a convolution."""
     return _gradients(g, {"x": g["x"], "weight": g.out_grad, "result": g["result"]})

@@ -1,7 +1,7 @@
-"""Transposed convolution: what each element gives is spread over a window.
+"""Transposed convolution: the input gradient of a convolution.
 
-It is the derivative of a convolution to its input: where `conv` reads a window for an element,
-this adds one. Along a spatial axis of size `n`, the size of the result is
+Where `conv` reads a window for each output element, a transposed convolution adds a window for
+each input element. Along a spatial axis of size `n`, the size of the result is
 
     padding            result
     "valid"            (n - 1) * stride + reach + output_padding
@@ -52,10 +52,11 @@ def spread_windows(
     dilation: Sequence[int],
     groups: int,
 ) -> Windows:
-    """Where windows lie in the result; what it has more at the end is padding less than none.
+    """Build the window geometry over the result; `output_padding` is negative padding.
 
     Raises:
-        ShapeError: There are too many numbers or too few, or numbers that say the same twice.
+        ShapeError: An attribute has too many or too few numbers, or `output_padding` is set
+            together with `padding="same"`.
     """
     count = len(window)
     strides = per_axis(stride, count, "stride")
@@ -69,32 +70,32 @@ def spread_windows(
                 given=f"output_padding={tuple(output_padding)}",
                 fix="Leave it out: the result is stride times as long.",
             )
-        pads = list(map(_same, map(reach, window, dilations), strides))
+        pads = list(map(_same_padding, map(reach, window, dilations), strides))
     edges = ((low, high - more) for (low, high), more in zip(pads, extra, strict=True))
     return Windows(strides, tuple(edges), (1,) * count, dilations, groups)
 
 
-def _same(reach: int, stride: int) -> tuple[int, int]:
-    """What is cut off at both ends, for a result that is `stride` times as long."""
+def _same_padding(reach: int, stride: int) -> tuple[int, int]:
+    """Return the cropping (low, high) for a result that is `stride` times as long."""
     low = max(reach - stride, 0) // 2
     return low, reach - stride - low
 
 
 def spread_size(size: Size, window: int, axis: int, windows: Windows, what: str) -> Size:
-    """How long the result is along one of the spatial axes.
+    """Return the size of the result along a spatial axis.
 
     Raises:
-        ShapeError: The size is known, and nothing is left.
+        ShapeError: The size is known and below 1.
     """
     spanned = reach(window, windows.dilations[axis])
-    found = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
-    if isinstance(found, int) and found < 1:
+    length = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
+    if isinstance(length, int) and length < 1:
         raise ShapeError(
             f"{what} would leave nothing of an axis of {size}.",
             given=f"a window that spans {spanned}, a stride of {windows.strides[axis]}",
             fix="Use less padding.",
         )
-    return call("max", found, 0)
+    return call("max", length, 0)
 
 
 def transposed_type(
@@ -111,7 +112,7 @@ def transposed_type(
     groups: int,
     layout: str,
 ) -> TensorType:
-    """Inference for transposed convolutions of arrays of this rank."""
+    """Infer the type of a transposed convolution of arrays of this rank."""
     check_rank(x, rank, f"x of {context.type}")
     check_rank(weight, rank, f"weight of {context.type}")
     weights = LAYOUTS[check_layout(layout, rank)]
@@ -120,11 +121,11 @@ def transposed_type(
     shape, channel = list(x.shape), layout.index("C")
     for i, axis in enumerate(spatial_axes(layout)):
         shape[axis] = spread_size(shape[axis], window[i], i, windows, context.type)
-    taken, given = (weight.shape[weights.index(letter)] for letter in "OI")
-    _check_groups(context, taken, groups)
-    problem = f"{context.type} has {shape[channel]} input channels, but weight takes {taken}."
-    context.unify(shape[channel], taken, problem)
-    shape[channel] = given * groups
+    inputs, group_outputs = (weight.shape[weights.index(letter)] for letter in "OI")
+    _check_groups(context, inputs, groups)
+    problem = f"{context.type} has {shape[channel]} input channels, but weight takes {inputs}."
+    context.unify(shape[channel], inputs, problem)
+    shape[channel] = group_outputs * groups
     dtypes = [x.dtype, weight.dtype]
     if bias is not None:
         check_bias(context, bias, shape[channel])
@@ -132,26 +133,26 @@ def transposed_type(
     return TensorType(float_dtype(promote(*dtypes)), tuple(shape))
 
 
-def _check_groups(context: Context, taken: Size, groups: int) -> None:
+def _check_groups(context: Context, inputs: Size, groups: int) -> None:
     if groups < 1:
         raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
-    if (taken % groups) != 0:
+    if (inputs % groups) != 0:
         raise ShapeError(
-            f"{context.type} cannot divide {taken} input channels into {groups} groups.",
+            f"{context.type} cannot divide {inputs} input channels into {groups} groups.",
             fix="Input channels must be a multiple of groups.",
         )
 
 
 def spread(types: Types, attrs: Attrs) -> AxisMap:
-    """The batch is kept, windows mix what they are added to, and groups mix channels."""
+    """Axis map: pointwise on the batch; spatial axes are mixed, with groups channels too."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["out"],), "weight": (axes["weight"],), "bias": (("C",),)}
-    given = {slot: found for slot, found in inputs.items() if slot in types}
-    return mapped(types, given, {"out": (axes["x"],)}, mixed)
+    input_axes = {slot: names for slot, names in inputs.items() if slot in types}
+    return mapped(types, input_axes, {"out": (axes["x"],)}, mixed)
 
 
 def products_of_element(types: Types, attrs: Attrs) -> Size:
-    """What an element of the input is multiplied by and added to."""
+    """Return the number of operations per input element."""
     return products_in_window(types["weight"][0], attrs)
 
 
@@ -171,9 +172,9 @@ def conv_transpose(
 
         out[n, o, i * stride + k * dilation - low] += x[n, c, i] * weight[c, o, k]
 
-    for all `c`, `i` and `k`, beginning with `bias[o]`. Where there are several spatial axes,
-    `i` and `k` are a number for each. It is the gradient of a convolution with that weight, in
-    which `o` and `c` change places, and enlarges what that made smaller.
+    for all `c`, `i` and `k`, starting from `bias[o]`. With several spatial axes, `i` and `k`
+    are multi-indices. This is the input gradient of a convolution with the same weight, where
+    `o` and `c` are exchanged; it upsamples where the convolution downsamples.
 
     Inputs:
         x: float[n, c, *space], or in the order of `layout`. Integers give float32.
@@ -181,12 +182,13 @@ def conv_transpose(
         bias: float[o]; may be absent.
 
     Attributes:
-        stride: How far what elements give lies apart; one number for all axes, or one for each.
-        padding: What is cut off at the edges: "valid" (nothing), "same" (what is more than
-            `stride` times as long), or numbers, as for a convolution.
-        output_padding: How much longer the result is at the end of each axis, as `stride`.
-        dilation: How far the elements of a window lie apart; as `stride`.
-        groups: Channels are cut into so many groups; each output channel sees one of them.
+        stride: The step between the windows that are added; one number for all axes, or one for
+            each.
+        padding: The cropping at the edges: "valid" (none), "same" (to `stride` times the size
+            of the input), or numbers, as for a convolution.
+        output_padding: Extra size of the result at the end of each axis; as `stride`.
+        dilation: The distance between the elements of a window; as `stride`.
+        groups: The number of groups of channels; each output channel reads one group.
         layout: `$first` or `$last`.
 
     Outputs:
@@ -194,27 +196,27 @@ def conv_transpose(
             `(size - 1) * stride + (window - 1) * dilation + 1 + output_padding - low - high`.
 
     Raises:
-        ShapeError: Channels differ, nothing is left, or an attribute has too many numbers.
+        ShapeError: Channels differ, the result is empty, or an attribute has too many numbers.
     """
-    given = (x, weight) if bias is None else (x, weight, bias)
-    x, weight, *rest = map(floating, promoted(*given))
+    operands = (x, weight) if bias is None else (x, weight, bias)
+    x, weight, *biases = map(floating, promoted(*operands))
     order, kernel_order = orders(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     window = kernel.shape[:-2]
     windows = spread_windows(window, stride, padding, output_padding, dilation, groups)
     spans = [
-        max((size - 1) * step + reach(one, apart) - low - high, 0)
-        for size, step, one, apart, (low, high) in zip(
+        max((size - 1) * step + reach(length, distance) - low - high, 0)
+        for size, step, length, distance, (low, high) in zip(
             x.shape[1:-1], windows.strides, window, windows.dilations, windows.pads, strict=True
         )
     ]
     shape = (x.shape[0], *spans, kernel.shape[-2] * groups)
     if x.size:
-        made = made_of("x", {"kernel": kernel, "out": x}, windows, shape)
-    else:  # a convolution of so little may still have a window
-        made = jnp.zeros(shape, x.dtype)
-    out = jnp.transpose(made, inverse(order))
-    return out + along_channels(rest[0], layout) if rest else out
+        result = made_of("x", {"kernel": kernel, "out": x}, windows, shape)
+    else:  # the convolution may still have non-empty windows
+        result = jnp.zeros(shape, x.dtype)
+    out = jnp.transpose(result, inverse(order))
+    return out + along_channels(biases[0], layout) if biases else out
 
 
 conv_transpose1d, conv_transpose2d, conv_transpose3d = for_ranks(

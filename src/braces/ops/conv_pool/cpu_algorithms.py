@@ -1,13 +1,13 @@
-"""How a convolution and its derivatives are computed: by XLA's own way, or a CPU's.
+"""Lowerings of a convolution and its gradients: XLA's own, and algorithms for the CPU.
 
-XLA's CPU backend has a fast convolution for one order of axes: batch, space, features; the
-window, features in, features out. At the top of a program it brings others into that order, in
-the bodies of loops and branches it does not, and what is in another order takes 10 to 40 times
-as long there. The derivatives that JAX has of its convolution are in other orders; those for a
-CPU are convolutions in that order again.
+XLA's CPU backend has a fast convolution for one layout: batch, space, features for arrays;
+window, input features, output features for kernels. XLA transposes other layouts at the top
+level of a program, but not in the bodies of loops and branches, where they take 10 to 40 times
+as long. JAX's gradients of its convolution use other layouts. The CPU gradients here are
+convolutions in the fast layout again.
 
-Groups are slow there in any order, so a CPU computes them otherwise: few terms for each element
-of the result by adding them up, many by one convolution after the other.
+Grouped convolutions are slow on the CPU in any layout. With few terms per output element, the
+terms are added one by one; with many, a loop runs one convolution per group.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from braces.lazy import jax, jnp, lax
 
 Shape: TypeAlias = tuple[int, ...]
 Way: TypeAlias = Callable[..., Any]
-"""From two of the three arrays, `windows` and the `shape` of the third to that."""
+"""An algorithm: maps two of the three arrays, `windows` and the `shape` of the third to it."""
 
 MOST_FEATURES, MOST_TERMS = 2, 50
-"""Of a group, and for each element of the result: up to so many, a CPU adds up the quickest."""
+"""Limits of adding term by term: input features per group, and terms per output element."""
 
 PIECE_BYTES, LEAST_EXAMPLES = 2**18, 4
-"""Of so much a CPU computes the derivative of a kernel at once: of all it takes up to 9 times
-as long, since what all examples see is gathered in memory first."""
+"""Size of a batch chunk for the CPU kernel gradient. The whole batch at once takes up to 9
+times as long, since the windows of all examples are gathered in memory first."""
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Where windows lie; one number, or (low, high), for each spatial axis.
+    """The geometry of a convolution; one entry for each spatial axis.
 
     Attributes:
-        strides: How far windows lie apart.
-        pads: Zeros before and after; negative ones cut off.
-        spacings: How far the elements of the input lie apart, with zeros between.
-        dilations: How far the elements of a window lie apart.
-        groups: Features are cut into so many groups; each output feature sees one of them.
+        strides: The steps between windows.
+        pads: Zeros before and after, as (low, high); negative ones crop.
+        spacings: The input dilations: distances between input elements, with zeros between.
+        dilations: The distances between the elements of a window.
+        groups: The number of groups of features; each output feature reads one group.
     """
 
     strides: Shape
@@ -55,7 +55,7 @@ class Windows:
 # ---- XLA's own way ---------------------------------------------------------------------------
 
 
-def _by_xla(x: Any, kernel: Any, *, windows: Windows, shape: Shape = ()) -> Any:
+def _convolve_by_xla(x: Any, kernel: Any, *, windows: Windows, shape: Shape = ()) -> Any:
     del shape
     space = "DHW"[-len(windows.strides) :]
     return lax.conv_general_dilated(
@@ -70,51 +70,55 @@ def _by_xla(x: Any, kernel: Any, *, windows: Windows, shape: Shape = ()) -> Any:
     )
 
 
-def _x_by_xla(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _x_gradient_by_xla(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
     def of_x(x: Any) -> Any:
-        return _by_xla(x, kernel, windows=windows)
+        return _convolve_by_xla(x, kernel, windows=windows)
 
-    (found,) = jax.linear_transpose(of_x, jax.ShapeDtypeStruct(shape, out.dtype))(out)
-    return found
+    (x_grad,) = jax.linear_transpose(of_x, jax.ShapeDtypeStruct(shape, out.dtype))(out)
+    return x_grad
 
 
-def _kernel_by_xla(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _kernel_gradient_by_xla(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
     def of_kernel(kernel: Any) -> Any:
-        return _by_xla(x, kernel, windows=windows)
+        return _convolve_by_xla(x, kernel, windows=windows)
 
-    (found,) = jax.linear_transpose(of_kernel, jax.ShapeDtypeStruct(shape, out.dtype))(out)
-    return found
+    (kernel_grad,) = jax.linear_transpose(of_kernel, jax.ShapeDtypeStruct(shape, out.dtype))(
+        out
+    )
+    return kernel_grad
 
 
 # ---- on a CPU --------------------------------------------------------------------------------
 
 
-def _on_cpu(x: Any, kernel: Any, *, windows: Windows, shape: Shape) -> Any:
+def _convolve_on_cpu(x: Any, kernel: Any, *, windows: Windows, shape: Shape) -> Any:
     if windows.groups == 1 or 0 in (*x.shape, *kernel.shape, *shape):
-        return _by_xla(x, kernel, windows=windows)
+        return _convolve_by_xla(x, kernel, windows=windows)
     if kernel.shape[-2] <= MOST_FEATURES and math.prod(kernel.shape[:-1]) <= MOST_TERMS:
-        by_terms = functools.partial(_by_terms, kernel, windows, (1, *shape[1:]))
-        return lax.map(by_terms, x)  # in a loop, where XLA does not compute terms once a use
-    return _by_groups(x, kernel, windows)
+        by_terms = functools.partial(_convolve_by_terms, kernel, windows, (1, *shape[1:]))
+        return lax.map(
+            by_terms, x
+        )  # in a loop, so that XLA does not recompute terms for each use
+    return _convolve_by_groups(x, kernel, windows)
 
 
-def _by_terms(kernel: Any, windows: Windows, shape: Shape, example: Any) -> Any:
-    """Element by element of a window; half precision is added up in single."""
+def _convolve_by_terms(kernel: Any, windows: Windows, shape: Shape, example: Any) -> Any:
+    """Convolve by adding term by term; half precision accumulates in float32."""
     x = example[None]
     wide = jnp.float32 if x.dtype.itemsize < 4 else x.dtype
     edges = [(*edge, s - 1) for edge, s in zip(windows.pads, windows.spacings, strict=True)]
     padded = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *edges, (0, 0, 0)]).astype(wide)
-    kernel = _grouped(kernel, windows.groups).astype(wide)
+    kernel = _split_groups(kernel, windows.groups).astype(wide)
     total = jnp.zeros((*shape[:-1], windows.groups, kernel.shape[-1]), wide)
     for place in itertools.product(*map(range, kernel.shape[:-3])):
-        seen = _grouped(_seen_at(place, padded, windows, shape), windows.groups)
-        for feature in range(seen.shape[-1]):
-            total += seen[..., feature, None] * kernel[(*place, feature)]
+        inputs = _split_groups(_inputs_at(place, padded, windows, shape), windows.groups)
+        for feature in range(inputs.shape[-1]):
+            total += inputs[..., feature, None] * kernel[(*place, feature)]
     return total.reshape(shape[1:]).astype(x.dtype)
 
 
-def _seen_at(place: Shape, x: Any, windows: Windows, shape: Shape) -> Any:
-    """What one element of the window meets in all places of the window."""
+def _inputs_at(place: Shape, x: Any, windows: Windows, shape: Shape) -> Any:
+    """Return the inputs that one element of the window reads, over all windows."""
     first = [at * dilation for at, dilation in zip(place, windows.dilations, strict=True)]
     spans = map(reach, shape[1:-1], windows.strides)
     last = [start + span for start, span in zip(first, spans, strict=True)]
@@ -122,21 +126,21 @@ def _seen_at(place: Shape, x: Any, windows: Windows, shape: Shape) -> Any:
     return lax.slice(x, (0, *first, 0), ends, (1, *windows.strides, 1))
 
 
-def _by_groups(x: Any, kernel: Any, windows: Windows) -> Any:
-    """One convolution in a loop over groups: each is in the order that is fast."""
-    alone = replace(windows, groups=1)
-    pairs = [jnp.moveaxis(_grouped(a, windows.groups), -2, 0) for a in (x, kernel)]
-    found = lax.map(lambda pair: _by_xla(*pair, windows=alone), pairs)
-    return jnp.moveaxis(found, 0, -2).reshape(*found.shape[1:-1], -1)
+def _convolve_by_groups(x: Any, kernel: Any, windows: Windows) -> Any:
+    """Convolve in a loop over groups, each in the fast layout."""
+    ungrouped = replace(windows, groups=1)
+    pairs = [jnp.moveaxis(_split_groups(a, windows.groups), -2, 0) for a in (x, kernel)]
+    results = lax.map(lambda pair: _convolve_by_xla(*pair, windows=ungrouped), pairs)
+    return jnp.moveaxis(results, 0, -2).reshape(*results.shape[1:-1], -1)
 
 
-def _grouped(x: Any, groups: int) -> Any:
-    """The last axis as two: group, and feature in it."""
+def _split_groups(x: Any, groups: int) -> Any:
+    """Split the last axis into group and feature within the group."""
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
 
 
-def _x_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
-    """What each window gives is spread over what it read."""
+def _x_gradient_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+    """Input gradient: a convolution of the cotangent with the reversed kernel."""
     window = kernel.shape[:-2]
     if 0 in (*shape, *kernel.shape, *out.shape):
         return jnp.zeros(shape, out.dtype)
@@ -150,25 +154,25 @@ def _x_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
             strict=True,
         )
     ]
-    turned = lax.rev(_exchanged(kernel, windows.groups), range(len(window)))
-    spread = Windows(
+    reversed_kernel = lax.rev(_swap_features(kernel, windows.groups), range(len(window)))
+    transposed = Windows(
         windows.spacings, tuple(pads), windows.strides, windows.dilations, windows.groups
     )
-    return _on_cpu(out, turned, windows=spread, shape=shape)
+    return _convolve_on_cpu(out, reversed_kernel, windows=transposed, shape=shape)
 
 
-def _kernel_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
-    """The sum of what pieces of the batch give, each of which is in the cache all along."""
+def _kernel_gradient_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+    """Kernel gradient: a sum over chunks of the batch, each of which fits the cache."""
     if 0 in (*x.shape, *shape, *out.shape):
         return jnp.zeros(shape, out.dtype)
-    of_piece = functools.partial(_kernel_of_piece, windows=windows, shape=shape)
+    of_piece = functools.partial(_kernel_gradient_of_piece, windows=windows, shape=shape)
     if not all(isinstance(size, int) for size in (*x.shape, *out.shape)):
-        return of_piece(x, out)  # how many pieces there are is not known while it is exported
+        return of_piece(x, out)  # the number of chunks is unknown during export
     most = max(LEAST_EXAMPLES, PIECE_BYTES * x.shape[0] // (x.nbytes + out.nbytes))
     even = (n for n in range(most, most // 2, -1) if x.shape[0] % n == 0)
-    size = next(even, most)  # else what is left over is compiled, too
+    size = next(even, most)  # else the remainder is compiled as well
     count = x.shape[0] // size
-    if count < 2 or x.dtype.itemsize < 4:  # half precision is added up in one go
+    if count < 2 or x.dtype.itemsize < 4:  # half precision is accumulated at once
         return of_piece(x, out)
     ends = count * size
     pieces = [a[:ends].reshape(count, size, *a.shape[1:]) for a in (x, out)]
@@ -180,8 +184,8 @@ def _kernel_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
     return total if ends == x.shape[0] else total + of_piece(x[ends:], out[ends:])
 
 
-def _kernel_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
-    """The input under the windows of what the result gives."""
+def _kernel_gradient_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+    """Kernel gradient of a chunk: a convolution of the input with the cotangent as kernel."""
     pads = [
         (low, spanned - read + written - low - 1)
         for (low, _), spanned, read, written in zip(
@@ -195,28 +199,38 @@ def _kernel_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any
     across = Windows(
         windows.dilations, tuple(pads), windows.spacings, windows.strides, windows.groups
     )
-    examples_last = _exchanged(jnp.moveaxis(x, 0, -2), windows.groups)
-    given, kernel = jnp.moveaxis(examples_last, -2, 0), jnp.moveaxis(out, 0, -2)
-    turned = (shape[-2], *shape[:-2], shape[-1])
-    return jnp.moveaxis(_on_cpu(given, kernel, windows=across, shape=turned), 0, -2)
+    examples_last = _swap_features(jnp.moveaxis(x, 0, -2), windows.groups)
+    features_first, kernel = jnp.moveaxis(examples_last, -2, 0), jnp.moveaxis(out, 0, -2)
+    out_shape = (shape[-2], *shape[:-2], shape[-1])
+    return jnp.moveaxis(
+        _convolve_on_cpu(features_first, kernel, windows=across, shape=out_shape), 0, -2
+    )
 
 
 def reach(size: int, apart: int) -> int:
-    """How many elements an axis spans that has its own so far apart."""
+    """Return the extent of `size` elements at distance `apart`."""
     return (size - 1) * apart + 1
 
 
-def _exchanged(kernel: Any, groups: int) -> Any:
-    """The features in and out exchanged, within each group."""
-    *window, taken, given = kernel.shape
-    swapped = jnp.swapaxes(_grouped(kernel, groups), -1, -3)
-    return swapped.reshape(*window, given // groups, groups * taken)
+def _swap_features(kernel: Any, groups: int) -> Any:
+    """Exchange input and output features of a kernel within each group."""
+    *window, inputs, outputs = kernel.shape
+    swapped = jnp.swapaxes(_split_groups(kernel, groups), -1, -3)
+    return swapped.reshape(*window, outputs // groups, groups * inputs)
 
 
-# ---- which one -------------------------------------------------------------------------------
+# ---- dispatch by platform --------------------------------------------------------------------
 
-BY_XLA: Mapping[str, Way] = {"x": _x_by_xla, "kernel": _kernel_by_xla, "out": _by_xla}
-ON_CPU: Mapping[str, Way] = {"x": _x_on_cpu, "kernel": _kernel_on_cpu, "out": _on_cpu}
+BY_XLA: Mapping[str, Way] = {
+    "x": _x_gradient_by_xla,
+    "kernel": _kernel_gradient_by_xla,
+    "out": _convolve_by_xla,
+}
+ON_CPU: Mapping[str, Way] = {
+    "x": _x_gradient_on_cpu,
+    "kernel": _kernel_gradient_on_cpu,
+    "out": _convolve_on_cpu,
+}
 
 WAYS: Mapping[str | None, Mapping[str, Way]] = {None: BY_XLA, "cpu": ON_CPU}
-"""How each array is computed, by the platform that code is made for; `None` is any other."""
+"""The algorithm for each array by target platform; `None` is any other platform."""

@@ -1,11 +1,11 @@
-"""Layouts, padding, and how many windows fit: what convolution and pooling share.
+"""Data layouts, padding and output sizes, shared by convolution and pooling.
 
 A layout names the axes of `x` in order: `N` the batch, `C` the channels, the other letters the
 spatial axes. Weights follow it: output channels, input channels, window where channels come
 first (`NCHW`: `OIHW`); window, input channels, output channels where they come last (`NHWC`:
 `HWIO`).
 
-Along a spatial axis of size `n`, a window of `k` elements that lie `dilation` apart spans
+Along a spatial axis of size `n`, a window of `k` elements at distance `dilation` spans
 `reach = (k - 1) * dilation + 1`, and the size of the result is
 
     padding            result
@@ -13,13 +13,13 @@ Along a spatial axis of size `n`, a window of `k` elements that lie `dilation` a
     "same"             (n + stride - 1) // stride; an odd padding has one more at the end
     (p, …)             max((n + low + high - reach) // stride + 1, 0)
 
-With `ceil_mode`, which pools have, there is one window more where elements are left over that
-no window has, and it begins before the padding at the end:
+With `ceil_mode`, an option of pooling, elements that fill no window get one more window. It
+begins before the padding at the end:
 
     max((n + low - 1 + min(high + stride - reach, 0)) // stride + 1, 0)
 
 Numbers of `padding` are one for all edges, one for each spatial axis, or (low, high) for each
-spatial axis in turn. Where sizes are known, a window that does not fit is an error.
+spatial axis in turn. If the size is known, a window that does not fit raises an error.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ LAYOUTS: dict[str, str] = {
     "NCW": "OIW", "NWC": "WIO", "NCHW": "OIHW", "NHWC": "HWIO", "NCDHW": "OIDHW",
     "NDHWC": "DHWIO",
 }  # fmt: skip
-"""Layout of the input to layout of the weight."""
+"""Maps the layout of the input to the layout of the weight."""
 
 
 def check_layout(layout: str, rank: int) -> str:
-    """The layout, which must be one for arrays of this rank.
+    """Check that a layout exists for arrays of this rank, and return it.
 
     Raises:
-        ShapeError: There is no such layout.
+        ShapeError: The layout is unknown or of another rank.
     """
     known = [name for name in LAYOUTS if len(name) == rank]
     if layout not in known:
@@ -55,15 +55,15 @@ def check_layout(layout: str, rank: int) -> str:
 
 
 def spatial_axes(layout: str) -> tuple[int, ...]:
-    """The axes along which windows slide."""
+    """Return the spatial axes of a layout."""
     return tuple(axis for axis, letter in enumerate(layout) if letter not in "NCOI")
 
 
 def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tuple[int, ...]:
-    """One number for each spatial axis, where one stands for all.
+    """Return one number for each spatial axis; a single number is repeated.
 
     Raises:
-        ShapeError: There are too many or too few, or one is too small.
+        ShapeError: There are too many or too few numbers, or one is below `least`.
     """
     if len(values) not in (1, count):
         raise ShapeError(
@@ -77,10 +77,10 @@ def per_axis(values: Sequence[int], count: int, what: str, least: int = 1) -> tu
 
 
 def pads_of(padding: Padding, count: int) -> Pads:
-    """`"SAME"`, or (low, high) for each spatial axis; the form that `jax.lax` takes.
+    """Convert padding to the form of `jax.lax`: `"SAME"`, or (low, high) for each spatial axis.
 
     Raises:
-        ShapeError: It is neither a known word nor a number for each axis or edge.
+        ShapeError: The padding is neither a known word nor a number for each axis or edge.
     """
     if isinstance(padding, str):
         if padding not in ("same", "valid"):
@@ -102,10 +102,10 @@ def windowed_size(
     what: str,
     ceil_mode: bool = False,
 ) -> Size:
-    """How many windows fit along an axis; `pads` is `None` for "same".
+    """Return the number of windows along an axis; `pads` is `None` for "same".
 
     Raises:
-        ShapeError: The size is known and not even one window fits.
+        ShapeError: The size is known and no window fits.
     """
     if pads is None:
         return (size + stride - 1) // stride
@@ -122,7 +122,7 @@ def windowed_size(
 def room_for(
     size: Size, reach: int, stride: int, pads: tuple[int, int], ceil_mode: bool
 ) -> Size:
-    """How far the last window may begin behind the start of the padding."""
+    """Return the largest start of a window, counted from the start of the padding."""
     low, high = pads
     return size + (low - 1 + min(high + stride - reach, 0) if ceil_mode else low + high - reach)
 
@@ -137,7 +137,7 @@ def windowed_sizes(
     what: str,
     ceil_mode: bool = False,
 ) -> dict[int, Size]:
-    """The sizes of the result by spatial axis."""
+    """Return the sizes of the result by spatial axis."""
     axes = spatial_axes(layout)
     strides = per_axis(stride, len(axes), "stride")
     dilations = per_axis(dilation, len(axes), "dilation")
@@ -156,7 +156,7 @@ def windowed_sizes(
 
 
 def check_rank(x: TensorType, rank: int, what: str) -> None:
-    """Refuse arrays of another rank.
+    """Check the rank of an array.
 
     Raises:
         ShapeError: The rank differs.

@@ -1,10 +1,10 @@
-"""What windows read of an array, beside each other, and put back.
+"""im2col and col2im: the windows of an array as columns, and the adjoint.
 
     x   1 2 3   im2col   1 2        col2im   1 2+2 3
                          2 3
 
 Layouts with channels first, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
-Either operator is the gradient of the other.
+Each operator is the gradient of the other.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from braces.ops.conv_pool.max_pool import windows_over
 
 
 def channels_first(rank: int, what: str) -> str:
-    """The layout of arrays of so many axes, channels first.
+    """Return the channels-first layout of arrays of this rank.
 
     Raises:
-        ShapeError: There is none.
+        ShapeError: There is no layout of this rank.
     """
-    found = [layout for layout in LAYOUTS if len(layout) == rank and layout[1] == "C"]
-    if not found:
+    layouts = [layout for layout in LAYOUTS if len(layout) == rank and layout[1] == "C"]
+    if not layouts:
         raise ShapeError(
             f"{what} has {rank} axes.",
             fix="Axes are batch, channels, and one to three of space.",
         )
-    return found[0]
+    return layouts[0]
 
 
 def taken_apart(
@@ -64,7 +64,7 @@ def taken_apart(
     padding: Padding,
     dilation: tuple[int, ...],
 ) -> TensorType:
-    """The batch, what is in windows, and where these lie."""
+    """Infer the type of im2col: (batch, elements of a window, windows)."""
     layout = channels_first(x.rank, f"x of {context.type}")
     sizes = per_axis(window, x.rank - 2, "window")
     places = windowed_sizes(x, sizes, stride, dilation, padding, layout, context.type)
@@ -73,7 +73,7 @@ def taken_apart(
 
 
 def apart(types: Types, attrs: Attrs) -> AxisMap:
-    """The batch is kept."""
+    """Axis map of im2col: pointwise on the batch."""
     del attrs
     space = numbered(first_rank(types) - 1)
     out = ("batch", "inside", "places")
@@ -81,7 +81,7 @@ def apart(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def together(types: Types, attrs: Attrs) -> AxisMap:
-    """The batch is kept."""
+    """Axis map of col2im: pointwise on the batch."""
     space = numbered(len(tuple_of(attrs["shape"])) - 1)
     x = ("batch", "inside", "places")
     return mapped(types, {"x": (x,)}, {"out": (("batch", *space),)}, [*space, *x[1:]])
@@ -108,21 +108,21 @@ def im2col(
     padding: Padding = "valid",
     dilation: tuple[int, ...] = (1,),
 ) -> Tensor:
-    """What each window reads, as one column; windows overlap.
+    """The elements of each window as one column; windows may overlap.
 
         out[n, (c, k), i] = x[n, c, i * stride + k * dilation]
 
-    where the places `k` of a window and the windows `i` are counted with the last spatial axis
-    fastest. A convolution is a product of its weights with that.
+    where the positions `k` in a window and the windows `i` are flattened in row-major order. A
+    convolution is the matrix product of its weights with the columns.
 
     Inputs:
         x: number[n, c, *space], with one to three spatial axes.
 
     Attributes:
-        window: Its size; one number for all axes, or one for each.
-        stride: How far windows lie apart.
+        window: The window size; one number for all axes, or one for each.
+        stride: The step between windows.
         padding: "valid", "same", or numbers, as for a convolution.
-        dilation: How far the elements of a window lie apart.
+        dilation: The distance between the elements of a window.
 
     Outputs:
         out: number[n, c * elements of a window, windows].
@@ -135,20 +135,20 @@ def im2col(
 
 
 def columns(x: Any, windows: Windows) -> Any:
-    """Axis by axis: slices of it, for each element of the window."""
-    whole, rank = padded(x, windows.pads), x.ndim
+    """Compute im2col axis by axis: one strided slice for each element of the window."""
+    slices, rank = padded(x, windows.pads), x.ndim
     for axis in range(2, rank):
-        step, far = windows.steps[axis], windows.dilations[axis]
-        spanned = reach(windows.sizes[axis], far)
-        count = max((whole.shape[axis] - spanned) // step + 1, 0)
+        step, dilation = windows.steps[axis], windows.dilations[axis]
+        spanned = reach(windows.sizes[axis], dilation)
+        count = max((slices.shape[axis] - spanned) // step + 1, 0)
         span = max(reach(count, step), 0)
-        starts = [at * far for at in range(windows.sizes[axis])]
-        parts = [lax.slice_in_dim(whole, s, s + span, step, axis) for s in starts]
-        whole = jnp.stack(parts, -1)
+        starts = [at * dilation for at in range(windows.sizes[axis])]
+        parts = [lax.slice_in_dim(slices, s, s + span, step, axis) for s in starts]
+        slices = jnp.stack(parts, -1)
     order = (0, 1, *range(rank, 2 * rank - 2), *range(2, rank))
     inside = x.shape[1] * windows.places
-    places = math.prod(whole.shape[2:rank])
-    return jnp.transpose(whole, order).reshape(x.shape[0], inside, places)
+    places = math.prod(slices.shape[2:rank])
+    return jnp.transpose(slices, order).reshape(x.shape[0], inside, places)
 
 
 @op(
@@ -173,65 +173,64 @@ def col2im(
     padding: Padding = "valid",
     dilation: tuple[int, ...] = (1,),
 ) -> Tensor:
-    """Columns put back as windows of an array, added up where these overlap.
+    """Columns scattered back to the windows of an array, summed where windows overlap.
 
         out[n, c, i * stride + k * dilation] += x[n, (c, k), i]
 
-    with columns as `im2col` gives them; what lies in padding is left out.
+    with the columns of `im2col`; elements in padding are dropped. The adjoint of `im2col`.
 
     Inputs:
         x: float[n, c * elements of a window, windows]. Integers give float32.
 
     Attributes:
-        shape: Of the result, [n, c, *space], with one to three spatial axes.
-        window: Its size; one number for all axes, or one for each.
-        stride: How far windows lie apart.
+        shape: The shape of the result, [n, c, *space], with one to three spatial axes.
+        window: The window size; one number for all axes, or one for each.
+        stride: The step between windows.
         padding: "valid", "same", or numbers, as for a convolution.
-        dilation: How far the elements of a window lie apart.
+        dilation: The distance between the elements of a window.
 
     Outputs:
         out: float[*shape].
 
     Raises:
-        ShapeError: The columns are not those of such an array, or an attribute has too many
-            numbers.
+        ShapeError: The columns do not match the shape, or an attribute has too many numbers.
     """
     x = floating(x)
     layout = channels_first(len(shape), "shape")
     sizes = numbers_of(shape)
     windows = windows_over(sizes, window, stride, padding, dilation, False, layout)
     like = jax.ShapeDtypeStruct(sizes, x.dtype)
-    (found,) = jax.linear_transpose(lambda whole: columns(whole, windows), like)(x)
-    return found
+    (out,) = jax.linear_transpose(lambda image: columns(image, windows), like)(x)
+    return out
 
 
 def numbers_of(shape: Any) -> Sequence[int]:
-    """For kernels: a shape, where all sizes are numbers."""
+    """Return a shape as numbers (kernel helper)."""
     return tuple(shape)
 
 
 @col2im.infer
 def infer_col2im(context: Context, x: TensorType, *, shape: Shape, **attrs: Any) -> TensorType:
-    """The shape that is asked for, whose columns these must be."""
+    """Infer the type: the attribute `shape`, checked against the columns."""
     out = TensorType(float_dtype(x.dtype), tuple(map(context.unifier.resolve, shape)))
-    wanted = taken_apart(context, out, **attrs)
-    problem = f"{context.type} needs {wanted} for an array of that shape, not {x}."
+    column_type = taken_apart(context, out, **attrs)
+    problem = f"{context.type} needs {column_type} for an array of that shape, not {x}."
     if x.rank != 3:
         raise ShapeError(problem)
-    for got, size in zip(x.shape, wanted.shape, strict=True):
+    for got, size in zip(x.shape, column_type.shape, strict=True):
         context.unify(got, size, problem)
     return out
 
 
 @im2col.gradient
 def im2col_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangents of columns, put back."""
+    """Gradient of im2col: col2im."""
     return {"x": one("col2im", g.out_grad, shape=g["x"].shape, **g.attrs)}
 
 
 @col2im.gradient
 def col2im_gradient(g: Backward) -> dict[str, Var]:
-    """The columns of the cotangent."""
+    """Gradient of col2im: im2col."""
     attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
     return {"x": one("im2col", g.out_grad, **attrs)}
 

@@ -1,4 +1,4 @@
-"""Pooling: the largest element of windows that slide along spatial axes.
+"""Max pooling along spatial axes, with and without indices.
 
 Layouts, padding and sizes are those of `braces.ops.conv_pool.data_layouts`.
 """
@@ -54,7 +54,7 @@ def pooling_type(
     layout: str,
     **attrs: Any,
 ) -> TensorType:
-    """Inference for pooling of arrays of this rank."""
+    """Infer the type of pooling for arrays of this rank."""
     del attrs
     check_rank(x, rank, f"x of {context.type}")
     check_layout(layout, rank)
@@ -80,7 +80,7 @@ def _check_pool_padding(context: Context, reaches: Sequence[int], pads: Pads) ->
 
 
 def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
-    """As pooling; of numbers that have an order."""
+    """Infer the type of max pooling; complex numbers are refused."""
     if x.dtype.kind == "c":
         raise DTypeError(
             f"{context.type} cannot order complex numbers.", fix="Use br.abs first."
@@ -91,9 +91,9 @@ def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> Te
 def ordered_and_places(
     rank: int, context: Context, x: TensorType, **attrs: Any
 ) -> tuple[TensorType, TensorType]:
-    """As pooling, and as many places."""
-    found = ordered_type(rank, context, x, **attrs)
-    return found, found.with_dtype(INT64)
+    """Infer the types of max pooling with indices; the indices are int64."""
+    out = ordered_type(rank, context, x, **attrs)
+    return out, out.with_dtype(INT64)
 
 
 SLIDING = """window: Its size; one number for all axes, or one for each.
@@ -102,7 +102,7 @@ padding: "valid", "same", or numbers, as for a convolution; smaller than the win
 dilation: How far the elements of a window lie apart.
 ceil_mode: Whether elements at the end that fill no window have one all the same.
 layout: `$first` or `$last`."""
-"""What the attributes are that all pools have."""
+"""Documentation of the attributes that all pooling operators share."""
 
 # ---- windows ---------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ def windows_over(
     ceil_mode: bool,
     layout: str,
 ) -> Windows:
-    """How windows lie over an array, with all the padding that they reach into."""
+    """Build the window geometry over an array, with the padding that `ceil_mode` adds."""
     axes = spatial_axes(layout)
     window = per_axis(window, len(axes), "window")
     strides = window if stride is None else per_axis(stride, len(axes), "stride")
@@ -126,22 +126,24 @@ def windows_over(
     if isinstance(pads, str):
         pads = lax.padtype_to_pads(sizes, reaches, strides, pads)
     elif ceil_mode:
-        pads = list(map(_rounded_up, sizes, reaches, strides, pads))
-    placed = dict(zip(axes, zip(window, strides, pads, dilations, strict=True), strict=True))
-    every = [placed.get(axis, (1, 1, (0, 0), 1)) for axis in range(len(shape))]
-    taken, steps, edges, apart = zip(*every, strict=True)
-    return Windows(taken, steps, tuple(map(tuple, edges)), apart)
+        pads = list(map(_ceil_padding, sizes, reaches, strides, pads))
+    by_axis = dict(zip(axes, zip(window, strides, pads, dilations, strict=True), strict=True))
+    entries = [by_axis.get(axis, (1, 1, (0, 0), 1)) for axis in range(len(shape))]
+    window_sizes, steps, edges, spacings = zip(*entries, strict=True)
+    return Windows(window_sizes, steps, tuple(map(tuple, edges)), spacings)
 
 
-def _rounded_up(size: int, reach: int, stride: int, edges: tuple[int, int]) -> tuple[int, int]:
-    """Padding that the last window has room in, where it is one more."""
+def _ceil_padding(
+    size: int, reach: int, stride: int, edges: tuple[int, int]
+) -> tuple[int, int]:
+    """Return the padding that the last window needs in `ceil_mode`."""
     low, high = edges
     first_of_last = number(room_for(size, reach, stride, edges, True)) // stride * stride
     return low, max(first_of_last + reach - size - low, high)
 
 
 def pooled(types: Types, attrs: Attrs) -> AxisMap:
-    """Windows mix what they slide over."""
+    """Axis map of pooling: spatial axes are mixed, the others pointwise."""
     layout = tuple(str(attrs["layout"]))
     mixed = [layout[axis] for axis in spatial_axes("".join(layout))]
     outputs = {"out": (layout,), "indices": (layout,)}
@@ -149,18 +151,18 @@ def pooled(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def numbers_in_window(types: Types, attrs: Attrs) -> int:
-    """How many numbers a result is made of."""
+    """Return the number of elements of a window."""
     del types
     count = len(spatial_axes(str(attrs["layout"])))
     return math.prod(per_axis(tuple_of(attrs["window"]), count, "window"))
 
 
 def pairs_in_window(types: Types, attrs: Attrs) -> int:
-    """What it takes to compare numbers and their places, in pairs."""
+    """Return the operations per result for comparing pairs of values and positions."""
     return 8 * numbers_in_window(types, attrs) + 7
 
 
-# ---- the largest -----------------------------------------------------------------------------
+# ---- max pooling -----------------------------------------------------------------------------
 
 
 def max_pool(
@@ -173,12 +175,12 @@ def max_pool(
     ceil_mode: bool = False,
     layout: str = "",
 ) -> Tensor:
-    """The largest element of each window along $axes.
+    """The maximum of each window along $axes.
 
         out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
 
-    Padding is never the largest, not even where all else is -inf. Where several are, the
-    gradient goes to the first. NaN is larger than all numbers; of several, too, to the first.
+    Padding is never the maximum, not even if all elements are -inf. On ties the gradient goes
+    to the first maximum. NaN is larger than all numbers; on ties of NaN, too, the first counts.
 
     Inputs:
         x: number[n, c, *space], or in the order of `layout`.
@@ -242,7 +244,7 @@ def max_pool_vjp(
     ceil_mode: bool = False,
     layout: str = "",
 ) -> Tensor:
-    """Each cotangent goes to the first of the largest of its window."""
+    """Gradient: each cotangent goes to the first maximum of its window."""
     if not out.size:
         return jnp.zeros(x.shape, out_grad.dtype)
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
@@ -266,12 +268,12 @@ def max_pool_with_indices(
     ceil_mode: bool = False,
     layout: str = "",
 ) -> tuple[Tensor, Tensor]:
-    """The largest element of each window along $axes, and where it is.
+    """The maximum of each window along $axes, and its index.
 
         out[n, c, i] = max_k x[n, c, i * stride + k * dilation]
-        indices[n, c, i] = where that is among the elements of x[n, c], taken as flat
+        indices[n, c, i] = the index of that element in x[n, c], flattened
 
-    Padding is never the largest. Of several the first is meant, by the gradient too. NaN is
+    Padding is never the maximum. On ties the first maximum counts, for the gradient too. NaN is
     larger than all numbers.
 
     Inputs:

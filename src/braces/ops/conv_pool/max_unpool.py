@@ -1,4 +1,4 @@
-"""What pools leave out, put back as zeros: the inverse of `max_pool_with_indices`."""
+"""Max unpooling: the partial inverse of `max_pool_with_indices`, with zeros elsewhere."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def unpooled_type(
     shape: Shape,
     layout: str,
 ) -> TensorType:
-    """The shape that is asked for, which has the batch and the channels of `x`."""
+    """Infer the type: the attribute `shape`, with the batch and channels of `x`."""
     check_rank(x, rank, f"x of {context.type}")
     check_rank(indices, rank, f"indices of {context.type}")
     check_layout(layout, rank)
     integers(context.type, indices.dtype)
-    for one, other in zip(x.shape, indices.shape, strict=True):
-        context.unify(one, other, f"{context.type} has {x} at the places {indices}.")
+    for size, index_size in zip(x.shape, indices.shape, strict=True):
+        context.unify(size, index_size, f"{context.type} has {x} at the places {indices}.")
     if len(shape) != rank:
         raise ShapeError(f"The shape of {context.type} has {len(shape)} axes, not {rank}.")
     for axis in (layout.index("N"), layout.index("C")):
@@ -43,47 +43,47 @@ def unpooled_type(
 
 
 def spread_out(types: Types, attrs: Attrs) -> AxisMap:
-    """Batch and channels are kept."""
+    """Axis map: pointwise on batch and channels."""
     layout = tuple(str(attrs["layout"]))
-    out = tuple(one if one in "NC" else f"out {one}" for one in layout)
+    out = tuple(name if name in "NC" else f"out {name}" for name in layout)
     inputs = {"x": (layout,), "indices": (layout,)}
     return mapped(types, inputs, {"out": (out,)}, {*layout, *out} - {"N", "C"})
 
 
 def max_unpool(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -> Tensor:
-    """Numbers at their places along $axes, and zeros elsewhere.
+    """Values scattered to given positions along $axes, and zeros elsewhere.
 
         out[n, c, indices[n, c, i]] = x[n, c, i]
 
-    where the elements of `out[n, c]` are taken as flat: as `max_pool_with_indices` tells where
-    the largest were. Where several numbers have one place, one of them stays.
+    where `out[n, c]` is flattened, as for the indices of `max_pool_with_indices`. If several
+    values have the same position, one of them is kept.
 
     Inputs:
         x: number[n, c, *windows], or in the order of `layout`.
         indices: integer, as `x`; from 0 to below the product of the spatial axes of `shape`.
 
     Attributes:
-        shape: Of the result, in the order of `layout`.
+        shape: The shape of the result, in the order of `layout`.
         layout: `$first` or `$last`.
 
     Outputs:
         out: The dtype of `x`; number[*shape].
 
     Raises:
-        ShapeError: Sizes differ that must not.
+        ShapeError: The shapes of `x` and `indices`, or batch or channels of `shape`, differ.
         DTypeError: The indices are no integers.
-        IndexRangeError: An index is out of range, in the run.
+        IndexRangeError: An index is out of range, at run time.
     """
     sizes: Any = shape
     order = [layout.index("N"), layout.index("C"), *spatial_axes(layout)]
-    wanted = [sizes[axis] for axis in order]
-    planes, plane = math.prod(wanted[:2]), math.prod(wanted[2:])
+    sizes_in_order = [sizes[axis] for axis in order]
+    planes, plane = math.prod(sizes_in_order[:2]), math.prod(sizes_in_order[2:])
     each = math.prod(x.shape[axis] for axis in spatial_axes(layout))
     rows = jnp.transpose(x, order).reshape(planes, each)
     places = jnp.transpose(indices, order).reshape(planes, each)
-    beside = jnp.arange(planes)[:, None]
-    flat = jnp.zeros((planes, plane), x.dtype).at[beside, places].set(rows, mode="drop")
-    return jnp.transpose(flat.reshape(wanted), inverse(order))
+    plane_numbers = jnp.arange(planes)[:, None]
+    flat = jnp.zeros((planes, plane), x.dtype).at[plane_numbers, places].set(rows, mode="drop")
+    return jnp.transpose(flat.reshape(sizes_in_order), inverse(order))
 
 
 UNPOOLS = for_ranks(
@@ -111,7 +111,7 @@ UNPOOLS = for_ranks(
 
 
 def place_outside(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -> Tensor:
-    """Where an index is no place of the result."""
+    """Run-time check: an index is outside the result."""
     del x
     sizes: Any = shape
     return outside(indices, math.prod(sizes[axis] for axis in spatial_axes(layout)), lowest=0)

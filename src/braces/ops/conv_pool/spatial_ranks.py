@@ -1,7 +1,8 @@
-"""Operators along one, two and three spatial axes, as `conv2d`, which have one kernel.
+"""Families of operators along one, two and three spatial axes that share a kernel.
 
-Its text says `$axes` for what they slide along, `$first` for the layout with channels first,
-and `$last` for the other one; and `$sliding` where families share what stands there.
+The docstring of the kernel is a template. `$axes` is replaced by the number of spatial axes,
+`$first` by the layout with channels first, `$last` by the other layout, and `$sliding` by the
+text that a family shares.
 """
 
 from __future__ import annotations
@@ -27,40 +28,40 @@ def for_ranks(
     sliding: str = "",
     **options: Any,
 ) -> tuple[KernelOp, KernelOp, KernelOp]:
-    """The operators of a kernel that works along any number of spatial axes.
+    """Define the operators of a kernel that works along any number of spatial axes.
 
     Args:
-        kernel: With the attribute `layout`, whose default becomes that of the operator.
-        infer: Inference, which takes the number of all axes before what it else takes.
-        examples: By the number of spatial axes.
-        sliding: What stands for `$sliding` in the text, line by line.
-        options: What else `@op` takes.
+        kernel: The kernel, with the attribute `layout`; its default is set for each operator.
+        infer: Shape inference; its first argument is the rank of the arrays.
+        examples: Examples by the number of spatial axes.
+        sliding: The replacement of `$sliding` in the docstring, line by line.
+        options: Other arguments of `@op`.
     """
 
-    def of(rank: int) -> KernelOp:
-        inferring = functools.partial(infer, rank + 2)
-        define = op(infer=inferring, examples=examples[rank], **options)
+    def define_for(rank: int) -> KernelOp:
+        infer_for_rank = functools.partial(infer, rank + 2)
+        define = op(infer=infer_for_rank, examples=examples[rank], **options)
         return define(of_rank(kernel, rank, sliding))
 
-    return of(1), of(2), of(3)
+    return define_for(1), define_for(2), define_for(3)
 
 
 def of_rank(kernel: Callable[..., Any], rank: int, sliding: str = "") -> Callable[..., Any]:
-    """A kernel as that of so many spatial axes: its name, its text, and its layout."""
-    first, last = (one for one in LAYOUTS if len(one) == rank + 2)
+    """Specialize a kernel for a number of spatial axes: name, docstring and layout."""
+    first, last = (layout for layout in LAYOUTS if len(layout) == rank + 2)
 
     @functools.wraps(kernel)
-    def computed(*arrays: Any, **attrs: Any) -> Any:
+    def run_kernel(*arrays: Any, **attrs: Any) -> Any:
         return kernel(*arrays, **attrs)
 
     words = {"axes": NUMBERS[rank], "first": first, "last": last}
-    computed.__name__ = f"{kernel.__name__}{rank}d"
-    text = inspect.getdoc(kernel) or ""
-    whole = text.replace("$sliding", sliding.replace("\n", "\n    "))
-    computed.__doc__ = Template(whole).substitute(words)
+    run_kernel.__name__ = f"{kernel.__name__}{rank}d"
+    doc = inspect.getdoc(kernel) or ""
+    template = doc.replace("$sliding", sliding.replace("\n", "\n    "))
+    run_kernel.__doc__ = Template(template).substitute(words)
     own = inspect.signature(kernel)
     parameters = [
         p.replace(default=first) if p.name == "layout" else p for p in own.parameters.values()
     ]
-    object.__setattr__(computed, "__signature__", own.replace(parameters=parameters))
-    return computed
+    object.__setattr__(run_kernel, "__signature__", own.replace(parameters=parameters))
+    return run_kernel
