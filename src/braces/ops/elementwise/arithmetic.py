@@ -1,4 +1,4 @@
-"""Operators on pairs of arrays, element by element: arithmetic and conversion."""
+"""Elementwise arithmetic and dtype conversion."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ BINARY = (
     "x=f32[0,2] y=f32[]",
 )
 
-# ---- what gradient rules are made of ---------------------------------------------------------
+# ---- helpers of gradient rules ---------------------------------------------------------------
 
 
 def filled(value: float, like: Var) -> Var:
-    """A scalar constant in the dtype of a variable."""
+    """Build a scalar constant in the dtype of a variable."""
     return one("full", shape=(), value=value, dtype=like.dtype)
 
 
 def choose(condition: Var, x: Var, y: float | Var) -> Var:
-    """`where`, with a number in the dtype of the variable beside it."""
+    """Build `where`; a Python number `y` takes the dtype of `x`."""
     return one("where", condition, x, y if isinstance(y, Var) else filled(y, x))
 
 
 def in_dtype(x: Var, like: Var) -> Var:
-    """`x` in the dtype of another variable."""
+    """Cast a variable to the dtype of another, if they differ."""
     return x if x.dtype == like.dtype else one("cast", x, dtype=like.dtype)
 
 
@@ -191,7 +191,7 @@ def divide_gradient(g: Backward) -> dict[str, Var]:
 
 
 def nonzero(y: Tensor) -> Tensor:
-    """An integer divisor with its zeros replaced; a float one as it is."""
+    """Replace zeros of an integer divisor by ones; floats are returned unchanged."""
     return y if is_float(y.dtype) else jnp.where(y == 0, jnp.ones_like(y), y)
 
 
@@ -224,7 +224,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
 
 @op(axes="..., ... -> ...", dtypes=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def remainder(x: Tensor, y: Tensor) -> Tensor:
-    """The remainder of the division that rounds down; it has the sign of `y`, as in Python.
+    """The remainder of floor division; it has the sign of `y`, as in Python.
 
         out[i] = x[i] - floor(x[i] / y[i]) * y[i]
 
@@ -258,7 +258,7 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
 
 
 def casting(what: str, x: DType, *, dtype: DType) -> DType:
-    """As asked; complex numbers are not real ones."""
+    """Dtype rule: the attribute `dtype`; complex to real is refused."""
     if dtype.kind not in "cb":
         refuse(what, x, "c")
     return dtype
@@ -281,7 +281,7 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
     ),
 )
 def cast(x: Tensor, *, dtype: DType) -> Tensor:
-    """The same values in another dtype; floats are cut off towards zero to become integers.
+    """The same values in another dtype; floats are truncated towards zero for integers.
 
         out[i] = dtype(x[i])
 
@@ -289,10 +289,10 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        dtype: The dtype of the result. To bool, all but zero is true. A number that a float
-            of one byte is too small for becomes infinite, or NaN where it has no infinity;
-            `br.clip` it first to have the largest, which one of four bits gives by itself. An
-            integer of less than 8 bits has the last bits of the number.
+        dtype: The dtype of the result. For bool, all but zero is true. For floats of one byte,
+            overflow gives an infinity, or NaN if the dtype has none; use `br.clip` first to
+            saturate. Floats of four bits saturate. Integers of less than 8 bits keep the
+            low-order bits.
 
     Outputs:
         out: dtype[*shape].
@@ -305,7 +305,7 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
 
 @cast.gradient
 def cast_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent, cast back; between floats and integers there is none."""
+    """Cast the cotangent back; casts between floats and integers have no gradient."""
     if not is_float(g["x"].dtype) or not is_float(g["out"].dtype):
         return {}
     return {"x": one("cast", g.out_grad, dtype=g["x"].dtype)}
@@ -319,11 +319,11 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),
 )
 def stop_gradient(x: Tensor) -> Tensor:
-    """The same values, through which no gradient passes.
+    """The same values; the gradient is blocked.
 
         out = x
 
-    For another gradient than none there is `br.custom_gradient`.
+    For a custom gradient, see `br.custom_gradient`.
 
     Inputs:
         x: any[*shape].

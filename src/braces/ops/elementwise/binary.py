@@ -1,7 +1,7 @@
-"""Real functions of two numbers, element by element: powers, angles, lengths.
+"""Elementwise functions of two inputs: powers, angles, lengths, logarithms.
 
-Their slopes are written out, for both modes, and finite where those of PyTorch are: what they
-are where no derivative exists is said at each.
+Derivatives are explicit, for forward and reverse mode, and finite where PyTorch's are. Each
+docstring states the values at points without a derivative.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = x[i] ** y[i]
 
-    As in PyTorch, the slope by x is 0 for y = 0, whatever x is, and the slope by y is 0 for
-    x = 0 and y >= 0: all of it is finite at x = 0 for y >= 1 and y = 0. For 0 < y < 1 the slope
-    by x is infinite there, for y < 0 so is the power. For x < 0 the slope by y is NaN: powers
-    of negative numbers exist at whole exponents only.
+    As in PyTorch, the derivative by x is 0 for y = 0 and any x, and the derivative by y is 0
+    for x = 0 and y >= 0. So power and derivatives are finite at x = 0 for y >= 1 and y = 0. For
+    0 < y < 1 the derivative by x is infinite there; for y < 0 the power is, too. For x < 0 the
+    derivative by y is NaN: powers of negative numbers exist for integer exponents only.
 
     Inputs:
-        x: number[*shape]. Negative floats need whole exponents, else the result is NaN.
+        x: number[*shape]. Negative floats need integer exponents, else the result is NaN.
         y: number[*shape], broadcast against `x`. Integers to a negative integer power have no
             meaningful result: cast one of them to a float.
 
@@ -51,12 +51,12 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
 
 
 def pow_by_x(x: Var, y: Var, out: Var) -> Var:
-    """Y * x^(y-1); 0 where y is."""
+    """Build the derivative by x: y * x^(y-1); 0 where y is 0."""
     return y * choose(y != 0, in_dtype(x, out), 1.0) ** (y - 1)
 
 
 def pow_by_y(x: Var, y: Var, out: Var) -> Var:
-    """Out * log(x); 0 where x is, unless the power is infinite."""
+    """Build the derivative by y: out * log(x); 0 where x is 0, unless the power is infinite."""
     base = in_dtype(x, out)
     return out * one("log", choose((base != 0) | (y < 0), base, 1.0))
 
@@ -71,7 +71,7 @@ def arctan2(x: Tensor, y: Tensor) -> Tensor:
 
         out[i] = atan(x[i] / y[i]), in the right quadrant
 
-    The gradient at the origin is zero, as in PyTorch, and so it is infinitely far away.
+    The gradient is zero at the origin, as in PyTorch, and at infinity.
 
     Inputs:
         x: real[*shape]. The vertical coordinate.
@@ -88,24 +88,24 @@ def arctan2(x: Tensor, y: Tensor) -> Tensor:
 
 
 def arctan2_by_x(x: Var, y: Var, out: Var) -> Var:
-    """Y / (x^2 + y^2), without overflow on the way."""
+    """Build the derivative by x: y / (x^2 + y^2), without intermediate overflow."""
     return over_square(y, x, y)
 
 
 def arctan2_by_y(x: Var, y: Var, out: Var) -> Var:
-    """-x / (x^2 + y^2), without overflow on the way."""
+    """Build the derivative by y: -x / (x^2 + y^2), without intermediate overflow."""
     del out
     return -over_square(x, x, y)
 
 
 def over_square(side: Var, x: Var, y: Var) -> Var:
-    """A side of a triangle over its squared length; 0 where the length is 0 or infinite."""
-    wide = promote(FLOAT32, x.dtype, y.dtype)  # a short 16-bit length has few digits
+    """Build `side / (x^2 + y^2)`; 0 where the length is 0 or infinite."""
+    wide = promote(FLOAT32, x.dtype, y.dtype)  # a small 16-bit length has few digits
     side, x, y = (one("cast", var, dtype=wide) for var in (side, x, y))
     length = one("hypot", x, y)
     regular = (length != 0) & ~one("isinf", length)
     safe = choose(regular, length, 1.0)
-    # The choice between them keeps XLA from dividing by the square, which may overflow.
+    # The `where` between both divisions keeps XLA from dividing by the square, which overflows.
     share = choose(regular, side / safe, 0.0)
     return share / safe
 
@@ -116,7 +116,7 @@ by_slopes(arctan2, arctan2_by_x, arctan2_by_y)
 @op(axes="..., ... -> ...", dtypes=real_function, examples=BINARY)
 @in_float32
 def hypot(x: Tensor, y: Tensor) -> Tensor:
-    """The length of the vector (x, y), without overflow on the way.
+    """The length of the vector (x, y), without intermediate overflow.
 
         out[i] = sqrt(x[i]^2 + y[i]^2)
 
@@ -137,7 +137,7 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
 
 
 def share_of(side: Var, out: Var) -> Var:
-    """A side over the length; zero at the origin."""
+    """Build a side divided by the length; zero at the origin."""
     return side / choose(out != 0, out, 1.0)
 
 
@@ -147,12 +147,12 @@ by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(
 @op(axes="..., ... -> ...", dtypes=real_function, operations=6, examples=BINARY)
 @in_float32
 def logaddexp(x: Tensor, y: Tensor) -> Tensor:
-    """The logarithm of a sum of exponentials, without overflow on the way.
+    """The logarithm of a sum of exponentials, without intermediate overflow.
 
         out[i] = log(exp(x[i]) + exp(y[i]))
 
-    The slopes are sigmoid(x - y) and sigmoid(y - x); beside an infinity they are 0 and 1, and
-    one half each where both are equal, infinities included.
+    The derivatives are sigmoid(x - y) and sigmoid(y - x). If one input is infinite they are 0
+    and 1; if both are equal, infinities included, they are one half.
 
     Inputs:
         x: real[*shape].
@@ -169,9 +169,9 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 
 
 def larger(x: Var, y: Var) -> Var:
-    """How much larger x is than y; 0 where they are the same infinity."""
-    away = x - y
-    return choose((x == y) & one("isinf", x), filled(0.0, away), away)
+    """Build `x - y`; 0 where both are the same infinity."""
+    difference = x - y
+    return choose((x == y) & one("isinf", x), filled(0.0, difference), difference)
 
 
 by_slopes(
@@ -184,12 +184,12 @@ by_slopes(
 @op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
 @in_float32
 def xlogy(x: Tensor, y: Tensor) -> Tensor:
-    """A number times a logarithm; 0 where the number is, but for NaN.
+    """A number times a logarithm; 0 where x is 0, unless y is NaN.
 
         out[i] = x[i] * log(y[i])
 
-    As in PyTorch, the slope by x is 0 where x is and y is not above 0. The slope by y is 0
-    where x is.
+    As in PyTorch, the derivative by x is 0 where x is 0 and y is not above 0. The derivative by
+    y is 0 where x is 0.
 
     Inputs:
         x: real[*shape].
@@ -207,12 +207,12 @@ def xlogy(x: Tensor, y: Tensor) -> Tensor:
 
 
 def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
-    """A logarithm that begins above a bound; 0 where x is, and y is not above that."""
+    """Build a logarithm of y, which is 0 where x is 0 and y is not above a bound."""
     return one(op_type, choose((x != 0) | (y > bound), y, bound + 1.0))
 
 
 def over(x: Var, y: Var) -> Var:
-    """A quotient, which is 0 where its numerator is, over 0 too."""
+    """Build the quotient `x / y`; 0 where x is 0, even for y = 0."""
     return x / choose((x != 0) | (y != 0), y, 1.0)
 
 
@@ -226,12 +226,12 @@ by_slopes(
 @op(axes="..., ... -> ...", dtypes=real_function, operations=4, examples=BINARY)
 @in_float32
 def xlog1py(x: Tensor, y: Tensor) -> Tensor:
-    """A number times the logarithm of one plus a number; 0 where the first is, but for NaN.
+    """A number times the logarithm of one plus a number; 0 where x is 0, unless y is NaN.
 
         out[i] = x[i] * log(1 + y[i])
 
-    As in PyTorch, the slope by x is 0 where x is and y is not above -1. The slope by y is
-    0 where x is.
+    As in PyTorch, the derivative by x is 0 where x is 0 and y is not above -1. The derivative
+    by y is 0 where x is 0.
 
     Inputs:
         x: real[*shape].

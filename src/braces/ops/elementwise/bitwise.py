@@ -1,4 +1,4 @@
-"""The bits of integers and bools, element by element."""
+"""Elementwise bitwise operators on integers and bools."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BITS = (*PAIRS, "x=bool[b,3] y=bool[3]")
 
 
 def _with_bits(kinds: str, what: str, *dtypes: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: promoted integers, or bools."""
+    """Dtype rule: promoted integers, or bools."""
     del attrs
     for dtype in dtypes:
         if dtype.kind not in kinds:
-            taken = "integers and bools" if "b" in kinds else "integers"
+            accepted = "integers and bools" if "b" in kinds else "integers"
             raise DTypeError(
-                f"{what} takes {taken}, not {dtype}.",
+                f"{what} takes {accepted}, not {dtype}.",
                 fix="Use br.cast(x, 'int32'), or br.bitcast for the bits of floats.",
             )
     return promote(*dtypes)
@@ -44,7 +44,7 @@ shifts = op(axes="..., ... -> ...", dtypes=of_integers, differentiable=False, ex
 
 @combines
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
-    """The bits that both have, element by element.
+    """Elementwise bitwise AND.
 
         out[i] = x[i] & y[i]
 
@@ -64,7 +64,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
 
 @combines
 def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
-    """The bits that either has, element by element.
+    """Elementwise bitwise OR.
 
         out[i] = x[i] | y[i]
 
@@ -84,7 +84,7 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
 
 @combines
 def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
-    """The bits that just one of them has, element by element.
+    """Elementwise bitwise XOR.
 
         out[i] = x[i] ^ y[i]
 
@@ -109,7 +109,7 @@ def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
     examples=("x=i32[2,3]", "x=u16[b]", "x=bool[b,3]", "x=i64[]"),
 )
 def bitwise_invert(x: Tensor) -> Tensor:
-    """The bits that a number has not, element by element.
+    """Elementwise bitwise NOT.
 
         out[i] = ~x[i]
 
@@ -127,14 +127,14 @@ def bitwise_invert(x: Tensor) -> Tensor:
 
 @shifts
 def bitwise_left_shift(x: Tensor, y: Tensor) -> Tensor:
-    """Bits moved up, element by element; zeros follow.
+    """Elementwise left shift; zeros are shifted in.
 
         out[i] = x[i] << y[i]
 
     Inputs:
         x: int[*shape].
-        y: int[*shape], broadcast against `x`. By how many places; where it is negative, or as
-            many as there are bits, nothing is left.
+        y: int[*shape], broadcast against `x`. The number of bits; if it is negative, or at
+            least the width of the dtype, the result is 0.
 
     Outputs:
         out: The promoted dtype, the common shape.
@@ -143,19 +143,19 @@ def bitwise_left_shift(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: An input is not of integers.
     """
-    return lax.shift_left(*_spread(x, y))
+    return lax.shift_left(*_broadcast_pair(x, y))
 
 
 @shifts
 def bitwise_right_shift(x: Tensor, y: Tensor) -> Tensor:
-    """Bits moved down, element by element; copies of the sign follow.
+    """Elementwise arithmetic right shift; copies of the sign bit are shifted in.
 
         out[i] = x[i] >> y[i]
 
     Inputs:
         x: int[*shape].
-        y: int[*shape], broadcast against `x`. By how many places; where it is negative, or as
-            many as there are bits, nothing but the sign is left.
+        y: int[*shape], broadcast against `x`. The number of bits; if it is negative, or at
+            least the width of the dtype, only the sign is left: 0 or -1.
 
     Outputs:
         out: The promoted dtype, the common shape.
@@ -164,23 +164,23 @@ def bitwise_right_shift(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: An input is not of integers.
     """
-    left, right = _spread(x, y)
+    left, right = _broadcast_pair(x, y)
     signed = left.dtype.kind == "i"
     shift = lax.shift_right_arithmetic if signed else lax.shift_right_logical
     return shift(left, right)
 
 
-def _spread(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def _broadcast_pair(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     left, right = promoted(x, y)
     shape = jnp.broadcast_shapes(left.shape, right.shape)
     return jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
 
 
 def of_width(what: str, x: DType, *, dtype: DType) -> DType:
-    """A rule for dtypes: one of as many bytes.
+    """Dtype rule: the attribute `dtype`, of the same width as the input.
 
     Raises:
-        DTypeError: It has more or fewer bytes, or is complex.
+        DTypeError: The widths differ, or a dtype is complex.
     """
     if "c" in (x.kind, dtype.kind):
         raise DTypeError(
@@ -217,7 +217,7 @@ def of_width(what: str, x: DType, *, dtype: DType) -> DType:
     ),
 )
 def bitcast(x: Tensor, *, dtype: DType) -> Tensor:
-    """The same bits read as numbers of another dtype; no gradient.
+    """The same bits reinterpreted in another dtype; no gradient.
 
         out[i] = the number of `dtype` whose bits are those of x[i]
 

@@ -24,7 +24,7 @@ comparison = promoting(refused="c", result=to_bool)
 
 
 def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: bools."""
+    """Dtype rule: all inputs and the result are bool."""
     del attrs
     for dtype in dtypes:
         if dtype != BOOL:
@@ -35,7 +35,7 @@ def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
 
 
 def of_pairs(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -> Any:
-    """What defines an operator that says a bool of each pair of elements."""
+    """Return a decorator for elementwise binary operators with bool results."""
     return op(
         axes="..., ... -> ...",
         dtypes=dtypes,
@@ -53,7 +53,7 @@ combines = of_pairs(logical, LOGICAL)
 
 @equates
 def equal(x: Tensor, y: Tensor) -> Tensor:
-    """Whether two numbers are equal, element by element; NaN equals nothing.
+    """Elementwise equality; NaN is equal to nothing.
 
         out[i] = x[i] == y[i]
 
@@ -72,7 +72,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
 
 @equates
 def not_equal(x: Tensor, y: Tensor) -> Tensor:
-    """Whether two numbers differ, element by element; NaN differs from all.
+    """Elementwise inequality; NaN differs from everything.
 
         out[i] = x[i] != y[i]
 
@@ -91,7 +91,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
 
 @orders
 def less(x: Tensor, y: Tensor) -> Tensor:
-    """Whether one number is less than the other, element by element.
+    """Elementwise comparison `x < y`.
 
         out[i] = x[i] < y[i]
 
@@ -111,7 +111,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
 
 @orders
 def less_equal(x: Tensor, y: Tensor) -> Tensor:
-    """Whether one number is at most the other, element by element.
+    """Elementwise comparison `x <= y`.
 
         out[i] = x[i] <= y[i]
 
@@ -131,7 +131,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
 
 @orders
 def greater(x: Tensor, y: Tensor) -> Tensor:
-    """Whether one number is greater than the other, element by element.
+    """Elementwise comparison `x > y`.
 
         out[i] = x[i] > y[i]
 
@@ -151,7 +151,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
 
 @orders
 def greater_equal(x: Tensor, y: Tensor) -> Tensor:
-    """Whether one number is at least the other, element by element.
+    """Elementwise comparison `x >= y`.
 
         out[i] = x[i] >= y[i]
 
@@ -174,7 +174,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
 
 @combines
 def logical_and(x: Tensor, y: Tensor) -> Tensor:
-    """Whether both are true, element by element.
+    """Elementwise logical AND.
 
         out[i] = x[i] and y[i]
 
@@ -194,7 +194,7 @@ def logical_and(x: Tensor, y: Tensor) -> Tensor:
 
 @combines
 def logical_or(x: Tensor, y: Tensor) -> Tensor:
-    """Whether at least one is true, element by element.
+    """Elementwise logical OR.
 
         out[i] = x[i] or y[i]
 
@@ -214,7 +214,7 @@ def logical_or(x: Tensor, y: Tensor) -> Tensor:
 
 @combines
 def logical_xor(x: Tensor, y: Tensor) -> Tensor:
-    """Whether exactly one is true, element by element.
+    """Elementwise logical XOR: true if exactly one input is true.
 
         out[i] = x[i] != y[i]
 
@@ -239,7 +239,7 @@ def logical_xor(x: Tensor, y: Tensor) -> Tensor:
     examples=("x=bool[2,3]", "x=bool[b]", "x=bool[]"),
 )
 def logical_not(x: Tensor) -> Tensor:
-    """The opposite, element by element.
+    """Elementwise logical NOT.
 
         out[i] = not x[i]
 
@@ -257,7 +257,7 @@ def logical_not(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
 def isnan(x: Tensor) -> Tensor:
-    """Where a number is NaN.
+    """Elementwise test for NaN.
 
         out[i] = isnan(x[i])
 
@@ -272,7 +272,7 @@ def isnan(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=truth, differentiable=False, operations=2, examples=TESTED)
 def isinf(x: Tensor) -> Tensor:
-    """Where a number is infinite, positive or negative.
+    """Elementwise test for infinities, positive or negative.
 
         out[i] = isinf(x[i])
 
@@ -287,7 +287,7 @@ def isinf(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
 def isfinite(x: Tensor) -> Tensor:
-    """Where a number is neither infinite nor NaN.
+    """Elementwise test for finite numbers: neither infinite nor NaN.
 
         out[i] = isfinite(x[i])
 

@@ -13,35 +13,35 @@ NUMBERS = ("x=f32[2,3]", "x=c64[b,4]", "x=c128[2]", "x=f64[]", "x=f32[0]")
 
 
 def complex_dtype(dtype: DType) -> DType:
-    """The complex dtype of numbers: of 64-bit floats complex128, of all else complex64."""
+    """Return the complex dtype: complex128 for 64-bit floats, else complex64."""
     return COMPLEX128 if dtype in (FLOAT64, COMPLEX128) else COMPLEX64
 
 
 def part_dtype(dtype: DType) -> DType:
-    """The dtype of the real part; numbers that are no complex ones are all real part."""
+    """Return the dtype of the real part; real dtypes are returned unchanged."""
     return {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(dtype, dtype)
 
 
 def as_complex(x: Tensor) -> Tensor:
-    """For kernels: numbers as complex ones."""
+    """Cast an array to its complex dtype (kernel helper)."""
     return x.astype(complex_dtype(np.dtype(x.dtype)))
 
 
 def of_parts(what: str, real: DType, imag: DType) -> DType:
-    """The complex dtype of two real parts."""
+    """Dtype rule: the complex dtype of two real parts."""
     dtype = promote(real, imag)
     refuse(what, dtype, "bc")
     return complex_dtype(dtype)
 
 
 def part(what: str, x: DType) -> DType:
-    """The dtype of one part."""
+    """Dtype rule: the dtype of the real or imaginary part."""
     refuse(what, x, "b")
     return part_dtype(x)
 
 
 def conjugated(what: str, x: DType) -> DType:
-    """The dtype of the input."""
+    """Dtype rule: the dtype of the input; bools are refused."""
     refuse(what, x, "b")
     return x
 
@@ -57,7 +57,7 @@ def conjugated(what: str, x: DType) -> DType:
     ),
 )
 def complex(real: Tensor, imag: Tensor) -> Tensor:
-    """Complex numbers of their parts.
+    """Complex numbers from real and imaginary parts.
 
         out = real + i * imag
 
@@ -96,7 +96,7 @@ def real(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=part, operations=0, examples=NUMBERS)
 def imag(x: Tensor) -> Tensor:
-    """The imaginary part of numbers; zeros of real ones.
+    """The imaginary part of numbers; zeros for real numbers.
 
     Inputs:
         x: number[*shape].
@@ -112,7 +112,7 @@ def imag(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=conjugated, operations=0, examples=NUMBERS)
 def conj(x: Tensor) -> Tensor:
-    """Complex conjugates: the sign of the imaginary part is changed.
+    """The complex conjugate.
 
         out = real(x) - i * imag(x)
 

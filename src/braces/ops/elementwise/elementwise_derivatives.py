@@ -1,4 +1,4 @@
-"""Derivatives of elementwise functions by their slopes: one formula for both modes."""
+"""Derivative rules of elementwise functions: one formula for forward and reverse mode."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from braces.ops.common.rules import Backward, sum_to
 from braces.ops.elementwise.arithmetic import in_dtype
 
 Slope: TypeAlias = "Callable[[Var, Var, Var], Var]"
-"""From `x`, `y` and `out` to the derivative of `out` by one of the inputs."""
+"""Builds the partial derivative of `out` by an input from `x`, `y` and `out`."""
 
 
 def by_slopes(definition: KernelOp, x: Slope, y: Slope) -> None:
-    """Write gradient and directional derivative of a function of `x` and `y`.
+    """Register gradient and JVP rule of a function from its partial derivatives.
 
     x_grad = out_grad * slope_x,   out_tangent = slope_x * x_tangent + slope_y * y_tangent
     """
@@ -35,51 +35,51 @@ def by_slopes(definition: KernelOp, x: Slope, y: Slope) -> None:
     def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         del attrs
         (left,), (right,), (out,) = values["x"], values["y"], values["out"]
-        parts = [
+        terms = [
             slope(left, right, out) * tangents[slot][0]
             for slot, slope in slopes.items()
             if tangents[slot]
         ]
-        moved = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        if moved.shape != out.shape:
-            moved = one("broadcast_to", moved, shape=out.shape)
-        return {"out": (in_dtype(moved, out),)}
+        tangent = terms[0] if len(terms) == 1 else terms[0] + terms[1]
+        if tangent.shape != out.shape:
+            tangent = one("broadcast_to", tangent, shape=out.shape)
+        return {"out": (in_dtype(tangent, out),)}
 
     definition.gradient(gradient)
     definition.jvp(jvp)
 
 
 def by_precision(definition: KernelOp, slope: Callable[[Var], Var]) -> None:
-    """Take the written gradient, which reads the result, for numbers of 32 bits and more only.
+    """Restrict the explicit gradient, which reads the result, to dtypes of 32 bits and more.
 
-    A 16-bit result has too few digits for a slope that vanishes at its bounds; that of 16-bit
-    numbers is computed from `x` in float32 instead.
+    A 16-bit result has too few digits for a derivative that vanishes at the bounds of the
+    function. For 16-bit floats it is computed from `x` in float32 instead.
     """
-    written = f"{definition.type}.vjp"
+    vjp_type = f"{definition.type}.vjp"
 
-    def moved(x: Var, out: Var, change: Var) -> Var:
+    def multiply_by_slope(x: Var, out: Var, change: Var) -> Var:
         if is_narrow(out.dtype):
             return in_dtype(change * slope(one("cast", x, dtype=FLOAT32)), out)
-        return apply(written, {"out": (out,), "out_grad": (change,)})["x_grad"][0]
+        return apply(vjp_type, {"out": (out,), "out_grad": (change,)})["x_grad"][0]
 
     def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         del attrs
-        return {"out": (moved(values["x"][0], values["out"][0], tangents["x"][0]),)}
+        return {"out": (multiply_by_slope(values["x"][0], values["out"][0], tangents["x"][0]),)}
 
-    definition.gradient(lambda g: {"x": moved(g["x"], g["out"], g.out_grad)})
+    definition.gradient(lambda g: {"x": multiply_by_slope(g["x"], g["out"], g.out_grad)})
     definition.jvp(jvp)
 
 
 def forward_as_backward(*definitions: KernelOp) -> None:
-    """Say that functions of one number take tangents as they take cotangents.
+    """Register the VJP rules of unary elementwise functions as their JVP rules.
 
-    The written gradient is a product with the slope, which is all that either mode needs.
+    Both modes multiply by the derivative, so the same formula serves both.
     """
     for definition in definitions:
-        definition.jvp(_jvp(definition))
+        definition.jvp(_build_jvp_rule(definition))
 
 
-def _jvp(definition: KernelOp) -> Callable[..., VarSlots]:
+def _build_jvp_rule(definition: KernelOp) -> Callable[..., VarSlots]:
     rule = definition.vjp_rule
     assert rule is not None
     needed = [slot.name for slot in rule.inputs if slot.name != "out_grad"]

@@ -1,4 +1,4 @@
-"""Choice between values, element by element: where, maximum, minimum, clip."""
+"""Elementwise selection: where, maximum, minimum, clip."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from braces.ops.elementwise.arithmetic import BINARY, choose
 
 
 def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
-    """The common dtype of two, of which a bool chooses one."""
+    """Dtype rule of `where`: the promoted dtype; the condition is bool."""
     if condition != BOOL:
         raise DTypeError(
             f"{what} needs a bool condition, not {condition}.", fix="Compare first: `x != 0`."
@@ -57,11 +57,11 @@ def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
     ),
 )
 def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """One of two numbers, element by element.
+    """Elementwise selection between two arrays.
 
         out[i] = x[i] if condition[i] else y[i]
 
-    The input that is not chosen receives a gradient of zero, whatever its value.
+    The input that is not selected receives a gradient of zero, for any value.
 
     Inputs:
         condition: bool[*shape].
@@ -80,7 +80,7 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 @where.gradient
 def where_gradient(g: Backward) -> dict[str, Var]:
-    """The chosen one receives the cotangent, the other zero."""
+    """The selected input receives the cotangent, the other one zero."""
     zero = zeros_of(TensorType(g.out_grad.dtype, ()))
     grads: dict[str, Var] = {}
     if g.wants("x"):
@@ -94,7 +94,7 @@ def where_gradient(g: Backward) -> dict[str, Var]:
 
 
 def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> DType:
-    """The dtype of both."""
+    """Dtype rule: both inputs have the same dtype."""
     del training
     if instead not in (x, None):
         raise DTypeError(f"{what} needs inputs of one dtype, not {x} and {instead}.")
@@ -102,7 +102,7 @@ def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> D
 
 
 def one_shape(types: Types, attrs: Attrs) -> AxisMap:
-    """Element by element, of equal shapes."""
+    """Axis map: elementwise, of equal shapes."""
     del attrs
     indices = numbered(first_rank(types, "x"))
     return mapped(
@@ -126,19 +126,19 @@ def one_shape(types: Types, attrs: Attrs) -> AxisMap:
 def in_training(
     x: Tensor, instead: Tensor | None = None, *, training: Training = True
 ) -> Tensor:
-    """The input, and in training what is given instead of it.
+    """The input, or in training a replacement.
 
-        out = instead in training, where it is given; else x
+        out = instead in training, if present; else x
 
-    `prog.for_test()` leaves `instead` away, and what it alone is made of. So a layer that is
-    noisy in training is one line: `br.in_training(x, x + br.random.normal(x.shape))`.
+    `prog.for_test()` removes `instead`, and the operators that only it depends on. So a layer
+    with noise in training is one line: `br.in_training(x, x + br.random.normal(x.shape))`.
 
     Inputs:
         x: any[*shape].
         instead: any[*shape], of the dtype of `x`.
 
     Attributes:
-        training: Whether `instead` is taken; test programs set it to false.
+        training: Whether to return `instead`; test programs set it to false.
 
     Outputs:
         out: As `x`.
@@ -152,7 +152,7 @@ def in_training(
 
 @in_training.gradient
 def in_training_gradient(g: Backward) -> dict[str, Var]:
-    """What was given receives the cotangent, the other zero."""
+    """The returned input receives the cotangent, the other one zero."""
     if not g.inputs.get("instead"):
         return {"x": g.out_grad}
     zero = one("zeros_like", g.out_grad)
@@ -165,7 +165,7 @@ def in_training_gradient(g: Backward) -> dict[str, Var]:
 
 
 def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:
-    """A number; the index is an integer that can be each of the cases."""
+    """Dtype rule: int64; the dtype of the index must be able to hold each case."""
     del default
     if not is_integer(index):
         raise DTypeError(f"{what} needs an integer, not {index}.")
@@ -177,7 +177,7 @@ def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) 
 
 
 def compared_with_cases(types: Types, attrs: Attrs) -> int:
-    """Each case is compared and chosen."""
+    """Return the operations per element: a comparison and a selection for each case."""
     del types
     return 2 * len(tuple_of(attrs["cases"]))
 
@@ -203,15 +203,15 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
         index: int[*shape].
 
     Attributes:
-        cases: Different integers.
-        default: Whether an index that is none of them is right too.
+        cases: Distinct integers.
+        default: Whether an index that equals no case is allowed.
 
     Outputs:
         out: int64[*shape].
 
     Raises:
-        DTypeError: The index is no integer, or its dtype cannot be one of the cases.
-        NoMatchError: In a run, the index is none of the cases and there is no default.
+        DTypeError: The index is no integer, or its dtype cannot hold one of the cases.
+        NoMatchError: At run time, the index equals no case and there is no default.
     """
     position = jnp.full(index.shape, len(cases), INT64)
     for k, case in enumerate(cases):
@@ -225,14 +225,14 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
     fix="Add a default, or a case for it.",
 )
 def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
-    """The indices that are none of the cases."""
+    """Run-time check: an index equals no case, and there is no default."""
     position = case_of.kernel(index, cases=cases)
     return offender_code((position == len(cases)) & (not default), index)
 
 
 @op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def maximum(x: Tensor, y: Tensor) -> Tensor:
-    """The larger of two numbers, element by element; NaN where one of them is NaN.
+    """Elementwise maximum; NaN if either input is NaN.
 
         out[i] = max(x[i], y[i])
 
@@ -254,13 +254,13 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
 
 @maximum.gradient
 def maximum_gradient(g: Backward) -> dict[str, Var]:
-    """The larger one receives the cotangent."""
+    """The larger input receives the cotangent."""
     return to_the_winner(g, "greater")
 
 
 @op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
 def minimum(x: Tensor, y: Tensor) -> Tensor:
-    """The smaller of two numbers, element by element; NaN where one of them is NaN.
+    """Elementwise minimum; NaN if either input is NaN.
 
         out[i] = min(x[i], y[i])
 
@@ -282,12 +282,12 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
 
 @minimum.gradient
 def minimum_gradient(g: Backward) -> dict[str, Var]:
-    """The smaller one receives the cotangent."""
+    """The smaller input receives the cotangent."""
     return to_the_winner(g, "less")
 
 
 def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
-    """The cotangent goes to the input that wins a comparison, half of it to each at a tie."""
+    """Send the cotangent to the input that wins a comparison; on ties, half to each."""
     x, y = g["x"], g["y"]
     shared = choose(x == y, g.out_grad * 0.5, 0.0)
     sides = {"x": (x, y), "y": (y, x)}
@@ -299,7 +299,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
 
 
 def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
-    """That of `x`; the ends must be numbers of it, in order."""
+    """Dtype rule: the dtype of `x`, which must hold both bounds; the bounds are in order."""
     refuse(what, x, "bc")
     if min is not None and max is not None and not min <= max:
         raise ProgramError(f"{what} is given min={min}, which is not below max={max}.")
@@ -326,11 +326,11 @@ def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> D
     ),
 )
 def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> Tensor:
-    """Numbers brought into an interval; NaN stays NaN.
+    """Numbers clipped to an interval; NaN stays NaN.
 
         out[i] = min(max(x[i], min), max)
 
-    The gradient passes where x lies in the interval, its ends included.
+    The gradient passes where x lies in the closed interval.
 
     Inputs:
         x: real[*shape].
@@ -344,7 +344,7 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
 
     Raises:
         ProgramError: `min` is above `max`.
-        DTypeError: An end that an integer `x` cannot be; bools or complex numbers.
+        DTypeError: The integer dtype of `x` cannot hold a bound; bools or complex numbers.
     """
     if max is not None:
         high = jnp.asarray(max, x.dtype)
@@ -356,6 +356,6 @@ def clip(x: Tensor, *, min: Number | None = None, max: Number | None = None) -> 
 
 
 def fits(value: float, dtype: DType) -> bool:
-    """Whether a number is one that an integer dtype holds."""
+    """Return whether an integer dtype can hold a number."""
     low, high = limits_of(dtype)
     return float(value).is_integer() and low <= value <= high

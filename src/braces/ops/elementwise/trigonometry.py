@@ -1,4 +1,4 @@
-"""Trigonometric, hyperbolic and error functions, element by element."""
+"""Elementwise trigonometric, hyperbolic and error functions."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def tan_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arcsin(x: Tensor) -> Tensor:
-    """The angle whose sine this is; NaN outside of [-1, 1].
+    """The inverse sine; NaN outside of [-1, 1].
 
         out[i] = asin(x[i])
 
@@ -107,7 +107,7 @@ def arcsin_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arccos(x: Tensor) -> Tensor:
-    """The angle whose cosine this is; NaN outside of [-1, 1].
+    """The inverse cosine; NaN outside of [-1, 1].
 
         out[i] = acos(x[i])
 
@@ -130,7 +130,7 @@ def arccos_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 @in_float32
 def arctan(x: Tensor) -> Tensor:
-    """The angle whose tangent this is.
+    """The inverse tangent.
 
         out[i] = atan(x[i])
 
@@ -214,7 +214,7 @@ def tanh(x: Tensor) -> Tensor:
 @tanh.vjp
 @in_float32
 def tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * (1 - out^2); `x` need not be kept, but of 16-bit numbers."""
+    """x_grad = out_grad * (1 - out^2); `x` is a residual for 16-bit floats only."""
     return out_grad * (1 - out * out)
 
 
@@ -237,12 +237,12 @@ def sigmoid(x: Tensor) -> Tensor:
 @sigmoid.vjp
 @in_float32
 def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """x_grad = out_grad * out * (1 - out); `x` need not be kept, but of 16-bit numbers."""
+    """x_grad = out_grad * out * (1 - out); `x` is a residual for 16-bit floats only."""
     return out_grad * (out * (1 - out))
 
 
 def bell(x: Var) -> Var:
-    """The slope of `sigmoid`, sigmoid(x) * (1 - sigmoid(x)), exact on both sides."""
+    """Build the derivative of `sigmoid`, sigmoid(x) * sigmoid(-x), without cancellation."""
     return one("sigmoid", x) * one("sigmoid", -x)
 
 

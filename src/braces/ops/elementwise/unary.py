@@ -1,4 +1,4 @@
-"""Functions of one number, element by element."""
+"""Elementwise functions of one input: sign, powers, exponentials, logarithms, rounding."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def exp_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def expm1(x: Tensor) -> Tensor:
-    """The exponential less one, exact for small numbers.
+    """The exponential minus one, accurate for small numbers.
 
         out[i] = e^x[i] - 1
 
@@ -257,7 +257,7 @@ def log_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
 def log1p(x: Tensor) -> Tensor:
-    """The natural logarithm of one plus a number, exact for small numbers.
+    """The natural logarithm of one plus a number, accurate for small numbers.
 
         out[i] = log(1 + x[i])
 
@@ -304,7 +304,7 @@ def log2_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def floor(x: Tensor) -> Tensor:
-    """The next integer at or below; no gradient.
+    """Round down to an integer; no gradient.
 
         out[i] = the largest integer <= x[i]
 
@@ -322,7 +322,7 @@ def floor(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def ceil(x: Tensor) -> Tensor:
-    """The next integer at or above; no gradient.
+    """Round up to an integer; no gradient.
 
         out[i] = the smallest integer >= x[i]
 
@@ -340,7 +340,7 @@ def ceil(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def trunc(x: Tensor) -> Tensor:
-    """The integer part: rounded towards zero; no gradient.
+    """Round towards zero; no gradient.
 
         out[i] = sign(x[i]) * floor(abs(x[i]))
 
@@ -358,7 +358,7 @@ def trunc(x: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)
 def round(x: Tensor) -> Tensor:
-    """The nearest integer, the even one of two; no gradient.
+    """Round to the nearest integer, ties to even; no gradient.
 
         out[i] = the integer nearest to x[i]
 
