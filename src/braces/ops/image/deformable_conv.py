@@ -1,4 +1,4 @@
-"""Deformable convolution: windows whose elements lie where an input says."""
+"""Deformable convolution: the sampling positions of a window are moved by an input."""
 
 from __future__ import annotations
 
@@ -28,34 +28,36 @@ from braces.ops.image.grid_sample import read_between
 
 LAYOUT = "NCHW"
 AROUND = {"mode": "linear", "padding_mode": "zeros", "align_corners": True}
-"""How what lies between pixels is read: of the four around it."""
+"""Attributes of bilinear interpolation with zeros outside of the image."""
 
 
 def deformed(types: Types, attrs: Attrs) -> AxisMap:
-    """The batch is kept, groups mix channels, and windows lie anywhere."""
+    """Axis map: pointwise on the batch, and on channels unless there are groups."""
     one_group = attrs["groups"] == 1
-    taken = "C" if one_group and attrs["offset_groups"] == 1 else "I"
+    input_channel = "C" if one_group and attrs["offset_groups"] == 1 else "I"
     indices = {
         "x": (("N", "C", "H", "W"),),
-        "weight": (("O", taken, "window H", "window W"),),
+        "weight": (("O", input_channel, "window H", "window W"),),
         "offset": (("N", "offsets", "out H", "out W"),),
         "bias": (("O",),),
         "mask": (("N", "masks", "out H", "out W"),),
     }
-    indices = {slot: found for slot, found in indices.items() if slot in types}
-    every = {one for found in indices.values() for one in found[0]}
-    kept = {"N", *("O" if one_group else ""), *("C" if taken == "C" else "")}
-    return mapped(types, indices, {"out": (("N", "O", "out H", "out W"),)}, every - kept)
+    indices = {slot: names for slot, names in indices.items() if slot in types}
+    every_axis = {axis for names in indices.values() for axis in names[0]}
+    pointwise = {"N", *("O" if one_group else ""), *("C" if input_channel == "C" else "")}
+    return mapped(
+        types, indices, {"out": (("N", "O", "out H", "out W"),)}, every_axis - pointwise
+    )
 
 
 def read_and_multiplied(types: Types, attrs: Attrs) -> Size:
-    """Each element of a window is read of four pixels; then it is a convolution."""
+    """Return the operations: bilinear interpolation per window element, then a convolution."""
     weight, out = types["weight"][0], types["out"][0]
-    n, given, *places = shape_of(out)
+    n, outputs, *places = shape_of(out)
     channels = shape_of(types["x"][0])[1]
-    read = product((n, channels, *places, *shape_of(weight)[2:], 12))
+    interpolations = product((n, channels, *places, *shape_of(weight)[2:], 12))
     inside = products_in_window(weight, {**attrs, "layout": LAYOUT})
-    return sum_of((read, product((n, given, *places, inside))))
+    return sum_of((interpolations, product((n, outputs, *places, inside))))
 
 
 @op(
@@ -84,29 +86,29 @@ def deform_conv2d(
     groups: int = 1,
     offset_groups: int = 1,
 ) -> Tensor:
-    """A convolution whose windows have their elements moved, each by an offset of its own.
+    """A convolution whose sampling positions are moved by offsets.
 
         out[n, o, i] = bias[o] + sum_{c, k} weight[o, c, k] * mask[n, k, i]
             * x[n, c] at (i * stride + k * dilation + offset[n, k, i])
 
-    where `i` and `k` are two numbers each. Between pixels, the four around are mixed by how
-    near they are; beyond the image all is zero. Source: Dai et al., Deformable Convolutional
-    Networks, 2017; the mask: Zhu et al., Deformable ConvNets v2, 2019.
+    where `i` and `k` are pairs of indices. Values between pixels are interpolated bilinearly;
+    outside of the image they are zero. Source: Dai et al., Deformable Convolutional Networks,
+    2017; the mask: Zhu et al., Deformable ConvNets v2, 2019.
 
     Inputs:
         x: float[n, c, h, w]. Integers give float32.
         weight: float[o, c / groups, *window].
         offset: float[n, offset_groups * elements of a window * 2, *windows]; for each element
-            how far down, then how far to the right.
+            the vertical offset (down), then the horizontal offset (right).
         bias: float[o]; may be absent.
         mask: float[n, offset_groups * elements of a window, *windows]; may be absent.
 
     Attributes:
-        stride: How far windows lie apart; one number for both axes, or one for each.
+        stride: The step between windows; one number for both axes, or one for each.
         padding: "valid", "same", or numbers, as for a convolution.
-        dilation: How far the elements of a window lie apart.
-        groups: Channels are cut into so many groups; each output channel sees one of them.
-        offset_groups: Channels are cut into so many groups, each with offsets of its own.
+        dilation: The distance between the elements of a window.
+        groups: The number of groups of channels; each output channel reads one group.
+        offset_groups: The number of groups of channels with separate offsets.
 
     Outputs:
         out: float[n, o, *windows].
@@ -115,43 +117,46 @@ def deform_conv2d(
         ShapeError: Channels or windows differ, or an attribute has too many numbers.
     """
     dtype = result_dtype(x, weight, offset, bias, mask)
-    x, weight, offset = (one.astype(dtype) for one in (x, weight, offset))
+    x, weight, offset = (array.astype(dtype) for array in (x, weight, offset))
     n, channels, *space = x.shape
     window, places = weight.shape[2:], offset.shape[2:]
     kernel = (*window, *weight.shape[1::-1])
     windows = windows_of((n, *space, channels), kernel, stride, padding, dilation, groups)
-    parts = n * offset_groups
-    moved = offset.reshape(parts, *window, 2, *places)
+    group_count = n * offset_groups
+    group_offsets = offset.reshape(group_count, *window, 2, *places)
     positions = [
-        moved[:, :, :, axis] + _laid(axis, windows, window, places).astype(dtype)
+        group_offsets[:, :, :, axis]
+        + _regular_positions(axis, windows, window, places).astype(dtype)
         for axis in (0, 1)
     ]
-    apart = x.reshape(parts, channels // offset_groups, *space)
-    read = read_between(apart, positions, AROUND)
+    group_channels = x.reshape(group_count, channels // offset_groups, *space)
+    sampled = read_between(group_channels, positions, AROUND)
     if mask is not None:
-        read = read * mask.astype(dtype).reshape(parts, 1, *window, *places)
-    beside = read.reshape(n, channels, math.prod(window), math.prod(places))
-    out = _multiplied(beside, weight, groups)
+        sampled = sampled * mask.astype(dtype).reshape(group_count, 1, *window, *places)
+    columns = sampled.reshape(n, channels, math.prod(window), math.prod(places))
+    out = _multiply_groups(columns, weight, groups)
     out = out.reshape(n, weight.shape[0], *places)
     return out if bias is None else out + along_channels(bias.astype(dtype), LAYOUT)
 
 
-def _multiplied(read: Any, weight: Any, groups: int) -> Any:
-    """What each group has of what was read, times its weights."""
-    n, channels, inside, places = read.shape
-    apart = read.reshape(n, groups, channels // groups, inside, places)
+def _multiply_groups(sampled: Any, weight: Any, groups: int) -> Any:
+    """Multiply the sampled columns of each group by its weights."""
+    n, channels, inside, places = sampled.shape
+    grouped = sampled.reshape(n, groups, channels // groups, inside, places)
     weights = weight.reshape(groups, weight.shape[0] // groups, channels // groups, inside)
-    return jnp.einsum("ngckp,gock->ngop", apart, weights)
+    return jnp.einsum("ngckp,gock->ngop", grouped, weights)
 
 
-def _laid(axis: int, windows: Any, window: Sequence[int], places: Sequence[int]) -> Any:
-    """Where the elements of windows lie without an offset: [*window, *places]."""
+def _regular_positions(
+    axis: int, windows: Any, window: Sequence[int], places: Sequence[int]
+) -> Any:
+    """Return the positions of window elements without offsets: [*window, *places]."""
     (low, _), step = windows.pads[axis], windows.strides[axis]
     elements = np.arange(window[axis]) * windows.dilations[axis] - low
     starts = np.arange(places[axis]) * step
-    shape, beside = [1] * 4, [1] * 4
-    shape[axis], beside[axis + 2] = window[axis], places[axis]
-    return elements.reshape(shape) + starts.reshape(beside)
+    shape, place_shape = [1] * 4, [1] * 4
+    shape[axis], place_shape[axis + 2] = window[axis], places[axis]
+    return elements.reshape(shape) + starts.reshape(place_shape)
 
 
 @deform_conv2d.infer
@@ -166,7 +171,7 @@ def infer_deform_conv2d(
     offset_groups: int,
     **attrs: Any,
 ) -> TensorType:
-    """As a convolution, with numbers for each element of each window beside it."""
+    """Infer the type of a convolution, and check offsets and mask for each window element."""
     out = convolution_type(4, context, x, weight, bias, **attrs, layout=LAYOUT)
     channels = x.shape[1]
     if offset_groups < 1 or (channels % offset_groups) != 0:
@@ -177,12 +182,12 @@ def infer_deform_conv2d(
         )
     inside = product((offset_groups, *weight.shape[2:]))
     dtypes = [out.dtype]
-    for slot, beside, count in (("offset", offset, 2 * inside), ("mask", mask, inside)):
-        if beside is not None:
-            check_rank(beside, 4, f"{slot} of {context.type}")
-            wanted = out.with_shape((x.shape[0], count, *out.shape[2:]))
-            problem = f"{slot} of {context.type} must be {wanted}, not {beside}."
-            for got, size in zip(beside.shape, wanted.shape, strict=True):
+    for slot, extra, count in (("offset", offset, 2 * inside), ("mask", mask, inside)):
+        if extra is not None:
+            check_rank(extra, 4, f"{slot} of {context.type}")
+            expected = out.with_shape((x.shape[0], count, *out.shape[2:]))
+            problem = f"{slot} of {context.type} must be {expected}, not {extra}."
+            for got, size in zip(extra.shape, expected.shape, strict=True):
                 context.unify(got, size, problem)
-            dtypes.append(beside.dtype)
+            dtypes.append(extra.dtype)
     return out.with_dtype(promote(*dtypes))

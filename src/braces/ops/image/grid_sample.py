@@ -1,4 +1,4 @@
-"""Images read at places that lie between their pixels."""
+"""Grid sampling: images interpolated at arbitrary positions."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from braces.ops.common.half_precision import in_float32
 from braces.ops.common.rules import floating, promoted, real_function
 
 TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
-"""How many pixels count along each axis, by mode."""
+"""The number of pixels read along each axis, by mode."""
 PADDINGS = ("zeros", "border", "reflection")
 CUBIC = -0.75
-"""The slope of the cubic curve at distance 1."""
+"""The coefficient of cubic convolution: its slope at distance 1."""
 
 Tap: TypeAlias = "tuple[Any, Any]"
-"""The place of a pixel along an axis, and its weight, for each position."""
+"""Pixel indices along an axis and interpolation weights, one for each position."""
 
 
 def sampled(types: Types, attrs: Attrs) -> AxisMap:
-    """Each place of the grid is on its own, and so is each channel."""
+    """Axis map: pointwise on batch, channels and places of the grid."""
     del attrs
     x, grid = (shape_of(types[slot][0]) for slot in ("x", "grid"))
     plane = len(x) - 2
@@ -56,7 +56,7 @@ def sampled(types: Types, attrs: Attrs) -> AxisMap:
 def between_pixels(
     what: str, *dtypes: DType, mode: str, padding_mode: str, **attrs: Any
 ) -> DType:
-    """The floating dtype of both."""
+    """Dtype rule: the promoted floating dtype of both inputs."""
     for name, value, known in (
         ("mode", mode, tuple(TAPS)),
         ("padding_mode", padding_mode, PADDINGS),
@@ -69,12 +69,12 @@ def between_pixels(
 
 
 def read_pixels(types: Types, attrs: Attrs) -> Size:
-    """For each place the weights of pixels, and for each channel their sum."""
+    """Return the operations: the weights of each place, and a weighted sum per channel."""
     batch, channels, *plane = shape_of(types["x"][0])
-    along = TAPS[str(attrs["mode"])]
-    pixels = along ** len(plane)
-    each = 30 if attrs["padding_mode"] == "reflection" else 10
-    weights = 2 * pixels * len(plane) + each * along * len(plane)
+    taps = TAPS[str(attrs["mode"])]
+    pixels = taps ** len(plane)
+    per_tap = 30 if attrs["padding_mode"] == "reflection" else 10
+    weights = 2 * pixels * len(plane) + per_tap * taps * len(plane)
     places = shape_of(types["grid"][0])[1:-1]
     return product((batch, *places, 2 * pixels * channels + weights))
 
@@ -82,66 +82,66 @@ def read_pixels(types: Types, attrs: Attrs) -> Size:
 # ---- along one axis --------------------------------------------------------------------------
 
 
-def _position(coordinate: Any, size: int, *, align_corners: bool) -> Any:
-    """Where a coordinate from -1 to 1 lies among the pixels."""
+def _to_pixel_position(coordinate: Any, size: int, *, align_corners: bool) -> Any:
+    """Convert a coordinate from -1 to 1 to a pixel position."""
     if align_corners:
         return (coordinate + 1) / 2 * (size - 1)
     return ((coordinate + 1) * size - 1) / 2
 
 
-def _reflected(at: Any, size: int, *, align_corners: bool) -> Any:
-    """A position, thrown back at the borders as often as needed."""
+def _reflect(at: Any, size: int, *, align_corners: bool) -> Any:
+    """Reflect a position at the borders, as often as needed."""
     low, span = (0.0, size - 1) if align_corners else (-0.5, size)
     if span == 0:
         return jnp.zeros_like(at)
-    beyond = jnp.abs(at - low)
-    turns = jnp.floor(beyond / span)
-    rest = beyond - turns * span
-    return low + jnp.where(turns % 2 == 0, rest, span - rest)
+    distance = jnp.abs(at - low)
+    reflections = jnp.floor(distance / span)
+    remainder = distance - reflections * span
+    return low + jnp.where(reflections % 2 == 0, remainder, span - remainder)
 
 
-def _inside(at: Any, size: int, padding_mode: str, *, align_corners: bool) -> Any:
-    """A position brought among the pixels, but for zeros beyond."""
+def _move_inside(at: Any, size: int, padding_mode: str, *, align_corners: bool) -> Any:
+    """Move a position into the image, unless padding is zeros."""
     if padding_mode == "zeros":
         return at
     if padding_mode == "reflection":
-        at = _reflected(at, size, align_corners=align_corners)
+        at = _reflect(at, size, align_corners=align_corners)
     return jnp.clip(at, 0, size - 1)
 
 
-def _curves(part: Any, mode: str) -> list[Any]:
-    """The weights of the pixels around a position that lies so far behind one."""
+def _tap_weights(fraction: Any, mode: str) -> list[Any]:
+    """Return the weights of the pixels around a position, from its fractional part."""
     if mode == "linear":
-        return [1 - part, part]
-    return [_cubic(abs(d - part), near=abs(d - 0.5) < 1) for d in (-1, 0, 1, 2)]
+        return [1 - fraction, fraction]
+    return [_cubic_weight(abs(d - fraction), near=abs(d - 0.5) < 1) for d in (-1, 0, 1, 2)]
 
 
-def _cubic(distance: Any, *, near: bool) -> Any:
+def _cubic_weight(distance: Any, *, near: bool) -> Any:
     if near:
         return ((CUBIC + 2) * distance - (CUBIC + 3)) * distance * distance + 1
     return ((CUBIC * distance - 5 * CUBIC) * distance + 8 * CUBIC) * distance - 4 * CUBIC
 
 
 def _taps(at: Any, size: int, attrs: Attrs) -> Iterator[Tap]:
-    """The pixels that count along an axis, and their weights."""
+    """Iterate over the pixels that a position reads along an axis, with their weights."""
     mode, padding_mode = str(attrs["mode"]), str(attrs["padding_mode"])
     align_corners = bool(attrs["align_corners"])
     if mode != "cubic":
-        at = _inside(at, size, padding_mode, align_corners=align_corners)
+        at = _move_inside(at, size, padding_mode, align_corners=align_corners)
     if mode == "nearest":
         places, weights = [jnp.round(at)], [jnp.ones_like(at)]
     else:
         base = jnp.floor(at)
         first = -1 if mode == "cubic" else 0
-        weights = _curves(at - base, mode)
+        weights = _tap_weights(at - base, mode)
         places = [base + first + k for k in range(len(weights))]
     for place, weight in zip(places, weights, strict=True):
-        known = (place >= 0) & (place <= size - 1)
+        is_inside = (place >= 0) & (place <= size - 1)
         if padding_mode != "zeros":
-            place = _inside(place, size, padding_mode, align_corners=align_corners)
-            known = jnp.ones_like(known)
-        whole = jnp.clip(jnp.round(place), 0, size - 1).astype("int32")
-        yield whole, jnp.where(known, weight, jnp.zeros_like(weight))
+            place = _move_inside(place, size, padding_mode, align_corners=align_corners)
+            is_inside = jnp.ones_like(is_inside)
+        indices = jnp.clip(jnp.round(place), 0, size - 1).astype("int32")
+        yield indices, jnp.where(is_inside, weight, jnp.zeros_like(weight))
 
 
 # ---- the operator ----------------------------------------------------------------------------
@@ -171,31 +171,31 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Tensor:
-    """Images read where a grid says, at places that lie between their pixels.
+    """Images interpolated at the positions of a grid.
 
         out[n, c, i, j] = x[n, c] at grid[n, i, j]
 
-    Coordinates go from -1 to 1 over the image. The first of them runs along the last axis of
-    the images, as x and y do. There are gradients of both inputs, of the grid none where `mode`
-    is "nearest". Source: Jaderberg et al., Spatial Transformer Networks, 2015.
+    Coordinates go from -1 to 1 over the image. The first coordinate belongs to the last axis of
+    the images: the order is (x, y). Both inputs have gradients, except the grid if `mode` is
+    "nearest". Source: Jaderberg et al., Spatial Transformer Networks, 2015.
 
     Inputs:
         x: number[n, c, *plane]. One axis, two, three or more.
         grid: number[n, *places, len(plane)]. The coordinates of each place.
 
     Attributes:
-        mode: "nearest" takes one pixel, "linear" two along each axis, "cubic" four.
-        padding_mode: What lies beyond the image: "zeros", the pixels at its "border", or its
-            "reflection".
-        align_corners: Whether -1 and 1 are the middles of the first and last pixels, or else
-            their outer borders.
+        mode: "nearest" reads one pixel, "linear" two along each axis, "cubic" four.
+        padding_mode: The values outside of the image: "zeros", the pixels at its "border", or
+            its "reflection".
+        align_corners: Whether -1 and 1 are the centers of the first and last pixels; otherwise
+            they are the outer borders.
 
     Outputs:
         out: float[n, c, *places].
 
     Raises:
-        ShapeError: The grid has not as many axes as `x`, or not a coordinate for each axis.
-        ProgramError: A word is none of those.
+        ShapeError: The ranks of the grid and `x` differ, or the number of coordinates is wrong.
+        ProgramError: `mode` or `padding_mode` is unknown.
         DTypeError: Complex numbers.
     """
     x, grid = promoted(floating(x), floating(grid))
@@ -204,7 +204,7 @@ def grid_sample(
     return read_between(
         x,
         [
-            _position(at, size, align_corners=align_corners)
+            _to_pixel_position(at, size, align_corners=align_corners)
             for at, size in zip(coordinates, x.shape[2:], strict=True)
         ],
         attrs,
@@ -212,31 +212,31 @@ def grid_sample(
 
 
 def read_between(x: Any, positions: Sequence[Any], attrs: Attrs) -> Any:
-    """Images read at positions, which count their pixels.
+    """Interpolate images at pixel positions.
 
     Args:
         x: number[n, c, *plane].
         positions: For each axis of the plane, float[n, *places].
-        attrs: The mode, what lies beyond, and where corners are, as `grid_sample` has them.
+        attrs: `mode`, `padding_mode` and `align_corners`, as for `grid_sample`.
 
     Returns:
         number[n, c, *places].
     """
-    made = jnp.zeros((*x.shape[:2], *positions[0].shape[1:]), x.dtype)
+    total = jnp.zeros((*x.shape[:2], *positions[0].shape[1:]), x.dtype)
     if 0 in x.shape:
-        return made
+        return total
     pairs = zip(positions, x.shape[2:], strict=True)
     taps = [list(_taps(at, size, attrs)) for at, size in pairs]
-    for chosen in itertools.product(*taps):
-        made = made + _read(x, chosen)
-    return made
+    for combination in itertools.product(*taps):
+        total = total + _read_pixel(x, combination)
+    return total
 
 
-def _read(x: Any, chosen: tuple[Tap, ...]) -> Any:
-    """One pixel for each place, times its weight."""
-    number, weight = chosen[0]
-    for size, (place, factor) in zip(x.shape[3:], chosen[1:], strict=True):
-        number, weight = number * size + place, weight * factor
+def _read_pixel(x: Any, combination: tuple[Tap, ...]) -> Any:
+    """Gather one pixel for each place and multiply it by its weight."""
+    index, weight = combination[0]
+    for size, (place, factor) in zip(x.shape[3:], combination[1:], strict=True):
+        index, weight = index * size + place, weight * factor
     flat = x.reshape(*x.shape[:2], -1)
-    read = jax.vmap(lambda image, at: jnp.take(image, at, axis=1, mode="clip"))(flat, number)
-    return read * weight[:, None]
+    pixels = jax.vmap(lambda image, at: jnp.take(image, at, axis=1, mode="clip"))(flat, index)
+    return pixels * weight[:, None]

@@ -1,7 +1,7 @@
-"""Which numbers of an axis make up each number of another size, and by which weights.
+"""Interpolation weights for resizing an axis: input indices and weights of each output element.
 
-An axis of 4 numbers brought to 8 by lines between them: the second new number lies at 0.25, so
-it is 0.75 of number 0 and 0.25 of number 1.
+Linear interpolation from 4 to 8 elements: the second output element has the position 0.25, so
+it is 0.75 times element 0 plus 0.25 times element 1.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True)
 class Stretch:
-    """An axis that is brought to another size.
+    """An axis that is resized.
 
     Attributes:
-        size: How many numbers there are.
-        count: How many there shall be.
-        scale: New numbers for each old one; `count / size`, or near that.
-        start: Where a part begins that is cut out, as a share of the axis.
-        end: Where that part ends.
+        size: The input size.
+        count: The output size.
+        scale: Output elements per input element; `count / size`, or near that.
+        start: The start of the cropped region, as a fraction of the axis.
+        end: The end of that region.
     """
 
     size: int
@@ -40,45 +40,45 @@ class Stretch:
 
     @property
     def length(self) -> float:
-        """How many numbers there would be, if that needed not be whole."""
+        """The output size before rounding to an integer."""
         return self.scale * self.size
 
 
 @dataclass(frozen=True)
 class Taps:
-    """Sums of few numbers each: `out[i] = sum_k weights[i, k] * x[places[i, k]]`.
+    """A sparse linear map: `out[i] = sum_k weights[i, k] * x[places[i, k]]`.
 
     Attributes:
-        places: Of which number each one is, int64[n, k].
-        weights: How much of it, float64[n, k].
+        places: The input indices, int64[n, k].
+        weights: The weights, float64[n, k].
     """
 
     places: Array
     weights: Array
 
     def transposed(self, size: int) -> Taps:
-        """The sums in which each of so many numbers takes part, the other way round."""
+        """Return the transposed map, with outputs of the given size."""
         used = self.weights.ravel() != 0
         rows = self.places.ravel()[used]
-        made = np.repeat(np.arange(len(self.places)), self.places.shape[1])[used]
+        outputs = np.repeat(np.arange(len(self.places)), self.places.shape[1])[used]
         order = np.argsort(rows, kind="stable")
         counts = np.bincount(rows, minlength=size)
         shape = size, max(1, int(counts.max(initial=0)))
         places, weights = np.zeros(shape, np.int64), np.zeros(shape)
         at = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        places[rows[order], at] = made[order]
+        places[rows[order], at] = outputs[order]
         weights[rows[order], at] = self.weights.ravel()[used][order]
         return Taps(places, weights)
 
     def matrix(self, size: int) -> Array:
-        """The weights of all numbers, of which there are so many: float64[n, size]."""
-        found = np.zeros((len(self.places), size))
+        """Return the map as a dense matrix, for inputs of the given size: float64[n, size]."""
+        dense = np.zeros((len(self.places), size))
         rows = np.broadcast_to(np.arange(len(self.places))[:, None], self.places.shape)
-        np.add.at(found, (rows, self.places), self.weights)
-        return found
+        np.add.at(dense, (rows, self.places), self.weights)
+        return dense
 
 
-# ---- where new numbers lie -------------------------------------------------------------------
+# ---- coordinate transformations --------------------------------------------------------------
 
 
 def _half_pixel(i: Array, axis: Stretch) -> Array:
@@ -98,10 +98,10 @@ def _align_corners(i: Array, axis: Stretch) -> Array:
 
 
 def _crop_and_resize(i: Array, axis: Stretch) -> Array:
-    whole, part = axis.size - 1, axis.end - axis.start
+    last, fraction = axis.size - 1, axis.end - axis.start
     if axis.length == 1:
-        return np.full(i.shape, (part / 2 + axis.start) * whole)
-    return i * part * whole / (axis.length - 1) + axis.start * whole
+        return np.full(i.shape, (fraction / 2 + axis.start) * last)
+    return i * fraction * last / (axis.length - 1) + axis.start * last
 
 
 COORDINATES: Mapping[str, Callable[[Array, Stretch], Array]] = {
@@ -113,21 +113,21 @@ COORDINATES: Mapping[str, Callable[[Array, Stretch], Array]] = {
     "tf_crop_and_resize": _crop_and_resize,
     "tf_half_pixel_for_nn": lambda i, axis: (i + 0.5) / axis.scale,
 }
-"""Where a new number lies among the old ones, by its place."""
+"""Coordinate transformations by name: output index to input position, as in ONNX's Resize."""
 CROPS = "tf_crop_and_resize"
 
 
 def positions(axis: Stretch, coordinates: str) -> Array:
-    """Where each new number lies among the old ones, float64[count]."""
+    """Return the input position of each output element, float64[count]."""
     return COORDINATES[coordinates](np.arange(axis.count, dtype=np.float64), axis)
 
 
 def outside(at: Array, size: int) -> Array:
-    """Which positions lie beyond the first and the last number."""
+    """Return a mask of the positions before the first or behind the last element."""
     return (at < 0) | (at > size - 1)
 
 
-# ---- what they are made of -------------------------------------------------------------------
+# ---- interpolation weights -------------------------------------------------------------------
 
 NEAREST: Mapping[str, Callable[[Array], Array]] = {
     "round_prefer_floor": lambda at: np.ceil(at - 0.5),
@@ -135,23 +135,23 @@ NEAREST: Mapping[str, Callable[[Array], Array]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-"""Which number is taken for a position, by how that is rounded."""
+"""Rounding of a position to the nearest element, by name."""
 
 
 def nearest(at: Array, size: int, rounding: str) -> Taps:
-    """The one number that is nearest."""
-    found = NEAREST[rounding](at).astype(np.int64)
-    places = np.clip(found, 0, size - 1)[:, None]
+    """Return the taps of nearest-neighbor interpolation."""
+    indices = NEAREST[rounding](at).astype(np.int64)
+    places = np.clip(indices, 0, size - 1)[:, None]
     return Taps(places, np.ones(places.shape))
 
 
 def triangle(distance: Array) -> Array:
-    """Lines from one number to the next."""
+    """Weight function of linear interpolation."""
     return np.clip(1 - np.abs(distance), 0, None)
 
 
 def cubic(distance: Array, a: float) -> Array:
-    """Cubic convolution; `a` is the slope at distance 1."""
+    """Weight function of cubic convolution; `a` is the slope at distance 1."""
     d = np.abs(distance)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
     far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
@@ -167,15 +167,16 @@ def weighted(
     shrink: float = 1.0,
     inside_only: bool = False,
 ) -> Taps:
-    """Numbers around each position, by a weight that falls with their distance.
+    """Return the taps around each position, weighted by distance and normalized.
 
     Args:
         at: The positions.
-        size: How many numbers there are; beyond them, the first and the last one go on.
-        curve: From a distance to a weight.
+        size: The input size; beyond the ends, the first and last element are repeated.
+        curve: The weight function of the distance.
         reach: The distance from which on weights are zero.
-        shrink: Below 1, the curve is so many times wider, so that no number is passed over.
-        inside_only: Whether nothing beyond the first and last number has a weight.
+        shrink: Below 1, the weight function is stretched by `1 / shrink` (antialiasing), so
+            that no element is skipped.
+        inside_only: Whether elements beyond the ends have weight zero.
     """
     base = np.ceil(at) - 1
     first = math.floor(-reach / shrink) + 1
@@ -192,33 +193,33 @@ def weighted(
 # ---- axes of an operator ---------------------------------------------------------------------
 
 REACHES = {"nearest": 0, "linear": 1, "cubic": 2}
-"""How far away numbers count, by mode."""
+"""The distance up to which elements have a weight, by mode."""
 
 
 def stretched(sizes: Shape, wanted: Shape, attrs: Attrs) -> list[int]:
-    """The axes that do not stay as they are."""
-    found = list[int]()
+    """Return the axes that are resized or cropped."""
+    axes = list[int]()
     for axis, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
-        scale, (start, end) = _scale_of(attrs, axis), _part_of(attrs, axis, len(sizes))
+        scale, (start, end) = _get_scale(attrs, axis), _get_region(attrs, axis, len(sizes))
         if size != count or scale not in (None, 1.0) or (start, end) != (0.0, 1.0):
-            found.append(axis)
-    return found
+            axes.append(axis)
+    return axes
 
 
-def _scale_of(attrs: Attrs, axis: int) -> float | None:
+def _get_scale(attrs: Attrs, axis: int) -> float | None:
     scales: Any = attrs["scales"]
     return None if scales is None else scales[axis]
 
 
-def _part_of(attrs: Attrs, axis: int, rank: int) -> tuple[float, float]:
+def _get_region(attrs: Attrs, axis: int, rank: int) -> tuple[float, float]:
     region: Any = attrs["region"]
     if region is None or attrs["coordinates"] != CROPS:
         return 0.0, 1.0
     return region[axis], region[rank + axis]
 
 
-def _taps(axis: Stretch, at: Array, attrs: Attrs) -> Taps:
-    """What each new number is made of."""
+def _compute_taps(axis: Stretch, at: Array, attrs: Attrs) -> Taps:
+    """Return the taps of each output element."""
     mode, inside_only = attrs["mode"], bool(attrs["exclude_outside"])
     if mode == "nearest":
         return nearest(at, axis.size, str(attrs["nearest_mode"]))
@@ -231,20 +232,20 @@ def _taps(axis: Stretch, at: Array, attrs: Attrs) -> Taps:
 
 
 def steps(shape: Shape, wanted: Shape, attrs: Attrs) -> Iterator[tuple[int, Taps, Array]]:
-    """For each axis that changes: what new numbers are made of, and which lie outside."""
+    """Iterate over the resized axes, with their taps and a mask of positions outside."""
     for axis in stretched(shape, wanted, attrs):
-        size, count = _number(shape[axis]), _number(wanted[axis])
+        size, count = _as_int(shape[axis]), _as_int(wanted[axis])
         stretch = Stretch(
-            size, count, _scale_of(attrs, axis) or count / size,
-            *_part_of(attrs, axis, len(shape)),
+            size, count, _get_scale(attrs, axis) or count / size,
+            *_get_region(attrs, axis, len(shape)),
         )  # fmt: skip
         at = positions(stretch, str(attrs["coordinates"]))
-        taps = _taps(stretch, at, attrs)
+        taps = _compute_taps(stretch, at, attrs)
         beyond = outside(at, size) & (attrs["coordinates"] == CROPS)
         yield axis, Taps(taps.places, np.where(beyond[:, None], 0.0, taps.weights)), beyond
 
 
-def _number(size: Size) -> int:
-    """For kernels: a size, which is a number by then."""
+def _as_int(size: Size) -> int:
+    """Return a size as an integer; in kernels all sizes are numbers."""
     assert isinstance(size, int)
     return size

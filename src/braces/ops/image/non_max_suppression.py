@@ -1,4 +1,4 @@
-"""Boxes that are chosen by their scores, without those that overlap them."""
+"""Non-maximum suppression of boxes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braces.ops.common.rules import promoted
 
 
 def choosing(types: Types, attrs: Attrs) -> str:
-    """Boxes are compared with each other, apart in each row of what leads."""
+    """Axis map: boxes are compared within each batch element."""
     del attrs
     boxes = shape_of(types["boxes"][0])
     if boxes[-1:] != (4,):
@@ -28,7 +28,7 @@ def choosing(types: Types, attrs: Attrs) -> str:
 def of_boxes(
     what: str, boxes: DType, scores: DType, limit: DType | None = None, **attrs: Any
 ) -> DType:
-    """A rule for dtypes: places.
+    """Dtype rule: int64 indices.
 
     Raises:
         DTypeError: Boxes or scores are no floats, or the limit is no integer.
@@ -45,7 +45,7 @@ def of_boxes(
 
 
 def of_all_pairs(types: Types, attrs: Attrs) -> Size:
-    """About sixteen operations for each pair of boxes, where none overlap."""
+    """Return the operations: about sixteen for each pair of boxes, if none overlap."""
     del attrs
     shape = shape_of(types["scores"][0])
     return 16 * product((*shape, shape[-1]))
@@ -71,28 +71,28 @@ def non_max_suppression(
     iou_threshold: float = 0.5,
     score_threshold: float | None = None,
 ) -> Tensor:
-    """The boxes with the highest scores that do not overlap one with a higher score.
+    """Non-maximum suppression: boxes that do not overlap a box with a higher score.
 
-        while any is left: choose the highest score; drop all boxes whose intersection with
-        that box is more than iou_threshold of their union
+        while boxes remain: select the highest score; remove all boxes whose intersection over
+        union with that box is above iou_threshold
 
     Inputs:
         boxes: float[..., n, 4]. Two opposite corners, as y1, x1, y2, x2 or x1, y1, x2, y2.
-        scores: float[..., n]; leading axes broadcast with those of the boxes. NaN is not
-            chosen.
-        max_output_size: int[]. At most so many are chosen; all where it is absent.
+        scores: float[..., n]; leading axes broadcast with those of the boxes. Boxes with a
+            score of NaN are not selected.
+        max_output_size: int[]. The maximum number of selected boxes; no limit if absent.
 
     Attributes:
-        iou_threshold: How much of their union two boxes may have in common, from 0 to 1.
-        score_threshold: Only boxes with a higher score are chosen; `None` for all.
+        iou_threshold: The largest allowed intersection over union of two boxes, from 0 to 1.
+        score_threshold: Only boxes with a higher score are selected; `None` for all.
 
     Outputs:
-        out: i64[..., n]. The numbers of the boxes in the order in which they are chosen, the
-            rest -1; `br.nonzero(out >= 0)` tells where there are any.
+        out: i64[..., n]. The indices of the boxes in the order of selection, padded with -1;
+            `br.nonzero(out >= 0)` gives the positions of the selected ones.
 
     Raises:
-        ShapeError: Boxes have no four numbers, or there are more or fewer than scores.
-        DTypeError: They are no floats, or the limit is no integer.
+        ShapeError: Boxes do not have four numbers, or the numbers of boxes and scores differ.
+        DTypeError: Boxes or scores are no floats, or the limit is no integer.
     """
     boxes, scores = promoted(boxes, scores)
     count, lead = scores.shape[-1], jnp.broadcast_shapes(boxes.shape[:-2], scores.shape[:-1])
@@ -105,32 +105,34 @@ def non_max_suppression(
     good = scores > lowest
     if score_threshold is not None:
         good &= scores > jnp.asarray(score_threshold, scores.dtype)
-    left = jnp.broadcast_to(jnp.where(good, scores, lowest), (*lead, count))
+    remaining = jnp.broadcast_to(jnp.where(good, scores, lowest), (*lead, count))
     limit = count if max_output_size is None else max_output_size.astype(INT64)
     share = jnp.asarray(iou_threshold, boxes.dtype)
 
-    def goes_on(state: tuple[Any, ...]) -> Any:
-        trip, left, _ = state
-        return (trip < limit) & jnp.any(left > lowest)
+    def has_remaining(state: tuple[Any, ...]) -> Any:
+        iteration, remaining, _ = state
+        return (iteration < limit) & jnp.any(remaining > lowest)
 
-    def choose(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        trip, left, chosen = state
-        best = jnp.argmax(left, -1, keepdims=True)
-        found = jnp.take_along_axis(left, best, -1) > lowest
-        overlapping = _overlap(low, high, best, share) | (jnp.arange(count) == best)
-        place = jnp.where(found, best.astype(INT64), -1)
-        chosen = lax.dynamic_update_slice_in_dim(chosen, place, trip, -1)
-        return trip + 1, jnp.where(found & overlapping, lowest, left), chosen
+    def select_next(state: tuple[Any, ...]) -> tuple[Any, ...]:
+        iteration, remaining, chosen = state
+        best = jnp.argmax(remaining, -1, keepdims=True)
+        is_valid = jnp.take_along_axis(remaining, best, -1) > lowest
+        overlapping = _overlaps_best(low, high, best, share) | (jnp.arange(count) == best)
+        place = jnp.where(is_valid, best.astype(INT64), -1)
+        chosen = lax.dynamic_update_slice_in_dim(chosen, place, iteration, -1)
+        return iteration + 1, jnp.where(is_valid & overlapping, lowest, remaining), chosen
 
-    return lax.while_loop(goes_on, choose, (jnp.asarray(0, INT64), left, chosen))[2]
+    return lax.while_loop(
+        has_remaining, select_next, (jnp.asarray(0, INT64), remaining, chosen)
+    )[2]
 
 
-def _overlap(low: Tensor, high: Tensor, best: Tensor, share: Tensor) -> Tensor:
-    """Which boxes have more than a share of their union in common with one of them."""
+def _overlaps_best(low: Tensor, high: Tensor, best: Tensor, share: Tensor) -> Tensor:
+    """Return a mask of the boxes whose IoU with the best box is above a threshold."""
     shape = (*best.shape[:-1], *low.shape[-2:])
     low, high = jnp.broadcast_to(low, shape), jnp.broadcast_to(high, shape)
-    own = [jnp.take_along_axis(side, best[..., None], -2) for side in (low, high)]
-    sides = jnp.minimum(high, own[1]) - jnp.maximum(low, own[0])
-    common = jnp.prod(jnp.maximum(sides, jnp.zeros_like(sides)), -1)
-    union = jnp.prod(high - low, -1) + jnp.prod(own[1] - own[0], -1) - common
-    return common > share * union
+    best_box = [jnp.take_along_axis(side, best[..., None], -2) for side in (low, high)]
+    sides = jnp.minimum(high, best_box[1]) - jnp.maximum(low, best_box[0])
+    intersection = jnp.prod(jnp.maximum(sides, jnp.zeros_like(sides)), -1)
+    union = jnp.prod(high - low, -1) + jnp.prod(best_box[1] - best_box[0], -1) - intersection
+    return intersection > share * union

@@ -1,4 +1,4 @@
-"""Arrays brought to other sizes, by what lies between their numbers."""
+"""Resizing of arrays by interpolation, and its adjoint."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from braces.ops.image.interpolation_weights import (
 )
 
 MOST_TAPS = 32
-"""Sums of up to so many numbers are written out; others are products with a matrix."""
+"""The largest number of taps for which sums are unrolled; larger ones use a dense matrix."""
 
 Scales: TypeAlias = "tuple[float, ...]"
 Region: TypeAlias = "tuple[float, ...]"
 
 
-def _reals(given: Any) -> tuple[float, ...]:
-    return tuple(map(KINDS["float"], given))
+def _parse_floats(values: Any) -> tuple[float, ...]:
+    return tuple(map(KINDS["float"], values))
 
 
-KINDS["Scales"] = KINDS["Region"] = _reals
+KINDS["Scales"] = KINDS["Region"] = _parse_floats
 LED["Scales"] = lambda scales, size, rank: (1.0, *scales)
 LED["Region"] = lambda region, size, rank: (0.0, *region[:rank], 1.0, *region[rank:])
 
@@ -58,17 +58,17 @@ LED["Region"] = lambda region, size, rank: (0.0, *region[:rank], 1.0, *region[ra
 
 
 def resized(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that keep their size, and all of it, are kept."""
-    return _between(types, attrs, shape_of(types["x"][0]), tuple_of(attrs["shape"]))
+    """Axis map of resize: axes that are neither resized nor cropped are pointwise."""
+    return _map_axes(types, attrs, shape_of(types["x"][0]), tuple_of(attrs["shape"]))
 
 
 def unresized(types: Types, attrs: Attrs) -> AxisMap:
-    """The same, where the sizes are those of what was brought to others."""
-    return _between(types, attrs, tuple_of(attrs["shape"]), shape_of(types["x"][0]))
+    """Axis map of the adjoint: as for resize, from the attribute `shape` to the input."""
+    return _map_axes(types, attrs, tuple_of(attrs["shape"]), shape_of(types["x"][0]))
 
 
-def _between(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap:
-    """The map from the axes of `x` to those of the attribute `shape`."""
+def _map_axes(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap:
+    """Map the axes of `x` to those of the attribute `shape`."""
     wanted = tuple_of(attrs["shape"])
     if len(small) != len(large):
         raise AxisError(
@@ -86,7 +86,7 @@ def _between(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap:
 
 
 def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
-    """Refuse attributes that are none of the words, or not as many numbers as are needed."""
+    """Check the attributes: known words, and the right number of scales and region bounds."""
     words = {"mode": REACHES, "coordinates": COORDINATES, "nearest_mode": NEAREST}
     for name, known in words.items():
         if attrs[name] not in known:
@@ -103,33 +103,33 @@ def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
 
 
 def between_numbers(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType:
-    """The dtype of `x` where its numbers are taken as they are; else a floating one.
+    """Dtype rule: the dtype of `x` for "nearest", else its floating dtype.
 
-    It can hold what lies outside of the array.
+    The dtype must be able to hold `extrapolation_value`.
     """
     _check(what, shape, attrs)
-    found = x
+    dtype = x
     if attrs["mode"] != "nearest":
         refuse(what, x, "b")
-        found = real_valued(what, x)
-    literal(attrs.get("extrapolation_value", 0.0), found)
-    return found
+        dtype = real_valued(what, x)
+    literal(attrs.get("extrapolation_value", 0.0), dtype)
+    return dtype
 
 
-# ---- how much there is to do -----------------------------------------------------------------
+# ---- cost ------------------------------------------------------------------------------------
 
 
 def summed(types: Types, attrs: Attrs) -> Size:
-    """A product and a sum for each number that counts, axis by axis."""
-    return _operations(shape_of(types["x"][0]), tuple_of(attrs["shape"]), attrs)
+    """Return the operations of resize: a product and a sum for each tap, axis by axis."""
+    return _count_operations(shape_of(types["x"][0]), tuple_of(attrs["shape"]), attrs)
 
 
 def summed_back(types: Types, attrs: Attrs) -> Size:
-    """As much as the other way round."""
-    return _operations(tuple_of(attrs["shape"]), shape_of(types["x"][0]), attrs)
+    """Return the operations of the adjoint: as many as those of resize."""
+    return _count_operations(tuple_of(attrs["shape"]), shape_of(types["x"][0]), attrs)
 
 
-def _operations(shape: Shape, wanted: Shape, attrs: Attrs) -> Size:
+def _count_operations(shape: Shape, wanted: Shape, attrs: Attrs) -> Size:
     total: Size = 0
     reach = REACHES[str(attrs["mode"])]
     for axis in stretched(shape, wanted, attrs) if reach else ():
@@ -145,21 +145,21 @@ def _operations(shape: Shape, wanted: Shape, attrs: Attrs) -> Size:
 # ---- kernels ---------------------------------------------------------------------------------
 
 
-def _combined(x: Any, axis: int, taps: Taps) -> Any:
-    """Sums of numbers along an axis."""
-    taken = taps.weights.shape[1]
-    if taken > MOST_TAPS:
+def _apply_taps(x: Any, axis: int, taps: Taps) -> Any:
+    """Apply taps along an axis: weighted sums of elements."""
+    tap_count = taps.weights.shape[1]
+    if tap_count > MOST_TAPS:
         matrix = taps.matrix(x.shape[axis]).astype(x.dtype)
         return jnp.moveaxis(jnp.tensordot(x, matrix, (axis, 1)), -1, axis)
-    made = 0
-    for k in range(taken):
+    total = 0
+    for k in range(tap_count):
         weights = taps.weights[:, k].astype(x.dtype)
-        part = _taken(x, axis, taps.places[:, k])
-        made = made + part * weights.reshape(-1, *[1] * (x.ndim - axis - 1))
-    return made
+        part = _take(x, axis, taps.places[:, k])
+        total = total + part * weights.reshape(-1, *[1] * (x.ndim - axis - 1))
+    return total
 
 
-def _taken(x: Any, axis: int, places: Array) -> Any:
+def _take(x: Any, axis: int, places: Array) -> Any:
     return jnp.take(x, places, axis=axis, mode="clip")
 
 
@@ -197,43 +197,43 @@ def resize(
     region: Region | None = None,
     extrapolation_value: Number = 0.0,
 ) -> Tensor:
-    """An array brought to another shape: images made larger or smaller.
+    """An array resized to another shape by interpolation.
 
         out[i, j] = sum_{k, l} weight(i, k) * weight(j, l) * x[k, l]
 
-    Along each axis, a new number lies somewhere among the old ones, as `coordinates` says, and
-    is made of those around it, as `mode` says. Axes that keep their size stay as they are. The
-    gradient goes the same way back, and scatters nothing.
+    Along each axis, `coordinates` maps an output element to a position in the input, and `mode`
+    interpolates there. Axes that keep their size are unchanged. The gradient is computed by
+    gathers, without a scatter.
 
     Inputs:
         x: any[*sizes]; numbers where `mode` is not "nearest".
 
     Attributes:
         shape: The new size of each axis; may be symbolic.
-        mode: "nearest" takes one number, "linear" two along each axis, "cubic" four.
-        coordinates: Where new numbers lie. "half_pixel": numbers are in the middle of pixels;
-            "align_corners": the first and last ones stay first and last; "asymmetric": the
-            first stays; "half_pixel_symmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"
-            and "tf_crop_and_resize", which `region` belongs to, as ONNX's Resize has them.
-        nearest_mode: What becomes of positions between two numbers: "round_prefer_floor",
+        mode: "nearest" reads one element, "linear" two along each axis, "cubic" four.
+        coordinates: The coordinate transformation, as in ONNX's Resize. "half_pixel": elements
+            are centers of pixels; "align_corners": first and last elements are aligned;
+            "asymmetric": the first elements are aligned; "half_pixel_symmetric",
+            "pytorch_half_pixel", "tf_half_pixel_for_nn"; "tf_crop_and_resize" uses `region`.
+        nearest_mode: The rounding of positions for "nearest": "round_prefer_floor",
             "round_prefer_ceil", "floor" or "ceil".
         cubic_coefficient: The slope of the cubic curve at distance 1; -0.5 and -0.75 are usual.
-        antialias: Whether an axis that becomes shorter is made of means over all its numbers.
-        exclude_outside: Whether nothing beyond the borders counts; else the numbers at the
-            borders go on.
-        scales: For each axis new numbers for each old one, where that is not the quotient of
-            the sizes.
-        region: For each axis where the part begins that is resized, then where each ends, as
-            shares of the axis.
-        extrapolation_value: What lies outside of the array, in a region that is larger.
+        antialias: Whether downsampling averages over all input elements.
+        exclude_outside: Whether elements beyond the borders have weight zero; else the border
+            elements are repeated.
+        scales: Output elements per input element for each axis; by default the quotient of the
+            sizes.
+        region: The start of the cropped region for each axis, then its end for each axis, as
+            fractions of the axis.
+        extrapolation_value: The value outside of the array, if the region is larger.
 
     Outputs:
         out: any[*shape]; the dtype of `x` for "nearest", else its floating dtype.
 
     Raises:
-        ShapeError: `shape` has not one size for each axis.
-        ProgramError: A word is none of those, or there are not as many numbers as needed.
-        DTypeError: Bools, where `mode` is not "nearest", or a dtype that cannot hold
+        ShapeError: `shape` does not have one size for each axis.
+        ProgramError: A word is unknown, or `scales` or `region` has a wrong number of values.
+        DTypeError: `x` is bool and `mode` is not "nearest", or the dtype cannot hold
             `extrapolation_value`.
     """
     attrs = dict(
@@ -243,28 +243,28 @@ def resize(
     )  # fmt: skip
     if 0 in x.shape or 0 in shape:
         return jnp.zeros(shape, x.dtype if mode == "nearest" else floating(x).dtype)
-    return _resized(x, shape, attrs, extrapolation_value)
+    return _resize(x, shape, attrs, extrapolation_value)
 
 
-def _resized(x: Any, shape: Any, attrs: Attrs, value: float) -> Any:
+def _resize(x: Any, shape: Any, attrs: Attrs, value: float) -> Any:
     if attrs["mode"] != "nearest":
-        return _weighted(x, shape=shape, value=value, attrs=attrs)
-    made = x
+        return _resize_by_weights(x, shape=shape, value=value, attrs=attrs)
+    values = x
     for axis, taps, beyond in steps(x.shape, shape, attrs):
-        made = _filled(_taken(made, axis, taps.places[:, 0]), axis, beyond, value)
-    return made
+        values = _fill_outside(_take(values, axis, taps.places[:, 0]), axis, beyond, value)
+    return values
 
 
 @in_float32
-def _weighted(x: Any, *, shape: Any, value: float, attrs: Attrs) -> Any:
-    made = floating(x)
+def _resize_by_weights(x: Any, *, shape: Any, value: float, attrs: Attrs) -> Any:
+    values = floating(x)
     for axis, taps, beyond in steps(x.shape, shape, attrs):
-        made = _filled(_combined(made, axis, taps), axis, beyond, value)
-    return made
+        values = _fill_outside(_apply_taps(values, axis, taps), axis, beyond, value)
+    return values
 
 
-def _filled(x: Any, axis: int, beyond: Array, value: float) -> Any:
-    """What lies outside along an axis, set to a value."""
+def _fill_outside(x: Any, axis: int, beyond: Array, value: float) -> Any:
+    """Fill the positions outside along an axis with a value."""
     if not beyond.any():
         return x
     flags = beyond.reshape(-1, *[1] * (x.ndim - axis - 1))
@@ -273,13 +273,13 @@ def _filled(x: Any, axis: int, beyond: Array, value: float) -> Any:
 
 @resize.gradient
 def resize_gradient(g: Backward) -> dict[str, Var]:
-    """The sums the other way round."""
-    return {"x": one("resize_back", g.out_grad, **_back(g, g["x"].shape))}
+    """Gradient of resize: the adjoint."""
+    return {"x": one("resize_back", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
 
 
-def _back(g: Backward, shape: Shape) -> dict[str, Any]:
-    kept = {name: value for name, value in g.attrs.items() if name != "extrapolation_value"}
-    return {**kept, "shape": shape}
+def _adjoint_attrs(g: Backward, shape: Shape) -> dict[str, Any]:
+    shared = {name: value for name, value in g.attrs.items() if name != "extrapolation_value"}
+    return {**shared, "shape": shape}
 
 
 @op(
@@ -311,7 +311,7 @@ def resize_back(
     scales: Scales | None = None,
     region: Region | None = None,
 ) -> Tensor:
-    """The adjoint of `resize`: each number goes back to those that it was made of.
+    """The adjoint of `resize`: each value is added to the elements it was interpolated from.
 
         out[k, l] = sum_{i, j} weight(i, k) * weight(j, l) * x[i, j]
 
@@ -319,22 +319,22 @@ def resize_back(
         x: number[*sizes], as `resize` gives it.
 
     Attributes:
-        shape: The sizes of what was resized; may be symbolic.
-        mode: As in `resize`, and so are all others.
-        coordinates: Where new numbers lie.
-        nearest_mode: What becomes of positions between two numbers.
+        shape: The shape of the input of `resize`; may be symbolic.
+        mode: As in `resize`, like all other attributes.
+        coordinates: The coordinate transformation.
+        nearest_mode: The rounding of positions for "nearest".
         cubic_coefficient: The slope of the cubic curve at distance 1.
-        antialias: Whether shorter axes are means.
-        exclude_outside: Whether nothing beyond the borders counts.
-        scales: For each axis new numbers for each old one.
-        region: Where the part begins and ends that was resized.
+        antialias: Whether downsampling averages.
+        exclude_outside: Whether elements beyond the borders have weight zero.
+        scales: Output elements per input element for each axis.
+        region: The start and end of the cropped region.
 
     Outputs:
         out: number[*shape].
 
     Raises:
-        ShapeError: `shape` has not one size for each axis.
-        ProgramError: A word is none of those, or there are not as many numbers as needed.
+        ShapeError: `shape` does not have one size for each axis.
+        ProgramError: A word is unknown, or `scales` or `region` has a wrong number of values.
     """
     attrs = dict(
         mode=mode, coordinates=coordinates, nearest_mode=nearest_mode, antialias=antialias,
@@ -343,21 +343,21 @@ def resize_back(
     )  # fmt: skip
     if 0 in x.shape or 0 in shape:
         return jnp.zeros(shape, x.dtype if mode == "nearest" else floating(x).dtype)
-    return _brought_back(x, shape=shape, attrs=attrs)
+    return _apply_adjoint(x, shape=shape, attrs=attrs)
 
 
 @in_float32
-def _brought_back(x: Any, *, shape: Any, attrs: Attrs) -> Any:
-    made = x if attrs["mode"] == "nearest" else floating(x)
+def _apply_adjoint(x: Any, *, shape: Any, attrs: Attrs) -> Any:
+    values = x if attrs["mode"] == "nearest" else floating(x)
     for axis, taps, _ in steps(shape, x.shape, attrs):
-        made = _combined(made, axis, taps.transposed(shape[axis]))
-    return made
+        values = _apply_taps(values, axis, taps.transposed(shape[axis]))
+    return values
 
 
 @resize_back.gradient
 def resize_back_gradient(g: Backward) -> dict[str, Var]:
-    """What `resize` makes of the cotangent."""
-    return {"x": one("resize", g.out_grad, **_back(g, g["x"].shape))}
+    """Gradient of the adjoint: resize."""
+    return {"x": one("resize", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
 
 
 linear(resize, extrapolation_value=0.0)

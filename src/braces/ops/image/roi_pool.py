@@ -1,4 +1,4 @@
-"""Regions of images, each brought to one size: means of samples, or largest pixels."""
+"""Pooling over regions of interest: RoI align and RoI pool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from braces.ops.common.rules import float_dtype, floating, real_function
 from braces.ops.indexing.take import outside
 
 TOGETHER = 16
-"""So many regions are computed at once, each with an image of its own."""
+"""The number of regions that are computed at once, each with a copy of its image."""
 MODES = ("avg", "max")
 OUTSIDE = "The number of an image, which a region belongs to, is not there."
 
@@ -35,7 +35,7 @@ OUTSIDE = "The number of an image, which a region belongs to, is not there."
 
 
 def pooled(types: Types, attrs: Attrs) -> AxisMap:
-    """Each region is on its own, and so is each channel."""
+    """Axis map: pointwise on regions and channels."""
     size = tuple_of(attrs["output_size"])
     x, rois, numbers = (len(shape_of(types[s][0])) for s in ("x", "rois", "batch_indices"))
     if (x, rois, numbers) != (4, 2, 1):
@@ -64,7 +64,7 @@ def of_regions(
     sampling_ratio: int = 0,
     **attrs: Any,
 ) -> DType:
-    """The floating dtype of images."""
+    """Dtype rule: the floating dtype of the images."""
     del attrs
     real_function(what, rois)
     if not is_integer(batch_indices):
@@ -77,7 +77,7 @@ def of_regions(
 
 
 def weighted_pixels(types: Types, attrs: Attrs) -> Size:
-    """For each region products with the weights of all rows, then of all columns."""
+    """Return the operations: per region, products with the weights of rows, then columns."""
     _, channels, height, width = shape_of(types["x"][0])
     rows, columns = tuple_of(attrs["output_size"])
     regions = shape_of(types["rois"][0])[0]
@@ -85,7 +85,7 @@ def weighted_pixels(types: Types, attrs: Attrs) -> Size:
 
 
 def compared_pixels(types: Types, attrs: Attrs) -> Size:
-    """For each region all pixels of a row, then all rows."""
+    """Return the operations: per region, comparisons of the pixels in rows, then of rows."""
     _, channels, height, width = shape_of(types["x"][0])
     rows, columns = tuple_of(attrs["output_size"])
     regions = shape_of(types["rois"][0])[0]
@@ -95,108 +95,118 @@ def compared_pixels(types: Types, attrs: Attrs) -> Size:
 # ---- kernels ---------------------------------------------------------------------------------
 
 
-def _of_each(function: Callable[..., Any], x: Any, batch_indices: Any, *regions: Any) -> Any:
-    """A function of one image and one region, for all regions."""
+def _map_regions(
+    function: Callable[..., Any], x: Any, batch_indices: Any, *regions: Any
+) -> Any:
+    """Map a function of one image and one region over all regions."""
 
-    def of_one(given: Any) -> Any:
-        number, *region = given
+    def map_region(operands: Any) -> Any:
+        number, *region = operands
         return function(lax.dynamic_index_in_dim(x, number, keepdims=False), *region)
 
-    return lax.map(of_one, (batch_indices, *regions), batch_size=TOGETHER)
+    return lax.map(map_region, (batch_indices, *regions), batch_size=TOGETHER)
 
 
-def _picked(image: Any, places: Any, weights: Any) -> Any:
-    """Pixels by their places [c, rows, columns], times weights."""
+def _gather_pixels(image: Any, places: Any, weights: Any) -> Any:
+    """Gather pixels by their flat indices [c, rows, columns], and multiply by weights."""
     flat = image.reshape(image.shape[0], -1)
-    found = jnp.take_along_axis(flat, places.reshape(places.shape[0], -1), axis=1)
-    return found.reshape(places.shape) * weights
+    pixels = jnp.take_along_axis(flat, places.reshape(places.shape[0], -1), axis=1)
+    return pixels.reshape(places.shape) * weights
 
 
 def _samples(first: Any, last: Any, count: int, ratio: int) -> tuple[Any, Any, Any]:
-    """Where bins begin [k, count], how long they are, and how many samples each has [k]."""
+    """Return the starts of bins [k, count], their length and their number of samples [k]."""
     length = (last - first) / count
     begins = first[:, None] + length[:, None] * np.arange(count).astype(first.dtype)
-    many = jnp.ceil(length) if ratio == 0 else jnp.full_like(length, ratio)
-    return begins, length, many
+    sample_count = jnp.ceil(length) if ratio == 0 else jnp.full_like(length, ratio)
+    return begins, length, sample_count
 
 
-def _at(begin: Any, length: Any, many: Any, i: Any) -> Any:
-    """Where a sample of each bin lies."""
+def _sample_position(begin: Any, length: Any, many: Any, i: Any) -> Any:
+    """Return the position of sample `i` of each bin."""
     return begin + (i + 0.5) * length / jnp.maximum(many, 1)
 
 
-def _within(at: Any, size: int) -> tuple[Any, Any]:
-    """Samples brought onto pixels, and whether they lie near enough to count."""
+def _clip_samples(at: Any, size: int) -> tuple[Any, Any]:
+    """Clip samples to the image; return also a mask of those at most one pixel outside."""
     return jnp.clip(at, 0, size - 1), (at >= -1) & (at <= size)
 
 
 def _row_weights(begins: Any, lengths: Any, many: Any, size: int) -> Any:
-    """How much of each pixel of an axis is in the mean of each bin: [k, bins, size]."""
+    """Return the weight of each pixel of an axis in the mean of each bin: [k, bins, size]."""
     pixels = np.arange(size).astype(begins.dtype)
 
     def add(i: Any, total: Any) -> Any:
         i = i.astype(begins.dtype)
-        at, known = _within(_at(begins, lengths[:, None], many[:, None], i), size)
-        known = known & (i < many[:, None])
-        near = jnp.maximum(1 - jnp.abs(at[..., None] - pixels), 0)
-        return total + jnp.where(known[..., None], near, jnp.zeros_like(near))
+        at, is_valid = _clip_samples(
+            _sample_position(begins, lengths[:, None], many[:, None], i), size
+        )
+        is_valid = is_valid & (i < many[:, None])
+        weights = jnp.maximum(1 - jnp.abs(at[..., None] - pixels), 0)
+        return total + jnp.where(is_valid[..., None], weights, jnp.zeros_like(weights))
 
     start = jnp.zeros((*begins.shape, size), begins.dtype)
-    total = lax.fori_loop(0, _whole(many.max()), add, start)
+    total = lax.fori_loop(0, _as_int32(many.max()), add, start)
     return total / jnp.maximum(many, 1)[:, None, None]
 
 
-def _whole(x: Any) -> Any:
+def _as_int32(x: Any) -> Any:
     return x.astype("int32")
 
 
 def _corners(at: Any, size: int) -> tuple[Any, Any, Any, Any]:
-    """The two pixels around samples, and their weights; outside there are none."""
-    at, known = _within(at, size)
+    """Return the two pixels around samples and their weights, which are 0 outside."""
+    at, is_valid = _clip_samples(at, size)
     low = jnp.minimum(jnp.floor(at), size - 1)
-    far = at - low
-    none = jnp.zeros_like(far)
+    fraction = at - low
+    zeros = jnp.zeros_like(fraction)
     high = jnp.minimum(low + 1, size - 1)
     return (
-        _whole(low), _whole(high),
-        jnp.where(known, 1 - far, none), jnp.where(known, far, none),
+        _as_int32(low), _as_int32(high),
+        jnp.where(is_valid, 1 - fraction, zeros), jnp.where(is_valid, fraction, zeros),
     )  # fmt: skip
 
 
-def _largest(image: Any, rows: Any, columns: Any) -> Any:
-    """The largest weighted pixel around all samples of each bin, of one region."""
-    still = lax.stop_gradient(image)
+def _max_of_samples(image: Any, rows: Any, columns: Any) -> Any:
+    """Return the largest weighted pixel around the samples of each bin of one region."""
+    fixed_image = lax.stop_gradient(image)
     (down, tall, high), (across, broad, wide_) = rows, columns
     height, width = image.shape[1:]
     shape = (image.shape[0], len(down), len(across))
-    many = _whole(jnp.maximum(wide_, 0))
+    sample_columns = _as_int32(jnp.maximum(wide_, 0))
 
     def better(i: Any, best: Any) -> Any:
-        row, column = (n.astype(image.dtype) for n in (i // many, i % many))
-        up, bottom, *y_weights = _corners(_at(down, tall, high, row), height)
-        left, right, *x_weights = _corners(_at(across, broad, wide_, column), width)
+        row, column = (n.astype(image.dtype) for n in (i // sample_columns, i % sample_columns))
+        up, bottom, *y_weights = _corners(_sample_position(down, tall, high, row), height)
+        left, right, *x_weights = _corners(
+            _sample_position(across, broad, wide_, column), width
+        )
         for y, y_weight in zip((up, bottom), y_weights, strict=True):
             for x, x_weight in zip((left, right), x_weights, strict=True):
                 weight = jnp.broadcast_to(y_weight[:, None] * x_weight, shape)
                 place = jnp.broadcast_to(y[:, None] * width + x, shape)
-                best = _chosen(best, _picked(still, place, weight), place, weight)
+                best = _select_larger(
+                    best, _gather_pixels(fixed_image, place, weight), place, weight
+                )
         return best
 
     start = (
         jnp.full(shape, -np.inf, image.dtype), jnp.zeros(shape, "int32"),
         jnp.zeros(shape, image.dtype),
     )  # fmt: skip
-    _, places, weights = lax.fori_loop(0, _whole(jnp.maximum(high, 0)) * many, better, start)
-    return _picked(image, places, weights)
+    _, places, weights = lax.fori_loop(
+        0, _as_int32(jnp.maximum(high, 0)) * sample_columns, better, start
+    )
+    return _gather_pixels(image, places, weights)
 
 
-def _chosen(best: Any, value: Any, place: Any, weight: Any) -> Any:
-    """The larger ones, with their places and weights."""
+def _select_larger(best: Any, value: Any, place: Any, weight: Any) -> Any:
+    """Select the larger values, with their indices and weights."""
     value_before, place_before, weight_before = best
-    more = value > value_before
+    is_larger = value > value_before
     return (
-        jnp.where(more, value, value_before), jnp.where(more, place, place_before),
-        jnp.where(more, weight, weight_before),
+        jnp.where(is_larger, value, value_before), jnp.where(is_larger, place, place_before),
+        jnp.where(is_larger, weight, weight_before),
     )  # fmt: skip
 
 
@@ -228,12 +238,12 @@ def roi_align(
     mode: str = "avg",
     aligned: bool = False,
 ) -> Tensor:
-    """Regions of images, each as bins that are means of samples between pixels.
+    """RoI align: regions of images as bins, each the mean of interpolated samples.
 
         out[k, c, i, j] = mean over samples s of bin (i, j) of x[batch_indices[k], c] at s
 
-    Samples are made of the four pixels around them. There is no gradient of regions. Source:
-    He et al., Mask R-CNN, 2017.
+    Samples are interpolated bilinearly. Regions have no gradient. Source: He et al., Mask
+    R-CNN, 2017.
 
     Inputs:
         x: number[n, c, h, w]. Images.
@@ -241,21 +251,21 @@ def roi_align(
         batch_indices: integer[k]. The image of each region.
 
     Attributes:
-        output_size: How many bins there are along height and width.
-        spatial_scale: What coordinates are multiplied by: pixels for each unit.
-        sampling_ratio: How many samples a bin has along each axis; 0 is one for each pixel.
-        mode: "avg" is the mean; "max" the largest of the pixels, times their weights.
-        aligned: Whether pixels have their middles at halves, as half a pixel is taken away;
-            else regions are one pixel large at least.
+        output_size: The number of bins along height and width.
+        spatial_scale: The factor of the coordinates: pixels per unit.
+        sampling_ratio: The number of samples per bin along each axis; 0: one for each pixel.
+        mode: "avg" is the mean; "max" is the maximum of the pixels times their weights.
+        aligned: Whether coordinates are shifted by half a pixel, so that pixel centers lie at
+            halves; otherwise regions have a size of at least one pixel.
 
     Outputs:
         out: float[k, c, *output_size].
 
     Raises:
-        ShapeError: An input has other axes, or `output_size` is no pair of sizes.
-        DTypeError: `batch_indices` are no integers, or something is complex.
-        ProgramError: `mode` is none of these, or `sampling_ratio` is negative.
-        IndexRangeError: There is no such image, in the run.
+        ShapeError: An input has another rank, or `output_size` is no pair of sizes.
+        DTypeError: `batch_indices` are no integers, or an input is complex.
+        ProgramError: `mode` is unknown, or `sampling_ratio` is negative.
+        IndexRangeError: An image index is out of range, at run time.
     """
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):
@@ -271,20 +281,20 @@ def roi_align(
         for first, last, count in zip(firsts, lasts, output_size, strict=True)
     )
     if mode == "max":
-        return _of_each(_largest, images, batch_indices, rows, columns).astype(dtype)
+        return _map_regions(_max_of_samples, images, batch_indices, rows, columns).astype(dtype)
     height, width = x.shape[2:]
     weights = _row_weights(*rows, height), _row_weights(*columns, width)
-    return _of_each(_mean, images, batch_indices, *weights).astype(dtype)
+    return _map_regions(_mean, images, batch_indices, *weights).astype(dtype)
 
 
 def _mean(image: Any, rows: Any, columns: Any) -> Any:
-    """The products of one image with weights of rows and of columns."""
+    """Multiply one image by the weights of rows and of columns."""
     return jnp.einsum("ph,chw,qw->cpq", rows, image, columns)
 
 
 @roi_align.checked(IndexRangeError, OUTSIDE)
 def no_image_to_align(x: Tensor, rois: Tensor, batch_indices: Indices, **attrs: Any) -> Any:
-    """Whether a region belongs to no image."""
+    """Run-time check: the image index of a region is out of range."""
     del rois, attrs
     return outside(batch_indices, x.shape[0], lowest=0)
 
@@ -310,13 +320,13 @@ def roi_pool(
     output_size: tuple[int, ...],
     spatial_scale: float = 1.0,
 ) -> Tensor:
-    """Regions of images, each as bins that are their largest pixels.
+    """RoI pool: regions of images as bins, each the maximum of its pixels.
 
         out[k, c, i, j] = max over pixels p of bin (i, j) of x[batch_indices[k], c, p]
 
-    Regions are rounded to pixels, and bins reach as far as they touch any; one without pixels
-    is 0. Where several are the largest, the gradient goes to the first. There is none of
-    regions. Source: Girshick, Fast R-CNN, 2015.
+    Regions are rounded to pixels, and a bin contains all pixels that it touches. An empty bin
+    is 0. On ties, the gradient goes to the first maximum. Regions have no gradient. Source:
+    Girshick, Fast R-CNN, 2015.
 
     Inputs:
         x: number[n, c, h, w]. Images.
@@ -324,35 +334,35 @@ def roi_pool(
         batch_indices: integer[k]. The image of each region.
 
     Attributes:
-        output_size: How many bins there are along height and width.
-        spatial_scale: What coordinates are multiplied by: pixels for each unit.
+        output_size: The number of bins along height and width.
+        spatial_scale: The factor of the coordinates: pixels per unit.
 
     Outputs:
         out: float[k, c, *output_size].
 
     Raises:
-        ShapeError: An input has other axes, or `output_size` is no pair of sizes.
-        DTypeError: `batch_indices` are no integers, or something is complex.
-        IndexRangeError: There is no such image, in the run.
+        ShapeError: An input has another rank, or `output_size` is no pair of sizes.
+        DTypeError: `batch_indices` are no integers, or an input is complex.
+        IndexRangeError: An image index is out of range, at run time.
     """
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):
         return jnp.zeros((len(rois), x.shape[1], *output_size), dtype)
     images, (rows, columns) = floating(x), output_size
     places = wide(lax.stop_gradient(rois))
-    corners = _rounded(places * np.asarray(spatial_scale, places.dtype))
-    down = _members(corners[:, 1], corners[:, 3], rows, x.shape[2])
-    across = _members(corners[:, 0], corners[:, 2], columns, x.shape[3])
-    return _of_each(_largest_member, images, batch_indices, down, across)
+    corners = _round_half_away(places * np.asarray(spatial_scale, places.dtype))
+    down = _bin_mask(corners[:, 1], corners[:, 3], rows, x.shape[2])
+    across = _bin_mask(corners[:, 0], corners[:, 2], columns, x.shape[3])
+    return _map_regions(_max_of_bins, images, batch_indices, down, across)
 
 
-def _rounded(x: Any) -> Any:
-    """The nearest whole numbers; halves away from zero."""
-    return _whole(jnp.sign(x) * jnp.floor(jnp.abs(x) + 0.5))
+def _round_half_away(x: Any) -> Any:
+    """Round to the nearest integer, halves away from zero."""
+    return _as_int32(jnp.sign(x) * jnp.floor(jnp.abs(x) + 0.5))
 
 
-def _members(first: Any, last: Any, count: int, size: int) -> Any:
-    """Which pixels of an axis each bin has: [k, count, size]."""
+def _bin_mask(first: Any, last: Any, count: int, size: int) -> Any:
+    """Return a mask of the pixels of each bin along an axis: [k, count, size]."""
     length = jnp.maximum(last - first + 1, 1)[:, None]
     bins = np.arange(count, dtype=np.int32)
     begins = bins * length // count + first[:, None]
@@ -361,23 +371,23 @@ def _members(first: Any, last: Any, count: int, size: int) -> Any:
     return (pixels >= begins[..., None]) & (pixels < ends[..., None])
 
 
-def _largest_member(image: Any, down: Any, across: Any) -> Any:
-    """The first of the largest pixels of each bin, of one region."""
-    still, width = lax.stop_gradient(image), image.shape[2]
+def _max_of_bins(image: Any, down: Any, across: Any) -> Any:
+    """Return the first maximum of each bin of one region."""
+    fixed_image, width = lax.stop_gradient(image), image.shape[2]
     lowest = np.asarray(-np.inf).astype(image.dtype)
-    in_row = jnp.where(across[:, None], still[:, None], lowest)  # [c, columns, h, w]
+    in_row = jnp.where(across[:, None], fixed_image[:, None], lowest)  # [c, columns, h, w]
     best_column = jnp.argmax(in_row, axis=3)
     in_bin = jnp.where(down[:, None], jnp.max(in_row, axis=3)[:, None], lowest)
     row = jnp.argmax(in_bin, axis=3)  # [c, rows, columns]
     spread = jnp.broadcast_to(best_column[:, None], in_bin.shape)
     column = jnp.take_along_axis(spread, row[..., None], axis=3)[..., 0]
-    some = down.any(1)[:, None] & across.any(1)
-    found = _picked(image, row * width + column, jnp.ones(row.shape, image.dtype))
-    return jnp.where(some, found, jnp.zeros_like(found))
+    is_nonempty = down.any(1)[:, None] & across.any(1)
+    maxima = _gather_pixels(image, row * width + column, jnp.ones(row.shape, image.dtype))
+    return jnp.where(is_nonempty, maxima, jnp.zeros_like(maxima))
 
 
 @roi_pool.checked(IndexRangeError, OUTSIDE)
 def no_image_to_pool(x: Tensor, rois: Tensor, batch_indices: Indices, **attrs: Any) -> Any:
-    """Whether a region belongs to no image."""
+    """Run-time check: the image index of a region is out of range."""
     del rois, attrs
     return outside(batch_indices, x.shape[0], lowest=0)
