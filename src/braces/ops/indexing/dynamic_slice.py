@@ -1,7 +1,7 @@
-"""Parts of an array whose place is a value of the program, and their replacement.
+"""Slices with data-dependent start indices, and their update: dynamic slices.
 
-A place from which the part would reach over an end is moved to where it does not, as JAX and
-XLA do; `br.take` and slices hold indices to be in range instead.
+Start indices are clamped so that the slice lies within the array, as in JAX and XLA. `br.take`
+and slices check that indices are in range instead.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from braces.lazy import jnp, lax
 from braces.ops.indexing.take import integers, updated
 
 
-def _starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
-    """The indices of the places: they are scalars, one for each axis."""
+def _check_starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
+    """Check that the start indices are scalars, one for each axis; return their axes."""
     starts = types["starts"]
     if len(starts) != rank or any(shape_of(start) for start in starts):
         raise AxisError(f"needs a scalar for each of {rank} axes.", given=f"{len(starts)}")
@@ -35,10 +35,10 @@ def _starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _check_fit(what: str, part: Shape, whole: Shape) -> None:
-    """Refuse a part that is larger than the array.
+    """Check that a slice is not larger than the array.
 
     Raises:
-        AxisError: One is, along some axis.
+        AxisError: The slice is larger along an axis.
     """
     for axis, (size, room) in enumerate(zip(part, whole, strict=True)):
         if isinstance(size, int) and isinstance(room, int) and size > room:
@@ -49,7 +49,7 @@ def _check_fit(what: str, part: Shape, whole: Shape) -> None:
 
 
 def cut_out(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that stay whole are the same; along the others entries are chosen."""
+    """Axis map of dynamic_slice: pointwise on axes of full size; the others are mixed."""
     shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["sizes"])
     if len(sizes) != len(shape):
         raise AxisError(f"needs a size for each of {len(shape)} axes.", given=f"sizes={sizes}")
@@ -59,14 +59,14 @@ def cut_out(types: Types, attrs: Attrs) -> AxisMap:
         axis if size == whole else part
         for axis, part, size, whole in zip(axes, parts, sizes, shape, strict=True)
     )
-    chosen = {part: size for part, size in zip(parts, sizes, strict=True) if part in out}
+    sliced = {part: size for part, size in zip(parts, sizes, strict=True) if part in out}
     mixed = [axis for axis in axes if axis not in out]
-    inputs = {"x": (axes,), "starts": _starts(types, len(shape))}
-    return mapped(types, inputs, {"out": (out,)}, [*mixed, *chosen], sizes=chosen)
+    inputs = {"x": (axes,), "starts": _check_starts(types, len(shape))}
+    return mapped(types, inputs, {"out": (out,)}, [*mixed, *sliced], sizes=sliced)
 
 
 def put_in(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that the update has whole are the same; along the others entries are chosen."""
+    """Axis map of dynamic_update_slice: pointwise on axes of full size; others are mixed."""
     del attrs
     shape, update = (shape_of(types[slot][0]) for slot in ("x", "update"))
     if len(shape) != len(update):
@@ -79,26 +79,26 @@ def put_in(types: Types, attrs: Attrs) -> AxisMap:
     )
     mixed = [i for pair in zip(axes, parts, of_update, strict=True) for i in pair[:2]
              if pair[0] != pair[2]]  # fmt: skip
-    inputs = {"x": (axes,), "update": (of_update,), "starts": _starts(types, len(shape))}
+    inputs = {"x": (axes,), "update": (of_update,), "starts": _check_starts(types, len(shape))}
     return mapped(types, inputs, {"out": (axes,)}, mixed)
 
 
-def _from_front(starts: tuple[Tensor, ...]) -> list[Tensor]:
-    """For kernels: places of which none counts from the end, as negative ones would."""
-    alike = len({start.dtype for start in starts}) == 1
-    given = starts if alike else tuple(start.astype(np.int64) for start in starts)
-    return [jnp.maximum(start, np.asarray(0, start.dtype)) for start in given]
+def _clamp_starts(starts: tuple[Tensor, ...]) -> list[Tensor]:
+    """Clamp start indices at 0, so that none counts from the end (kernel helper)."""
+    same_dtype = len({start.dtype for start in starts}) == 1
+    indices = starts if same_dtype else tuple(start.astype(np.int64) for start in starts)
+    return [jnp.maximum(start, np.asarray(0, start.dtype)) for start in indices]
 
 
 def of_part(what: str, x: DType, *starts: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: that of the array; places are integers."""
+    """Dtype rule: the dtype of the array; start indices are integers."""
     del attrs
     integers(what, *starts)
     return x
 
 
 def of_update(what: str, x: DType, update: DType, *starts: DType) -> DType:
-    """A rule for dtypes: that of the array and of the update; places are integers."""
+    """Dtype rule: the common dtype of array and update; start indices are integers."""
     integers(what, *starts)
     return updated(what, x, update)
 
@@ -116,27 +116,27 @@ def of_update(what: str, x: DType, update: DType, *starts: DType) -> DType:
     ),
 )
 def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
-    """A part of an array, from a place on that only a run knows.
+    """A slice of an array with data-dependent start indices.
 
         out[i, j] = x[start_0 + i, start_1 + j]
 
     Inputs:
         x: any[*shape].
-        starts: int[]. One for each axis: where the part begins, moved to where it lies within
-            the array.
+        starts: int[]. One for each axis: the start of the slice, clamped so that the slice lies
+            within the array.
 
     Attributes:
-        sizes: How large the part is; may be symbolic.
+        sizes: The sizes of the slice; may be symbolic.
 
     Outputs:
         out: any[*sizes].
 
     Raises:
-        ShapeError: There is not a scalar and a size for each axis, or the part is larger than
+        ShapeError: There is not a scalar and a size for each axis, or the slice is larger than
             the array.
-        DTypeError: A place is no integer.
+        DTypeError: A start index is no integer.
     """
-    return lax.dynamic_slice(x, _from_front(starts), sizes)
+    return lax.dynamic_slice(x, _clamp_starts(starts), sizes)
 
 
 @op(
@@ -151,22 +151,22 @@ def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
     ),
 )
 def dynamic_update_slice(x: Tensor, update: Tensor, *starts: Indices) -> Tensor:
-    """An array with a part replaced, from a place on that only a run knows.
+    """An array with a slice replaced, with data-dependent start indices.
 
         out = x; then out[start_0 + i, start_1 + j] = update[i, j]
 
     Inputs:
         x: any[*shape].
-        update: any, as many axes, none larger than that of `x`.
-        starts: int[]. One for each axis: where the part begins, moved to where it lies within
-            the array.
+        update: any, of the rank of `x`; no axis is larger than that of `x`.
+        starts: int[]. One for each axis: the start of the slice, clamped so that the slice lies
+            within the array.
 
     Outputs:
         out: any[*shape].
 
     Raises:
-        ShapeError: There is not a scalar for each axis, or the update has not as many axes, or
-            is larger than the array.
-        DTypeError: A place is no integer, or the update has another dtype.
+        ShapeError: There is not a scalar for each axis, or the update has another rank or is
+            larger than the array.
+        DTypeError: A start index is no integer, or the update has another dtype.
     """
-    return lax.dynamic_update_slice(x, update, _from_front(starts))
+    return lax.dynamic_update_slice(x, update, _clamp_starts(starts))

@@ -1,8 +1,8 @@
-"""Elements of an array, by indices for each place or for several axes at once.
+"""Gather and scatter-add by an index per element, or by indices of several axes.
 
-What reads has an adjoint that adds, and the other way round, so gradients of any order stay
-here: `take_along_axis` and `put_along_axis_add`, `gather_nd` and `scatter_nd_add`. An index out
-of range is an error in the run.
+The pairs `take_along_axis` and `put_along_axis_add`, `gather_nd` and `scatter_nd_add` are
+adjoints of each other, so each pair is closed under differentiation of any order. An index out
+of range is an error at run time.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ from braces.ops.indexing.take import (
     updated,
 )
 
-# ---- one index for each place ----------------------------------------------------------------
+# ---- one index per element -------------------------------------------------------------------
 
 
 def taking_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Other axes are kept; one is read out of order, the indices have one in its place."""
+    """Axis map of take_along_axis: pointwise but on the indexed axis, which is replaced."""
     x, part, read, wanted = lines(types, attrs)
     inputs = {"x": (x,), "indices": (part,)}
     return mapped(types, inputs, {"out": (part,)}, read, wanted=wanted)
 
 
 def putting_along(types: Types, attrs: Attrs) -> AxisMap:
-    """As `taking_along`, for what is added up there."""
+    """Axis map of put_along_axis_add: as `taking_along`, with updates."""
     x, part, read, wanted = lines(types, attrs)
-    found = {"x": (x,), "indices": (part,)}
-    wanted = {**wanted, **an_update(types, found, part)}
-    inputs = found | {"updates": (part,)}
+    slot_axes = {"x": (x,), "indices": (part,)}
+    wanted = {**wanted, **an_update(types, slot_axes, part)}
+    inputs = slot_axes | {"updates": (part,)}
     return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
 def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
-    """The axes of the whole and of the part, the one that is read, and what is wanted."""
+    """Return the axes of array and result, the indexed axis, and the expected index type."""
     x = numbered(first_rank(types, "x"))
     at = axis_at(attrs["axis"], len(x))
     part = (*x[:at], "chosen", *x[at + 1 :])
@@ -72,7 +72,7 @@ def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
 
 
 def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
-    """That of the array, whose indices are integers."""
+    """Dtype rule: the dtype of the array; the indices are integers."""
     del attrs
     integers(what, *indices)
     return x
@@ -93,13 +93,13 @@ def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
     ),
 )
 def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
-    """For each place, the element of its line along one axis that an index says.
+    """Gather along one axis with an index for each element of the result.
 
-        out[i, j, k] = x[i, indices[i, j, k], k], for the axis in the middle
+        out[i, j, k] = x[i, indices[i, j, k], k], for the middle axis
 
     Inputs:
         x: any[*shape].
-        indices: int, the sizes of `x` but on the axis; negative ones count from the end.
+        indices: int, the sizes of `x` except on the axis; negative ones count from the end.
 
     Attributes:
         axis: The axis that is indexed.
@@ -110,7 +110,7 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
     Raises:
         ShapeError: There is no such axis, or another size differs.
         DTypeError: The indices are no integers.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     axis %= x.ndim
     if x.size == 0:
@@ -121,23 +121,23 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
 
 @take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
 def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
-    """Where an index is out of range."""
+    """Run-time check: an index is out of range."""
     return outside(indices, x.shape[axis])
 
 
 @take_along_axis.gradient
 def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the elements of zeros that were taken."""
+    """Gradient of take_along_axis: scatter-add the cotangent into zeros."""
     indices, axis = g["indices"], g.attrs["axis"]
 
-    def added(total: Var, grad: Var) -> Var:
+    def add_into(total: Var, grad: Var) -> Var:
         return one("put_along_axis_add", total, indices, grad, axis=axis)
 
-    return {"x": AddInto(g.out_grad, added)}
+    return {"x": AddInto(g.out_grad, add_into)}
 
 
 def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
-    """That of the array and of its updates; its indices are integers."""
+    """Dtype rule: the common dtype of array and updates; the indices are integers."""
     return updated(what, of_places(what, x, indices, **attrs), updates)
 
 
@@ -155,13 +155,13 @@ def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -
     ),
 )
 def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis) -> Tensor:
-    """An array with an update added for each place: the adjoint of `take_along_axis`.
+    """Scatter-add along one axis with an index per update: the adjoint of `take_along_axis`.
 
         out = x; then for each i, j, k: out[i, indices[i, j, k], k] += updates[i, j, k]
 
     Inputs:
         x: number[*shape].
-        indices: int, the sizes of `x` but on the axis; repeated ones add up.
+        indices: int, the sizes of `x` except on the axis; repeated ones accumulate.
         updates: The dtype of `x` and the sizes of the indices.
 
     Attributes:
@@ -173,7 +173,7 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
     Raises:
         ShapeError: There is no such axis, or a size differs.
         DTypeError: The indices are no integers, or the updates have another dtype.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     axis %= x.ndim
     if x.size == 0 or updates.size == 0:
@@ -182,7 +182,7 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
 
 
 def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
-    """For kernels: the position on each axis, of which an index for each place says one."""
+    """Return the positions on all axes: the indices on one, iota on the others."""
     positions = from_front(indices, x.shape[axis])
     return tuple(
         positions if i == axis else lax.broadcasted_iota(positions.dtype, indices.shape, i)
@@ -194,14 +194,14 @@ def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]
 def put_along_axis_add_outside(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis
 ) -> Tensor:
-    """Where an index is out of range."""
+    """Run-time check: an index is out of range."""
     del updates
     return outside(indices, x.shape[axis])
 
 
 @put_along_axis_add.gradient
 def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the updates what is taken of it."""
+    """`x` receives the cotangent, the updates the elements gathered from it."""
     grads = {"x": g.out_grad}
     if g.wants("updates"):
         axis = g.attrs["axis"]
@@ -213,24 +213,24 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 def gathering(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes of the indices in place of those that are read out of order."""
+    """Axis map of gather_nd: the axes of the indices replace the indexed axes."""
     del attrs
     x, part, indices, read = places(types)
     return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, read)
 
 
 def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
-    """As `gathering`, for what is added up there."""
+    """Axis map of scatter_nd_add: as `gathering`, with updates."""
     del attrs
     x, part, indices, read = places(types)
-    found = {"x": (x,), "indices": indices}
-    wanted = an_update(types, found, part)
-    inputs = found | {"updates": (part,)}
+    slot_axes = {"x": (x,), "indices": indices}
+    wanted = an_update(types, slot_axes, part)
+    inputs = slot_axes | {"updates": (part,)}
     return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
 
 
 def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
-    """The axes of the whole, of the part and of each index, and those that are read."""
+    """Return the axes of array, result and each index, and the indexed axes."""
     x = numbered(first_rank(types, "x"))
     ranks = [len(shape_of(index)) for index in types.get("indices", ())]
     if not 0 < len(ranks) <= len(x):
@@ -258,7 +258,7 @@ def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
     ),
 )
 def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
-    """Slices of an array, by an index for each of its first axes.
+    """Gather slices of an array, by an index for each of its first axes.
 
         out[*i, ...] = x[indices[0][*i], indices[1][*i], ..., ...]
 
@@ -273,7 +273,7 @@ def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
     Raises:
         ShapeError: There are more indices than axes, or none, or they do not broadcast.
         DTypeError: An index is no integer.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     if x.size == 0:
         chosen = jnp.broadcast_shapes(*(i.shape for i in indices))
@@ -282,35 +282,35 @@ def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
 
 
 def positions_at(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """For kernels: the position on each of the first axes."""
+    """Return the positions on each of the first axes (kernel helper)."""
     return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
 
 
 def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
-    """For checks: the index that is furthest out of range."""
-    wrong = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
-    return jnp.stack(wrong)
+    """Return the worst check failure code of the indices of each axis."""
+    codes = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
+    return jnp.stack(codes)
 
 
 @gather_nd.checked(IndexRangeError, OUT_OF_RANGE)
 def gather_nd_outside(x: Tensor, *indices: Indices) -> Tensor:
-    """Whether any index is out of range."""
+    """Run-time check: an index is out of range."""
     return any_outside(x, indices)
 
 
 @gather_nd.gradient
 def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the slices of zeros that were taken."""
+    """Gradient of gather_nd: scatter-add the cotangent into zeros."""
     indices = g.inputs["indices"]
 
-    def added(total: Var, grad: Var) -> Var:
+    def add_into(total: Var, grad: Var) -> Var:
         return one("scatter_nd_add", total, grad, *indices)
 
-    return {"x": AddInto(g.out_grad, added)}
+    return {"x": AddInto(g.out_grad, add_into)}
 
 
 def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
-    """That of the array and of its updates; its indices are integers."""
+    """Dtype rule: the common dtype of array and updates; the indices are integers."""
     return updated(what, of_places(what, x, *indices), updates)
 
 
@@ -327,7 +327,7 @@ def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
     ),
 )
 def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
-    """An array with updates added to slices of it: the adjoint of `gather_nd`.
+    """Scatter-add updates to slices of an array: the adjoint of `gather_nd`.
 
         out = x; then for each i:
         out[indices[0][*i], indices[1][*i], ..., ...] += updates[*i, ...]
@@ -335,7 +335,7 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     Inputs:
         x: number[*indexed, *rest].
         updates: number[*chosen, *rest], the type of `gather_nd(x, *indices)`.
-        indices: int, one for each of the first axes; they broadcast. Repeated ones add up.
+        indices: int, one for each of the first axes; they broadcast. Repeated ones accumulate.
 
     Outputs:
         out: number[*indexed, *rest].
@@ -343,7 +343,7 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
     Raises:
         ShapeError: The indices do not fit, or the updates have another shape.
         DTypeError: An index is no integer, or the updates have another dtype.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     if x.size == 0 or updates.size == 0:
         return x
@@ -352,14 +352,14 @@ def scatter_nd_add(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
 
 @scatter_nd_add.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_nd_add_outside(x: Tensor, updates: Tensor, *indices: Indices) -> Tensor:
-    """Whether any index is out of range."""
+    """Run-time check: an index is out of range."""
     del updates
     return any_outside(x, indices)
 
 
 @scatter_nd_add.gradient
 def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
-    """`x` receives the cotangent, the updates what is taken of it."""
+    """`x` receives the cotangent, the updates the slices gathered from it."""
     grads = {"x": g.out_grad}
     if g.wants("updates"):
         grads["updates"] = one("gather_nd", g.out_grad, *g.inputs["indices"])

@@ -8,9 +8,9 @@
 | several of them | `gather_nd` |
 
 Slices with known bounds are clipped, as in Python: `x[:3]` of `f32[b]` has size `min(b, 3)`.
-Symbolic bounds must lie within the axis, which is checked in the run: `x[:t]` has size `t`. A
-bound such as `-t` counts from the end, any other symbolic bound from the front. Where indices
-are variables, axes come in NumPy's order.
+Symbolic bounds must lie within the axis, which is checked at run time: `x[:t]` has size `t`. A
+bound such as `-t` counts from the end, any other symbolic bound from the front. With variables
+as indices, the order of the result axes is NumPy's.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ from braces.errors import BracesError, DTypeError, ProgramError, ShapeError, Sym
 from braces.ops.indexing.static_slice import NEW, WHOLE, Entry, check_in_range, holds, too_many
 
 Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
-"""One entry of an index, as a user writes it, once arrays are variables."""
+"""One entry of an index as written by a user; arrays are converted to variables."""
 
 
 def getitem(x: Var, index: Any) -> Var:
-    """What `x[index]` means; of a list, the value at a place.
+    """Build the operators of `x[index]`; for a list, the value at a position.
 
     Raises:
         ShapeError: There are more entries than axes.
-        IndexRangeError: An integer is out of range of an axis whose size is known.
-        DTypeError: A mask, or an index that is no integer.
-        SymbolicValueError: A slice with a variable as a bound.
+        IndexRangeError: An integer is out of range of an axis of known size.
+        DTypeError: An index is a mask, or not of integers.
+        SymbolicValueError: A slice has a variable as a bound.
     """
     if isinstance(x.type, ListType):
         return one("list_get", x, index)
     try:
-        items = list(map(_item, index)) if isinstance(index, tuple) else [_item(index)]
+        items = (
+            list(map(_parse_item, index)) if isinstance(index, tuple) else [_parse_item(index)]
+        )
         if x.table.unifier.known:
-            items = [_resolved(x, item) for item in items]
-        return _indexed(x, expanded(items, x.ndim))
+            items = [_resolve_item(x, item) for item in items]
+        return _build_indexing(x, expanded(items, x.ndim))
     except BracesError as error:
         error.given = f"{x.name}: {x.type}" + (f"   {error.given}" if error.given else "")
         source = user_source()
@@ -59,58 +61,58 @@ def getitem(x: Var, index: Any) -> Var:
 
 INDEXING["getitem"] = getitem
 _PLAIN = frozenset((int, type(None)))
-"""The types of most bounds, of which nothing is to be asked."""
+"""Types of slice bounds that need no conversion (fast path)."""
 
 
 # ---- reading the index -----------------------------------------------------------------------
 
 
-def _item(given: Any) -> Item:
-    if isinstance(given, bool | np.bool_):
+def _parse_item(entry: Any) -> Item:
+    if isinstance(entry, bool | np.bool_):
         raise DTypeError(
-            f"{given} is not an index.", fix="Use 0 or 1, None for a new axis, or br.where."
+            f"{entry} is not an index.", fix="Use 0 or 1, None for a new axis, or br.where."
         )
-    if given is None or given is Ellipsis or isinstance(given, Dim):
-        return given
-    if isinstance(given, int | np.integer):
-        return int(given)
-    if isinstance(given, slice):
-        if {type(given.start), type(given.stop), type(given.step)} <= _PLAIN:
-            return given
-        return slice(*map(_bound, (given.start, given.stop, given.step)))
-    if isinstance(given, Var | list | np.ndarray):
-        return _array(cast("Any", given))
+    if entry is None or entry is Ellipsis or isinstance(entry, Dim):
+        return entry
+    if isinstance(entry, int | np.integer):
+        return int(entry)
+    if isinstance(entry, slice):
+        if {type(entry.start), type(entry.stop), type(entry.step)} <= _PLAIN:
+            return entry
+        return slice(*map(_parse_bound, (entry.start, entry.stop, entry.step)))
+    if isinstance(entry, Var | list | np.ndarray):
+        return _index_variable(cast("Any", entry))
     raise DTypeError(
-        f"{given!r:.80} is not an index.",
+        f"{entry!r:.80} is not an index.",
         fix="Use integers, slices, `...`, None, integer variables or arrays.",
     )
 
 
-def _resolved(x: Var, item: Item) -> Item:
-    """The entry with all that is known of unnamed dimensions put in."""
+def _resolve_item(x: Var, item: Item) -> Item:
+    """Substitute the known values of unnamed dimensions in an entry."""
     resolve = x.table.unifier.resolve
     if isinstance(item, Dim):
         return resolve(item)
     if isinstance(item, slice):
         bounds = (item.start, item.stop, item.step)
-        return slice(*(resolve(one) if isinstance(one, Dim) else one for one in bounds))
+        return slice(*(resolve(bound) if isinstance(bound, Dim) else bound for bound in bounds))
     return item
 
 
-def _bound(given: Any) -> Size | None:
-    if given is None or isinstance(given, Dim):
-        return given
-    if isinstance(given, Var):
+def _parse_bound(bound: Any) -> Size | None:
+    if bound is None or isinstance(bound, Dim):
+        return bound
+    if isinstance(bound, Var):
         raise SymbolicValueError(
-            f"`{given.name}` cannot bound a slice: the size would depend on a value.",
+            f"`{bound.name}` cannot bound a slice: the size would depend on a value.",
             fix="For n elements from i on use br.take(x, i + br.arange(n)); else br.where.",
         )
-    if isinstance(given, bool | np.bool_) or not isinstance(given, int | np.integer):
-        raise DTypeError(f"{given!r:.80} cannot bound a slice.", fix="Use integers or sizes.")
-    return int(given)
+    if isinstance(bound, bool | np.bool_) or not isinstance(bound, int | np.integer):
+        raise DTypeError(f"{bound!r:.80} cannot bound a slice.", fix="Use integers or sizes.")
+    return int(bound)
 
 
-def _array(given: Any) -> Var:
+def _index_variable(given: Any) -> Var:
     if isinstance(given, list) and not given:
         given = np.zeros(0, np.int64)
     var = as_var(given)
@@ -130,62 +132,62 @@ def _array(given: Any) -> Var:
 
 
 def expanded(items: Sequence[Item], rank: int) -> list[Item]:
-    """The index with an entry for each axis in place of `...`.
+    """Expand `...` to an entry for each axis.
 
     Raises:
-        ShapeError: There are more entries than axes, or `...` twice.
+        ShapeError: There are more entries than axes, or several `...`.
     """
-    given = len([item for item in items if item is not None and item is not Ellipsis])
+    entry_count = len([item for item in items if item is not None and item is not Ellipsis])
     dots = [i for i, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise ShapeError("An index has `...` more than once.", fix="Write `:` for single axes.")
-    if given > rank:
+    if entry_count > rank:
         raise too_many(items, rank)
     at = dots[0] if dots else len(items)
-    return [*items[:at], *[slice(None)] * (rank - given), *items[at + 1 :]]
+    return [*items[:at], *[slice(None)] * (rank - entry_count), *items[at + 1 :]]
 
 
 # ---- building --------------------------------------------------------------------------------
 
 
-def _indexed(x: Var, items: Sequence[Item]) -> Var:
+def _build_indexing(x: Var, items: Sequence[Item]) -> Var:
     variables = [item for item in items if isinstance(item, Var)]
-    known = [slice(None) if isinstance(item, Var) else item for item in items]
-    part = _known(x, known)
+    without_variables = [slice(None) if isinstance(item, Var) else item for item in items]
+    part = _index_statically(x, without_variables)
     if not variables:
         return part
-    # The axes of `part` that variables index; integers are gone by then.
-    left = [item for item in items if not isinstance(item, int | Dim)]
-    axes = [axis for axis, item in enumerate(left) if isinstance(item, Var)]
-    first = None if _scattered(items) else axes[0]
+    # The axes of `part` indexed by variables; integer entries have removed their axes.
+    remaining = [item for item in items if not isinstance(item, int | Dim)]
+    axes = [axis for axis, item in enumerate(remaining) if isinstance(item, Var)]
+    first = None if _has_gap(items) else axes[0]
     if len(variables) == 1:
-        return _taken(part, variables[0], axes[0], first)
+        return _take(part, variables[0], axes[0], first)
     to_front = one("moveaxis", part, source=axes, destination=range_of(len(axes)))
-    found = one(
+    gathered = one(
         "gather_nd", to_front if axes != list(range_of(len(axes))) else part, *variables
     )
-    chosen = found.ndim - (part.ndim - len(axes))
-    return _moved(found, 0, first or 0, chosen)
+    chosen = gathered.ndim - (part.ndim - len(axes))
+    return _move_axes(gathered, 0, first or 0, chosen)
 
 
 def range_of(count: int) -> tuple[int, ...]:
-    """0, 1, … as a tuple."""
+    """Return `range(count)` as a tuple."""
     return tuple(range(count))
 
 
-def _scattered(items: Sequence[Item]) -> bool:
-    """Whether slices or new axes lie between indices; NumPy then puts these axes first."""
+def _has_gap(items: Sequence[Item]) -> bool:
+    """Return whether slices or new axes separate indices; NumPy then puts their axes first."""
     at = [i for i, item in enumerate(items) if isinstance(item, int | Dim | Var)]
     return at[-1] - at[0] != len(at) - 1
 
 
-def _taken(x: Var, index: Var, axis: int, first: int | None) -> Var:
-    found = one("take", x, index, axis=axis)
-    return found if first is not None else _moved(found, axis, 0, index.ndim)
+def _take(x: Var, index: Var, axis: int, first: int | None) -> Var:
+    result = one("take", x, index, axis=axis)
+    return result if first is not None else _move_axes(result, axis, 0, index.ndim)
 
 
-def _moved(x: Var, source: int, destination: int, count: int) -> Var:
-    """Some neighbouring axes moved to another place."""
+def _move_axes(x: Var, source: int, destination: int, count: int) -> Var:
+    """Move adjacent axes to another position."""
     if source == destination or count == 0:
         return x
     sources = tuple(range(source, source + count))
@@ -199,7 +201,7 @@ def _moved(x: Var, source: int, destination: int, count: int) -> Var:
 
 @dataclass(frozen=True)
 class Window:
-    """A window on one axis, and what `getitem` takes of it."""
+    """A `window` on one axis, and the entry that `getitem` applies to it."""
 
     start: Size
     size: Size
@@ -207,14 +209,14 @@ class Window:
     then: Entry
 
 
-def _known(x: Var, items: Sequence[Item]) -> Var:
-    """An index without variables: windows where bounds are symbolic, then `getitem`."""
+def _index_statically(x: Var, items: Sequence[Item]) -> Var:
+    """Build an index without variables: windows for symbolic bounds, then `getitem`."""
     entries, axis, shape = list[Entry](), 0, x.shape
     for item in items:
         if item is None:
             entries.append(NEW)
             continue
-        entry = _entry(item, axis, shape[axis])
+        entry = _convert_entry(item, axis, shape[axis])
         if isinstance(entry, Window):
             x = one(
                 "window",
@@ -232,28 +234,28 @@ def _known(x: Var, items: Sequence[Item]) -> Var:
     return one("getitem", x, index=tuple(entries)) if entries else x
 
 
-def _entry(item: Item, axis: int, size: Size) -> Entry | Window:
-    item = _before_end(item, size) if isinstance(item, Dim) else item
+def _convert_entry(item: Item, axis: int, size: Size) -> Entry | Window:
+    item = _from_end(item, size) if isinstance(item, Dim) else item
     if isinstance(item, int):
-        return _one_element(item, axis, size)
+        return _convert_integer(item, axis, size)
     if isinstance(item, Dim):
         return Window(-item, 1, True, 0) if backwards(item) else Window(item, 1, False, 0)
     assert isinstance(item, slice)
     start, stop = item.start, item.stop
     if isinstance(start, Dim) or isinstance(stop, Dim):
-        start, stop = _before_end(start, size), _before_end(stop, size)
+        start, stop = _from_end(start, size), _from_end(stop, size)
     step = 1 if item.step is None else item.step
     if isinstance(step, Dim) or step == 0:
         raise ProgramError(f"A slice cannot have the step {step}.", fix="Use a number, not 0.")
     stop = None if stop == size and step > 0 else stop
     if isinstance(start, Dim) or isinstance(stop, Dim):
-        return _symbolic(start, stop, step, size)
+        return _convert_symbolic_slice(start, stop, step, size)
     if start in (None, 0) and stop is None and step == 1:
         return WHOLE
     return (start, stop) if step == 1 else (start, stop, step)
 
 
-def _one_element(index: int, axis: int, size: Size) -> Entry | Window:
+def _convert_integer(index: int, axis: int, size: Size) -> Entry | Window:
     if isinstance(size, int):
         check_in_range(index, axis, size)
     if holds(size, index):
@@ -261,24 +263,26 @@ def _one_element(index: int, axis: int, size: Size) -> Entry | Window:
     return Window(index, 1, False, 0) if index >= 0 else Window(-index, 1, True, 0)
 
 
-def _before_end(bound: Any, size: Size) -> Any:
-    """A symbolic bound that is a number of elements before the end, as that negative number."""
-    behind = bound - size if isinstance(bound, Dim) else 0
-    return behind if isinstance(behind, int) and behind < 0 else bound
+def _from_end(bound: Any, size: Size) -> Any:
+    """Convert a symbolic bound at a constant distance from the end to a negative integer."""
+    distance = bound - size if isinstance(bound, Dim) else 0
+    return distance if isinstance(distance, int) and distance < 0 else bound
 
 
 def backwards(bound: Dim) -> bool:
-    """Whether a bound is minus a size, and so counts from the end."""
+    """Return whether a bound is minus a size, which counts from the end."""
     return never_negative(-bound)
 
 
-def _symbolic(start: Size | None, stop: Size | None, step: int, size: Size) -> Entry | Window:
-    """A slice with at least one symbolic bound."""
+def _convert_symbolic_slice(
+    start: Size | None, stop: Size | None, step: int, size: Size
+) -> Entry | Window:
+    """Convert a slice with at least one symbolic bound."""
     low, high = (start, stop) if step > 0 else (stop, start)
     shift = 0 if step > 0 else 1
     first: Size = 0 if low is None else _position(low, size) + shift
     last: Size = size if high is None else _position(high, size) + shift
-    count = _count(last - first)
+    count = _window_size(last - first)
     then: Entry = WHOLE if step == 1 else (None, None, step)
     if first == 0 and count == size:
         return then
@@ -292,8 +296,8 @@ def _position(bound: Size, size: Size) -> Size:
     return size + bound if from_end else bound
 
 
-def _count(length: Size) -> Size:
-    """The size of a window: what the bounds say, but a mere number takes it not below 0."""
+def _window_size(length: Size) -> Size:
+    """Return the size of a window; a constant offset does not make it negative."""
     if isinstance(length, Dim):
         number = sum(n for atoms, n in length.terms if not atoms)
         return call("max", length, 0) if never_negative(length - number) else length

@@ -1,9 +1,8 @@
-"""Parts of an array at places that are values, with all that JAX and XLA can say of them.
+"""Gather and scatter in the general form of JAX and XLA.
 
-`indices[*at, :]` is one place: a position for each axis in `start_index_map`. The part that
-begins there has `slice_sizes`; of its axes those that are collapsed are dropped. What is read
-of other programs is written with these; `br.take`, `br.gather_nd` and their likes say the
-usual cases in fewer words.
+`indices[*at, :]` is one start index: a position for each axis in `start_index_map`. The slice
+at that position has `slice_sizes`; collapsed axes are dropped from it. Imported programs use
+these operators. `br.take`, `br.gather_nd` and similar operators cover the usual cases.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ SCATTERED = {
     "set": "scatter", "add": "scatter_add", "min": "scatter_min", "max": "scatter_max",
     "mul": "scatter_mul",
 }  # fmt: skip
-"""What may become of a place, and the function of JAX."""
+"""Reductions and the JAX functions that implement them."""
 
 
-def _known(what: str, value: Any, known: Any) -> None:
+def _check_known(what: str, value: Any, known: Any) -> None:
     if value not in known:
         raise AxisError(f"has no {what} {value!r:.40}.", fix=suggest(str(value), known))
 
 
 def _axes_of_x(types: Types, attrs: Attrs, at: tuple[str, ...]) -> list[str]:
-    """The axes of the array, of which some are those of the indices."""
+    """Return the axis names of the array; batching axes have the names of the indices."""
     axes = list(numbered(len(shape_of(types["x"][0]))))
     pairs = zip(
         _dims(attrs, "operand_batching_dims"), _dims(attrs, "start_indices_batching_dims"),
@@ -59,56 +58,59 @@ def _dims(attrs: Attrs, name: str) -> tuple[int, ...]:
     return cast("tuple[int, ...]", attrs[name])
 
 
-def _arranged(windows: list[str], rest: list[str], places: tuple[int, ...]) -> tuple[str, ...]:
-    """Axes of parts at these places, and the rest at the others, in order."""
-    parts, others = iter(windows), iter(rest)
+def _arrange_axes(
+    windows: list[str], batch_axes: list[str], places: tuple[int, ...]
+) -> tuple[str, ...]:
+    """Place window axes at the given positions, and the other axes at the rest, in order."""
+    parts, others = iter(windows), iter(batch_axes)
     return tuple(
-        next(parts) if i in places else next(others) for i in range(len(windows) + len(rest))
+        next(parts) if i in places else next(others)
+        for i in range(len(windows) + len(batch_axes))
     )
 
 
-def _parts(
+def _slice_axes(
     x: list[str], whole: Shape, sizes: Shape, indexed: tuple[int, ...]
 ) -> tuple[list[str], dict[str, Any]]:
-    """The axes of parts: whole ones are the array's own; and the sizes of the others."""
+    """Return the axes of slices, the array's own if of full size, and the sizes of new ones."""
     names = numbered(len(whole), "part")
-    kept = [i not in indexed and size == whole[i] for i, size in enumerate(sizes)]
-    axes = [x[i] if kept[i] else names[i] for i in range(len(whole))]
-    return axes, {names[i]: size for i, size in enumerate(sizes) if not kept[i]}
+    is_full = [i not in indexed and size == whole[i] for i, size in enumerate(sizes)]
+    axes = [x[i] if is_full[i] else names[i] for i in range(len(whole))]
+    return axes, {names[i]: size for i, size in enumerate(sizes) if not is_full[i]}
 
 
 def gathered(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that are whole are the same; along the others entries are chosen."""
-    _known("mode", attrs["mode"], MODES)
+    """Axis map of gather: pointwise on axes of full size and on batching axes."""
+    _check_known("mode", attrs["mode"], MODES)
     whole, sizes = shape_of(types["x"][0]), cast("Shape", attrs["slice_sizes"])
     if len(whole) != len(sizes):
         raise AxisError(f"needs a slice size for each of {len(whole)} axes.")
     at = numbered(len(shape_of(types["indices"][0])), "at")
     x = _axes_of_x(types, attrs, at)
-    parts, fresh = _parts(x, whole, sizes, _dims(attrs, "start_index_map"))
+    parts, fresh = _slice_axes(x, whole, sizes, _dims(attrs, "start_index_map"))
     gone = {*_dims(attrs, "collapsed_slice_dims"), *_dims(attrs, "operand_batching_dims")}
     windows = [axis for i, axis in enumerate(parts) if i not in gone]
-    out = _arranged(windows, list(at[:-1]), _dims(attrs, "offset_dims"))
-    given = {axis: size for axis, size in fresh.items() if axis in out}
-    mixed = [*(axis for axis in x if axis not in out), *given, *at[-1:]]
+    out = _arrange_axes(windows, list(at[:-1]), _dims(attrs, "offset_dims"))
+    new_sizes = {axis: size for axis, size in fresh.items() if axis in out}
+    mixed = [*(axis for axis in x if axis not in out), *new_sizes, *at[-1:]]
     return mapped(types, {"x": (tuple(x),), "indices": (at,)}, {"out": (out,)}, mixed,
-                  sizes=given)  # fmt: skip
+                  sizes=new_sizes)  # fmt: skip
 
 
 def scattered(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that updates have whole are the same; along the others entries are chosen."""
-    _known("mode", attrs["mode"], MODES)
-    _known("reduction", attrs["reduction"], SCATTERED)
+    """Axis map of scatter: pointwise on axes of full size and on batching axes."""
+    _check_known("mode", attrs["mode"], MODES)
+    _check_known("reduction", attrs["reduction"], SCATTERED)
     whole, update = shape_of(types["x"][0]), shape_of(types["updates"][0])
     at = numbered(len(shape_of(types["indices"][0])), "at")
     x, windows = _axes_of_x(types, attrs, at), _dims(attrs, "update_window_dims")
     gone = {*_dims(attrs, "inserted_window_dims"), *_dims(attrs, "operand_batching_dims")}
-    sizes, left = [1] * len(whole), iter(windows)
+    sizes, window_dims = [1] * len(whole), iter(windows)
     for axis in (i for i in range(len(whole)) if i not in gone):
-        sizes[axis] = cast("int", update[next(left)])
-    parts, _ = _parts(x, whole, tuple(sizes), _dims(attrs, "scatter_dims_to_operand_dims"))
-    kept = [axis for i, axis in enumerate(parts) if i not in gone]
-    of_update = _arranged(kept, list(at[:-1]), windows)
+        sizes[axis] = cast("int", update[next(window_dims)])
+    parts, _ = _slice_axes(x, whole, tuple(sizes), _dims(attrs, "scatter_dims_to_operand_dims"))
+    window_axes = [axis for i, axis in enumerate(parts) if i not in gone]
+    of_update = _arrange_axes(window_axes, list(at[:-1]), windows)
     mixed = [axis for axis in (*x, *of_update, *at)
              if not (axis in x and axis in of_update)]  # fmt: skip
     inputs = {"x": (tuple(x),), "indices": (at,), "updates": (of_update,)}
@@ -133,7 +135,7 @@ def scattered(types: Types, attrs: Attrs) -> AxisMap:
         "start_indices_batching_dims=(0,)",
     ),
 )
-@in_float32  # so are the cotangents that its derivative adds up
+@in_float32  # so that its derivative accumulates cotangents in float32, too
 def lax_gather(
     x: Tensor,
     indices: Indices,
@@ -146,26 +148,27 @@ def lax_gather(
     start_indices_batching_dims: tuple[int, ...] = (),
     mode: str = "clip",
 ) -> Tensor:
-    """Parts of an array, one for each place, as `jax.lax.gather` takes them.
+    """General gather: slices of an array, one for each start index, as `jax.lax.gather`.
 
-        out[*at, *k] = x[start(indices[*at]) + k], with the axes of parts at `offset_dims`
+        out[*at, *k] = x[start(indices[*at]) + k], with the axes of slices at `offset_dims`
 
     Inputs:
         x: any[*shape].
-        indices: int[*places, n]. The positions of each place.
+        indices: int[*places, n]. The start index of each slice.
 
     Attributes:
-        offset_dims: Where the axes of parts are in the result.
-        collapsed_slice_dims: The axes of `x` that parts do not have; their size in them is 1.
-        start_index_map: The axes of `x` that each position of a place belongs to.
-        slice_sizes: How large a part is along each axis of `x`; may be symbolic.
-        operand_batching_dims: Axes of `x` of which each entry has places of its own.
-        start_indices_batching_dims: The axes of `indices` that belong to those.
-        mode: Of a part that reaches over an end: `"clip"` moves it, `"fill"` gives NaN, of
-            integers the least number, or the greatest where they have no sign.
+        offset_dims: The positions of the slice axes in the result.
+        collapsed_slice_dims: The axes of `x` that are dropped from slices; their slice size
+            is 1.
+        start_index_map: The axis of `x` for each component of a start index.
+        slice_sizes: The size of a slice along each axis of `x`; may be symbolic.
+        operand_batching_dims: Batching axes of `x`: each entry has separate start indices.
+        start_indices_batching_dims: The corresponding axes of `indices`.
+        mode: For slices out of bounds: `"clip"` moves them inside; `"fill"` gives NaN, for
+            signed integers the least number, for unsigned ones the greatest.
 
     Outputs:
-        out: any, the axes of places and of parts.
+        out: any, the axes of places and of slices.
 
     Raises:
         ShapeError: The attributes do not fit the shapes.
@@ -211,24 +214,24 @@ def lax_scatter(
     reduction: str = "set",
     mode: str = "clip",
 ) -> Tensor:
-    """An array with parts put to places, as `jax.lax.scatter` and its likes put them.
+    """General scatter: slices written into an array, as `jax.lax.scatter` and its variants.
 
-        out = x; then out[start(indices[*at]) + k] = updates[*at, *k], or what `reduction` says
+        out = x; then out[start(indices[*at]) + k] = updates[*at, *k], or as per `reduction`
 
     Inputs:
         x: any[*shape].
-        indices: int[*places, n]. The positions of each place; of places that are set twice,
-            either may win.
-        updates: The dtype of `x`, the axes of places and of parts.
+        indices: int[*places, n]. The start index of each slice. With "set", the winner among
+            updates of the same element is unspecified.
+        updates: The dtype of `x`, the axes of places and of slices.
 
     Attributes:
-        update_window_dims: Where the axes of parts are in `updates`.
-        inserted_window_dims: The axes of `x` that parts do not have.
-        scatter_dims_to_operand_dims: The axes of `x` that each position of a place belongs to.
-        operand_batching_dims: Axes of `x` of which each entry has places of its own.
-        start_indices_batching_dims: The axes of `indices` that belong to those.
+        update_window_dims: The positions of the slice axes in `updates`.
+        inserted_window_dims: The axes of `x` that slices do not have.
+        scatter_dims_to_operand_dims: The axis of `x` for each component of a start index.
+        operand_batching_dims: Batching axes of `x`: each entry has separate start indices.
+        start_indices_batching_dims: The corresponding axes of `indices`.
         reduction: `"set"`, `"add"`, `"min"`, `"max"` or `"mul"`, which has no derivative.
-        mode: Of a part that reaches over an end: `"clip"` moves it, `"fill"` leaves it out.
+        mode: For slices out of bounds: `"clip"` moves them inside, `"fill"` skips them.
 
     Outputs:
         out: any[*shape].
@@ -236,7 +239,7 @@ def lax_scatter(
     Raises:
         ShapeError: The attributes do not fit the shapes.
         DTypeError: The indices are no integers, or the updates have another dtype.
-        GradientError: A derivative of products is wanted.
+        GradientError: A derivative of `"mul"` is requested.
     """
     numbers = lax.ScatterDimensionNumbers(
         update_window_dims,
@@ -250,10 +253,10 @@ def lax_scatter(
     return function(x, indices, updates, dimension_numbers=numbers, mode=mode)
 
 
-def _multiplied(values: VarSlots, attrs: Attrs) -> str | None:
+def _suggest_fix(values: VarSlots, attrs: Attrs) -> str | None:
     del values
-    said = "Say unique_indices=True in JAX where no place is there twice."
-    return said if attrs["reduction"] == "mul" else None
+    fix = "Say unique_indices=True in JAX where no place is there twice."
+    return fix if attrs["reduction"] == "mul" else None
 
 
-unless(lax_scatter, _multiplied, "products")
+unless(lax_scatter, _suggest_fix, "products")

@@ -1,6 +1,6 @@
-"""Numbers put to places of an array, which they replace, scale or bound.
+"""Scatter with the reductions set, mul, min and max.
 
-Sums have operators of their own, `put_along_axis_add` and `scatter_nd_add`, which are linear.
+Scatter-add is linear and has separate operators, `put_along_axis_add` and `scatter_nd_add`.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ from braces.ops.indexing.gather_nd import (
 from braces.ops.indexing.take import IN_RANGE, OUT_OF_RANGE, an_update, outside
 
 REDUCTIONS: Mapping[str, Any] = {"set": None, "mul": 1, "min": HIGHEST, "max": LOWEST}
-"""What may become of a place, and the update that changes nothing; of `set` there is none."""
+"""Reductions and their identity elements; `set` has none."""
 
-# ---- what both operators are made of ---------------------------------------------------------
+# ---- parts of both operators -----------------------------------------------------------------
 
 
-def _map(
+def _build_axis_map(
     types: Types, attrs: Attrs, inputs: Mapping[str, Any], x: Names, part: Names, read: Names,
     wanted: Wanted,
 ) -> AxisMap:  # fmt: skip
-    """The map: updates are left out by what changes nothing, where there is such a number."""
-    neutral = REDUCTIONS[_known(attrs["reduction"])]
+    """Build the axis map; updates are masked by the identity element, if there is one."""
+    neutral = REDUCTIONS[_check_reduction(attrs["reduction"])]
     wanted = {**wanted, **an_update(types, inputs, part)}
-    chosen = () if neutral is not None else [index for index in part if index not in x]
-    found = {**inputs, "updates": (part,)}
-    mixed, fills = (*read, *chosen), {"updates": neutral}
-    return mapped(types, found, {"out": (x,)}, mixed, fills, wanted=wanted)
+    unmaskable = () if neutral is not None else [index for index in part if index not in x]
+    slot_axes = {**inputs, "updates": (part,)}
+    mixed, fills = (*read, *unmaskable), {"updates": neutral}
+    return mapped(types, slot_axes, {"out": (x,)}, mixed, fills, wanted=wanted)
 
 
-def _known(reduction: Any) -> str:
+def _check_reduction(reduction: Any) -> str:
     if reduction not in REDUCTIONS:
         near = suggest(str(reduction), REDUCTIONS)
         fix = "br.scatter_add and br.scatter_nd_add add up." if reduction == "add" else near
@@ -65,8 +65,8 @@ def _known(reduction: Any) -> str:
     return reduction
 
 
-def _ordered(what: str, dtype: DType, reduction: str) -> DType:
-    """The dtype, which must be one that is multiplied, or has an order."""
+def _check_dtype(what: str, dtype: DType, reduction: str) -> DType:
+    """Check that a dtype supports the reduction, and return it."""
     if reduction == "mul" and dtype == BOOL:
         raise DTypeError(f"{what} cannot multiply bools.", fix="Use reduction='min'.")
     if reduction in ("min", "max") and dtype.kind == "c":
@@ -76,28 +76,30 @@ def _ordered(what: str, dtype: DType, reduction: str) -> DType:
     return dtype
 
 
-def _put(x: Tensor, updates: Tensor, at: tuple[Tensor, ...], reduction: str) -> Tensor:
+def _scatter(x: Tensor, updates: Tensor, at: tuple[Tensor, ...], reduction: str) -> Tensor:
     if x.size == 0 or updates.size == 0:
         return x
     if reduction == "set":
-        return lax.platform_dependent(x, updates, *at, cpu=_put_in_order, default=_put_the_last)
-    return in_float32(_combining(reduction))(x, updates, *at)
+        return lax.platform_dependent(
+            x, updates, *at, cpu=_scatter_in_order, default=_scatter_the_last
+        )
+    return in_float32(_reducing_scatter(reduction))(x, updates, *at)
 
 
-def _put_in_order(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
-    """Updates one after the other, as a CPU puts them: the last one stays."""
+def _scatter_in_order(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+    """Scatter sequentially, as a CPU does: the last update of a position wins."""
     return x.at[at].set(updates, **IN_RANGE)
 
 
-def _put_the_last(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
-    """For each place its last update, where many are put at once."""
+def _scatter_the_last(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+    """Scatter the last update of each position, for devices that scatter in parallel."""
     chosen = jnp.broadcast_shapes(*(positions.shape for positions in at))
-    count, indexed, rest = _size(chosen), x.shape[: len(at)], x.shape[len(at) :]
+    count, indexed, slice_shape = _size(chosen), x.shape[: len(at)], x.shape[len(at) :]
     numbers = jnp.arange(count, dtype=INT64).reshape(chosen)
     last = jnp.full(indexed, -1, INT64).at[at].max(numbers, **IN_RANGE)
-    rows = jnp.broadcast_to(updates, (*chosen, *rest)).reshape(count, *rest)
-    put = (last >= 0).reshape(*indexed, *[1] * len(rest))
-    return jnp.where(put, rows.at[jnp.maximum(last, 0)].get(**IN_RANGE), x)
+    slices = jnp.broadcast_to(updates, (*chosen, *slice_shape)).reshape(count, *slice_shape)
+    is_updated = (last >= 0).reshape(*indexed, *[1] * len(slice_shape))
+    return jnp.where(is_updated, slices.at[jnp.maximum(last, 0)].get(**IN_RANGE), x)
 
 
 def _size(shape: Any) -> int:
@@ -110,64 +112,64 @@ def _size(shape: Any) -> int:
 
 
 @cache
-def _combining(reduction: str) -> Callable[..., Tensor]:
-    """A function of an array, updates and their positions, which JAX can differentiate."""
-    move = _move_product if reduction == "mul" else _move_best
+def _reducing_scatter(reduction: str) -> Callable[..., Tensor]:
+    """Build a differentiable scatter of an array, updates and their positions."""
+    tangent_rule = _tangent_of_product if reduction == "mul" else _tangent_of_extremum
 
     @jax.custom_jvp
-    def combined(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+    def reduce_updates(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
         return getattr(x.at[at], reduction)(updates, **IN_RANGE)
 
-    @combined.defjvp
-    def moved(given: tuple[Tensor, ...], moves: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
-        x, updates, *at = given
-        out = combined(*given)
-        return out, move(x, updates, tuple(at), out, *moves[:2])
+    @reduce_updates.defjvp
+    def jvp(primals: tuple[Tensor, ...], tangents: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        x, updates, *at = primals
+        out = reduce_updates(*primals)
+        return out, tangent_rule(x, updates, tuple(at), out, *tangents[:2])
 
-    return combined
+    return reduce_updates
 
 
-def _move_best(
+def _tangent_of_extremum(
     x: Tensor, updates: Tensor, at: tuple[Tensor, ...], out: Tensor, dx: Tensor, du: Tensor
 ) -> Tensor:
-    """All is that of the least or greatest number, the mean where there are several."""
+    """Tangent of min and max: the tangent of the extremum, averaged over ties."""
     own, put = x == out, updates == out.at[at].get(**IN_RANGE)
     ties = own.astype(x.dtype).at[at].add(put.astype(x.dtype), **IN_RANGE)
-    total = _where(own, dx).at[at].add(_where(put, du), **IN_RANGE)
+    total = _mask(own, dx).at[at].add(_mask(put, du), **IN_RANGE)
     return total / jnp.maximum(ties, jnp.ones_like(ties))
 
 
-def _move_product(
+def _tangent_of_product(
     x: Tensor, updates: Tensor, at: tuple[Tensor, ...], out: Tensor, dx: Tensor, du: Tensor
 ) -> Tensor:
-    """Each change times all other numbers of its place, zeros among them."""
+    """Tangent of products: each tangent times all other factors, which may be zero."""
     del out
-    multiplied, zero = _combining("mul"), updates == 0
+    multiplied, zero = _reducing_scatter("mul"), updates == 0
     zeros = (x == 0).astype("int32").at[at].add(zero.astype("int32"), **IN_RANGE)
-    alone = zeros.at[at].get(**IN_RANGE) == zero.astype(zeros.dtype)
+    others_nonzero = zeros.at[at].get(**IN_RANGE) == zero.astype(zeros.dtype)
     factors = jnp.where(zero, jnp.ones_like(updates), updates)
-    whole = multiplied(jnp.where(x == 0, jnp.ones_like(x), x), factors, *at)
-    others = _where(alone, whole.at[at].get(**IN_RANGE) / factors)
+    products = multiplied(jnp.where(x == 0, jnp.ones_like(x), x), factors, *at)
+    others = _mask(others_nonzero, products.at[at].get(**IN_RANGE) / factors)
     own = dx * multiplied(jnp.ones_like(x), updates, *at)
     return own.at[at].add(du * others, **IN_RANGE)
 
 
-def _where(mask: Tensor, x: Tensor) -> Tensor:
+def _mask(mask: Tensor, x: Tensor) -> Tensor:
     return jnp.where(mask, x, jnp.zeros_like(x))
 
 
-# ---- one index for each place ----------------------------------------------------------------
+# ---- one index per element -------------------------------------------------------------------
 
 
 def setting_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Other axes are kept; one is written out of order, where indices have another."""
+    """Axis map of put_along_axis: pointwise but on the indexed axis, which is replaced."""
     x, part, read, wanted = lines(types, attrs)
-    return _map(types, attrs, {"x": (x,), "indices": (part,)}, x, part, read, wanted)
+    return _build_axis_map(types, attrs, {"x": (x,), "indices": (part,)}, x, part, read, wanted)
 
 
 def set_along(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
-    """That of the array and of its updates; its indices are integers."""
-    return _ordered(what, putting(what, x, indices, updates), attrs["reduction"])
+    """Dtype rule: the common dtype of array and updates; the indices are integers."""
+    return _check_dtype(what, putting(what, x, indices, updates), attrs["reduction"])
 
 
 @op(
@@ -187,38 +189,38 @@ def set_along(what: str, x: DType, indices: DType, updates: DType, **attrs: Any)
 def put_along_axis(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis, reduction: str = "set"
 ) -> Tensor:
-    """An array with an update for each place, whose index says where along one axis.
+    """Scatter along one axis with an index for each update.
 
         out = x; then for each i, j, k: out[i, indices[i, j, k], k] = updates[i, j, k]
 
     Inputs:
         x: any[*shape].
-        indices: int, the sizes of `x` but on the axis; negative ones count from the end.
+        indices: int, the sizes of `x` except on the axis; negative ones count from the end.
         updates: The dtype of `x` and the sizes of the indices.
 
     Attributes:
         axis: The axis that is indexed.
-        reduction: "set" puts updates in the place of what is there, the last one where there
-            are several; "mul", "min" and "max" put the product, least or greatest of all.
+        reduction: "set" replaces elements, and the last update of a position wins; "mul", "min"
+            and "max" combine the element with all its updates.
 
     Outputs:
-        out: any[*shape]. Its gradient goes to what was put last, to factors, or in equal parts
-            to all that are least or greatest.
+        out: any[*shape]. For "set" the gradient goes to the last update, for "mul" to all
+            factors; for "min" and "max" it is shared equally between ties.
 
     Raises:
         ShapeError: There is no such axis or reduction, or another size differs.
-        DTypeError: The indices are no integers, the updates have another dtype, or it has no
-            product or order.
-        IndexRangeError: In a run, an index is out of range.
+        DTypeError: The indices are no integers, the updates have another dtype, or the dtype
+            does not support the reduction.
+        IndexRangeError: At run time, an index is out of range.
     """
-    return _put(x, updates, positions_along(x, indices, axis % x.ndim), reduction)
+    return _scatter(x, updates, positions_along(x, indices, axis % x.ndim), reduction)
 
 
 @put_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
 def put_along_axis_outside(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis, reduction: str = "set"
 ) -> Tensor:
-    """Where an index is out of range."""
+    """Run-time check: an index is out of range."""
     del updates, reduction
     return outside(indices, x.shape[axis])
 
@@ -227,14 +229,14 @@ def put_along_axis_outside(
 
 
 def setting_at(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes of the indices in place of those that are written out of order."""
+    """Axis map of scatter_nd: the axes of the indices replace the indexed axes."""
     x, part, indices, read = places(types)
-    return _map(types, attrs, {"x": (x,), "indices": indices}, x, part, read, {})
+    return _build_axis_map(types, attrs, {"x": (x,), "indices": indices}, x, part, read, {})
 
 
 def set_at(what: str, x: DType, updates: DType, *indices: DType, reduction: str) -> DType:
-    """That of the array and of its updates; its indices are integers."""
-    return _ordered(what, scattered_at(what, x, updates, *indices), reduction)
+    """Dtype rule: the common dtype of array and updates; the indices are integers."""
+    return _check_dtype(what, scattered_at(what, x, updates, *indices), reduction)
 
 
 @op(
@@ -251,7 +253,7 @@ def set_at(what: str, x: DType, updates: DType, *indices: DType, reduction: str)
     ),
 )
 def scatter_nd(x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "set") -> Tensor:
-    """An array with updates for slices of it, by an index for each of its first axes.
+    """Scatter updates to slices of an array, by an index for each of its first axes.
 
         out = x; then for each i:
         out[indices[0][*i], indices[1][*i], ..., ...] = updates[*i, ...]
@@ -263,27 +265,27 @@ def scatter_nd(x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "
             the end.
 
     Attributes:
-        reduction: "set" puts updates in the place of what is there, the last one where there
-            are several; "mul", "min" and "max" put the product, least or greatest of all.
+        reduction: "set" replaces elements, and the last update of a position wins; "mul", "min"
+            and "max" combine the element with all its updates.
 
     Outputs:
-        out: any[*indexed, *rest]. Its gradient goes to what was put last, to factors, or in
-            equal parts to all that are least or greatest.
+        out: any[*indexed, *rest]. For "set" the gradient goes to the last update, for "mul" to
+            all factors; for "min" and "max" it is shared equally between ties.
 
     Raises:
         ShapeError: There is no such reduction, the indices do not fit, or the updates have
             another shape.
-        DTypeError: An index is no integer, the updates have another dtype, or it has no
-            product or order.
-        IndexRangeError: In a run, an index is out of range.
+        DTypeError: An index is no integer, the updates have another dtype, or the dtype does
+            not support the reduction.
+        IndexRangeError: At run time, an index is out of range.
     """
-    return _put(x, updates, positions_at(x, indices), reduction)
+    return _scatter(x, updates, positions_at(x, indices), reduction)
 
 
 @scatter_nd.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_nd_outside(
     x: Tensor, updates: Tensor, *indices: Indices, reduction: str = "set"
 ) -> Tensor:
-    """Whether any index is out of range."""
+    """Run-time check: an index is out of range."""
     del updates, reduction
     return any_outside(x, indices)

@@ -1,6 +1,6 @@
-"""Parts of arrays by a known index, as `x[1, :, 2:5]`.
+"""Static indexing, e.g. `x[1, :, 2:5]`.
 
-The index is in range for every size, so it cannot fail in a run:
+The index is in range for every size, so it cannot fail at run time:
 
     index := "[" entry ("," entry)* "]"; axes that are left out are kept whole
     entry := INTEGER              one element; the axis goes; negative counts from the end
@@ -9,7 +9,7 @@ The index is in range for every size, so it cannot fail in a run:
            | [start, stop]        a slice as in Python, clipped to the axis; none: the end
            | [start, stop, step]  ... with a step, which may be negative
 
-Bounds that are symbolic need a `window` instead.
+Symbolic bounds need a `window` instead.
 """
 
 from __future__ import annotations
@@ -48,33 +48,38 @@ Index: TypeAlias = "tuple[Entry, ...]"
 WHOLE, NEW = ":", "new"
 
 
-def _entry(given: Any) -> Entry:
-    if isinstance(given, int | np.integer) and not isinstance(given, bool):
-        return KINDS["int"](given)
-    if given in (WHOLE, NEW):
-        return given
-    if isinstance(given, tuple | list) and len(cast("Sequence[Any]", given)) in (2, 3):
+def _parse_entry(entry: Any) -> Entry:
+    if isinstance(entry, int | np.integer) and not isinstance(entry, bool):
+        return KINDS["int"](entry)
+    if entry in (WHOLE, NEW):
+        return entry
+    if isinstance(entry, tuple | list) and len(cast("Sequence[Any]", entry)) in (2, 3):
         bounds = tuple(
-            None if one is None else KINDS["int"](one) for one in cast("Sequence[Any]", given)
+            None if bound is None else KINDS["int"](bound)
+            for bound in cast("Sequence[Any]", entry)
         )
         if len(bounds) == 2 or bounds[2]:
             return bounds[:2] if bounds[2:] == (1,) else bounds
-    raise TypeError(f"{given!r} is not an entry of an index")
+    raise TypeError(f"{entry!r} is not an entry of an index")
 
 
-def _index(given: Any) -> Index:
-    return tuple(map(_entry, given)) if isinstance(given, tuple | list) else (_entry(given),)
+def _parse_index(index: Any) -> Index:
+    return (
+        tuple(map(_parse_entry, index))
+        if isinstance(index, tuple | list)
+        else (_parse_entry(index),)
+    )
 
 
-KINDS["Index"] = _index
+KINDS["Index"] = _parse_index
 LED["Index"] = lambda index, size, rank: (WHOLE, *index)
 
 
-# ---- how long a slice is ---------------------------------------------------------------------
+# ---- size of a slice -------------------------------------------------------------------------
 
 
 def slice_length(size: Size, given: Slice) -> Size:
-    """How many elements a slice has on an axis.
+    """Return the number of elements of a slice on an axis.
 
     Example:
         >>> from braces.dims import Dim
@@ -98,7 +103,7 @@ def slice_length(size: Size, given: Slice) -> Size:
 
 
 def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
-    """The first position and the one after the last, before they are clipped to the axis."""
+    """Return the first position and the one after the last, before clipping to the axis."""
     start, stop, step = given
     low, high = (start, stop) if step > 0 else (stop, start)
     shift = 0 if step > 0 else 1
@@ -121,7 +126,7 @@ def _as_slice(entry: tuple[int | None, ...]) -> Slice:
 
 
 def indexed_shape(shape: Shape, index: Index) -> Shape:
-    """The sizes of `x[index]`.
+    """Return the sizes of `x[index]`.
 
     Raises:
         ShapeError: There are more entries than axes.
@@ -145,7 +150,7 @@ def indexed_shape(shape: Shape, index: Index) -> Shape:
 
 
 def too_many(index: Sequence[Any], rank: int) -> ShapeError:
-    """What is said when there are more entries than axes."""
+    """Build the error for an index with more entries than axes."""
     count = sum(1 for entry in index if entry is not None and entry != NEW)
     return ShapeError(
         f"An index of {count} entries needs as many axes, but there are {rank}.",
@@ -154,23 +159,23 @@ def too_many(index: Sequence[Any], rank: int) -> ShapeError:
 
 
 def holds(size: Size, index: int) -> bool:
-    """Whether every axis of this size has this index."""
+    """Return whether an index is in range for all values of a size."""
     return never_negative(size - (index + 1 if index >= 0 else -index))
 
 
 def check_in_range(index: int, axis: int, size: Size) -> None:
-    """Refuse an integer that is out of range.
+    """Check that an integer index is in range.
 
     Raises:
-        IndexRangeError: It is, or it may be where the size is symbolic.
+        IndexRangeError: The index is out of range, or may be, for a symbolic size.
     """
     if not holds(size, index):
-        known = isinstance(size, int)
+        is_static = isinstance(size, int)
         raise IndexRangeError(
             f"Index {index} is out of range on axis {axis}, "
             + (
                 f"which has size {size}."
-                if known
+                if is_static
                 else f"which may be shorter: its size is {size}."
             ),
             fix="Indices count from 0, or from -1 backwards from the end.",
@@ -178,13 +183,13 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
 
 
 class Cut:
-    """A known index on known sizes: a strided block of the array, and axes that are reversed.
+    """A static index on static sizes: a strided block of the array, and reversed axes.
 
     Attributes:
         starts, stops, steps: By axis; each step is positive.
-        reversed: The axes that run backwards.
+        reversed: The axes with negative steps.
         block: The shape of the block.
-        result: The shape without the axes of integers and with new ones.
+        result: The shape of the result, without integer axes and with new axes.
     """
 
     def __init__(self, shape: tuple[int, ...], index: Index) -> None:
@@ -210,16 +215,16 @@ def _positions(entry: Entry, size: int) -> range:
 
 
 def is_symbolic(shape: Sequence[Any]) -> bool:
-    """For kernels: whether a size is a symbol, as where a program is exported."""
+    """Return whether a size is symbolic, as during export (kernel helper)."""
     return not all(isinstance(size, int) for size in shape)
 
 
 def as_typed(index: Index) -> tuple[Any, ...]:
-    """An index as one types it."""
-    return tuple(map(_typed, index))
+    """Convert an index to Python's notation."""
+    return tuple(map(_to_python_entry, index))
 
 
-def _typed(entry: Entry) -> Any:
+def _to_python_entry(entry: Entry) -> Any:
     if isinstance(entry, int):
         return entry
     if entry in (WHOLE, NEW):
@@ -228,29 +233,33 @@ def _typed(entry: Entry) -> Any:
 
 
 def indexed(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes that the index takes whole are kept."""
+    """Axis map of getitem: pointwise on axes with the entry `:`."""
     indices, out, mixed = _cut_indices(types, attrs)
     return mapped(types, {"x": (indices,)}, {"out": (out,)}, mixed)
 
 
 def updated(types: Types, attrs: Attrs) -> AxisMap:
-    """As `indexed`, for what is added to the part."""
+    """Axis map of setitem_add: as `indexed`, with the update."""
     indices, part, mixed = _cut_indices(types, attrs)
     inputs = {"x": (indices,), "update": (part,)}
     return mapped(types, inputs, {"out": (indices,)}, mixed)
 
 
 def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str]]:
-    """The axes of the whole and of the part, and those that are cut."""
-    left, out, mixed = list(numbered(first_rank(types, "x"))), list[str | None](), list[str]()
-    indices = tuple(left)
+    """Return the axes of array and result, and the axes that are sliced or indexed."""
+    remaining, out, mixed = (
+        list(numbered(first_rank(types, "x"))),
+        list[str | None](),
+        list[str](),
+    )
+    indices = tuple(remaining)
     for entry in cast("Index", attrs["index"]):
-        axis = None if entry == NEW else left.pop(0)
+        axis = None if entry == NEW else remaining.pop(0)
         if axis is not None and entry != WHOLE:
             mixed.append(axis)
         if not isinstance(entry, int):
             out.append(axis)
-    return indices, (*out, *left), mixed
+    return indices, (*out, *remaining), mixed
 
 
 @op(
@@ -271,7 +280,7 @@ def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str
     ),
 )
 def getitem(x: Tensor, *, index: Index) -> Tensor:
-    """A part of an array, by an index that is known: `x[1, :, 2:5]`.
+    """A part of an array by a static index: `x[1, :, 2:5]`.
 
         out[i, j, …] = x[start_0 + i * step_0, start_1 + j * step_1, …]
 
@@ -279,7 +288,7 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        index: What to take of each axis; the module's docstring has the grammar.
+        index: The entry for each axis; the docstring of the module has the grammar.
 
     Outputs:
         out: any, the sizes that NumPy's basic indexing gives.
@@ -297,20 +306,20 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
 
 @getitem.infer
 def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorType:
-    """The sizes of the slices."""
+    """Infer the type: the sizes of the slices."""
     del context
     return x.with_shape(indexed_shape(x.shape, index))
 
 
 @getitem.gradient
 def getitem_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the part of zeros that was taken."""
+    """Gradient of getitem: add the cotangent to a part of zeros."""
     index = g.attrs["index"]
 
-    def added(total: Var, grad: Var) -> Var:
+    def add_into(total: Var, grad: Var) -> Var:
         return one("setitem_add", total, grad, index=index)
 
-    return {"x": AddInto(g.out_grad, added)}
+    return {"x": AddInto(g.out_grad, add_into)}
 
 
 @op(
@@ -328,7 +337,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
     ),
 )
 def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
-    """An array with an update added to a part of it: the adjoint of `getitem`.
+    """An update added to a part of an array: the adjoint of `getitem`.
 
         out = x, but out[index] = x[index] + update
 
@@ -343,7 +352,7 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
         out: number[*shape].
 
     Raises:
-        ShapeError: The update has not the shape of `x[index]`.
+        ShapeError: The update does not have the shape of `x[index]`.
         DTypeError: The update has another dtype.
         IndexRangeError: An integer is out of range.
     """
@@ -360,7 +369,7 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
 
 
 def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
-    """A dense block added in place."""
+    """Add a dense block to an array at a position."""
     if x.shape == block.shape:
         return x + block
     stops = [start + size for start, size in zip(starts, block.shape, strict=True)]
@@ -372,13 +381,13 @@ def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
 def infer_setitem_add(
     context: Context, x: TensorType, update: TensorType, *, index: Index
 ) -> TensorType:
-    """The type of `x`."""
+    """Infer the type: the type of `x`."""
     check_update(context, update, x.with_shape(indexed_shape(x.shape, index)))
     return x
 
 
 def check_update(context: Context, update: TensorType, wanted: TensorType) -> None:
-    """Refuse an update of another type.
+    """Check the type of an update.
 
     Raises:
         ShapeError: The shape differs.
@@ -395,7 +404,7 @@ def check_update(context: Context, update: TensorType, wanted: TensorType) -> No
 
 @setitem_add.gradient
 def setitem_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the update its part of it."""
+    """`x` receives the cotangent, the update its part."""
     grads = {"x": g.out_grad}
     if g.wants("update"):
         grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])

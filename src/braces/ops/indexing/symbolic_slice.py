@@ -1,8 +1,8 @@
-"""Consecutive elements along one axis, where start or size is symbolic.
+"""Slices along one axis with symbolic start or size: `window`.
 
-Slices with known bounds are clipped to the axis, as in Python. A window has just the size that
-it says, and it is an error in the run where it does not lie within the axis: `x[:t]` of
-`f32[512]` is `f32[t]`, so that it fits to what else has the size `t`.
+Slices with known bounds are clipped to the axis, as in Python. A window is not clipped; it is
+an error at run time if it does not lie within the axis. So `x[:t]` of `f32[512]` is `f32[t]`,
+and it fits other arrays of size `t`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from braces.ops.indexing.static_slice import added, check_update
 
 
 def cut(types: Types, attrs: Attrs) -> AxisMap:
-    """As along any axis; the window is another one."""
-    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
-    return resized(found, axis, "window", cast("Size", attrs["size"]))
+    """Axis map of window: pointwise but on its axis, which is replaced."""
+    axis_map, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    return resized(axis_map, axis, "window", cast("Size", attrs["size"]))
 
 
 @op(
@@ -58,7 +58,7 @@ def cut(types: Types, attrs: Attrs) -> AxisMap:
 def window(
     x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> Tensor:
-    """Consecutive elements along one axis, whose place and number may be symbolic.
+    """Consecutive elements along one axis, with symbolic start or size.
 
         out[..., i, ...] = x[..., start + i, ...]
 
@@ -67,8 +67,8 @@ def window(
 
     Attributes:
         start: The first position.
-        size: How many.
-        axis: The axis that is cut; negative counts from the end.
+        size: The number of elements.
+        axis: The axis that is sliced; negative counts from the end.
         from_end: Whether `start` counts backwards from the end of the axis, as in `x[-start:]`.
 
     Outputs:
@@ -76,7 +76,7 @@ def window(
 
     Raises:
         ShapeError: There is no such axis.
-        IndexRangeError: The window does not lie within the axis, at build or in the run.
+        IndexRangeError: The window does not lie within the axis, at build or run time.
     """
     axis %= x.ndim
     first, count = place(x.shape[axis], number(start), number(size), from_end)
@@ -86,13 +86,13 @@ def window(
 
 
 def number(size: Size) -> int:
-    """For kernels: a size, which is a number by then."""
+    """Return a size as an integer; in kernels all sizes are numbers."""
     assert isinstance(size, int)
     return size
 
 
 def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
-    """The first position of a window, `None` where it is outside, and its size."""
+    """Return the first position of a window, `None` if it is outside, and its size."""
     if size == 0:
         return 0, 0
     first = have - start if from_end else start
@@ -104,7 +104,7 @@ def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None,
 def infer_window(
     context: Context, x: TensorType, *, start: Size, size: Size, axis: int, from_end: bool
 ) -> TensorType:
-    """The size of the window on its axis."""
+    """Infer the type: the size of the window on its axis."""
     axis = axis_index(axis, x.rank, context.type)
     have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
     known = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
@@ -123,29 +123,29 @@ OUTSIDE = "A slice with symbolic bounds, or an index, does not lie within its ax
 def window_outside(
     x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
-    """Whether the window does not lie within the axis."""
+    """Run-time check: the window does not lie within the axis."""
     return place(x.shape[axis], number(start), number(size), from_end)[0] is None
 
 
 @window.rounded
 def window_of_rows(view: RowView, count: str) -> Op:
-    """The rows of the window, as places that are held to be real."""
+    """Replace a window of batch elements by a take, whose indices must not reach padding."""
     (x,) = view.op.inputs["x"]
-    found = _rows_of_window(view, x)
-    if found is None:
+    row_axis = _row_axis_of_window(view, x)
+    if row_axis is None:
         return view.op
-    axis, size = found, view.op.attrs["size"]
+    axis, size = row_axis, view.op.attrs["size"]
     if not isinstance(size, int):
         raise refused(view.op, f"the window has the size {size}.")
-    inputs = {"x": (x,), "indices": (_places(view, count, size).name,)}
+    inputs = {"x": (x,), "indices": (_window_positions(view, count, size).name,)}
     return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
 
 
-def _rows_of_window(view: RowView, x: str) -> int | None:
-    """The axis of rows, if the window is along it.
+def _row_axis_of_window(view: RowView, x: str) -> int | None:
+    """Return the batch axis if the window is along it, else `None`.
 
     Raises:
-        ProgramError: The window depends on how many rows there are.
+        ProgramError: The window depends on the number of batch elements.
     """
     attrs = view.op.attrs
     axis = axis_index(int(str(attrs["axis"])), view.var(x).ndim, view.op.type)
@@ -154,32 +154,32 @@ def _rows_of_window(view: RowView, x: str) -> int | None:
     return axis if view.axis("x") == axis else None
 
 
-def _places(view: RowView, count: str, size: int) -> Var:
-    """The places of a window; beyond all room where one of them is not real."""
+def _window_positions(view: RowView, count: str, size: int) -> Var:
+    """Return the positions of a window; out of range if one of them is padding."""
     attrs, real = view.op.attrs, view.var(count)
     start = one("size", value=attrs["start"], dtype=INT64)
     first = real - start if attrs["from_end"] else start
     inside = (first >= 0) & (first + size <= real)
-    room = one("size", value=view.rows, dtype=INT64)
-    return one("where", inside, first, room) + one("arange", stop=size)
+    capacity = one("size", value=view.rows, dtype=INT64)
+    return one("where", inside, first, capacity) + one("arange", stop=size)
 
 
 @window.gradient
 def window_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the window of zeros that was taken."""
-    kept = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
+    """Gradient of window: add the cotangent to a window of zeros."""
+    geometry = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
     return {
-        "x": AddInto(g.out_grad, lambda total, grad: one("window_add", total, grad, **kept))
+        "x": AddInto(g.out_grad, lambda total, grad: one("window_add", total, grad, **geometry))
     }
 
 
 def windowed(types: Types, attrs: Attrs) -> AxisMap:
-    """As along any axis; what is added has the same axes, but for the window."""
-    found, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
-    (whole,) = found.inputs["x"]
-    part = tuple("window" if i == axis else index for i, index in enumerate(whole))
+    """Axis map of window_add: pointwise but on its axis, where the update has the window."""
+    axis_map, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    (x_axes,) = axis_map.inputs["x"]
+    part = tuple("window" if i == axis else index for i, index in enumerate(x_axes))
     return replace(
-        found, inputs={"x": (whole,), "update": (part,)}, mixed=found.mixed | {"window"}
+        axis_map, inputs={"x": (x_axes,), "update": (part,)}, mixed=axis_map.mixed | {"window"}
     )
 
 
@@ -200,7 +200,7 @@ def windowed(types: Types, attrs: Attrs) -> AxisMap:
 def window_add(
     x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> Tensor:
-    """An array with an update added to a window of it: the adjoint of `window`.
+    """An update added to a window of an array: the adjoint of `window`.
 
         out = x, but out[..., start + i, ...] = x[..., start + i, ...] + update[..., i, ...]
 
@@ -219,7 +219,7 @@ def window_add(
     Raises:
         ShapeError: There is no such axis, or another size differs.
         DTypeError: The update has another dtype.
-        IndexRangeError: The window does not lie within the axis, at build or in the run.
+        IndexRangeError: The window does not lie within the axis, at build or run time.
     """
     axis %= x.ndim
     first, _ = place(x.shape[axis], number(start), update.shape[axis], from_end)
@@ -238,7 +238,7 @@ def infer_window_add(
     axis: int,
     from_end: bool,
 ) -> TensorType:
-    """The type of `x`."""
+    """Infer the type: the type of `x`."""
     axis = axis_index(axis, x.rank, context.type)
     size = update.shape[axis] if update.rank == x.rank else 0
     part = infer_window(context, x, start=start, size=size, axis=axis, from_end=from_end)
@@ -250,25 +250,27 @@ def infer_window_add(
 def window_add_outside(
     x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
-    """Whether the window does not lie within the axis."""
+    """Run-time check: the window does not lie within the axis."""
     return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
 
 
 @window_add.rounded
 def window_add_to_rows(view: RowView, count: str) -> Op:
-    """One row with the update added to it, at a place that is held to be real."""
+    """Add an update to one batch element, whose position must not be padding."""
     (x,), (update,) = view.op.inputs["x"], view.op.inputs["update"]
-    axis = _rows_of_window(view, x)
+    axis = _row_axis_of_window(view, x)
     if axis is None:
         return view.op
     total, added_ = view.var(x), view.var(update)
     if added_.shape[axis] != 1:
         raise refused(view.op, f"the window has the size {added_.shape[axis]}.")
-    every = one("arange", stop=view.rows)
-    chosen = every == one("take", every, _places(view, count, 1), axis=0)
+    row_numbers = one("arange", stop=view.rows)
+    is_selected = row_numbers == one(
+        "take", row_numbers, _window_positions(view, count, 1), axis=0
+    )
     shape = tuple(view.rows if i == axis else 1 for i in range(total.ndim))
     inputs = {
-        "condition": (one("reshape", chosen, shape=shape).name,),
+        "condition": (one("reshape", is_selected, shape=shape).name,),
         "x": ((total + added_).name,),
         "y": (x,),
     }
@@ -277,7 +279,7 @@ def window_add_to_rows(view: RowView, count: str) -> Op:
 
 @window_add.gradient
 def window_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the update its window of it."""
+    """`x` receives the cotangent, the update its window."""
     grads = {"x": g.out_grad}
     if g.wants("update"):
         attrs = {name: g.attrs[name] for name in ("start", "axis", "from_end")}

@@ -1,7 +1,7 @@
-"""Slices along one axis, by indices that are values of the program.
+"""Gather and scatter-add along one axis, by indices that are values of the program.
 
-What reads has an adjoint that adds, and the other way round, so gradients of any order stay
-here: `take` and `scatter_add`. An index out of range is an error in the run.
+`take` (gather) and `scatter_add` are adjoints of each other, so the pair is closed under
+differentiation of any order. An index out of range is an error at run time.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from braces.ops.common.rules import AddInto, Backward
 
 OUT_OF_RANGE = "An index is out of range."
 IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
-"""How arrays are read and written once indices are positions within the axis."""
+"""Options of JAX's indexing for positions that are known to lie within the axis."""
 
 # ---- indices ---------------------------------------------------------------------------------
 
 
 def integers(what: str, *indices: DType) -> None:
-    """Refuse indices that are no integers.
+    """Check that indices have integer dtypes.
 
     Raises:
-        DTypeError: One is not.
+        DTypeError: A dtype is not an integer dtype.
     """
     for dtype in indices:
         if not is_integer(dtype):
@@ -60,37 +60,37 @@ def integers(what: str, *indices: DType) -> None:
 
 
 def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
-    """For checks: the indices out of range of an axis; negative ones count from its end.
+    """Return the check failure code of indices out of range; negative ones count from the end.
 
-    A size that only the run knows is an array, or a symbol where a program is exported.
+    A data-dependent size is an array, or a symbol during export.
     """
     wide = indices.astype(jnp.uint64 if indices.dtype.kind == "u" else jnp.int64)
-    wrong = wide >= _like(size, wide)
+    wrong = wide >= _as_index_dtype(size, wide)
     if indices.dtype.kind != "u":
-        wrong |= wide < _like(-size if lowest is None else lowest, wide)
+        wrong |= wide < _as_index_dtype(-size if lowest is None else lowest, wide)
     return offender_code(wrong, indices)
 
 
-def _like(size: Any, indices: Indices) -> Any:
-    known = isinstance(size, int)
-    return np.asarray(size, indices.dtype) if known else jnp.asarray(size, indices.dtype)
+def _as_index_dtype(size: Any, indices: Indices) -> Any:
+    is_static = isinstance(size, int)
+    return np.asarray(size, indices.dtype) if is_static else jnp.asarray(size, indices.dtype)
 
 
 def from_front(indices: Indices, size: Any) -> Tensor:
-    """Indices as positions within an axis; what is out of range ends up anywhere in it."""
+    """Convert indices to positions within an axis; indices out of range are clipped."""
     small = isinstance(size, int) and size < 2**31
     narrow = indices.astype(jnp.int32 if small else jnp.int64)
     if indices.dtype.kind != "u":
-        narrow = jnp.where(narrow < 0, narrow + _like(size, narrow), narrow)
-    last = jnp.maximum(_like(size - 1, narrow), 0)
+        narrow = jnp.where(narrow < 0, narrow + _as_index_dtype(size, narrow), narrow)
+    last = jnp.maximum(_as_index_dtype(size - 1, narrow), 0)
     return jnp.clip(narrow, 0, max(size - 1, 0) if small else last).astype(narrow.dtype)
 
 
 def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: that of the array, whose indices are integers.
+    """Dtype rule: the dtype of the array; the indices are integers.
 
     Raises:
-        DTypeError: The indices are no integers, or stand where the array belongs.
+        DTypeError: The indices are no integers, or array and indices are exchanged.
     """
     del attrs
     if is_integer(x) and is_float(indices):
@@ -104,10 +104,10 @@ def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
 
 
 def updated(what: str, x: DType, update: DType) -> DType:
-    """The dtype of an array that is updated, which is that of the update.
+    """Return the dtype of an array, which its update must have, too.
 
     Raises:
-        DTypeError: The update has another one.
+        DTypeError: The update has another dtype.
     """
     if update != x:
         raise DTypeError(
@@ -120,12 +120,12 @@ def updated(what: str, x: DType, update: DType) -> DType:
 def an_update(
     types: Types, named: Mapping[str, Sequence[Names]], part: Names
 ) -> Mapping[str, Callable[[], str]]:
-    """What messages say that an update of some axes of an array must be."""
+    """Return a description of the expected type of `updates`, for error messages."""
 
     def wanted() -> str:
         sizes: dict[str, Size] = {}
-        for slot, found in named.items():
-            for indices, type_ in zip(found, types[slot], strict=True):
+        for slot, slot_axes in named.items():
+            for indices, type_ in zip(slot_axes, types[slot], strict=True):
                 pairs = zip(indices, shape_of(type_), strict=True)
                 sizes |= {index: size for index, size in pairs if size != 1}
         shape, x = tuple(sizes.get(index, 1) for index in part), types["x"][0]
@@ -139,22 +139,22 @@ def an_update(
 
 
 def taking(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes of the indices in place of the one that is read out of order."""
-    x, part, indices, mixed = _taken_indices(types, attrs)
+    """Axis map of take: the axes of the indices replace the indexed axis."""
+    x, part, indices, mixed = _axes_of_take(types, attrs)
     inputs = {"x": (x,), "indices": (indices,)}
     return mapped(types, inputs, {"out": (part,)}, mixed)
 
 
 def scattering(types: Types, attrs: Attrs) -> AxisMap:
-    """As `taking`, for what is added up there."""
-    x, part, indices, mixed = _taken_indices(types, attrs)
-    read = {"x": (x,), "indices": (indices,)}
-    wanted, inputs = an_update(types, read, part), read | {"updates": (part,)}
+    """Axis map of scatter-add: as `taking`, with updates."""
+    x, part, indices, mixed = _axes_of_take(types, attrs)
+    indexed = {"x": (x,), "indices": (indices,)}
+    wanted, inputs = an_update(types, indexed, part), indexed | {"updates": (part,)}
     return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0}, wanted=wanted)
 
 
-def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
-    """The axes of the whole, of the part and of the indices; those that are read."""
+def _axes_of_take(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
+    """Return the axes of the array, of the slices and of the indices, and the indexed axes."""
     x, axis = numbered(first_rank(types, "x")), attrs["axis"]
     indices = numbered(first_rank(types, "indices"), "index")
     if axis is None:
@@ -180,7 +180,7 @@ def _taken_indices(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Nam
     ),
 )
 def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
-    """Slices of an array along one axis, by their indices.
+    """Gather: slices of an array along one axis, by index.
 
         out[..., *i, ...] = x[..., indices[*i], ...]
 
@@ -189,15 +189,15 @@ def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
         indices: int[*chosen]; negative ones count from the end.
 
     Attributes:
-        axis: The axis that is indexed; by default `x` is taken as flat.
+        axis: The axis that is indexed; by default `x` is flattened.
 
     Outputs:
-        out: any; `chosen` in the place of the axis.
+        out: any; `chosen` replaces the axis.
 
     Raises:
         ShapeError: There is no such axis.
         DTypeError: The indices are no integers.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     x, at = (jnp.ravel(x), 0) if axis is None else (x, axis % x.ndim)
     size = x.shape[at]
@@ -206,29 +206,29 @@ def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
     positions = from_front(indices, size)
     if indices.ndim == 0:
         return lax.dynamic_index_in_dim(x, positions, at, keepdims=False)
-    whole = (slice(None),) * at
-    return x.at[(*whole, positions)].get(**IN_RANGE)
+    leading = (slice(None),) * at
+    return x.at[(*leading, positions)].get(**IN_RANGE)
 
 
 @take.checked(IndexRangeError, OUT_OF_RANGE)
 def take_outside(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
-    """Where an index is out of range."""
+    """Run-time check: an index is out of range."""
     return outside(indices, x.size if axis is None else x.shape[axis])
 
 
 @take.gradient
 def take_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the slices of zeros that were taken."""
+    """Gradient of take: scatter-add the cotangent into zeros."""
     indices, axis = g["indices"], g.attrs["axis"]
 
-    def added(total: Var, grad: Var) -> Var:
+    def add_into(total: Var, grad: Var) -> Var:
         return one("scatter_add", total, indices, grad, axis=axis)
 
-    return {"x": AddInto(g.out_grad, added)}
+    return {"x": AddInto(g.out_grad, add_into)}
 
 
 def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
-    """That of the array and of its updates; its indices are integers."""
+    """Dtype rule: the common dtype of array and updates; the indices are integers."""
     return updated(what, of_slices(what, x, indices, **attrs), updates)
 
 
@@ -250,19 +250,19 @@ def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any)
 def scatter_add(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
 ) -> Tensor:
-    """An array with updates added to slices of it: the adjoint of `take`.
+    """Scatter-add: updates added to slices of an array; the adjoint of `take`.
 
         out = x; then for each i: out[..., indices[*i], ...] += updates[..., *i, ...]
 
-    16-bit floats add up in float32, and are rounded once.
+    16-bit floats accumulate in float32 and are rounded once.
 
     Inputs:
         x: number[*shape].
-        indices: int[*chosen]; negative ones count from the end, repeated ones add up.
+        indices: int[*chosen]; negative ones count from the end, repeated ones accumulate.
         updates: The type of `take(x, indices, axis)`.
 
     Attributes:
-        axis: The axis that is indexed; `None` takes `x` as flat.
+        axis: The axis that is indexed; `None` flattens `x`.
 
     Outputs:
         out: number[*shape].
@@ -270,7 +270,7 @@ def scatter_add(
     Raises:
         ShapeError: There is no such axis, or the updates have another shape.
         DTypeError: The indices are no integers, or the updates have another dtype.
-        IndexRangeError: In a run, an index is out of range.
+        IndexRangeError: At run time, an index is out of range.
     """
     if axis is None:
         return _scatter(jnp.ravel(x), indices, updates, 0).reshape(x.shape)
@@ -284,22 +284,22 @@ def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
     if indices.ndim == 0:
         total = lax.dynamic_index_in_dim(x, positions, axis) + jnp.expand_dims(updates, axis)
         return lax.dynamic_update_index_in_dim(x, total, positions, axis)
-    whole = (slice(None),) * axis
-    return add_at(x, (*whole, positions), updates, **IN_RANGE)
+    leading = (slice(None),) * axis
+    return add_at(x, (*leading, positions), updates, **IN_RANGE)
 
 
 @scatter_add.checked(IndexRangeError, OUT_OF_RANGE)
 def scatter_add_outside(
     x: Tensor, indices: Indices, updates: Tensor, *, axis: Axis | None = 0
 ) -> Tensor:
-    """Where an index is out of range."""
+    """Run-time check: an index is out of range."""
     del updates
     return outside(indices, x.size if axis is None else x.shape[axis])
 
 
 @scatter_add.gradient
 def scatter_add_gradient(g: Backward) -> dict[str, Var]:
-    """`x` receives the cotangent, the updates what is taken of it."""
+    """`x` receives the cotangent, the updates its slices."""
     grads = {"x": g.out_grad}
     if g.wants("updates"):
         grads["updates"] = one("take", g.out_grad, g["indices"], axis=g.attrs["axis"])
@@ -307,7 +307,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
 
 
 def of_rows(types: Types, attrs: Attrs) -> str:
-    """Rows are read out of order."""
+    """Axis map of embedding: the rows of the table are gathered."""
     del attrs
     if first_rank(types, "table") != 2:
         raise AxisError(
@@ -331,13 +331,13 @@ def of_rows(types: Types, attrs: Attrs) -> str:
     ),
 )
 def embedding(table: Tensor, ids: Indices) -> Tensor:
-    """Rows of a table, by their numbers.
+    """Embedding lookup: rows of a table, by id.
 
         out[*i, :] = table[ids[*i], :]
 
     Inputs:
         table: any[rows, width].
-        ids: int[*shape]. From 0 to `rows - 1`; negative ones are errors.
+        ids: int[*shape]. From 0 to `rows - 1`; negative ids are errors.
 
     Outputs:
         out: any[*shape, width].
@@ -345,30 +345,30 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
     Raises:
         ShapeError: The table is no matrix.
         DTypeError: The ids are no integers.
-        IndexRangeError: In a run, an id is out of range.
+        IndexRangeError: At run time, an id is out of range.
     """
     return take.kernel(table, ids, axis=0)
 
 
 @embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
 def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
-    """Where an id is no row of the table."""
+    """Run-time check: an id is no row of the table."""
     return outside(ids, table.shape[0], lowest=0)
 
 
 @embedding.gradient
 def embedding_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added to the rows of zeros that were read."""
+    """Gradient of embedding: scatter-add the cotangent into a table of zeros."""
     ids = g["ids"]
 
-    def added(total: Var, grad: Var) -> Var:
+    def add_into(total: Var, grad: Var) -> Var:
         return one("scatter_add", total, ids, grad, axis=0)
 
-    return {"table": AddInto(g.out_grad, added)}
+    return {"table": AddInto(g.out_grad, add_into)}
 
 
 def classes(types: Types, attrs: Attrs) -> str:
-    """One more axis, of the classes."""
+    """Axis map of one-hot: a new last axis of classes."""
     del types
     count = attrs["num_classes"]
     if isinstance(count, int) and count < 0:
@@ -377,7 +377,7 @@ def classes(types: Types, attrs: Attrs) -> str:
 
 
 def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
-    """As asked; ids are integers."""
+    """Dtype rule: the attribute `dtype`; the ids are integers."""
     del attrs
     integers(what, ids)
     return dtype
@@ -396,12 +396,12 @@ def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
     ),
 )
 def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
-    """A one in the place of each id, zeros elsewhere; no gradient.
+    """One-hot encoding: one at the position of each id, zeros elsewhere; no gradient.
 
         out[*i, k] = 1 if k == ids[*i] else 0
 
     Inputs:
-        ids: int[*shape]. From 0 to `num_classes - 1`; negative ones are errors.
+        ids: int[*shape]. From 0 to `num_classes - 1`; negative ids are errors.
 
     Attributes:
         num_classes: The size of the new last axis; may be symbolic.
@@ -412,7 +412,7 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
 
     Raises:
         DTypeError: The ids are no integers.
-        IndexRangeError: In a run, an id is out of range.
+        IndexRangeError: At run time, an id is out of range.
     """
     wide = ids.astype(jnp.uint64 if ids.dtype.kind == "u" else jnp.int64)
     return (wide[..., None] == jnp.arange(num_classes, dtype=wide.dtype)).astype(dtype)
@@ -420,7 +420,7 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
 
 @one_hot.checked(IndexRangeError, "An id of a one-hot code is out of range.")
 def one_hot_outside(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
-    """Where an id is no class."""
+    """Run-time check: an id is no class."""
     del dtype
     return outside(ids, int(num_classes), lowest=0)
 
