@@ -1,4 +1,4 @@
-"""Operators that put arrays together and cut them into pieces."""
+"""Joining and splitting of arrays: concat, stack, unstack, split."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from braces.ops.common.rules import (
 Sections: TypeAlias = "int | Shape"
 
 
-def _sections(given: Any) -> Sections:
-    return KINDS["Shape"](given) if isinstance(given, tuple | list) else KINDS["int"](given)
+def _parse_sections(value: Any) -> Sections:
+    return KINDS["Shape"](value) if isinstance(value, tuple | list) else KINDS["int"](value)
 
 
-KINDS["Sections"] = _sections
+KINDS["Sections"] = _parse_sections
 
 
-# ---- several arrays in one -------------------------------------------------------------------
+# ---- joining ---------------------------------------------------------------------------------
 
 
 @op(
@@ -66,30 +66,30 @@ KINDS["Sections"] = _sections
     ),
 )
 def concat(*xs: Tensor, axis: Axis = 0) -> Tensor:
-    """Arrays one after another along an axis.
+    """Concatenate arrays along an axis.
 
         out = [xs[0], xs[1], …]
 
     Inputs:
-        xs: any, of equal sizes but on the axis; at least one.
+        xs: any, of equal sizes except on the axis; at least one.
 
     Attributes:
-        axis: The axis along which they follow each other; negative counts from the end.
+        axis: The axis of concatenation; negative counts from the end.
 
     Outputs:
         out: The promoted dtype; on the axis, the sum of the sizes.
 
     Raises:
-        ShapeError: There are none, or another size or the number of axes differs.
+        ShapeError: There are no arrays, or another size or the number of axes differs.
     """
     return jnp.concatenate(promoted(*xs), axis)
 
 
 def check_same_rank(context: Context, xs: Sequence[TensorType]) -> None:
-    """Refuse arrays that differ in their number of axes, and none at all.
+    """Check that there is at least one array and that all have the same rank.
 
     Raises:
-        ShapeError: They do.
+        ShapeError: There are no arrays, or their ranks differ.
     """
     if not xs:
         raise ShapeError(f"{context.type} needs at least one array.")
@@ -101,7 +101,7 @@ def check_same_rank(context: Context, xs: Sequence[TensorType]) -> None:
 
 
 def common_sizes(context: Context, xs: Sequence[TensorType], but: int | None) -> list[Size]:
-    """The sizes that all share; those of the axis `but` are left as in the first."""
+    """Unify the sizes of all arrays, except on the axis `but`, which keeps the first one's."""
     sizes = list(xs[0].shape)
     for axis in range(xs[0].rank):
         for x in xs[1:] if axis != but else ():
@@ -113,7 +113,7 @@ def common_sizes(context: Context, xs: Sequence[TensorType], but: int | None) ->
 
 @concat.infer
 def infer_concat(context: Context, *xs: TensorType, axis: int) -> TensorType:
-    """The common sizes, and their sum on the axis."""
+    """Infer the type: the common sizes, and the sum of sizes on the axis."""
     check_same_rank(context, xs)
     if xs[0].rank == 0:
         raise ShapeError("concat needs an axis, and scalars have none.", fix="Use br.stack.")
@@ -130,23 +130,25 @@ def concat_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     axis = axis_index(int(g.attrs["axis"]), xs[0].ndim, "concat")
     sizes = tuple(x.shape[axis] for x in xs)
     wanted = tuple(x.name in g.wanted for x in xs)
-    found = pieces(g.out_grad, sizes, axis, wanted)
-    pairs = zip(xs, found, strict=True)
+    grads = pieces(g.out_grad, sizes, axis, wanted)
+    pairs = zip(xs, grads, strict=True)
     return {"xs": tuple(None if piece is None else sum_to(piece, x) for x, piece in pairs)}
 
 
 def pieces(x: Var, sizes: Shape, axis: int, wanted: tuple[bool, ...]) -> tuple[Var | None, ...]:
-    """The wanted ones of consecutive pieces along an axis."""
-    cuts = [_cut(sizes, i) if wanted[i] else None for i in range(len(sizes))]
+    """Slice an array into consecutive pieces along an axis; unwanted pieces are `None`."""
+    cuts = [_static_slice(sizes, i) if wanted[i] else None for i in range(len(sizes))]
     if any(want and cut is None for want, cut in zip(wanted, cuts, strict=True)):
-        found = call("split", x, sections=sizes, axis=axis)
-        return tuple(piece if want else None for want, piece in zip(wanted, found, strict=True))
-    kept = (":",) * axis
-    return tuple(None if cut is None else one("getitem", x, index=(*kept, cut)) for cut in cuts)
+        parts = call("split", x, sections=sizes, axis=axis)
+        return tuple(piece if want else None for want, piece in zip(wanted, parts, strict=True))
+    leading = (":",) * axis
+    return tuple(
+        None if cut is None else one("getitem", x, index=(*leading, cut)) for cut in cuts
+    )
 
 
-def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
-    """A slice with known bounds, counted from either end; `None` where there is none."""
+def _static_slice(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
+    """Return the static bounds of a piece, counted from either end; `None` if symbolic."""
     before, after, stop = sum(sizes[:i], 0), sum(sizes[i + 1 :], 0), sum(sizes[: i + 1], 0)
     if isinstance(before, int) and isinstance(stop, int):
         return before, stop
@@ -159,7 +161,7 @@ def _cut(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
 
 
 def beside(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes, and a new one along which the arrays differ."""
+    """Axis map of stack: all axes are pointwise; the new axis is mixed."""
     indices = numbered(first_rank(types))
     axis = int(str(attrs["axis"])) % (len(indices) + 1)
     out = (*indices[:axis], "new", *indices[axis:])
@@ -179,7 +181,7 @@ def beside(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
-    """Arrays beside each other along a new axis.
+    """Stack arrays along a new axis.
 
         out[..., i, ...] = xs[i]
 
@@ -187,20 +189,20 @@ def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
         xs: any[*shape], at least one.
 
     Attributes:
-        axis: Where the new axis is in the result; negative counts from its end.
+        axis: The position of the new axis in the result; negative counts from its end.
 
     Outputs:
         out: The promoted dtype; the common sizes, and the number of arrays on the axis.
 
     Raises:
-        ShapeError: There are none, or their shapes differ.
+        ShapeError: There are no arrays, or their shapes differ.
     """
     return jnp.stack(promoted(*xs), axis)
 
 
 @stack.infer
 def infer_stack(context: Context, *xs: TensorType, axis: int) -> TensorType:
-    """The common sizes, and the number of arrays on the new axis."""
+    """Infer the type: the common sizes, and the number of arrays on the new axis."""
     check_same_rank(context, xs)
     axis = axis_index(axis, xs[0].rank + 1, context.type)
     sizes = common_sizes(context, xs, None)
@@ -212,25 +214,25 @@ def infer_stack(context: Context, *xs: TensorType, axis: int) -> TensorType:
 def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     """Each input receives its slice of the cotangent."""
     grad, xs = g.out_grad, g.inputs["xs"]
-    kept = (":",) * axis_index(int(g.attrs["axis"]), grad.ndim, "stack")
+    leading = (":",) * axis_index(int(g.attrs["axis"]), grad.ndim, "stack")
     return {
         "xs": tuple(
-            sum_to(one("getitem", grad, index=(*kept, i)), x) if x.name in g.wanted else None
+            sum_to(one("getitem", grad, index=(*leading, i)), x) if x.name in g.wanted else None
             for i, x in enumerate(xs)
         )
     }
 
 
-# ---- one array in several --------------------------------------------------------------------
+# ---- splitting -------------------------------------------------------------------------------
 
 
 MOST_APART = 1 << 16
-"""How many arrays one operator gives at most."""
+"""The maximum number of outputs of an operator."""
 
 
 def apart(types: Types, attrs: Attrs) -> AxisMap:
-    """Each entry along the axis is an output; how many there are must be known."""
-    found, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
+    """Axis map of unstack: one output per index of the axis, whose size must be static."""
+    axis_map, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
     count = shape[axis_at(attrs["axis"], len(shape))]
     if isinstance(count, Dim):
         raise AxisError(
@@ -242,7 +244,7 @@ def apart(types: Types, attrs: Attrs) -> AxisMap:
             f"cannot make {count} arrays of one; {MOST_APART} are the most.",
             fix="Go through the axis with br.create_rnn or br.scan.",
         )
-    return replace(found, outputs={"out": found.outputs["out"] * count})
+    return replace(axis_map, outputs={"out": axis_map.outputs["out"] * count})
 
 
 @op(
@@ -266,10 +268,10 @@ def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
         x: any[*shape]; the size of the axis is a number.
 
     Attributes:
-        axis: The axis that is taken apart; negative counts from the end.
+        axis: The axis that is removed; negative counts from the end.
 
     Outputs:
-        out: any, one for each index of the axis, without it.
+        out: any, one array for each index of the axis, without the axis.
 
     Raises:
         ShapeError: There is no such axis, or its size is symbolic.
@@ -279,12 +281,12 @@ def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
 
 @unstack.gradient
 def unstack_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangents beside each other, zeros where there is none."""
+    """The cotangents stacked, with zeros for missing ones."""
     return {"x": one("stack", *filled(g), axis=g.attrs["axis"])}
 
 
 def filled(g: Backward) -> list[Var]:
-    """The cotangents of a list of outputs, with zeros for those that have none."""
+    """Return the cotangents of a list of outputs, with zeros for missing ones."""
     pairs = zip(g.outputs["out"], g.grads["out"], strict=True)
     return [zeros_of(tensor_type(out)) if grad is None else grad for out, grad in pairs]
 
@@ -310,8 +312,8 @@ def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
         x: any[*shape].
 
     Attributes:
-        sections: How many pieces of equal size, or the size of each; may be symbolic.
-        axis: The axis that is cut; negative counts from the end.
+        sections: The number of equal pieces, or the size of each piece; may be symbolic.
+        axis: The axis that is split; negative counts from the end.
 
     Outputs:
         out: any, the pieces in their order.
@@ -322,37 +324,37 @@ def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
     axis %= x.ndim
     if isinstance(sections, int):
         sections = (x.shape[axis] // sections,) * sections
-    found, start = list[Tensor](), 0
+    parts, start = list[Tensor](), 0
     for size in cast("tuple[int, ...]", sections):
-        found.append(lax.slice_in_dim(x, start, start + size, axis=axis))
+        parts.append(lax.slice_in_dim(x, start, start + size, axis=axis))
         start += size
-    return found
+    return parts
 
 
 @split.infer
 def infer_split(
     context: Context, x: TensorType, *, sections: Sections, axis: int
 ) -> list[TensorType]:
-    """The sizes of the pieces on the axis."""
+    """Infer the types: the sizes of the pieces on the axis."""
     axis = axis_index(axis, x.rank, context.type)
     have = context.unifier.resolve(x.shape[axis])
     if isinstance(sections, int):
         sections = (equal_part(have, sections),) * sections
     sections = tuple(map(context.unifier.resolve, sections))
     total = sum(sections, start=0)
-    context.unify(have, total, f"split cannot cut {have} into {_spelled(sections)}.")
+    context.unify(have, total, f"split cannot cut {have} into {_format_sum(sections)}.")
     return [x.with_shape((*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sections]
 
 
-def _spelled(sections: Shape) -> str:
+def _format_sum(sections: Shape) -> str:
     return " + ".join(map(str, sections)) or "no pieces"
 
 
 def equal_part(size: Size, sections: int) -> Size:
-    """The size of each of several equal pieces.
+    """Return the size of each of several equal pieces.
 
     Raises:
-        ShapeError: The division does not come out even, for one value of the size at least.
+        ShapeError: The division is not exact for all values of the size.
     """
     if sections < 1:
         raise ShapeError(f"split cannot make {sections} pieces.")
@@ -367,7 +369,7 @@ def equal_part(size: Size, sections: int) -> Size:
 
 @split.gradient
 def split_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangents one after another, zeros where there is none."""
+    """The cotangents concatenated, with zeros for missing ones."""
     return {"x": one("concat", *filled(g), axis=g.attrs["axis"])}
 
 

@@ -1,4 +1,4 @@
-"""Arrays from nothing: constants, ranges, and the sizes of symbolic dimensions."""
+"""Creation of arrays: constants, ranges, and the values of symbolic sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braces.ops.common.rules import asked
 
 
 def literal_places(types: Types, attrs: Attrs) -> AxisMap:
-    """Numbers differ from place to place."""
+    """Axis map of constants: no axis is uniform."""
     value = attrs["value"]
     assert isinstance(value, Literal)
     indices = numbered(len(value.shape))
@@ -40,7 +40,7 @@ def literal_places(types: Types, attrs: Attrs) -> AxisMap:
     examples=("value=[[1.0,2.0],[3.0,4.0]]", "value=[1,2,3]", "value=True", "value=2.5"),
 )
 def constant(*, value: Literal) -> Tensor:
-    """An array that is part of the program.
+    """A constant array that is part of the program.
 
         out = value
 
@@ -55,17 +55,17 @@ def constant(*, value: Literal) -> Tensor:
 
 @constant.infer
 def infer_constant(context: Context, *, value: Literal) -> TensorType:
-    """The type of the array."""
+    """Infer the type: that of the array."""
     del context
     return TensorType(value.dtype, value.shape)
 
 
 def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DType:
-    """That which is asked for, or that of the input; it can hold the number."""
+    """Dtype rule: the attribute, else that of the input; it must be able to hold `value`."""
     del what
-    found = dtypes[0] if dtype is None else dtype
-    literal(attrs.get("value", 0.0), found)
-    return found
+    result_dtype = dtypes[0] if dtype is None else dtype
+    literal(attrs.get("value", 0.0), result_dtype)
+    return result_dtype
 
 
 @op(
@@ -84,12 +84,12 @@ def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DTy
     ),
 )
 def full(*, shape: Shape, value: Number, dtype: DType = FLOAT32) -> Tensor:
-    """One number, repeated.
+    """An array filled with one number.
 
         out[i] = value
 
     Attributes:
-        shape: The sizes, symbolic ones too.
+        shape: The sizes; may be symbolic.
         value: The number.
         dtype: Its dtype.
 
@@ -122,7 +122,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        dtype: The dtype of the result; that of `x` where none is said.
+        dtype: The dtype of the result; by default that of `x`.
 
     Outputs:
         out: dtype[*shape].
@@ -147,7 +147,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        dtype: The dtype of the result; that of `x` where none is said.
+        dtype: The dtype of the result; by default that of `x`.
 
     Outputs:
         out: dtype[*shape].
@@ -164,7 +164,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
     examples=tuple(f"{example} value=3" for example in LIKE),
 )
 def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor:
-    """One number, repeated in the shape of another array; no gradient.
+    """An array filled with one number, of the shape of another array; no gradient.
 
         out[i] = value
 
@@ -173,7 +173,7 @@ def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor
 
     Attributes:
         value: The number.
-        dtype: The dtype of the result; that of `x` where none is said.
+        dtype: The dtype of the result; by default that of `x`.
 
     Outputs:
         out: dtype[*shape].
@@ -196,12 +196,12 @@ def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor
     examples=("value=3", "value=b", "value=2*b+1 dtype=f32"),
 )
 def size(*, value: Size, dtype: DType = INT64) -> Tensor:
-    """The size of an axis as a number to compute with.
+    """The size of an axis as a scalar.
 
         out = value
 
     Attributes:
-        value: The size, symbolic or not, as found in a shape.
+        value: The size, symbolic or not, as in a shape.
         dtype: The dtype of the result.
 
     Outputs:
@@ -212,7 +212,7 @@ def size(*, value: Size, dtype: DType = INT64) -> Tensor:
 
 @size.rounded
 def number_of_rows(view: RowView, count: str) -> Op:
-    """How many rows there are, not how many there is room for."""
+    """Replace the size of the batch axis by the number of batch elements without padding."""
     if not view.mentions(view.op.attrs["value"]):
         return view.op
     if view.op.attrs["value"] != view.rows:
@@ -243,9 +243,9 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
         out[i] = start + i * step
 
     Attributes:
-        start: The first one; may be symbolic.
-        stop: The end, which is not part of it; may be symbolic.
-        step: The distance between two; negative to count down.
+        start: The first number; may be symbolic.
+        stop: The end, exclusive; may be symbolic.
+        step: The step; negative to count down.
         dtype: The dtype of the result.
 
     Outputs:
@@ -253,7 +253,7 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
 
     Raises:
         ProgramError: `step` is zero.
-        DTypeError: The dtype cannot hold all of them.
+        DTypeError: The dtype cannot hold all numbers.
     """
     return jnp.arange(start, stop, step, dtype=dtype)
 
@@ -262,12 +262,12 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
 def infer_arange(
     context: Context, *, start: Size, stop: Size, step: int, dtype: DType
 ) -> TensorType:
-    """The number of steps, never below zero."""
+    """Infer the type: the number of steps, at least zero."""
     if step == 0:
         raise ProgramError("arange needs a step that is not 0.")
-    way, length = (stop - start, step) if step > 0 else (start - stop, -step)
-    way = context.unifier.resolve(way)
-    count = call("max", (way + (length - 1)) // length, 0)
+    distance, length = (stop - start, step) if step > 0 else (start - stop, -step)
+    distance = context.unifier.resolve(distance)
+    count = call("max", (distance + (length - 1)) // length, 0)
     if isinstance(start, int) and isinstance(count, int) and count:
         literal([start, start + (count - 1) * step], dtype)
     return TensorType(dtype, (count,))
@@ -276,7 +276,7 @@ def infer_arange(
 def between(
     what: str, *, start: float, stop: float, dtype: DType, num: Size, endpoint: bool
 ) -> DType:
-    """As asked; integers cut off what the ends have behind the point."""
+    """Dtype rule: the attribute `dtype`, which must hold the ends, truncated for integers."""
     del what, num, endpoint
     ends = np.asarray([start, stop])
     literal(ends if is_float(dtype) else np.trunc(ends), dtype)
@@ -304,23 +304,23 @@ def linspace(
         out[i] = start + i * (stop - start) / (num - 1)
 
     Attributes:
-        start: The first one.
-        stop: The last one.
-        num: How many; may be symbolic.
-        endpoint: Whether `stop` is part of it; if not, the divisor is `num`.
+        start: The first number.
+        stop: The last number.
+        num: The number of elements; may be symbolic.
+        endpoint: Whether `stop` is included; if not, the divisor is `num`.
         dtype: The dtype of the result.
 
     Outputs:
         out: dtype[num].
 
     Raises:
-        DTypeError: The dtype cannot hold its ends.
+        DTypeError: The dtype cannot hold `start` or `stop`.
     """
     return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 
 
 def diagonal(types: Types, attrs: Attrs) -> AxisMap:
-    """Rows and columns differ; there are as many of both where no more is said."""
+    """Axis map of eye: no axis is uniform; the number of columns defaults to that of rows."""
     shape: Any = (attrs["n"], attrs["n"] if attrs["m"] is None else attrs["m"])
     indices, sizes = sized(shape)
     return mapped(types, {}, {"out": (indices,)}, indices, sizes=sizes)
@@ -341,8 +341,8 @@ def eye(*, n: Size, m: Size | None = None, k: int = 0, dtype: DType = FLOAT32) -
 
     Attributes:
         n: The number of rows; may be symbolic.
-        m: The number of columns; `n` where none is said.
-        k: Which diagonal; positive ones lie above the main one.
+        m: The number of columns; by default `n`.
+        k: The diagonal; positive numbers are above the main diagonal.
         dtype: The dtype of the result.
 
     Outputs:

@@ -1,4 +1,4 @@
-"""The input itself: under another name, or not before something else is there."""
+"""Identity operators: a plain copy, a shape assertion, and a fence for rematerialization."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from braces.ops.common.linear_jvp import VarSlots, linear
 from braces.ops.common.rules import Backward
 
 FENCE = "fence"
-"""The operator that lets values be computed again, and not before something else is there."""
+"""The operator that orders rematerialization: it blocks CSE and waits for another value."""
 
 
 @op(
@@ -40,7 +40,7 @@ FENCE = "fence"
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]", "x=f32[0,2]"),
 )
 def identity(x: Tensor) -> Tensor:
-    """The input itself, under another name.
+    """The input, under another name.
 
         out = x
 
@@ -55,7 +55,7 @@ def identity(x: Tensor) -> Tensor:
 
 @identity.infer
 def infer_identity(context: Context, x: Type) -> Type:
-    """The type of `x`, which may be a list: derivatives have other names for those, too."""
+    """Infer the type: that of `x`, which may be a list, since derivatives rename lists, too."""
     del context
     return x
 
@@ -70,7 +70,7 @@ linear(identity)
 
 
 def ensured(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes; those that are called otherwise now are as long in any run that goes well."""
+    """Axis map: all axes; an axis whose symbolic size changes is not pointwise."""
     have, want = shape_of(types["x"][0]), tuple_of(attrs["shape"])
     indices = numbered(len(have))
     mixed = [i for i, a, b in zip(indices, have, want, strict=False) if a != b]
@@ -84,13 +84,13 @@ def ensured(types: Types, attrs: Attrs) -> AxisMap:
     examples=("x=f32[2,3] shape=(2,3)", "x=f64[b,4] shape=(b,4)", "x=i32[] shape=()"),
 )
 def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
-    """The input itself, whose sizes are said to be these.
+    """The input, with its shape asserted.
 
         out = x
 
-    For sizes that are equal in every run that makes sense, though nothing in the program says
-    so: a padded length that is a multiple of eight, two inputs of one length. A run looks
-    before it computes.
+    Use it for sizes that are equal in every valid run although the program cannot prove it: a
+    padded length that is a multiple of eight, two inputs of the same length. The assertion is
+    checked at run time.
 
     Inputs:
         x: any[*shape_of_x].
@@ -102,8 +102,8 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: They are not, for all values of the symbols.
-        RunError: They are not in a run.
+        ShapeError: The sizes differ for all values of the symbols.
+        RunError: The sizes differ in a run.
 
     Example:
         >>> import braces as br, numpy as np
@@ -123,14 +123,16 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
 
 @ensure_shape.infer
 def infer_ensure_shape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
-    """The sizes that are said, where they can be those of `x`."""
+    """Infer the type: the asserted sizes, if those of `x` can equal them."""
     wanted = tuple(map(context.unifier.resolve, shape))
     problem = f"{x} is not of the shape ({', '.join(map(str, wanted))})."
     if x.rank != len(wanted):
         raise ShapeError(problem, fix="Say one size for each axis.")
     for size, want in zip(x.shape, wanted, strict=True):
-        apart = sum_of((context.unifier.resolve(size), want * -1))
-        low, high = apart.bounds if isinstance(apart, Dim) else (apart, apart)
+        difference = sum_of((context.unifier.resolve(size), want * -1))
+        low, high = (
+            difference.bounds if isinstance(difference, Dim) else (difference, difference)
+        )
         if low > 0 or high < 0:
             raise ShapeError(problem, fix="Say sizes that it can have in a run.")
     return x.with_shape(wanted)
@@ -138,9 +140,9 @@ def infer_ensure_shape(context: Context, x: TensorType, *, shape: Shape) -> Tens
 
 @ensure_shape.checked(RunError, "Sizes are not what they were said to be.")
 def shape_differs(x: Tensor, *, shape: Shape) -> Any:
-    """The first size that is another one."""
+    """Run-time check: return the first size that differs."""
     for size, want in zip(x.shape, shape, strict=True):
-        if not size == want:  # noqa: SIM201 - of symbolic sizes JAX decides just this one
+        if not size == want:  # noqa: SIM201 - JAX can decide only `==` of symbolic sizes
             return offender_code(True, jnp.asarray(size, dtype=np.int32))
     return False
 
@@ -155,7 +157,7 @@ linear(ensure_shape)
 
 
 def fenced(types: Types, attrs: Attrs) -> AxisMap:
-    """Nothing of the gate is seen."""
+    """Axis map: pointwise in `x`; the values of the gate are not used."""
     del attrs
     gate, x = (numbered(first_rank(types, slot), slot) for slot in ("gate", "x"))
     return mapped(types, {"gate": (gate,), "x": (x,)}, {"out": (x,)}, fills={})
@@ -169,28 +171,28 @@ def fenced(types: Types, attrs: Attrs) -> AxisMap:
     examples=("gate=f32[2,3] x=f32[2,3]", "gate=f64[b] x=f64[b,4]", "gate=f32[0] x=f32[3]"),
 )
 def fence(gate: Tensor, x: Tensor) -> Tensor:
-    """The input itself, as soon as `gate` is there.
+    """The input, available once `gate` is computed: an optimization barrier.
 
         out = x
 
-    A compiler takes it for another value than the input. So what is computed from it is not
-    taken from what was computed from the input before, even where it is the same; and it is
-    computed after `gate`. A gradient that runs a block again, to keep none of its values, has
-    the first cotangent as the gate. (XLA sees through `optimization_barrier` on a CPU: it kept
-    all values of 8 layers, 9.0 MB, and 1.7 MB with this.)
+    The compiler treats the result as a value different from the input. So computations on it
+    are not merged with the same computations on the input (CSE), and they run after `gate`.
+    Rematerialization of a block in its gradient uses the first cotangent as the gate. (XLA
+    removes `optimization_barrier` on a CPU: it kept all values of 8 layers, 9.0 MB, and 1.7 MB
+    with this operator.)
 
     Inputs:
-        gate: float[*any]. Only waited for.
+        gate: float[*any]. Its value is only waited for.
         x: any[*shape].
 
     Outputs:
         out: any[*shape].
     """
-    return jnp.where(_is_there(gate), x, jnp.zeros_like(x))
+    return jnp.where(_opaque_true(gate), x, jnp.zeros_like(x))
 
 
-def _is_there(gate: Any) -> Any:
-    """True, in a way that no simplifier finds out: no number has more bits than it has bits."""
+def _opaque_true(gate: Any) -> Any:
+    """Return true, computed so that no simplifier folds it: the popcount is below 128."""
     if not gate.size:
         return True
     first = lax.real(gate.ravel()[0]) if jnp.iscomplexobj(gate) else gate.ravel()[0]
@@ -200,7 +202,7 @@ def _is_there(gate: Any) -> Any:
 
 @fence.gradient
 def fence_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent passes through; what is waited for has none."""
+    """The cotangent passes through; the gate has none."""
     return {"x": g.out_grad}
 
 

@@ -1,4 +1,4 @@
-"""Operators that surround an array with a margin, or repeat it."""
+"""Padding, tiling and repetition of arrays."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ from braces.ops.common.linear_jvp import linear
 from braces.ops.common.rules import Backward, axis_index, zeros_of
 
 MODES = CONSTANT, *_ = ("constant", "edge", "reflect", "symmetric", "wrap")
-"""What margins hold, as NumPy calls it."""
+"""Padding modes, with NumPy's names."""
 
 Widths: TypeAlias = "tuple[tuple[Size, Size], ...]"
 
 
-def _widths(given: Any) -> Widths:
-    if not isinstance(given, tuple | list):
-        return ((KINDS["Size"](given),) * 2,)
-    rows = cast("Sequence[Any]", given)
+def _parse_widths(widths: Any) -> Widths:
+    if not isinstance(widths, tuple | list):
+        return ((KINDS["Size"](widths),) * 2,)
+    rows = cast("Sequence[Any]", widths)
     if len(rows) == 2 and not any(isinstance(row, tuple | list) for row in rows):
-        return (_pair(rows),)
-    return tuple(map(_pair, rows))
+        return (_parse_pair(rows),)
+    return tuple(map(_parse_pair, rows))
 
 
-def _pair(given: Any) -> tuple[Size, Size]:
-    before, after = KINDS["Shape"](given)
+def _parse_pair(pair: Any) -> tuple[Size, Size]:
+    before, after = KINDS["Shape"](pair)
     return before, after
 
 
-KINDS["Widths"] = _widths
+KINDS["Widths"] = _parse_widths
 LED["Widths"] = lambda widths, size, rank: ((0, 0), *for_each_axis(widths, rank))
 
 
 def padded(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes without a margin are kept."""
+    """Axis map of pad: axes without padding are pointwise."""
     indices = numbered(first_rank(types))
     widths = for_each_axis(tuple_of(attrs["widths"]), len(indices))
     mixed = [i for i, width in zip(indices, widths, strict=True) if width != (0, 0)]
@@ -78,18 +78,17 @@ def padded(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.0) -> Tensor:
-    """An array with a margin around it: of one value, or of its own numbers.
+    """Pad an array with a constant, or with its own elements.
 
-        out[i + before, …] = x[i, …], and elsewhere, of 1 2 3 with two on both sides,
+        out[i + before, …] = x[i, …]; the padding of 1 2 3 with two elements on both sides is
 
         constant    v v 1 2 3 v v    `value`
-        edge        1 1 1 2 3 3 3    the number at the edge
-        reflect     3 2 1 2 3 2 1    mirrored at the edge
-        symmetric   2 1 1 2 3 3 2    mirrored, the edge among it
+        edge        1 1 1 2 3 3 3    the element at the edge
+        reflect     3 2 1 2 3 2 1    mirrored at the edge, without it
+        symmetric   2 1 1 2 3 3 2    mirrored at the edge, with it
         wrap        2 3 1 2 3 1 2    from the other end
 
-    Where the margin is longer than the axis, this goes on. An axis without elements has none to
-    repeat; its margin holds `value`.
+    Padding longer than the axis continues the pattern. An empty axis is padded with `value`.
 
     Inputs:
         x: any[*shape].
@@ -97,15 +96,15 @@ def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.
     Attributes:
         widths: A pair (before, after) for each axis; one pair or one number for all. They may
             be symbolic.
-        mode: What the margin holds, as above.
-        value: What a constant margin holds.
+        mode: The padding mode, as above.
+        value: The value of constant padding.
 
     Outputs:
         out: any; on each axis before + size + after.
 
     Raises:
-        ShapeError: A width is negative, the number of pairs is not that of axes, or there is no
-            such mode.
+        ShapeError: A width is negative, the number of pairs is not the number of axes, or the
+            mode is unknown.
         DTypeError: The dtype cannot hold `value`.
     """
     margins: Any = for_each_axis(widths, x.ndim)
@@ -115,7 +114,7 @@ def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.
 
 
 def for_each_axis(widths: Widths, rank: int) -> Widths:
-    """A pair for each axis."""
+    """Return a pair of widths for each axis."""
     return widths * rank if len(widths) == 1 else widths
 
 
@@ -123,7 +122,7 @@ def for_each_axis(widths: Widths, rank: int) -> Widths:
 def infer_pad(
     context: Context, x: TensorType, *, widths: Widths, mode: str, value: Number
 ) -> TensorType:
-    """The sizes with their margins, which the dtype can hold."""
+    """Infer the type: the padded sizes; the dtype must be able to hold `value`."""
     literal(value, x.dtype)
     if mode not in MODES:
         raise ShapeError(f"pad has no mode {mode!r}.", fix=suggest(mode, MODES))
@@ -145,11 +144,11 @@ def infer_pad(
 
 @pad.gradient
 def pad_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent without the margins; their own is added to what they repeat."""
+    """The cotangent without the padding; that of repeated elements is added to its source."""
     x, grad = g["x"], g.out_grad
     if g.attrs["mode"] != CONSTANT:
-        given = {"x": (zeros_of(tensor_type(x)),), "out_grad": (grad,)}
-        (grad,) = apply("pad.vjp", given, g.attrs, wanted=("x_grad",))["x_grad"]
+        operands = {"x": (zeros_of(tensor_type(x)),), "out_grad": (grad,)}
+        (grad,) = apply("pad.vjp", operands, g.attrs, wanted=("x_grad",))["x_grad"]
         return {"x": grad}
     for axis, (before, after) in enumerate(for_each_axis(g.attrs["widths"], x.ndim)):
         if before != 0 or after != 0:
@@ -161,7 +160,7 @@ def pad_gradient(g: Backward) -> dict[str, Var]:
 
 
 def tiled(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes with one copy are kept, new ones are repetitions."""
+    """Axis map of tile: axes with one copy are pointwise, new axes are repeated."""
     reps = tuple_of(attrs["reps"])
     indices = numbered(first_rank(types))
     copies = (*(1,) * (len(indices) - len(reps)), *reps)[-len(indices) :] if indices else ()
@@ -185,7 +184,7 @@ def tiled(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def tile(x: Tensor, *, reps: Shape) -> Tensor:
-    """Copies of an array beside each other.
+    """Repeat an array along its axes.
 
         out[i, …] = x[i mod size, …]
 
@@ -193,7 +192,7 @@ def tile(x: Tensor, *, reps: Shape) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        reps: How many copies along each axis, aligned at the last one; may be symbolic.
+        reps: The number of copies along each axis, aligned at the last axis; may be symbolic.
 
     Outputs:
         out: any; on each axis the size times the number of copies.
@@ -206,7 +205,7 @@ def tile(x: Tensor, *, reps: Shape) -> Tensor:
 
 @tile.infer
 def infer_tile(context: Context, x: TensorType, *, reps: Shape) -> TensorType:
-    """The sizes times the copies."""
+    """Infer the type: the sizes times the numbers of copies."""
     if any(isinstance(rep, int) and rep < 0 for rep in reps):
         raise ShapeError("tile cannot make a negative number of copies.", given=f"reps={reps}")
     reps, shape = aligned(reps, x.shape)
@@ -215,7 +214,7 @@ def infer_tile(context: Context, x: TensorType, *, reps: Shape) -> TensorType:
 
 
 def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
-    """Two shapes with leading ones, so that both have as many axes."""
+    """Prepend ones to the shorter of two shapes, so that both have the same rank."""
     rank = max(len(left), len(right))
     return (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
 
@@ -224,14 +223,14 @@ def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
 def tile_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the copies."""
     reps, shape = aligned(g.attrs["reps"], g["x"].shape)
-    apart = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
-    copies = one("reshape", g.out_grad, shape=apart)
-    total = one("sum", copies, axis=tuple(range(0, len(apart), 2)), keepdims=False)
+    split_shape = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
+    copies = one("reshape", g.out_grad, shape=split_shape)
+    total = one("sum", copies, axis=tuple(range(0, len(split_shape), 2)), keepdims=False)
     return {"x": one("reshape", total, shape=g["x"].shape)}
 
 
 def repeated(types: Types, attrs: Attrs) -> AxisMap:
-    """Entries move along the axis that has the copies; without one, along all."""
+    """Axis map of repeat: pointwise but on the repeated axis; all are mixed if flattened."""
     if attrs["axis"] is not None:
         return along_axis(types, attrs)
     indices = numbered(first_rank(types))
@@ -252,7 +251,7 @@ def repeated(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
-    """Each element several times in a row, along one axis.
+    """Repeat each element along one axis.
 
         out[..., i, ...] = x[..., floor(i / repeats), ...]
 
@@ -260,8 +259,8 @@ def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        repeats: How many times; may be symbolic.
-        axis: The axis; by default the array is taken as flat.
+        repeats: The number of repetitions; may be symbolic.
+        axis: The axis; by default the array is flattened.
 
     Outputs:
         out: any; on the axis the size times the repeats.
@@ -280,7 +279,7 @@ def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
 def infer_repeat(
     context: Context, x: TensorType, *, repeats: Size, axis: int | None
 ) -> TensorType:
-    """The size of the axis times the repeats."""
+    """Infer the type: the size of the axis times the repeats."""
     if isinstance(repeats, int) and repeats < 0:
         raise ShapeError("repeat cannot make a negative number of copies.")
     shape, at = lines(x.shape, axis, context.type)
@@ -289,7 +288,7 @@ def infer_repeat(
 
 
 def lines(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
-    """The shape and the axis along which an operator works; flat where `axis` is `None`."""
+    """Return the shape and the axis of an operator; flattened if `axis` is `None`."""
     if axis is None:
         return (product(shape),), 0
     return shape, axis_index(axis, len(shape), what)
@@ -299,8 +298,10 @@ def lines(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
 def repeat_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the repetitions."""
     shape, at = lines(g["x"].shape, g.attrs["axis"], "repeat")
-    apart = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
-    total = one("sum", one("reshape", g.out_grad, shape=apart), axis=at + 1, keepdims=False)
+    split_shape = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
+    total = one(
+        "sum", one("reshape", g.out_grad, shape=split_shape), axis=at + 1, keepdims=False
+    )
     return {"x": one("reshape", total, shape=g["x"].shape)}
 
 

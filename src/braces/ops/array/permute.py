@@ -1,4 +1,4 @@
-"""Operators that give the same numbers another order: axes moved, reversed, shifted."""
+"""Permutations of axes and elements: moveaxis, swapaxes, flip, roll."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from braces.ops.common.rules import Backward, same
 
 
 def moved(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes in their new order."""
+    """Axis map of moveaxis: the axes in their new order."""
     indices = numbered(first_rank(types))
     source, target = (tuple_of(attrs[name]) for name in ("source", "destination"))
     if len(source) != len(target):
@@ -34,15 +34,15 @@ def moved(types: Types, attrs: Attrs) -> AxisMap:
             f"cannot move {len(source)} axes to {len(target)} places.",
             fix="Name one destination for each source.",
         )
-    source, target = (_each_once(axes, len(indices)) for axes in (source, target))
+    source, target = (_normalize_axes(axes, len(indices)) for axes in (source, target))
     order = [i for i in range(len(indices)) if i not in source]
     for place, axis in sorted(zip(target, source, strict=True)):
         order.insert(place, axis)
     return mapped(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
 
 
-def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
-    """The axes as non-negative numbers, in the order that is given."""
+def _normalize_axes(axes: tuple[int, ...], rank: int) -> list[int]:
+    """Return distinct axes as non-negative numbers, in the given order."""
     operated_axes(axes, rank)
     return [axis_at(axis, rank) for axis in axes]
 
@@ -60,7 +60,7 @@ def _each_once(axes: tuple[int, ...], rank: int) -> list[int]:
     ),
 )
 def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ...]) -> Tensor:
-    """Some axes moved to other places; the rest keep their order.
+    """Move axes to other positions; the other axes keep their order.
 
     Axis `source[k]` of `x` is axis `destination[k]` of `out`.
 
@@ -69,13 +69,13 @@ def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ..
 
     Attributes:
         source: The axes to move; negative ones count from the end.
-        destination: Where they are in the result.
+        destination: Their positions in the result.
 
     Outputs:
         out: any, the same sizes in the new order.
 
     Raises:
-        ShapeError: There is no such axis, one is named twice, or the numbers differ.
+        ShapeError: There is no such axis, an axis is repeated, or the numbers of axes differ.
     """
     return jnp.moveaxis(x, source, destination)
 
@@ -88,7 +88,7 @@ def moveaxis_gradient(g: Backward) -> dict[str, Var]:
 
 
 def swapped(types: Types, attrs: Attrs) -> AxisMap:
-    """Two axes in each other's place."""
+    """Axis map of swapaxes: two axes exchanged."""
     indices = numbered(first_rank(types))
     out = list(indices)
     i, j = (axis_at(attrs[name], len(indices)) for name in ("axis1", "axis2"))
@@ -109,7 +109,7 @@ def swapped(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
-    """Two axes exchanged.
+    """Exchange two axes.
 
         out[..., j, ..., i, ...] = x[..., i, ..., j, ...]
 
@@ -148,7 +148,7 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
     ),
 )
 def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
-    """The order along axes reversed.
+    """Reverse the order of elements along axes.
 
         out[..., i, ...] = x[..., size - 1 - i, ...]
 
@@ -162,14 +162,14 @@ def flip(x: Tensor, *, axis: Axes = None) -> Tensor:
         out: any[*shape].
 
     Raises:
-        ShapeError: There is no such axis, or one is named twice.
+        ShapeError: There is no such axis, or an axis is repeated.
     """
     return jnp.flip(x, axis)
 
 
 @flip.rounded
 def flip_of_rows(view: RowView, count: str) -> Op:
-    """The real rows the other way round; padding stays at the end."""
+    """Reverse the batch elements; padding stays at the end."""
     (x,) = view.op.inputs["x"]
     rows, value = view.axis("x"), view.var(x)
     flipped = operated_axes(view.op.attrs["axis"], value.ndim)
@@ -188,16 +188,16 @@ def flip_gradient(g: Backward) -> dict[str, Var]:
 
 
 def shifted(types: Types, attrs: Attrs) -> AxisMap:
-    """Entries move along the axes; one shift, or one for each of them."""
+    """Axis map of roll: elements move along the axes; one shift, or one for each axis."""
     axis, shifts = attrs["axis"], len(tuple_of(attrs["shift"]))
     axes = len(axis) if isinstance(axis, tuple) else 1
-    found = along_axis(types, attrs)
+    axis_map = along_axis(types, attrs)
     if shifts not in (1, axes):
         raise AxisError(
             f"cannot shift {axes} axes by {shifts} numbers.",
             fix="Give one shift for each axis, or one for all.",
         )
-    return found
+    return axis_map
 
 
 @op(
@@ -213,7 +213,7 @@ def shifted(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tensor:
-    """Shifted along axes; what leaves at one end comes in at the other.
+    """Shift elements cyclically along axes.
 
         out[..., (i + shift) mod size, ...] = x[..., i, ...]
 
@@ -221,8 +221,8 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tens
         x: any[*shape].
 
     Attributes:
-        shift: By how much, one for each axis or one for all; negative towards the front.
-        axis: An axis or several; by default the flat array is shifted.
+        shift: The shift, one for each axis or one for all; negative towards the front.
+        axis: An axis or several; by default the flattened array is shifted.
 
     Outputs:
         out: any[*shape].
@@ -235,13 +235,13 @@ def roll(x: Tensor, *, shift: tuple[int, ...], axis: Axes | None = None) -> Tens
 
 @roll.rounded
 def roll_of_rows(view: RowView, count: str) -> Op:
-    """The real rows moved on among themselves; padding stays at the end."""
+    """Shift the batch elements cyclically; padding stays at the end."""
     (x,) = view.op.inputs["x"]
     rows, value, axis = view.axis("x"), view.var(x), view.op.attrs["axis"]
-    moved = operated_axes(axis, value.ndim)
-    if rows not in moved:
+    axes = operated_axes(axis, value.ndim)
+    if rows not in axes:
         return view.op
-    if len(moved) > 1:
+    if len(axes) > 1:
         raise refused(view.op, "it moves numbers along several axes.")
     (shift,) = tuple_of(view.op.attrs["shift"])
     places = one("remainder", one("arange", stop=view.rows) - int(shift), view.var(count))
@@ -249,7 +249,7 @@ def roll_of_rows(view: RowView, count: str) -> Op:
 
 
 def taken(view: RowView, x: Var, places: Var, axis: int) -> Op:
-    """An operator in place of another: the entries at these places."""
+    """Build a take that replaces the operator of a row view."""
     inputs = {"x": (x.name,), "indices": (places.name,)}
     return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
 

@@ -1,4 +1,4 @@
-"""The same numbers in another shape; repeated along axes, too."""
+"""Changes of shape: reshape, flatten, expand_dims, squeeze, broadcast_to."""
 
 from __future__ import annotations
 
@@ -30,35 +30,35 @@ from braces.ops.common.rules import Backward, axis_indices, same, sum_to
 
 
 def reshaped(types: Types, attrs: Attrs) -> AxisMap:
-    """Kept are axes before which lie as many elements as before, and which are as long."""
+    """Axis map of reshape: axes of equal size with equal leading products are pointwise."""
     del attrs
     before, after = (shape_of(types[slot][0]) for slot in ("x", "out"))
     x, new = numbered(len(before)), numbered(len(after), "new")
-    found: dict[tuple[Size, Size], list[str]] = {}
+    axes_by_lead: dict[tuple[Size, Size], list[str]] = {}
     for i, index in enumerate(x):
-        found.setdefault((product(before[:i]), before[i]), []).append(index)
+        axes_by_lead.setdefault((product(before[:i]), before[i]), []).append(index)
     out: list[str | None] = []
     for j, size in enumerate(after):
-        there = found.get((product(after[:j]), size))
-        out.append(there.pop(0) if there else None if size == 1 else new[j])
+        candidates = axes_by_lead.get((product(after[:j]), size))
+        out.append(candidates.pop(0) if candidates else None if size == 1 else new[j])
     mixed = {*x, *new}.difference(i for i in out if i in x)
     return mapped(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed)
 
 
 def expanded(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes, and new ones of size 1."""
+    """Axis map of expand_dims: all axes, and new ones of size 1."""
     x, axis = numbered(first_rank(types, "x")), tuple_of(attrs["axis"])
     rank = len(x) + len(axis)
-    new, left = operated_axes(axis, rank), iter(x)
-    out = tuple(None if i in new else next(left) for i in range(rank))
+    new, remaining = operated_axes(axis, rank), iter(x)
+    out = tuple(None if i in new else next(remaining) for i in range(rank))
     return mapped(types, {"x": (x,)}, {"out": (out,)})
 
 
 def squeezed(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes but some of size 1."""
+    """Axis map of squeeze: all axes but the removed ones of size 1."""
     x = numbered(first_rank(types, "x"))
-    gone = operated_axes(attrs["axis"], len(x))
-    return mapped(types, {"x": (x,)}, {"out": (without(x, gone),)}, [x[i] for i in gone])
+    removed = operated_axes(attrs["axis"], len(x))
+    return mapped(types, {"x": (x,)}, {"out": (without(x, removed),)}, [x[i] for i in removed])
 
 
 @op(
@@ -76,7 +76,7 @@ def squeezed(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def reshape(x: Tensor, *, shape: Shape) -> Tensor:
-    """The same numbers, row by row, in another shape.
+    """The same elements in another shape, in row-major order.
 
         flat(out) = flat(x)
 
@@ -84,46 +84,46 @@ def reshape(x: Tensor, *, shape: Shape) -> Tensor:
         x: any[*shape_of_x].
 
     Attributes:
-        shape: The new sizes; they may be symbolic, and one may be -1: what is left over.
+        shape: The new sizes, which may be symbolic. One may be -1: it is inferred.
 
     Outputs:
         out: any[*shape].
 
     Raises:
-        ShapeError: The sizes hold another number of elements, or -1 does not come out even for
+        ShapeError: The number of elements differs, or the size at -1 is not an integer for
             every value of the symbolic sizes.
     """
     return jnp.reshape(x, completed(tuple(x.shape), shape))
 
 
 def completed(have: Shape, want: Shape) -> Shape:
-    """Numbers, with that in the place of -1 which is left when equal sizes cancel.
+    """Infer the size at -1 in a numeric shape, after cancelling equal sizes.
 
-    Cancelling first tells the size beside a 0 too: (0, 4) in the shape (0, -1) is (0, 4).
+    Cancelling first infers the size even with a size of 0: (0, 4) in (0, -1) gives (0, 4).
     """
     if -1 not in want:
         return want
-    rest, others = _cancelled(have, want)
-    missing = math.prod(rest) // math.prod(others) if math.prod(others) else 0
+    left_over, others = _cancel_sizes(have, want)
+    missing = math.prod(left_over) // math.prod(others) if math.prod(others) else 0
     return tuple(missing if size == -1 else size for size in want)
 
 
-def _cancelled(have: Shape, want: Shape) -> tuple[list[Any], list[Any]]:
-    """What is left of two shapes without -1 and without the sizes that both have."""
-    rest, others = list(have), list[Size]()
+def _cancel_sizes(have: Shape, want: Shape) -> tuple[list[Any], list[Any]]:
+    """Return the remaining sizes of two shapes after cancelling equal sizes and dropping -1."""
+    left_over, others = list(have), list[Size]()
     for size in want:
-        if size in rest:
-            rest.remove(size)
+        if size in left_over:
+            left_over.remove(size)
         elif size != -1:
             others.append(size)
-    return rest, others
+    return left_over, others
 
 
 def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
-    """Symbolic sizes, with -1 replaced by what is left over.
+    """Infer the size at -1 in a symbolic shape.
 
     Raises:
-        ShapeError: Several are -1, or the division does not come out even.
+        ShapeError: Several sizes are -1, or the division is not exact.
     """
     if want.count(-1) > 1:
         raise ShapeError(f"{what} can find one size, not several.", given=f"shape={want}")
@@ -131,16 +131,16 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
         raise ShapeError(f"{what} takes no negative sizes but -1.", given=f"shape={want}")
     if -1 not in want:
         return want
-    rest, others = _cancelled(have, want)
-    total, known = product(tuple(rest)), product(tuple(others))
+    left_over, others = _cancel_sizes(have, want)
+    total, known = product(tuple(left_over)), product(tuple(others))
     if known == 0:
         raise ShapeError(f"{what} cannot find a size beside 0.", fix="Write it in place of -1.")
     missing = divide_exactly(total, known)
     if missing is None:
-        told = isinstance(total, int) and isinstance(known, int)
+        is_numeric = isinstance(total, int) and isinstance(known, int)
         raise ShapeError(
             f"{what} cannot divide {total} elements by {known}."
-            if told
+            if is_numeric
             else f"{what} cannot divide {total} by {known} for every value of the sizes.",
             fix=f"-1 stands for {total} / {known}; choose sizes that divide {total}.",
         )
@@ -149,14 +149,17 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
 
 @reshape.infer
 def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
-    """The new sizes, which hold as many elements."""
+    """Infer the type: the new sizes, with the same number of elements."""
     resolve = context.unifier.resolve
     have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
     want = resolved_shape(context.type, have, want)
     if product(have) == product(want):
         return x.with_shape(want)
-    rest, others = _cancelled(have, want)
-    (left, left_symbols), (right, right_symbols) = _parts(rest), _parts(others)
+    left_over, others = _cancel_sizes(have, want)
+    (left, left_symbols), (right, right_symbols) = (
+        _split_product(left_over),
+        _split_product(others),
+    )
     problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
     if left == 0 or right == 0:
         context.unify(left, right, problem)
@@ -166,8 +169,8 @@ def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorTyp
     return x.with_shape(tuple(map(resolve, want)))
 
 
-def _parts(sizes: list[Size]) -> tuple[int, Size]:
-    """The product of the numbers, and that of the symbolic sizes."""
+def _split_product(sizes: list[Size]) -> tuple[int, Size]:
+    """Return the product of the numeric sizes, and that of the symbolic ones."""
     numbers = [size for size in sizes if isinstance(size, int)]
     return math.prod(numbers), product(tuple(s for s in sizes if not isinstance(s, int)))
 
@@ -180,7 +183,7 @@ def reshape_gradient(g: Backward) -> dict[str, Var]:
 
 @reshape.resolved
 def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
-    """No -1 stays, so that symbolic sizes which are 0 leave no doubt."""
+    """Replace -1 at build time, so that symbolic sizes of 0 are unambiguous."""
     return {"shape": resolved_shape("reshape", x.shape, shape) if -1 in shape else shape}
 
 
@@ -198,7 +201,7 @@ def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
     ),
 )
 def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
-    """All axes from one on become a single axis.
+    """Merge all axes from a given one on into a single axis.
 
         out[..., k] = x[..., i, j], with k = i * size(j) + j
 
@@ -206,7 +209,7 @@ def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
         x: any[*kept, *rest].
 
     Attributes:
-        axis: How many axes are kept, from the first one on; 1 keeps a batch.
+        axis: The number of leading axes that are kept; 1 keeps the batch axis.
 
     Outputs:
         out: any[*kept, product(rest)].
@@ -219,7 +222,7 @@ def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
 
 @flatten.infer
 def infer_flatten(context: Context, x: TensorType, *, axis: int) -> TensorType:
-    """The kept sizes, and the product of the rest."""
+    """Infer the type: the kept sizes, and the product of the others."""
     if not 0 <= axis <= x.rank:
         raise ShapeError(
             f"{context.type} cannot keep {axis} of {x.rank} axes.",
@@ -253,7 +256,7 @@ def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        axis: Where the new axes are in the result; negative ones count from its end.
+        axis: The positions of the new axes in the result; negative ones count from its end.
 
     Outputs:
         out: any, with a 1 at each of `axis`.
@@ -304,15 +307,15 @@ def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
 
 @squeeze.infer
 def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[Axis, ...]) -> TensorType:
-    """The sizes without those of the axes, which are 1."""
-    gone = axis_indices(axis, x.rank, context.type)
-    for i in gone:
+    """Infer the type: the sizes without the removed axes, which have size 1."""
+    removed = axis_indices(axis, x.rank, context.type)
+    for i in removed:
         context.unify(
             x.shape[i],
             1,
             f"squeeze cannot remove axis {i} of size {x.shape[i]}; only of size 1.",
         )
-    return x.with_shape(tuple(size for i, size in enumerate(x.shape) if i not in gone))
+    return x.with_shape(tuple(size for i, size in enumerate(x.shape) if i not in removed))
 
 
 @squeeze.gradient
@@ -323,7 +326,7 @@ def squeeze_gradient(g: Backward) -> dict[str, Var]:
 
 
 def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
-    """Axes of size 1 and new ones are repetitions."""
+    """Axis map of broadcast_to: axes of size 1 and new axes are repeated."""
     shape, rank = shape_of(types["x"][0]), len(tuple_of(attrs["shape"]))
     x = tuple(None if n == 1 else f"axis{i}" for i, n in enumerate(shape))
     new = numbered(rank, "new")
@@ -345,7 +348,7 @@ def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
-    """Repeated along axes of size 1 and along new leading axes.
+    """Broadcast to a shape: repeat along axes of size 1 and new leading axes.
 
         out[..., i, j] = x[i, j], with index 0 where an axis of x has size 1
 
@@ -366,7 +369,7 @@ def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
 
 @broadcast_to.infer
 def infer_broadcast_to(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
-    """The wanted sizes, which those of `x` that are not 1 must equal."""
+    """Infer the type: the given sizes, which the sizes of `x` other than 1 must equal."""
     wanted = tuple(map(context.unifier.resolve, shape))
     problem = f"broadcast_to cannot bring {x} to the shape ({', '.join(map(str, wanted))})."
     if x.rank > len(wanted):
@@ -381,7 +384,7 @@ def infer_broadcast_to(context: Context, x: TensorType, *, shape: Shape) -> Tens
 
 @broadcast_to.gradient
 def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent summed over what was repeated."""
+    """The cotangent summed over the repeated axes."""
     return {"x": sum_to(g.out_grad, g["x"])}
 
 
