@@ -80,18 +80,16 @@ def _scatter(x: Tensor, updates: Tensor, at: tuple[Tensor, ...], reduction: str)
     if x.size == 0 or updates.size == 0:
         return x
     if reduction == "set":
-        return lax.platform_dependent(
-            x, updates, *at, cpu=_scatter_in_order, default=_scatter_the_last
-        )
+        return lax.platform_dependent(x, updates, *at, cpu=_put_in_order, default=_put_the_last)
     return in_float32(_reducing_scatter(reduction))(x, updates, *at)
 
 
-def _scatter_in_order(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+def _put_in_order(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
     """Scatter sequentially, as a CPU does: the last update of a position wins."""
     return x.at[at].set(updates, **IN_RANGE)
 
 
-def _scatter_the_last(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
+def _put_the_last(x: Tensor, updates: Tensor, *at: Tensor) -> Tensor:
     """Scatter the last update of each position, for devices that scatter in parallel."""
     chosen = jnp.broadcast_shapes(*(positions.shape for positions in at))
     count, indexed, slice_shape = _size(chosen), x.shape[: len(at)], x.shape[len(at) :]
