@@ -138,12 +138,13 @@ def concat_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 def pieces(x: Var, sizes: Shape, axis: int, wanted: tuple[bool, ...]) -> tuple[Var | None, ...]:
     """Slice an array into consecutive pieces along an axis; unwanted pieces are `None`."""
     cuts = [_static_slice(sizes, i) if wanted[i] else None for i in range(len(sizes))]
-    if any(want and cut is None for want, cut in zip(wanted, cuts, strict=True)):
+    if any(want and bounds is None for want, bounds in zip(wanted, cuts, strict=True)):
         parts = call("split", x, sections=sizes, axis=axis)
         return tuple(piece if want else None for want, piece in zip(wanted, parts, strict=True))
     leading = (":",) * axis
     return tuple(
-        None if cut is None else one("getitem", x, index=(*leading, cut)) for cut in cuts
+        None if bounds is None else one("getitem", x, index=(*leading, bounds))
+        for bounds in cuts
     )
 
 

@@ -132,17 +132,17 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
     if -1 not in want:
         return want
     left_over, others = _cancel_sizes(have, want)
-    total, known = product(tuple(left_over)), product(tuple(others))
-    if known == 0:
+    total, divisor = product(tuple(left_over)), product(tuple(others))
+    if divisor == 0:
         raise ShapeError(f"{what} cannot find a size beside 0.", fix="Write it in place of -1.")
-    missing = divide_exactly(total, known)
+    missing = divide_exactly(total, divisor)
     if missing is None:
-        is_numeric = isinstance(total, int) and isinstance(known, int)
+        is_numeric = isinstance(total, int) and isinstance(divisor, int)
         raise ShapeError(
-            f"{what} cannot divide {total} elements by {known}."
+            f"{what} cannot divide {total} elements by {divisor}."
             if is_numeric
-            else f"{what} cannot divide {total} by {known} for every value of the sizes.",
-            fix=f"-1 stands for {total} / {known}; choose sizes that divide {total}.",
+            else f"{what} cannot divide {total} by {divisor} for every value of the sizes.",
+            fix=f"-1 stands for {total} / {divisor}; choose sizes that divide {total}.",
         )
     return tuple(missing if size == -1 else size for size in want)
 
@@ -156,16 +156,18 @@ def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorTyp
     if product(have) == product(want):
         return x.with_shape(want)
     left_over, others = _cancel_sizes(have, want)
-    (left, left_symbols), (right, right_symbols) = (
+    (left_number, left_symbols), (right, right_symbols) = (
         _split_product(left_over),
         _split_product(others),
     )
     problem = f"reshape cannot bring {product(have)} elements into {product(want)}."
-    if left == 0 or right == 0:
-        context.unify(left, right, problem)
+    if left_number == 0 or right == 0:
+        context.unify(left_number, right, problem)
         return x.with_shape(want)
-    common = math.gcd(left, right)
-    context.unify(left_symbols * (left // common), right_symbols * (right // common), problem)
+    common = math.gcd(left_number, right)
+    context.unify(
+        left_symbols * (left_number // common), right_symbols * (right // common), problem
+    )
     return x.with_shape(tuple(map(resolve, want)))
 
 

@@ -145,8 +145,8 @@ def _x_gradient_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape)
     if 0 in (*shape, *kernel.shape, *out.shape):
         return jnp.zeros(shape, out.dtype)
     pads = [
-        (spanned - low - 1, read - written + low)
-        for (low, _), spanned, read, written in zip(
+        (window_span - low - 1, x_span - out_span + low)
+        for (low, _), window_span, x_span, out_span in zip(
             windows.pads,
             map(reach, window, windows.dilations),
             map(reach, shape[1:-1], windows.spacings),
@@ -187,8 +187,8 @@ def _kernel_gradient_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape)
 def _kernel_gradient_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
     """Kernel gradient of a chunk: a convolution of the input with the cotangent as kernel."""
     pads = [
-        (low, spanned - read + written - low - 1)
-        for (low, _), spanned, read, written in zip(
+        (low, window_span - x_span + out_span - low - 1)
+        for (low, _), window_span, x_span, out_span in zip(
             windows.pads,
             map(reach, shape[:-2], windows.dilations),
             map(reach, x.shape[1:-1], windows.spacings),

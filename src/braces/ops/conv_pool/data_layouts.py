@@ -48,9 +48,9 @@ def check_layout(layout: str, rank: int) -> str:
     Raises:
         ShapeError: The layout is unknown or of another rank.
     """
-    known = [name for name in LAYOUTS if len(name) == rank]
-    if layout not in known:
-        raise ShapeError(f"There is no layout {layout!r}.", fix=f"Use {' or '.join(known)}.")
+    layouts = [name for name in LAYOUTS if len(name) == rank]
+    if layout not in layouts:
+        raise ShapeError(f"There is no layout {layout!r}.", fix=f"Use {' or '.join(layouts)}.")
     return layout
 
 

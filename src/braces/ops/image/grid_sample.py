@@ -57,13 +57,13 @@ def between_pixels(
     what: str, *dtypes: DType, mode: str, padding_mode: str, **attrs: Any
 ) -> DType:
     """Dtype rule: the promoted floating dtype of both inputs."""
-    for name, value, known in (
+    for name, value, choices in (
         ("mode", mode, tuple(TAPS)),
         ("padding_mode", padding_mode, PADDINGS),
     ):
-        if value not in known:
+        if value not in choices:
             raise ProgramError(
-                f"{what} has {name}={value!r}.", fix=f"Say one of {', '.join(known)}."
+                f"{what} has {name}={value!r}.", fix=f"Say one of {', '.join(choices)}."
             )
     return real_function(what, *dtypes, **attrs)
 

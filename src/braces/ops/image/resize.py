@@ -88,14 +88,14 @@ def _map_axes(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap
 def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
     """Check the attributes: known words, and the right number of scales and region bounds."""
     words = {"mode": REACHES, "coordinates": COORDINATES, "nearest_mode": NEAREST}
-    for name, known in words.items():
-        if attrs[name] not in known:
+    for name, choices in words.items():
+        if attrs[name] not in choices:
             raise ProgramError(
-                f"{what} has {name}={attrs[name]!r}.", fix=f"Say one of {', '.join(known)}."
+                f"{what} has {name}={attrs[name]!r}.", fix=f"Say one of {', '.join(choices)}."
             )
-    for name, wanted in (("scales", len(shape)), ("region", 2 * len(shape))):
-        if attrs[name] is not None and len(attrs[name]) != wanted:
-            raise ProgramError(f"{what} needs {wanted} numbers: {name}={attrs[name]!r}.")
+    for name, count in (("scales", len(shape)), ("region", 2 * len(shape))):
+        if attrs[name] is not None and len(attrs[name]) != count:
+            raise ProgramError(f"{what} needs {count} numbers: {name}={attrs[name]!r}.")
     if not all(0 < scale < math.inf for scale in attrs["scales"] or ()):
         raise ProgramError(f"{what} has scales={attrs['scales']!r}.", fix="Each is above 0.")
     if attrs["antialias"] and attrs["mode"] == "nearest":

@@ -379,8 +379,8 @@ def _max_of_bins(image: Any, down: Any, across: Any) -> Any:
     best_column = jnp.argmax(in_row, axis=3)
     in_bin = jnp.where(down[:, None], jnp.max(in_row, axis=3)[:, None], lowest)
     row = jnp.argmax(in_bin, axis=3)  # [c, rows, columns]
-    spread = jnp.broadcast_to(best_column[:, None], in_bin.shape)
-    column = jnp.take_along_axis(spread, row[..., None], axis=3)[..., 0]
+    columns_of_bins = jnp.broadcast_to(best_column[:, None], in_bin.shape)
+    column = jnp.take_along_axis(columns_of_bins, row[..., None], axis=3)[..., 0]
     is_nonempty = down.any(1)[:, None] & across.any(1)
     maxima = _gather_pixels(image, row * width + column, jnp.ones(row.shape, image.dtype))
     return jnp.where(is_nonempty, maxima, jnp.zeros_like(maxima))

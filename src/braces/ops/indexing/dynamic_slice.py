@@ -56,8 +56,8 @@ def cut_out(types: Types, attrs: Attrs) -> AxisMap:
     _check_fit("cannot take", sizes, shape)
     axes, parts = numbered(len(shape)), numbered(len(shape), "part")
     out = tuple(
-        axis if size == whole else part
-        for axis, part, size, whole in zip(axes, parts, sizes, shape, strict=True)
+        axis if size == full_size else part
+        for axis, part, size, full_size in zip(axes, parts, sizes, shape, strict=True)
     )
     sliced = {part: size for part, size in zip(parts, sizes, strict=True) if part in out}
     mixed = [axis for axis in axes if axis not in out]
@@ -74,8 +74,8 @@ def put_in(types: Types, attrs: Attrs) -> AxisMap:
     _check_fit("cannot replace", update, shape)
     axes, parts = numbered(len(shape)), numbered(len(shape), "part")
     of_update = tuple(
-        axis if size == whole else part
-        for axis, part, size, whole in zip(axes, parts, update, shape, strict=True)
+        axis if size == full_size else part
+        for axis, part, size, full_size in zip(axes, parts, update, shape, strict=True)
     )
     mixed = [i for pair in zip(axes, parts, of_update, strict=True) for i in pair[:2]
              if pair[0] != pair[2]]  # fmt: skip

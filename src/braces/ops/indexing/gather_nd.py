@@ -49,18 +49,18 @@ from braces.ops.indexing.take import (
 
 def taking_along(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of take_along_axis: pointwise but on the indexed axis, which is replaced."""
-    x, part, read, wanted = lines(types, attrs)
+    x, part, indexed, wanted = lines(types, attrs)
     inputs = {"x": (x,), "indices": (part,)}
-    return mapped(types, inputs, {"out": (part,)}, read, wanted=wanted)
+    return mapped(types, inputs, {"out": (part,)}, indexed, wanted=wanted)
 
 
 def putting_along(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of put_along_axis_add: as `taking_along`, with updates."""
-    x, part, read, wanted = lines(types, attrs)
+    x, part, indexed, wanted = lines(types, attrs)
     slot_axes = {"x": (x,), "indices": (part,)}
     wanted = {**wanted, **an_update(types, slot_axes, part)}
     inputs = slot_axes | {"updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
+    return mapped(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
 
 
 def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
@@ -215,18 +215,18 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 def gathering(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of gather_nd: the axes of the indices replace the indexed axes."""
     del attrs
-    x, part, indices, read = places(types)
-    return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, read)
+    x, part, indices, indexed = places(types)
+    return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, indexed)
 
 
 def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter_nd_add: as `gathering`, with updates."""
     del attrs
-    x, part, indices, read = places(types)
+    x, part, indices, indexed = places(types)
     slot_axes = {"x": (x,), "indices": indices}
     wanted = an_update(types, slot_axes, part)
     inputs = slot_axes | {"updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, read, {"updates": 0}, wanted=wanted)
+    return mapped(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
 
 
 def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:

@@ -82,14 +82,14 @@ def _slice_axes(
 def gathered(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of gather: pointwise on axes of full size and on batching axes."""
     _check_known("mode", attrs["mode"], MODES)
-    whole, sizes = shape_of(types["x"][0]), cast("Shape", attrs["slice_sizes"])
-    if len(whole) != len(sizes):
-        raise AxisError(f"needs a slice size for each of {len(whole)} axes.")
+    x_shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["slice_sizes"])
+    if len(x_shape) != len(sizes):
+        raise AxisError(f"needs a slice size for each of {len(x_shape)} axes.")
     at = numbered(len(shape_of(types["indices"][0])), "at")
     x = _axes_of_x(types, attrs, at)
-    parts, fresh = _slice_axes(x, whole, sizes, _dims(attrs, "start_index_map"))
-    gone = {*_dims(attrs, "collapsed_slice_dims"), *_dims(attrs, "operand_batching_dims")}
-    windows = [axis for i, axis in enumerate(parts) if i not in gone]
+    parts, fresh = _slice_axes(x, x_shape, sizes, _dims(attrs, "start_index_map"))
+    dropped = {*_dims(attrs, "collapsed_slice_dims"), *_dims(attrs, "operand_batching_dims")}
+    windows = [axis for i, axis in enumerate(parts) if i not in dropped]
     out = _arrange_axes(windows, list(at[:-1]), _dims(attrs, "offset_dims"))
     new_sizes = {axis: size for axis, size in fresh.items() if axis in out}
     mixed = [*(axis for axis in x if axis not in out), *new_sizes, *at[-1:]]
@@ -101,15 +101,17 @@ def scattered(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter: pointwise on axes of full size and on batching axes."""
     _check_known("mode", attrs["mode"], MODES)
     _check_known("reduction", attrs["reduction"], SCATTERED)
-    whole, update = shape_of(types["x"][0]), shape_of(types["updates"][0])
+    x_shape, update = shape_of(types["x"][0]), shape_of(types["updates"][0])
     at = numbered(len(shape_of(types["indices"][0])), "at")
     x, windows = _axes_of_x(types, attrs, at), _dims(attrs, "update_window_dims")
-    gone = {*_dims(attrs, "inserted_window_dims"), *_dims(attrs, "operand_batching_dims")}
-    sizes, window_dims = [1] * len(whole), iter(windows)
-    for axis in (i for i in range(len(whole)) if i not in gone):
+    dropped = {*_dims(attrs, "inserted_window_dims"), *_dims(attrs, "operand_batching_dims")}
+    sizes, window_dims = [1] * len(x_shape), iter(windows)
+    for axis in (i for i in range(len(x_shape)) if i not in dropped):
         sizes[axis] = cast("int", update[next(window_dims)])
-    parts, _ = _slice_axes(x, whole, tuple(sizes), _dims(attrs, "scatter_dims_to_operand_dims"))
-    window_axes = [axis for i, axis in enumerate(parts) if i not in gone]
+    parts, _ = _slice_axes(
+        x, x_shape, tuple(sizes), _dims(attrs, "scatter_dims_to_operand_dims")
+    )
+    window_axes = [axis for i, axis in enumerate(parts) if i not in dropped]
     of_update = _arrange_axes(window_axes, list(at[:-1]), windows)
     mixed = [axis for axis in (*x, *of_update, *at)
              if not (axis in x and axis in of_update)]  # fmt: skip

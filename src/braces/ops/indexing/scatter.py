@@ -131,9 +131,9 @@ def _tangent_of_extremum(
     x: Tensor, updates: Tensor, at: tuple[Tensor, ...], out: Tensor, dx: Tensor, du: Tensor
 ) -> Tensor:
     """Tangent of min and max: the tangent of the extremum, averaged over ties."""
-    own, put = x == out, updates == out.at[at].get(**IN_RANGE)
-    ties = own.astype(x.dtype).at[at].add(put.astype(x.dtype), **IN_RANGE)
-    total = _mask(own, dx).at[at].add(_mask(put, du), **IN_RANGE)
+    x_wins, update_wins = x == out, updates == out.at[at].get(**IN_RANGE)
+    ties = x_wins.astype(x.dtype).at[at].add(update_wins.astype(x.dtype), **IN_RANGE)
+    total = _mask(x_wins, dx).at[at].add(_mask(update_wins, du), **IN_RANGE)
     return total / jnp.maximum(ties, jnp.ones_like(ties))
 
 
@@ -161,8 +161,10 @@ def _mask(mask: Tensor, x: Tensor) -> Tensor:
 
 def setting_along(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of put_along_axis: pointwise but on the indexed axis, which is replaced."""
-    x, part, read, wanted = lines(types, attrs)
-    return _build_axis_map(types, attrs, {"x": (x,), "indices": (part,)}, x, part, read, wanted)
+    x, part, indexed, wanted = lines(types, attrs)
+    return _build_axis_map(
+        types, attrs, {"x": (x,), "indices": (part,)}, x, part, indexed, wanted
+    )
 
 
 def set_along(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
@@ -228,8 +230,8 @@ def put_along_axis_outside(
 
 def setting_at(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter_nd: the axes of the indices replace the indexed axes."""
-    x, part, indices, read = places(types)
-    return _build_axis_map(types, attrs, {"x": (x,), "indices": indices}, x, part, read, {})
+    x, part, indices, indexed = places(types)
+    return _build_axis_map(types, attrs, {"x": (x,), "indices": indices}, x, part, indexed, {})
 
 
 def set_at(what: str, x: DType, updates: DType, *indices: DType, reduction: str) -> DType:

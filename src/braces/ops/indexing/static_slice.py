@@ -299,9 +299,11 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
     """
     if is_symbolic(x.shape):
         return x[as_typed(index)]
-    cut = Cut(tuple(x.shape), index)
-    block = lax.slice(x, cut.starts, cut.stops, cut.steps)
-    return lax.reshape(lax.rev(block, cut.reversed) if cut.reversed else block, cut.result)
+    region = Cut(tuple(x.shape), index)
+    block = lax.slice(x, region.starts, region.stops, region.steps)
+    return lax.reshape(
+        lax.rev(block, region.reversed) if region.reversed else block, region.result
+    )
 
 
 @getitem.infer
@@ -358,12 +360,12 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
     """
     if is_symbolic(x.shape):
         return x.at[as_typed(index)].add(update)
-    cut = Cut(tuple(x.shape), index)
-    block = lax.reshape(update, cut.block)
-    block = lax.rev(block, cut.reversed) if cut.reversed else block
-    if all(step == 1 for step in cut.steps):
-        return added(x, block, cut.starts)
-    gaps = zip(cut.starts, cut.stops, cut.steps, x.shape, strict=True)
+    region = Cut(tuple(x.shape), index)
+    block = lax.reshape(update, region.block)
+    block = lax.rev(block, region.reversed) if region.reversed else block
+    if all(step == 1 for step in region.steps):
+        return added(x, block, region.starts)
+    gaps = zip(region.starts, region.stops, region.steps, x.shape, strict=True)
     widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
     return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
 

@@ -107,8 +107,8 @@ def infer_window(
     """Infer the type: the size of the window on its axis."""
     axis = axis_index(axis, x.rank, context.type)
     have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
-    known = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
-    if known and place(number(have), number(start), number(size), from_end)[0] is None:
+    is_static = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
+    if is_static and place(number(have), number(start), number(size), from_end)[0] is None:
         raise IndexRangeError(
             f"{size} elements from {start} on do not fit into an axis of {have}.",
             fix="Slices with numbers are clipped; windows must lie within the axis.",
