@@ -250,7 +250,7 @@ flatten.gradient(reshape_gradient)
     ),
 )
 def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
-    """New axes of size 1.
+    """Insert new axes of size 1.
 
         out[..., 0, ...] = x[..., ...]
 
@@ -288,7 +288,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
     ),
 )
 def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
-    """Axes of size 1 removed.
+    """Remove axes of size 1.
 
         out[..., ...] = x[..., 0, ...]
 

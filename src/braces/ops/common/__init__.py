@@ -1,1 +1,1 @@
-"""Rules that operators of all families share: dtypes, axes, derivatives."""
+"""Rules shared by all operator families: dtypes, axes, derivatives."""

@@ -96,9 +96,7 @@ def _convolve_on_cpu(x: Any, kernel: Any, *, windows: Windows, shape: Shape) -> 
         return _convolve_by_xla(x, kernel, windows=windows)
     if kernel.shape[-2] <= MOST_FEATURES and math.prod(kernel.shape[:-1]) <= MOST_TERMS:
         by_terms = functools.partial(_convolve_by_terms, kernel, windows, (1, *shape[1:]))
-        return lax.map(
-            by_terms, x
-        )  # in a loop, so that XLA does not recompute terms for each use
+        return lax.map(by_terms, x)  # in a loop, so that XLA does not recompute terms
     return _convolve_by_groups(x, kernel, windows)
 
 

@@ -1,1 +1,1 @@
-"""Element by element."""
+"""Elementwise operators."""

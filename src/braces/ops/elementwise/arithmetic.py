@@ -58,7 +58,7 @@ def in_dtype(x: Var, like: Var) -> Var:
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=i32[3] y=f32[3]"),
 )
 def add(x: Tensor, y: Tensor) -> Tensor:
-    """The sum, element by element.
+    """Elementwise sum.
 
         out[i] = x[i] + y[i]
 
@@ -89,7 +89,7 @@ def add_gradient(g: Backward) -> dict[str, Var]:
     examples=(*BINARY, "x=i64[3] y=i64[3]"),
 )
 def subtract(x: Tensor, y: Tensor) -> Tensor:
-    """The difference, element by element.
+    """Elementwise difference.
 
         out[i] = x[i] - y[i]
 
@@ -126,7 +126,7 @@ def subtract_gradient(g: Backward) -> dict[str, Var]:
     examples=(*BINARY, "x=i64[3] y=i64[3]"),
 )
 def multiply(x: Tensor, y: Tensor) -> Tensor:
-    """The product, element by element.
+    """Elementwise product.
 
         out[i] = x[i] * y[i]
 
@@ -161,7 +161,7 @@ def multiply_gradient(g: Backward) -> dict[str, Var]:
     examples=(*BINARY, "x=i64[3] y=i64[3]"),
 )
 def divide(x: Tensor, y: Tensor) -> Tensor:
-    """The quotient, element by element; integers give float32.
+    """Elementwise quotient; integers give float32.
 
         out[i] = x[i] / y[i]
 
@@ -202,7 +202,7 @@ def nonzero(y: Tensor) -> Tensor:
     examples=(*BINARY, "x=i64[b] y=i64[3,1]"),
 )
 def floor_divide(x: Tensor, y: Tensor) -> Tensor:
-    """The quotient, rounded down, element by element; no gradient.
+    """Elementwise floor division: the quotient, rounded down; no gradient.
 
         out[i] = floor(x[i] / y[i])
 
@@ -224,7 +224,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
 
 @op(axes="..., ... -> ...", dtypes=real, examples=(*BINARY, "x=i64[b] y=i64[3,1]"))
 def remainder(x: Tensor, y: Tensor) -> Tensor:
-    """The remainder of floor division; it has the sign of `y`, as in Python.
+    """Elementwise remainder of floor division; it has the sign of `y`, as in Python.
 
         out[i] = x[i] - floor(x[i] / y[i]) * y[i]
 

@@ -23,7 +23,7 @@ from braces.ops.elementwise.elementwise_derivatives import by_slopes
     examples=(*BINARY, "x=i64[3] y=i64[3]", "x=f32[b] y=i32[]"),
 )
 def pow(x: Tensor, y: Tensor) -> Tensor:
-    """The power, element by element.
+    """Elementwise power.
 
         out[i] = x[i] ** y[i]
 

@@ -1,4 +1,4 @@
-"""Comparison and logic, element by element."""
+"""Elementwise comparison and logic."""
 
 from __future__ import annotations
 
