@@ -1,1 +1,1 @@
-"""From a block to computation: the lowering to JAX, and the interpreter."""
+"""Execution of blocks: lowering to JAX, and the interpreter."""

@@ -1,4 +1,4 @@
-"""The folder of compiled code: which one it is, whether it is used, and how large it may be.
+"""Directory of the compilation cache: its location, its protection and its size limit.
 
     BRACES_CACHE_DIR=             none
     BRACES_CACHE_DIR=FOLDER       FOLDER/xla
@@ -6,18 +6,18 @@
     else, on macOS                ~/Library/Caches/braces/xla
     else, on Windows              %LOCALAPPDATA%/braces/xla
 
-What is in it is run, so whoever can write there can run anything in the process: a folder that
-is not the user's own, or that others can write to, is not used. In it is a folder for each kind
-of processor: homes are shared by machines, and XLA makes code for the very processor that it
-runs on, which JAX does not surely tell from others. JAX writes the files, and this module lets
-those go that were used longest ago. It does not leave that to JAX, whose own limit needs a lock
-for each read and stops keeping anything after one write that was interrupted.
+Entries are executed, so anyone who can write there can run code in the process. A folder that
+is not the user's own, or that others can write to, is not used. The cache has a subfolder for
+each kind of processor: machines share home folders, and XLA compiles for the exact processor
+that it runs on, which the cache keys of JAX do not reliably distinguish. JAX writes the files;
+this module evicts the least recently used ones. The size limit of JAX is not used: it needs a
+lock for each read, and stops caching after one interrupted write.
 
 The folder may hold a user's files by mistake, as FOLDER/xla of a source tree does. Two rules
 protect them. A folder is a cache if it has the marker file, `CACHEDIR.TAG` with a fixed text;
 the marker is written only into a folder that has nothing but entries. An entry is a regular
-file whose path has the form that JAX and XLA give it. Nothing else is counted or removed,
-and links are never followed.
+file whose path has the form that JAX and XLA give it. Nothing else is counted or removed, and
+links are never followed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from braces.ir.files.atomic_write import is_temporary, write_atomically
 LOGGER = logging.getLogger("braces")
 
 VARIABLE, JAX_VARIABLE = "BRACES_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"
-"""What names the folder, and what names one for all that JAX compiles, which wins."""
+"""The variable with the folder, and the one of JAX for all its compilations, which wins."""
 MOST_BYTES, MOST_FILES = 1 << 30, 20_000
-"""How much is kept: 1 GiB."""
+"""The limits of the cache; the size is 1 GiB."""
 
 MARKER = "CACHEDIR.TAG"
 _MARKER_TEXT = b"""Signature: 8a477f597d28d172789f06886806bc55
@@ -63,21 +63,20 @@ _ENTRY = re.compile(
 
 _USUAL = ("XDG_CACHE_HOME", ".cache")
 _BASES = {"darwin": ("", "Library/Caches"), "win32": ("LOCALAPPDATA", "AppData/Local")}
-"""By platform: the variable that names where programs keep such files, and where in the home
-folder they do without it."""
+"""By platform: the variable with the folder of caches, and its default in the home folder."""
 
 _ABILITIES = ("model name", "flags", "Features", "CPU implementer", "CPU part")
-"""What decides which instructions there are, on x86 and on ARM."""
+"""The fields that determine the instruction set, on x86 and on ARM."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A file of the folder.
+    """Cache entry: a file of the folder.
 
     Attributes:
-        path: Where it is.
-        size_bytes: How large it is.
-        used_s: When it was written or read last, as far as the file system tells.
+        path: Its path.
+        size_bytes: Its size.
+        used_s: The time of its last write or read, as recorded by the file system.
     """
 
     path: Path
@@ -86,24 +85,25 @@ class Kept:
 
 
 def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The folder that is to have compiled code, there or not; `None` for none."""
-    named = environment.get(VARIABLE)
+    """Return the folder for compiled code, which may not exist; `None` for none."""
+    value = environment.get(VARIABLE)
     try:
-        if named is not None:
-            return Path(named).expanduser().absolute() / "xla" if named else None
+        if value is not None:
+            return Path(value).expanduser().absolute() / "xla" if value else None
         variable, usual = _BASES.get(sys.platform, _USUAL)
         base = Path(environment.get(variable, ""))
         return (base if base.is_absolute() else Path.home() / usual) / "braces" / "xla"
-    except (OSError, RuntimeError):  # there is no home, or no folder to start from
+    except (OSError, RuntimeError):  # no home folder, or no current folder
         return None
 
 
 @cache
 def processor(told: Path = Path("/proc/cpuinfo")) -> str:
-    """A name for the kind of processor that XLA makes code for here.
+    """Return a name for the kind of processor that XLA compiles for here.
 
     Args:
-        told: What Linux tells of processors, one paragraph each; other systems have none.
+        told: The file in which Linux describes processors, one paragraph each; other systems
+            have none.
     """
     known = [sys.platform, platform.machine(), os.environ.get("PROCESSOR_IDENTIFIER", "")]
     with suppress(OSError), told.open(encoding="utf-8", errors="replace") as lines:
@@ -113,9 +113,9 @@ def processor(told: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def made_ready(folder: Path) -> bool:
-    """Make a folder a cache with a place for this processor, or return `False`.
+    """Create a cache with a subfolder for this processor; return `False` if that fails.
 
-    A folder that is there and is refused is reported once in the log.
+    A rejected folder is reported once in the log.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,16 +143,16 @@ def _report(folder: Path, reason: str) -> None:
 
 
 def refusal(folder: Path) -> str | None:
-    """The reason why a folder that is there is not used as a cache, as the end of a sentence.
+    """Return the reason why an existing folder is not a cache, as the end of a sentence.
 
     Raises:
-        OSError: It is not there, or cannot be read.
+        OSError: The folder does not exist, or cannot be read.
     """
     if not stat.S_ISDIR(folder.lstat().st_mode):
         return "is a link, or no folder"
     if not _is_private(folder):
         return "is somebody else's, or others can write to it"
-    other = None if _is_marked(folder) else _first_other(folder)
+    other = None if _is_marked(folder) else _find_foreign_path(folder)
     if other is None or _is_marked(
         folder
     ):  # another process may have made it a cache meanwhile
@@ -161,14 +161,14 @@ def refusal(folder: Path) -> str | None:
 
 
 def _is_private(folder: Path) -> bool:
-    """Return whether a folder is no link and the user's alone to write to."""
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode):
+    """Return whether a folder is not a link, and writable by the user only."""
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode):
         return False
-    if not hasattr(os, "geteuid"):  # Windows: what is in a user's own folders is the user's
+    if not hasattr(os, "geteuid"):  # Windows: a user's own folders are private
         return True
-    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
-    return found.st_uid == os.geteuid() and not shared and os.access(folder, os.W_OK)
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return status.st_uid == os.geteuid() and not shared and os.access(folder, os.W_OK)
 
 
 def _is_marked(folder: Path) -> bool:
@@ -178,8 +178,8 @@ def _is_marked(folder: Path) -> bool:
     return False
 
 
-def _first_other(folder: Path) -> str | None:
-    """The path of something in a folder that no cache has; `None` where there is nothing."""
+def _find_foreign_path(folder: Path) -> str | None:
+    """Return the path of the first foreign file or folder, or `None`."""
     for path, mode in _walk(folder):
         expected = _FOLDER if stat.S_ISDIR(mode) else _ENTRY
         ours = expected.fullmatch(path) or ("/" not in path and is_temporary(path))
@@ -189,7 +189,7 @@ def _first_other(folder: Path) -> str | None:
 
 
 def _walk(folder: Path) -> Generator[tuple[str, int]]:
-    """All paths below a folder, relative and with `/`, and their modes; no link is followed."""
+    """Yield the relative paths below a folder, with `/`, and their modes; skip links."""
     for place, folders, files in os.walk(folder):
         for name in sorted([*folders, *files]):
             path = Path(place, name)
@@ -198,42 +198,42 @@ def _walk(folder: Path) -> Generator[tuple[str, int]]:
 
 
 def kept_in(folder: Path) -> list[Kept]:
-    """The entries of a cache; none of a folder that is no cache."""
+    """Return the entries of a cache; none for a folder that is not a cache."""
     try:
         if refusal(folder) is not None:
             return []
     except OSError:
         return []
-    found = list[Kept]()
+    entries = list[Kept]()
     for path, mode in _walk(folder):
         if stat.S_ISREG(mode) and _ENTRY.fullmatch(path):
-            with suppress(OSError):  # another process let it go
-                told = (folder / path).lstat()
-                used_s = max(told.st_atime, told.st_mtime)
-                found.append(Kept(folder / path, told.st_size, used_s))
-    return found
+            with suppress(OSError):  # another process removed it meanwhile
+                status = (folder / path).lstat()
+                used_s = max(status.st_atime, status.st_mtime)
+                entries.append(Kept(folder / path, status.st_size, used_s))
+    return entries
 
 
 def let_go_of(place: Path, prefix: str) -> None:
-    """Remove the entries of a processor whose name begins so."""
-    for one in kept_in(place.parent):
-        if one.path.parent == place and one.path.name.startswith(prefix):
-            let_go(one.path)
+    """Remove the entries of a processor whose names start with `prefix`."""
+    for entry in kept_in(place.parent):
+        if entry.path.parent == place and entry.path.name.startswith(prefix):
+            let_go(entry.path)
 
 
 def trim(folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
-    """Let the files go that were used longest ago, until the rest is no more than that."""
-    kept = sorted(kept_in(folder), key=lambda one: one.used_s)
-    size_bytes, files = sum(one.size_bytes for one in kept), len(kept)
-    for one in kept:
+    """Remove the least recently used files until the others are within the limits."""
+    entries = sorted(kept_in(folder), key=lambda entry: entry.used_s)
+    size_bytes, files = sum(entry.size_bytes for entry in entries), len(entries)
+    for entry in entries:
         if size_bytes <= most_bytes and files <= most_files:
             return
-        let_go(one.path)
-        size_bytes, files = size_bytes - one.size_bytes, files - 1
+        let_go(entry.path)
+        size_bytes, files = size_bytes - entry.size_bytes, files - 1
 
 
 def let_go(path: Path) -> None:
-    """Remove a file, unless it is gone already or in use."""
+    """Remove a file, unless it is removed already or in use."""
     try:
         path.unlink()
     except OSError:

@@ -1,11 +1,11 @@
-"""What XLA compiled, kept for the next process that compiles the same.
+"""Persistent compilation cache: code compiled by XLA, shared by processes.
 
-JAX can keep it in a folder (its persistent compilation cache). Which folder is a setting of the
-process, and JAX looks at it once: whatever is compiled afterwards goes there, too. So the
-setting is made when compiling begins, and taken back when it ends; where a program is
-interpreted, which compiles an operator here and there, that is its first run. What the process
-compiles with JAX at other times is kept nowhere, as before; a user who names a folder, sooner
-or later, has it to themself; and a run that compiles nothing pays nothing.
+JAX can store compiled code in a folder. The folder is a setting of the process that JAX reads
+once: all later compilations are stored there, too. So Braces makes the setting when its
+compilation starts, and restores it at the end; an interpreted program, which compiles single
+operators, does so in its first run. Other JAX compilations of the process are not stored. A
+folder chosen by the user, at any time, has priority. A run that compiles nothing has no
+overhead.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ _LEAST_S, _RAISES = (
     "jax_raise_persistent_cache_errors",
 )
 _WARNED = "Error (reading|writing) persistent compilation cache entry"
-"""What JAX says of an entry where it does not raise; it then compiles."""
+"""The warning of JAX about an entry if it does not raise; it then compiles."""
 _HIT = "/jax/compilation_cache/cache_hits"
 _TRIMMED_EACH = 64
-"""The size of the folder is looked at before the first of so many compilations."""
+"""The number of compilations between two checks of the folder size."""
 
 
 def code_name(ops: Iterable[Op], arguments: Iterable[Any]) -> str:
-    """What compiled code is called: the same in each process, and another for most programs."""
-    told = [op.type for op in ops], [(x.shape, str(x.dtype)) for x in arguments]
-    return f"braces_{sha256(repr(told).encode()).hexdigest()[:16]}"
+    """Return the name of compiled code: equal in all processes, distinct for most programs."""
+    key = [op.type for op in ops], [(x.shape, str(x.dtype)) for x in arguments]
+    return f"braces_{sha256(repr(key).encode()).hexdigest()[:16]}"
 
 
 def compile_or_read(lowered: Any, name: str) -> Any:
-    """What XLA makes of a computation, or has made of it for another process.
+    """Compile a lowered computation, or read it from the cache.
 
     Args:
         lowered: The computation, as JAX lowered it.
-        name: What its function is called; see `code_name`.
+        name: The name of its function; see `code_name`.
     """
     keeper = the_keeper()
     with keeper.keeping(raises=True) as folder:
@@ -64,11 +64,11 @@ def compile_or_read(lowered: Any, name: str) -> Any:
             if folder is None:
                 raise
             keeper.give_up(folder, name)
-    return lowered.compile()  # if the program is what is wrong, it says so again
+    return lowered.compile()  # an error of the program itself is raised again
 
 
 class _Reads(local):
-    """How often this thread read code that was kept."""
+    """The number of cache hits of this thread."""
 
     count = 0
 
@@ -77,14 +77,14 @@ _reads = _Reads()
 
 
 def code_reads() -> int:
-    """The number of times that this thread read code in place of compiling it."""
-    _listen()
+    """Return the number of cache hits of this thread."""
+    _register_listener()
     return _reads.count
 
 
 @cache
-def _listen() -> None:
-    """Let JAX say when it reads code that was kept."""
+def _register_listener() -> None:
+    """Register a listener for cache hits."""
 
     def note(event: str, **more: Any) -> None:
         del more
@@ -96,15 +96,15 @@ def _listen() -> None:
 
 @cache
 def the_keeper() -> Keeper:
-    """The one of this process, whose settings it makes."""
+    """Return the persistent cache of the process."""
     return Keeper()
 
 
 class Keeper:
-    """Lets JAX keep what it compiles, as long as somebody compiles who wants that.
+    """Enables the persistent cache of JAX during compilations of Braces.
 
-    The settings are those of the process: what other threads compile with JAX in these moments
-    is kept too.
+    The settings belong to the process: compilations of other threads in these moments are
+    stored too.
     """
 
     def __init__(self) -> None:
@@ -118,11 +118,11 @@ class Keeper:
 
     @contextmanager
     def keeping(self, raises: bool = False) -> Generator[Path | None]:
-        """The folder in which code is kept meanwhile; `None` where there is none of ours.
+        """Enable the cache in a block; yields its folder, or `None` if there is none.
 
         Args:
-            raises: Whether compiling may raise where an entry cannot be read or written. Where
-                somebody else compiles meanwhile and could not bear that, it does not.
+            raises: Whether compiling may raise if an entry cannot be read or written. It does
+                not if a concurrent compilation does not allow that.
         """
         with self._lock:
             if self._users == 0:
@@ -139,25 +139,25 @@ class Keeper:
                     self._close()
 
     def give_up(self, folder: Path, name: str) -> None:
-        """Keep nothing any more in this process: an entry could not be read, or not written.
+        """Disable the cache for this process, after an entry could not be read or written.
 
-        What there is of this computation may be broken, and JAX would never write it anew.
+        Entries of this computation may be broken, and JAX would never rewrite them.
         """
         self._gave_up = True
         let_go_of(folder, f"jit_{name}-")
 
     def _open(self) -> None:
         self._folder = None
-        whole = None if self._gave_up or _is_chosen() else named_folder()
-        if whole is None or not made_ready(whole):
+        cache_folder = None if self._gave_up or _is_configured_by_user() else named_folder()
+        if cache_folder is None or not made_ready(cache_folder):
             return
         if self._openings % _TRIMMED_EACH == 0:
-            trim(whole)
+            trim(cache_folder)
         self._openings += 1
-        self._folder = whole / processor()
+        self._folder = cache_folder / processor()
         self._ours = {_FOLDER: str(self._folder), _LEAST_S: 0.0, _RAISES: True}
-        self._before = {name: _setting(name) for name in self._ours}
-        _tell(self._ours)
+        self._before = {name: _get_setting(name) for name in self._ours}
+        _apply_settings(self._ours)
 
     def _be_lenient(self) -> None:
         warnings.filterwarnings("ignore", _WARNED)
@@ -165,23 +165,29 @@ class Keeper:
         jax.config.update(_RAISES, False)
 
     def _close(self) -> None:
-        if self._folder is not None:  # what somebody else has set meanwhile stays
+        if self._folder is not None:  # settings changed by others meanwhile stay
             ours = self._ours.items()
-            _tell({name: self._before[name] for name, value in ours if _setting(name) == value})
+            _apply_settings(
+                {
+                    name: self._before[name]
+                    for name, value in ours
+                    if _get_setting(name) == value
+                }
+            )
 
 
-def _setting(name: str) -> Any:
+def _get_setting(name: str) -> Any:
     return getattr(jax.config, name)
 
 
-def _tell(settings: Mapping[str, Any]) -> None:
-    """Make settings, and let JAX look at them again."""
+def _apply_settings(settings: Mapping[str, Any]) -> None:
+    """Update settings, and let JAX read them again."""
     for name, value in settings.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()
 
 
-def _is_chosen() -> bool:
-    """Whether the user has told JAX where to keep code, or to keep none."""
-    named = JAX_VARIABLE in os.environ or _setting(_FOLDER) is not None
-    return named or not _setting(_ENABLED)
+def _is_configured_by_user() -> bool:
+    """Return whether the user configured the cache of JAX, or disabled it."""
+    named = JAX_VARIABLE in os.environ or _get_setting(_FOLDER) is not None
+    return named or not _get_setting(_ENABLED)

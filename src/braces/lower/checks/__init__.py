@@ -1,1 +1,1 @@
-"""Checks of a run: failure codes, limits of size and memory."""
+"""Checks of a run: failure codes, size limits and memory."""

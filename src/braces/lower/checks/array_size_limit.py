@@ -1,7 +1,7 @@
-"""Arrays that no machine holds are refused before XLA sees them, which would end the process.
+"""Size limit of arrays: XLA aborts the process for arrays that no machine can hold.
 
-Sizes may become so large only in a run, and a kernel may make such an array on the way to a
-small one, so it is what JAX traced that is looked at.
+Some sizes are known in a run only, and a kernel may need such an array for a small result, so
+the traced computation is checked.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
     """Refuse a traced computation that makes an array of 2^63 bytes or more.
 
     Args:
-        jaxpr: What JAX traced.
-        ops: The operators of the block, whose names are the outermost names in it.
+        jaxpr: The jaxpr of the computation.
+        ops: The operators of the block, whose names are the outermost name scopes in it.
 
     Raises:
-        RunError: It says how large the array is, and which operator makes it.
+        RunError: An array is too large; the error has its size and its operator.
     """
     for equation in jaxpr.eqns:
-        for made in _results(equation):
-            if isinstance(made, tracing.ShapedArray):
-                _refuse(made.shape, made.dtype, _place(equation, ops))
+        for aval in _results(equation):
+            if isinstance(aval, tracing.ShapedArray):
+                _refuse(aval.shape, aval.dtype, _place(equation, ops))
 
 
 def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) -> None:
@@ -46,11 +46,11 @@ def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) ->
 
 
 def _results(equation: Any) -> Iterator[Any]:
-    """What an equation makes, and what the computations inside it make."""
-    yield from (made.aval for made in equation.outvars)
+    """Yield the results of an equation, and those of its inner computations."""
+    yield from (result.aval for result in equation.outvars)
     for inner in inner_computations(equation.params.values()):
-        for one in inner.eqns:
-            yield from _results(one)
+        for inner_equation in inner.eqns:
+            yield from _results(inner_equation)
 
 
 def _place(equation: Any, ops: Iterable[Op]) -> Callable[[], str | None]:
@@ -63,7 +63,7 @@ def _place(equation: Any, ops: Iterable[Op]) -> Callable[[], str | None]:
 
 
 def guarded(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """For a function that is traced: it refuses first what needs huge arrays."""
+    """Return the function with a check of its arrays before it is traced."""
 
     def function(values: Any) -> Any:
         refuse_huge(jax.make_jaxpr(compute)(values))
@@ -75,13 +75,13 @@ def guarded(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def refuse_huge_results(
     definition: OpDef, attrs: Mapping[str, Any], wanted: tuple[str, ...]
 ) -> None:
-    """Refuse an operator without inputs whose result no machine holds.
+    """Refuse an operator without inputs whose result no machine can hold.
 
     Raises:
-        RunError: It says how large the result is.
+        RunError: The result is too large; the error has its size.
     """
-    found = infer_lightly(definition, {}, attrs, wanted, Context(definition.type, Unifier()))
-    for type_ in (one for types in (found or {}).values() for one in types):
+    inferred = infer_lightly(definition, {}, attrs, wanted, Context(definition.type, Unifier()))
+    for type_ in (result for types in (inferred or {}).values() for result in types):
         if isinstance(type_, TensorType):
             shape = tuple(size for size in type_.shape if isinstance(size, int))
             _refuse(shape, type_.dtype, lambda: None)

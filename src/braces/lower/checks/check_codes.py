@@ -1,12 +1,13 @@
 """Failure codes of the checks of one block, recorded together.
 
-Only the first failure of a block is recorded: later ones may follow from it. A chain of
-selections says that, one for each check:
+Only the first failure of a block is recorded, because later ones may follow from it. A chain of
+selections does that, one for each check:
 
     site_k = where(running, code_k, 0);  running = running & (code_k == 0)
 
-XLA then repeats the chain in front of `k` for each site: compiling takes quadratic time. Above
-a few checks the codes become one vector instead, and the position of the first failure selects:
+XLA then duplicates the chain in front of `k` for each check point, so compile time is
+quadratic. Above a few checks the codes become one vector instead, and the position of the first
+failure selects:
 
     codes = stack([code_1, ..., code_n]);  first = argmax(codes != 0)
     sites = where(running & (iota == first), codes, 0)
@@ -26,12 +27,12 @@ MOST_CHAINED = 8
 
 
 class State(NamedTuple):
-    """The status of a run while it is computed: loops and branches carry it.
+    """Status of a run during computation: loops and branches carry it.
 
     Attributes:
-        running: False as soon as something failed that loops must not go on after.
-        sites: For each operator that may fail, 0 or its failure code; for one where a history
-            begins, how many values it had at most; for one that tells a size, see `Site.count`.
+        running: False after a failure at which loops must stop.
+        sites: By check point: 0 or the failure code of an operator; the largest length of a
+            list history that begins there; the code of a data-dependent size, see `Site.count`.
     """
 
     running: Any
@@ -39,7 +40,7 @@ class State(NamedTuple):
 
 
 class CheckCodes:
-    """The failure codes of a block that are not in its state yet, in program order."""
+    """Failure codes of a block that are not in its state yet, in program order."""
 
     def __init__(self) -> None:
         self._codes: dict[str, Any] = {}
@@ -49,7 +50,7 @@ class CheckCodes:
         self._codes[site] = jnp.asarray(max_code(wrong), "int32")
 
     def record(self, state: State) -> State:
-        """Return the state with the first failure among the codes, and forget them."""
+        """Return the state with the first failure among the codes, and clear them."""
         codes, self._codes = self._codes, {}
         if len(codes) <= MOST_CHAINED:
             for site, code in codes.items():
@@ -66,12 +67,12 @@ class CheckCodes:
 
 
 def note(state: State, site: str, wrong: Any) -> State:
-    """The state with the failure code of a site; loops stop where it is not 0."""
+    """Return the state with the failure code of a check point; loops stop if it is not 0."""
     code = max_code(wrong)
     sites = state.sites | {site: jnp.maximum(state.sites[site], code)}
     return State(state.running & (code == 0), sites)
 
 
 def fail(state: State, site: str, wrong: Any) -> State:
-    """The state with a failure, unless something failed before."""
+    """Return the state with a failure, unless something failed before."""
     return note(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))

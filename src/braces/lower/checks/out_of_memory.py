@@ -1,4 +1,4 @@
-"""Memory that the machine refuses: an error of the run, before anything was taken over."""
+"""Out-of-memory errors, raised before a run donates its buffers."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import numpy as np
 from braces.errors import RunError
 
 LARGE_BYTES = 1 << 28
-"""Less than this is not asked for beforehand."""
+"""Smaller allocations are not probed."""
 
 
 def needed_bytes(code: Any) -> int:
-    """What compiled code allocates in each run: its results, and what it needs meanwhile."""
-    found = code.memory_analysis()
-    if found is None:
+    """Return the bytes that compiled code allocates in each run, temporaries included."""
+    analysis = code.memory_analysis()
+    if analysis is None:
         return 0
-    return int(found.temp_size_in_bytes + found.output_size_in_bytes)
+    return int(analysis.temp_size_in_bytes + analysis.output_size_in_bytes)
 
 
 def require(size_bytes: int) -> None:
-    """See whether the machine would give so much; a run that fails later has lost its state.
+    """Probe an allocation before a run, which would lose its state if it failed later.
 
     Raises:
-        RunError: It would not.
+        RunError: The machine refuses it.
     """
     try:
         np.empty(size_bytes, "uint8")  # nothing is written, so it costs nothing
@@ -33,7 +33,7 @@ def require(size_bytes: int) -> None:
 
 
 def out_of_memory(asked: str) -> RunError:
-    """The error for it."""
+    """Return the error for a refused allocation."""
     return RunError(
         "There is not enough memory for this run.",
         given=asked,

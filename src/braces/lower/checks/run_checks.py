@@ -1,4 +1,4 @@
-"""What operators tell a run beside their outputs: sizes, and values that are wrong."""
+"""Reports of operators to a run, besides outputs: data-dependent sizes and failure codes."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from braces.lazy import jnp
 
 
 def told_sizes(definition: OpDef, values: Values, attrs: Attrs) -> Mapping[str, Any]:
-    """The sizes that only values tell, by the names of dimensions."""
+    """Return the data-dependent sizes of an operator, by the names of dimensions."""
     assert definition.learn_rule is not None
     rule, arguments = definition.learn_rule, definition.arrange(values)
     return ask(definition.type, "learned", rule, arguments, attrs, _read_sizes)
 
 
-def _read_sizes(found: Mapping[object, Any]) -> Mapping[str, Any]:
-    return {_named(name): _whole(size) for name, size in found.items()}
+def _read_sizes(sizes: Mapping[object, Any]) -> Mapping[str, Any]:
+    return {_check_name(name): _check_size(size) for name, size in sizes.items()}
 
 
-def _named(name: object) -> str:
+def _check_name(name: object) -> str:
     if not isinstance(name, str):
         raise TypeError
     return name
 
 
-def _whole(size: Any) -> Any:
-    array = jnp.asarray(size)
-    if array.shape or array.dtype.kind not in "iu":
+def _check_size(size: Any) -> Any:
+    size_array = jnp.asarray(size)
+    if size_array.shape or size_array.dtype.kind not in "iu":
         raise TypeError
     return size
 
 
 def told_offence(definition: OpDef, values: Values, attrs: Mapping[str, Any]) -> Any:
-    """The code that the check of an operator gives: 0, or a failure; see `check_code`."""
+    """Return the failure code from the check of an operator, or 0; see `check_code`."""
     assert definition.check is not None
     rule, arguments = definition.check.kernel, definition.arrange(values)
     return ask(definition.type, "checked", rule, arguments, attrs, _read_offence)
 
 
-def _read_offence(found: Any) -> Any:
-    if found is False:
+def _read_offence(code: Any) -> Any:
+    if code is False:
         return 0
-    if jnp.asarray(found).dtype.kind not in "biu":
+    if jnp.asarray(code).dtype.kind not in "biu":
         raise TypeError
-    return max_code(found)
+    return max_code(code)

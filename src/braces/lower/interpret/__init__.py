@@ -1,1 +1,1 @@
-"""Operator by operator."""
+"""Interpreter: kernels, hot traces and timing."""

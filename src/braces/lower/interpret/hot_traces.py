@@ -1,14 +1,24 @@
-"""Operators in a row that run again and again, dispatched together with the same bits.
+"""Tracing JIT of the interpreter: hot runs of small kernels become one compiled call.
 
-A call of compiled code takes far longer than a few numbers take to be computed, and what is
-interpreted is many such calls. So kernels that follow one another in a block, read little, and
-have run often become one function of JAX: each is a computation of its own in it
-(`Kernel.inner`), compiled with the options that it has alone, and gives the same bits. What
-nobody reads afterwards is not given back.
+Dispatching a compiled kernel takes far longer than computing a few numbers, and the interpreter
+dispatches one kernel per operator. A *hot trace* (`Bundle`) is a sequence of adjacent small
+kernels of one block. It counts its runs for each key, which is the tuple of sizes that the
+kernels depend on:
 
-It is a shortcut and nothing else. Where anything is wrong, a check that fails above all, the
-same operators run one by one from the same values, and tell it as they always do. Whoever looks
-at single operators, a listener or the profiler, has them run one by one.
+    COLD      runs <= target.hot: kernels are dispatched one by one
+      |       runs > target.hot and every size is known
+    HOT       kernels are dispatched one by one a last time, then fused (`_fuse_piece`)
+      |
+      +--> COMPILED   one call for each piece; an entry evicted at MOST_SIZES is COLD again
+      +--> REFUSED    fusion failed: the key maps to no pieces, kernels stay one by one
+
+In a fused call each kernel is a computation of its own (`Kernel.inner`), compiled with the
+options that it has alone, so the results have the same bits. Values without later readers are
+not returned.
+
+Fusion is an optimization only. If a check fails or anything is wrong in a COMPILED call, the
+trace is left and the same operators run one by one from the same values; they raise the error.
+A listener or profiler that observes single operators disables traces.
 """
 
 from __future__ import annotations
@@ -33,28 +43,28 @@ from braces.target import MOST_PARTS, ROUNDED, Target
 Env: TypeAlias = dict[str, Any]
 Constants: TypeAlias = dict[Ready, Sequence[Any]]
 Found: TypeAlias = tuple[Kernel, Ready]
-"""An operator, and what it is for the sizes of a run."""
+"""An operator, and its specialization for the sizes of a run."""
 Together: TypeAlias = Callable[..., tuple[Any, list[Any]]]
 Key: TypeAlias = tuple[int | None, ...]
-"""The sizes of a run that a bundle depends on."""
+"""The sizes of a run that a trace depends on."""
 
 LONGEST = MOST_PARTS // 8
-"""More operators are several pieces, for XLA can make so many parts of one and no more."""
+"""Operators per piece at most: XLA compiles one computation in at most `MOST_PARTS` parts."""
 MOST_COUNTED = 1024
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Piece:
-    """Some operators of a bundle in a row, for one set of sizes.
+    """Adjacent operators of a trace, fused for one set of sizes.
 
     Attributes:
-        constants: What those of them give that read nothing, as far as it is read later.
-        leading: What those give that the others read.
-        reads: The names of what else the others read.
-        binds: The names of what they give that is read later.
-        function: From all that they read to what they give, after what their checks tell, if
-            there are any; `None` where there are no others.
-        call: The same, compiled.
+        constants: The results of its operators without inputs, if they are read later.
+        leading: The results of operators without inputs that the other operators read.
+        reads: The names of all other inputs of these operators.
+        binds: The names of their results that are read later.
+        function: Maps all inputs to the failure code of the checks (`None` without checks) and
+            the results; `None` if there are no such operators.
+        call: The compiled `function`.
     """
 
     constants: Env
@@ -65,7 +75,7 @@ class Piece:
     call: Together | None
 
     def run(self, env: Env) -> bool:
-        """Compute; `env` gains what is read later. Whether no check told that it is wrong."""
+        """Compute the piece and add its results to `env`; return `False` if a check failed."""
         if self.constants:
             env |= self.constants
         if self.call is not None:
@@ -78,13 +88,13 @@ class Piece:
 
 @final
 class Bundle:
-    """Kernels that follow one another in a block.
+    """Hot trace: kernels that follow one another in a block.
 
     Args:
         kernels: All of them, in order.
-        types: The types of all that they read and bind.
+        types: The types of all values that they read and bind.
         wanted: The names that are read after them.
-        target: What code is made for.
+        target: The target of compilation.
     """
 
     def __init__(
@@ -95,7 +105,7 @@ class Bundle:
         target: Target,
     ) -> None:
         self._kernels, self._wanted, self._target = kernels, wanted, target
-        shapes = tuple(one.shape for one in types.values() if isinstance(one, TensorType))
+        shapes = tuple(type_.shape for type_ in types.values() if isinstance(type_, TensorType))
         named = {name for kernel in kernels for name in kernel.names}
         self._names = tuple(sorted(named | set(dimensions(shapes))))
         self._runs: dict[Any, int] = {}
@@ -103,100 +113,103 @@ class Bundle:
         self._pieces: dict[Key, tuple[Kernel | Piece, ...]] = {}
 
     def run(self, env: Env, sizes: Sizes, constants: Constants) -> bool:
-        """Compute all at once, where they have run often; `env` gains what is read later.
+        """Run the trace if it is hot; `env` gains the results that are read later.
 
         Args:
             env: The values of visible variables.
             sizes: The dimensions of the run.
-            constants: What small operators that read nothing gave in this run.
+            constants: The results of small operators without inputs in this run.
 
         Returns:
-            Whether that is done. Where not, they are still to be run one by one.
+            `True` if the kernels ran. On `False` they are still to be run one by one.
         """
         key = tuple(map(sizes.get, self._names))
         pieces = self._pieces.get(key)
         try:
             if pieces:
-                return _run_all(pieces, env, sizes, constants)
+                return _run_pieces(pieces, env, sizes, constants)
             if pieces is None and self._is_hot(key):
                 for kernel in self._kernels:
                     kernel.run(env, sizes, constants)
-                _make_room(self._pieces, self._runs)
+                _evict_oldest(self._pieces, self._runs)
                 self._pieces[key] = self._made(env, sizes)
                 return True
         except Exception as error:
-            _pass_on(error)
+            _reraise_unrelated(error)
         return False
 
     def run_between(
         self, body: Body, env: Env, sizes: Sizes, before: Call, after: Call
     ) -> list[Any] | None:
-        """Run a block that has no other operators, and what is computed around it, at once.
+        """Run a block that is one trace, together with the functions before and after it.
 
         Args:
             body: The block.
             env: The values of variables that are visible outside.
             sizes: The dimensions of the run.
-            before: Gives the arguments of the block.
-            after: Is called with the results of the block, and then its own values.
+            before: Computes the arguments of the block.
+            after: Takes the results of the block, then its own values.
 
         Returns:
-            What the last function gives; `None` where all is still to be run one by one.
+            The results of the last function; `None` if everything is still to be run one by
+            one.
         """
         inner = tuple(map(sizes.get, self._names))
         pieces = self._pieces.get(inner)
         if not pieces:
             return None
-        (first, given), (last, more) = before, after
-        key = (*inner, first, last, *[value.shape for value in (*given, *more)])
+        (first, before_values), (last, after_values) = before, after
+        key = (*inner, first, last, *[value.shape for value in (*before_values, *after_values)])
         try:
             if key not in self._betweens:
                 if not self._is_hot(key):
                     return None
-                _make_room(self._betweens, self._runs)
-                self._betweens[key] = _between(pieces, body, env, before, after, self._target)
-            made = self._betweens[key]
-            return None if made is None else made.run(env, (*given, *more))
+                _evict_oldest(self._betweens, self._runs)
+                self._betweens[key] = _fuse_region(
+                    pieces, body, env, before, after, self._target
+                )
+            region = self._betweens[key]
+            return None if region is None else region.run(env, (*before_values, *after_values))
         except Exception as error:
-            _pass_on(error)
+            _reraise_unrelated(error)
         return None
 
     def _is_hot(self, key: tuple[Any, ...]) -> bool:
-        """Whether they have run often for these sizes, with this run."""
+        """Count this run; return whether the trace is hot for these sizes."""
         if len(self._runs) >= MOST_COUNTED:
             self._runs.clear()
         runs = self._runs[key] = self._runs.get(key, 0) + 1
         return runs > self._target.hot and None not in key
 
     def _made(self, env: Env, sizes: Sizes) -> tuple[Kernel | Piece, ...]:
-        """All of them in pieces; none where that fails, and they stay as they are."""
-        found = [(one, one.found([env[n] for n in one.reads], sizes)) for one in self._kernels]
-        read_later, made = set(self._wanted), list[Kernel | Piece]()
+        """Fuse all kernels into pieces; an empty tuple (REFUSED) if that fails."""
+        found = [(k, k.found([env[n] for n in k.reads], sizes)) for k in self._kernels]
+        read_later, pieces = set(self._wanted), list[Kernel | Piece]()
         try:
-            for piece in reversed([*_cut(found, env)]):
-                made.append(_together(piece, read_later, env, self._target))
+            for piece in reversed([*_split_into_pieces(found, env)]):
+                pieces.append(_fuse_piece(piece, read_later, env, self._target))
                 read_later.update(name for kernel, _ in piece for name in kernel.reads)
         except Exception as error:
-            _pass_on(error)
-            made.clear()
-        return tuple(reversed(made))
+            _reraise_unrelated(error)
+            pieces.clear()
+        return tuple(reversed(pieces))
 
 
-def _make_room(made: dict[Any, Any], runs: dict[Any, int]) -> None:
-    """Forget what was made first where there is much; it becomes hot again like all else."""
-    if len(made) >= MOST_SIZES:
-        oldest = next(iter(made))
-        made.pop(oldest, None)
+def _evict_oldest(cache: dict[Any, Any], runs: dict[Any, int]) -> None:
+    """Evict the oldest entry of a full cache; its count restarts."""
+    if len(cache) >= MOST_SIZES:
+        oldest = next(iter(cache))
+        cache.pop(oldest, None)
         runs.pop(oldest, None)
 
 
-def _pass_on(error: Exception) -> None:
-    """Raise what interrupts the whole program; errors of operators these tell themselves."""
+def _reraise_unrelated(error: Exception) -> None:
+    """Raise errors of the whole program; ignore those that single operators would raise."""
     if not isinstance(error, BracesError) and not exhausted(error):
         raise_foreign(error)
 
 
-def _run_all(
+def _run_pieces(
     pieces: Sequence[Kernel | Piece], env: Env, sizes: Sizes, constants: Constants
 ) -> bool:
     for piece in pieces:
@@ -207,11 +220,11 @@ def _run_all(
     return True
 
 
-def _cut(found: Sequence[Found], env: Env) -> Iterator[Sequence[Found]]:
-    """Pieces in order: small operators that follow one another, or one that is not small."""
-    for small, piece in groupby(found, lambda one: _is_small(*one, env)):
-        whole, most = tuple(piece), LONGEST if small else 1
-        yield from (whole[k : k + most] for k in range(0, len(whole), most))
+def _split_into_pieces(ops: Sequence[Found], env: Env) -> Iterator[Sequence[Found]]:
+    """Split operators into pieces: adjacent small ones, or one that is not small."""
+    for small, part in groupby(ops, lambda op: _is_small(*op, env)):
+        group, most = tuple(part), LONGEST if small else 1
+        yield from (group[k : k + most] for k in range(0, len(group), most))
 
 
 def _is_small(kernel: Kernel, ready: Ready, env: Env) -> bool:
@@ -220,46 +233,50 @@ def _is_small(kernel: Kernel, ready: Ready, env: Env) -> bool:
     return sum(env[name].size for name in kernel.binds) <= LARGEST_CONSTANT
 
 
-def _together(
-    found: Sequence[Found], wanted: Collection[str], env: Env, target: Target
+def _fuse_piece(
+    ops: Sequence[Found], wanted: Collection[str], env: Env, target: Target
 ) -> Kernel | Piece:
-    """A piece as it runs; as the first operator alone where it has no other."""
-    if len(found) == 1:
-        return found[0][0]
-    computing = [one for one in found if not one[0].constant]
-    known = {name: env[name] for kernel, _ in found if kernel.constant for name in kernel.binds}
+    """Fuse a piece; a single operator is returned as it is."""
+    if len(ops) == 1:
+        return ops[0][0]
+    computing = [op for op in ops if not op[0].constant]
+    constant_values = {
+        name: env[name] for kernel, _ in ops if kernel.constant for name in kernel.binds
+    }
     bound = {name: None for kernel, _ in computing for name in kernel.binds}
     read = dict.fromkeys(name for kernel, _ in computing for name in kernel.reads)
-    leading = [name for name in read if name in known]
-    reads = [name for name in read if name not in known and name not in bound]
+    leading = [name for name in read if name in constant_values]
+    reads = [name for name in read if name not in constant_values and name not in bound]
     binds = [name for name in bound if name in wanted]
     function = call = None
     if computing:
-        given = (*leading, *reads)
-        function = _function(computing, given, binds)
-        call = _compiled(function, [env[name] for name in given], target)
-    kept = {name: value for name, value in known.items() if name in wanted}
+        input_names = (*leading, *reads)
+        function = _build_function(computing, input_names, binds)
+        call = _compile_function(function, [env[name] for name in input_names], target)
+    constants = {name: value for name, value in constant_values.items() if name in wanted}
     values = tuple(env[name] for name in leading)
-    return Piece(kept, values, tuple(reads), tuple(binds), function, call)
+    return Piece(constants, values, tuple(reads), tuple(binds), function, call)
 
 
-def _function(found: Sequence[Found], reads: Sequence[str], binds: Sequence[str]) -> Together:
-    steps = [(kernel, *kernel.inner(ready)) for kernel, ready in found]
+def _build_function(
+    ops: Sequence[Found], reads: Sequence[str], binds: Sequence[str]
+) -> Together:
+    steps = [(kernel, *kernel.inner(ready)) for kernel, ready in ops]
 
-    def together(*given: Any) -> tuple[Any, list[Any]]:
-        values, told = dict(zip(reads, given, strict=True)), list[Any]()
+    def together(*arguments: Any) -> tuple[Any, list[Any]]:
+        values, codes = dict(zip(reads, arguments, strict=True)), list[Any]()
         for kernel, run, check in steps:
             inputs = [values[name] for name in kernel.reads]
             if check is not None:
-                told.append(check(*inputs))
+                codes.append(check(*inputs))
             values.update(zip(kernel.binds, run(*inputs), strict=True))
-        wrong = jnp.max(jnp.stack(told)) if told else None
+        wrong = jnp.max(jnp.stack(codes)) if codes else None
         return wrong, [values[name] for name in binds]
 
     return together
 
 
-def _compiled(function: Together, inputs: Sequence[Any], target: Target) -> Together:
+def _compile_function(function: Together, inputs: Sequence[Any], target: Target) -> Together:
     call = jax.jit(function, compiler_options=dict((*ROUNDED, *target.quickly)))
     if call.trace(*inputs).jaxpr.effects:
         raise TypeError("What prints or writes does so where it stands.")
@@ -268,18 +285,18 @@ def _compiled(function: Together, inputs: Sequence[Any], target: Target) -> Toge
     return call
 
 
-# ---- between functions of constructs ---------------------------------------------------------
+# ---- blocks fused with the functions around them ---------------------------------------------
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Between:
-    """A block that is one piece, with a function before it and one after it.
+    """A block of one piece, fused with the function before it and the function after it.
 
     Attributes:
-        leading: What operators that read nothing give.
-        captures: The names of what the block reads from outside.
-        call: From those, and the values of both functions, to what the last one gives, after
-            what checks tell.
+        leading: The results of operators without inputs.
+        captures: The names of outer variables that the block reads.
+        call: Maps `leading`, `captures` and the values of both functions to the failure code of
+            the checks and the results of the last function.
     """
 
     leading: tuple[Any, ...]
@@ -287,13 +304,13 @@ class Between:
     call: Together
 
     def run(self, env: Env, values: Sequence[Any]) -> list[Any] | None:
-        """What the last function gives; `None` where a check told that something is wrong."""
+        """Return the results of the last function; `None` if a check failed."""
         outer = [env[name] for name in self.captures]
         wrong, results = self.call(*self.leading, *outer, *values)
         return None if wrong is not None and wrong.item() else results
 
 
-def _between(
+def _fuse_region(
     pieces: Sequence[Kernel | Piece],
     body: Body,
     env: Env,
@@ -301,18 +318,18 @@ def _between(
     after: Call,
     target: Target,
 ) -> Between | None:
-    """A block between two functions, where it is one piece; `None` where that fails."""
+    """Fuse a block with the functions around it; `None` if that is not possible."""
     (piece, *others) = pieces
     if others or type(piece) is not Piece or piece.function is None:
         return None
     try:
-        return _around(piece, piece.function, body, env, before, after, target)
+        return _build_region(piece, piece.function, body, env, before, after, target)
     except Exception as error:
-        _pass_on(error)
+        _reraise_unrelated(error)
         return None
 
 
-def _around(
+def _build_region(
     piece: Piece,
     function: Together,
     body: Body,
@@ -321,35 +338,37 @@ def _around(
     after: Call,
     target: Target,
 ) -> Between:
-    (first, given), (last, more) = before, after
-    _refuse_large(given, target)
+    (first, before_values), (last, after_values) = before, after
+    _refuse_large(before_values, target)
     names, values = (*piece.constants,), (*piece.constants.values(),)
     inside = {*body.params, *piece.binds, *names}
     captures = tuple(dict.fromkeys(n for n in (*piece.reads, *body.results) if n not in inside))
-    begin, end = apart(_as_it_is, first), apart(_as_it_is, last)
-    counts = len(piece.leading), len(values), len(captures), len(given)
+    begin, end = apart(_return_function, first), apart(_return_function, last)
+    counts = len(piece.leading), len(values), len(captures), len(before_values)
 
     def together(*every: Any) -> tuple[Any, list[Any]]:
-        rest = iter(every)
-        leading, constants, outer, seen = (tuple(islice(rest, count)) for count in counts)
+        arguments = iter(every)
+        leading, constants, outer, before_inputs = (
+            tuple(islice(arguments, count)) for count in counts
+        )
         known = dict(zip((*names, *captures), (*constants, *outer), strict=True))
-        known.update(zip(body.params, begin(*seen), strict=True))
-        wrong, found = function(*leading, *(known[name] for name in piece.reads))
-        known.update(zip(piece.binds, found, strict=True))
-        results = (*(known[name] for name in body.results), *rest)
+        known.update(zip(body.params, begin(*before_inputs), strict=True))
+        wrong, piece_results = function(*leading, *(known[name] for name in piece.reads))
+        known.update(zip(piece.binds, piece_results, strict=True))
+        results = (*(known[name] for name in body.results), *arguments)
         _refuse_large(results, target)
         return wrong, end(*results)
 
     leading = (*piece.leading, *values)
-    inputs = [*leading, *(env[name] for name in captures), *given, *more]
-    return Between(leading, captures, _compiled(together, inputs, target))
+    inputs = [*leading, *(env[name] for name in captures), *before_values, *after_values]
+    return Between(leading, captures, _compile_function(together, inputs, target))
 
 
 def _refuse_large(values: Iterable[Any], target: Target) -> None:
-    """Leave alone what is compiled with other options where it is alone."""
+    """Refuse large values, whose kernels alone are compiled with other options."""
     if sum(value.size for value in values) > target.small:
         raise TypeError("What is large is compiled as it is alone.")
 
 
-def _as_it_is(function: Callable[..., Any]) -> Callable[..., Any]:
+def _return_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function

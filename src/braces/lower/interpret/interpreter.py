@@ -1,4 +1,4 @@
-"""Operator by operator, each block run in a scope of its own."""
+"""Interpreter: runs blocks operator by operator, each block in its own scope."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ NOTHING: frozenset[str] = frozenset()
 NO_INFOS: Mapping[str, VarInfo] = {}
 _size = attrgetter("size")
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
-"""Called after each operator with the path of its block, the operator, and what it bound."""
+"""Called after each operator with the path of its block, the operator, and its outputs."""
 
 
 @final
 class Owner:
-    """One operator that owns blocks, prepared once for all runs.
+    """Plan of an operator that owns blocks, prepared once for all runs.
 
     Attributes:
         op: The operator.
-        definition: What is known of its type.
-        captures: What its blocks read from outside.
-        scripts: Its blocks by label, as far as they ran.
-        made: What its definition made of it; see `braces.ops.control.core.block_op.Frame.once`.
+        definition: The definition of its type.
+        captures: The names of outer variables that its blocks read.
+        scripts: The plans of its blocks that have run, by label.
+        made: The result that its definition computes once; see
+            `braces.ops.control.core.block_op.Frame.once`.
     """
 
     def __init__(
@@ -54,11 +55,11 @@ class Owner:
         self.made: Any = None
 
     def script(self, label: str, body: Body) -> Script:
-        """One of its blocks, prepared."""
-        found = self.scripts.get(label)
-        if found is None:
-            found = self.scripts[label] = Script(body, self.target, self._outer)
-        return found
+        """Return the plan of one of its blocks."""
+        plan = self.scripts.get(label)
+        if plan is None:
+            plan = self.scripts[label] = Script(body, self.target, self._outer)
+        return plan
 
 
 Step: TypeAlias = Kernel | Owner
@@ -67,19 +68,19 @@ Part: TypeAlias = tuple[Sequence[Step], Bundle | None]
 
 @final
 class Script:
-    """A block as the interpreter goes through it, prepared once for all runs.
+    """Plan of a block for the interpreter, prepared once for all runs.
 
     Attributes:
         body: The block.
         steps: Its operators, in order.
-        parts: The same in parts, each with what dispatches it together, if it can be.
-        whole: What dispatches all of it together, if it can be.
+        parts: The same operators in parts, each with its hot trace, if it has one.
+        whole: The hot trace of all operators, if there is one.
 
     Args:
         body: The block.
-        target: What code is made for.
-        outer: The declarations of what it reads from outside.
-        wanted: The names that are read after it, beside its results.
+        target: The target of compilation.
+        outer: The declarations of the outer variables that the block reads.
+        wanted: The names that are read after the block, besides its results.
     """
 
     def __init__(
@@ -91,29 +92,29 @@ class Script:
     ) -> None:
         self.body = body
         infos = {**outer, **body.vars}
-        self.steps = tuple(_step(op, target, infos) for op in body.ops)
-        self.parts = tuple(_parts(self.steps, infos, {*body.results, *wanted}, target))
+        self.steps = tuple(_plan_step(op, target, infos) for op in body.ops)
+        self.parts = tuple(_group_steps(self.steps, infos, {*body.results, *wanted}, target))
         self.whole = self.parts[0][1] if len(self.parts) == 1 else None
 
 
-def _parts(
+def _group_steps(
     steps: Sequence[Step], infos: Mapping[str, VarInfo], wanted: set[str], target: Target
 ) -> Iterable[Part]:
-    """Operators by whether they may be bundled; `wanted` is read after all of them."""
+    """Group operators into hot traces and others; `wanted` is read after all of them."""
     groups = [(bundled, tuple(group)) for bundled, group in groupby(steps, _is_bundled)]
-    found = list[Part]()
+    parts = list[Part]()
     for bundled, group in reversed(groups):
         part, bundle = group, None
         kernels = [step for step in part if bundled and type(step) is Kernel]
         if len(kernels) > 1 and target.hot:
-            names = (name for one in kernels for name in (*one.reads, *one.binds))
+            names = (name for kernel in kernels for name in (*kernel.reads, *kernel.binds))
             types = {name: infos[name].type for name in names}
             bundle = Bundle(kernels, types, frozenset(wanted), target)
-        elif found and found[-1][1] is None:
-            part = (*part, *found.pop()[0])
-        found.append((part, bundle))
+        elif parts and parts[-1][1] is None:
+            part = (*part, *parts.pop()[0])
+        parts.append((part, bundle))
         wanted.update(name for step in group for name in _read_by(step))
-    return reversed(found)
+    return reversed(parts)
 
 
 def _is_bundled(step: Step) -> bool:
@@ -124,7 +125,7 @@ def _read_by(step: Step) -> Iterable[str]:
     return step.reads if type(step) is Kernel else (*step.op.reads(), *step.captures)
 
 
-def _step(op: Op, target: Target, infos: Mapping[str, VarInfo]) -> Step:
+def _plan_step(op: Op, target: Target, infos: Mapping[str, VarInfo]) -> Step:
     definition = OPS.get(op.type)
     if isinstance(definition, BlockOp):
         return Owner(op, definition, target, infos)
@@ -139,11 +140,11 @@ class Interpreter:
         sizes: The named dimensions of the run.
         listeners: Called after each operator.
         check_nan: Whether to stop at the first operator that produces a NaN.
-        watch: Ends the run where its time is over.
-        kept: Where step scopes stay after the run: path to scope; `None` lets them go.
-        constants: What small operators that read nothing gave.
-        clock: Takes the time of each operator, where somebody wants to know it.
-        unwatched: Whether nobody looks at single operators.
+        watch: Ends a run that exceeds its time limit or is cancelled.
+        kept: The step scopes that outlive the run, by path; `None` discards them.
+        constants: The results of small operators without inputs.
+        clock: Measures the time of each operator, if a profile is recorded.
+        unwatched: Whether no listener, check or profiler observes single operators.
     """
 
     sizes: Sizes
@@ -159,7 +160,7 @@ class Interpreter:
         self.unwatched = not looks and self.kept is None and self.clock is None
 
     def run(self, script: Script, env: dict[str, Any], path: str) -> None:
-        """Run the operators of a block; `env` gains what they bind and somebody may read."""
+        """Run the operators of a block; `env` gains their results that may be read later."""
         if not self.unwatched:
             self._run_each(script.steps, env, path)
             return
@@ -198,14 +199,14 @@ class Interpreter:
             listener(path, op, bound)
 
     def enter(self, path: str, outer: str) -> None:
-        """Make the scope of a block, in that of the block around it, if that was asked for."""
+        """Create the scope of a block inside that of the outer block, if scopes are kept."""
         if self.kept is not None:
             self.kept[path] = self.kept[outer].new_scope()
 
     def keep(self, path: str, env: Mapping[str, Any], body: Body | None = None) -> None:
-        """Put the values of a finished block into its scope, if that was asked for.
+        """Store the values of a finished block in its scope, if scopes are kept.
 
-        Of a sub-block, those are what it binds; all else belongs to blocks around it.
+        A sub-block stores the values that it binds; all others belong to outer blocks.
         """
         if self.kept is None:
             return
@@ -217,10 +218,10 @@ class Interpreter:
 
 
 def refuse_nan(op: Op, env: Mapping[str, Any]) -> None:
-    """Raise where an operator produced a NaN.
+    """Raise an error if an operator produced a NaN.
 
     Raises:
-        NaNError: It says which output has one, and which inputs had one already.
+        NaNError: An output has a NaN; the error names the output, and the inputs with a NaN.
     """
     for name in op.binds():
         if _has_nan(env[name]):
@@ -237,14 +238,14 @@ def _has_nan(value: Any) -> bool:
 
 
 def place(path: str, op: Op) -> str:
-    """Where an operator is, for messages."""
+    """Return the location of an operator, for messages."""
     block = f"block `{path}`" if path else "block 0"
     return f"{block}, {op.describe()}"
 
 
 @dataclass(slots=True)
 class OpFrame:
-    """One operator that owns blocks, being interpreted; see `block_op.Frame`."""
+    """An operator that owns blocks, during interpretation; see `block_op.Frame`."""
 
     interpreter: Interpreter
     owner: Owner
@@ -258,17 +259,17 @@ class OpFrame:
         return self.owner.op
 
     def once(self, make: Callable[[Op], T]) -> T:
-        """What is made of the operator, once for all runs of it."""
+        """Return `make(op)`, computed once for all runs of the operator."""
         if self.owner.made is None:
             self.owner.made = make(self.op)
         return self.owner.made
 
     def read(self, name: str) -> Any:
-        """The value of a visible variable."""
+        """Return the value of a visible variable."""
         return self.env[name]
 
     def size(self, size: Any) -> int:
-        """A size as a number."""
+        """Return a size as a number."""
         return size_number(size, self.interpreter.sizes)
 
     def run(self, label: str, body: Body, arguments: Sequence[Any]) -> list[Any]:
@@ -288,25 +289,25 @@ class OpFrame:
         return [env[name] for name in body.results]
 
     def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Any]:
-        """Run a sub-block between two functions; all at once where that is often."""
+        """Run a sub-block between two functions, as one fused region if it is hot."""
         interpreter = self.interpreter
         whole = self.owner.script(label, body).whole
         watch = interpreter.watch
         late = watch.limited and watch.over()
         if whole is not None and not late and interpreter.unwatched:
-            found = whole.run_between(body, self.env, interpreter.sizes, before, after)
-            if found is not None:
-                return found
-        (first, given), (last, more) = before, after
-        results = self.run(label, body, self.compute(first, *given))
-        return self.compute(last, *results, *more)
+            fused_results = whole.run_between(body, self.env, interpreter.sizes, before, after)
+            if fused_results is not None:
+                return fused_results
+        (first, before_values), (last, after_values) = before, after
+        results = self.run(label, body, self.compute(first, *before_values))
+        return self.compute(last, *results, *after_values)
 
     def compute(self, function: Callable[..., T], *values: Any) -> T:
-        """Call a function of JAX, which is compiled for what it is given."""
+        """Call a JAX function, compiled for the shapes of its arguments."""
         target = self.owner.target
         few = sum(map(_size, values)) <= target.small
         return compiled(function, target.quickly if few else ())(*values)
 
     def set_size(self, size: Any, value: int) -> None:
-        """Say what a dimension of the sub-blocks is."""
+        """Set the size of a dimension of the sub-blocks."""
         self.interpreter.sizes[str(size)] = value

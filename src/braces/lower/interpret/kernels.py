@@ -1,4 +1,4 @@
-"""Single operators, each compiled on its own, to be interpreted."""
+"""Kernels of single operators, compiled separately for the interpreter."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from braces.lower.xla.concrete_attributes import Sizes, concrete_attrs
 from braces.target import ROUNDED, Target, XlaOptions
 
 Layout: TypeAlias = tuple[tuple[str, int], ...]
-"""Slots in order, each with how many values it has."""
+"""Slots in order, each with its number of values."""
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
-"""Attributes in order, every size a number."""
+"""Attributes in order; every size is a number."""
 
 MOST_KERNELS, MOST_SIZES, LARGEST_CONSTANT = 4096, 16, 4096
 
 
 @dataclass(eq=False, slots=True)
 class Ready:
-    """An operator for one set of sizes.
+    """Kernel specialized for one set of sizes.
 
     Attributes:
-        attrs: Its attributes, every size a number.
-        run: From its inputs to its outputs, in order.
-        check: From its inputs to what is wrong with them, where it has a check.
-        quick: Whether it is compiled quickly.
+        attrs: Its attributes; every size is a number.
+        run: Maps the inputs to the outputs, in order.
+        check: Maps the inputs to a failure code, if the operator has a check.
+        quick: Whether it is compiled with few optimizations.
     """
 
     attrs: dict[str, Any]
@@ -48,19 +48,20 @@ class Ready:
 
 @final
 class Kernel:
-    """One operator without blocks, as a block has it: prepared once for all runs.
+    """Kernel of one operator without blocks, prepared once for all runs.
 
-    What reads arrays is compiled on its own. What reads nothing, a constant above all, is not:
-    it would be compiled again for each value, and it gives the same on each trip. What draws is
-    compiled as it is in whole programs, and so gives the same bits.
+    An operator that reads arrays is compiled separately. An operator without inputs, a constant
+    above all, is not: it would be compiled again for each value, and its result is the same in
+    each iteration. Random operators are compiled with the options of whole programs, which
+    gives the same bits.
 
     Attributes:
         op: The operator.
         reads: The names that it reads, in order.
         binds: The names that it binds, in order.
         names: The dimensions that its attributes name.
-        constant: Whether it reads nothing, and so gives the same on each trip.
-        bundled: Whether it may be dispatched together with others, where it is small enough.
+        constant: Whether it has no inputs, so its result is the same in each iteration.
+        bundled: Whether it may be part of a hot trace, if it is small enough.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Kernel:
         self.op = op
         self.reads, self.binds = tuple(op.reads()), tuple(op.binds())
         self._definition, self._target = definition, target
-        self._given, self._wanted = _layout(op.inputs), _layout(op.outputs)
+        self._given, self._wanted = _layout_of(op.inputs), _layout_of(op.outputs)
         self.names = tuple(sorted(dimensions(tuple(op.attrs.values()))))
         self._small = -1 if definition.random else target.small
         types = (infos[name].type for name in self.reads)
@@ -77,7 +78,7 @@ class Kernel:
         self.constant = not (self.reads or self._lists)
         self._learns = definition.learn_rule is not None
         self._measured = bool(self.reads) and self._small >= 0 and not self._lists
-        # XLA brings convolutions into another order where they stand alone
+        # XLA computes a convolution in another order if it is compiled alone
         slow = definition.costly and not definition.product
         little = (self.constant or self._measured) and self._small > 0
         self.bundled = little and not slow and not self._learns
@@ -86,12 +87,13 @@ class Kernel:
     def run(
         self, env: dict[str, Any], sizes: Sizes, constants: dict[Ready, Sequence[Any]]
     ) -> None:
-        """Compute; `env` gains what it binds.
+        """Compute the outputs; `env` gains them.
 
         Args:
             env: The values of visible variables.
-            sizes: The dimensions of the run; those that this operator tells are added.
-            constants: What small operators that read nothing gave in this run.
+            sizes: The dimensions of the run; the data-dependent sizes of this operator are
+                added.
+            constants: The results of small operators without inputs in this run.
         """
         values = [env[name] for name in self.reads]
         if self._learns:
@@ -106,13 +108,13 @@ class Kernel:
                 results = ready.run(*values)
             except Exception as error:
                 self._refuse(ready, values, error)
-        if len(results) == 1:  # a `zip` takes four times as long
+        if len(results) == 1:  # `zip` takes four times as long
             (env[self.binds[0]],) = results
         else:
             env.update(zip(self.binds, results, strict=True))
 
     def _once(self, ready: Ready, constants: dict[Ready, Sequence[Any]]) -> Sequence[Any]:
-        """What this operator gives, which reads nothing: where it is small, once in a run."""
+        """Return the results of an operator without inputs; cache small ones for the run."""
         results = constants.get(ready)
         if results is None:
             refuse_huge_results(self._definition, ready.attrs, tuple(self.op.outputs))
@@ -125,11 +127,13 @@ class Kernel:
         return results
 
     def _learn(self, values: Sequence[Any], sizes: Sizes) -> None:
-        told = told_sizes(self._definition, _by_slot(self._given, values), self.op.attrs)
-        sizes.update((name, int(size)) for name, size in told.items())
+        dynamic_sizes = told_sizes(
+            self._definition, _group_by_slot(self._given, values), self.op.attrs
+        )
+        sizes.update((name, int(size)) for name, size in dynamic_sizes.items())
 
     def found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
-        """The operator for the sizes of this run, compiled quickly where it reads little."""
+        """Return the kernel for the sizes of this run; small inputs get quick compilation."""
         quick = self._small >= 0
         if self._measured:
             numbers = 0
@@ -137,53 +141,53 @@ class Kernel:
                 numbers += value.size
             quick = numbers <= self._small
         key = (quick, *map(sizes.get, self.names)) if self.names else quick
-        found = self._ready.get(key)
-        if found is None:
+        ready = self._ready.get(key)
+        if ready is None:
             if len(self._ready) >= MOST_SIZES:
                 self._ready.clear()
-            found = self._ready[key] = self._made(quick, concrete_attrs(self.op.attrs, sizes))
-        return found
+            ready = self._ready[key] = self._made(quick, concrete_attrs(self.op.attrs, sizes))
+        return ready
 
     def _made(self, quick: bool, attrs: dict[str, Any]) -> Ready:
         definition, frozen = self._definition, tuple(attrs.items())
         checked = definition.check is not None
         if self._lists or self.constant:
-            run = _computing(definition, frozen, self._given, self._wanted)
-            check = _checking(definition, frozen, self._given) if checked else None
+            run = _build_compute(definition, frozen, self._given, self._wanted)
+            check = _build_check(definition, frozen, self._given) if checked else None
             return Ready(attrs, run, check, quick)
         options = self._target.quickly if quick else ()
         run = _kernel(definition, frozen, self._given, self._wanted, options)
-        check = _checker(definition, frozen, self._given, options) if checked else None
+        check = _compile_check(definition, frozen, self._given, options) if checked else None
         return Ready(attrs, run, check, quick)
 
     def inner(self, ready: Ready) -> tuple[Callable[..., Sequence[Any]], Any]:
-        """The operator, and its check if it has one, to be called while JAX traces others."""
+        """Return the operator and its optional check as functions for a fused call."""
         definition, frozen = self._definition, tuple(ready.attrs.items())
-        run = apart(_computing, definition, frozen, self._given, self._wanted)
+        run = apart(_build_compute, definition, frozen, self._given, self._wanted)
         if ready.check is None:
             return run, None
-        return run, apart(_checking, definition, frozen, self._given)
+        return run, apart(_build_check, definition, frozen, self._given)
 
     def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
-        definition, given = self._definition, _by_slot(self._given, values)
-        refuse_run(definition, given, ready.attrs, tuple(self.op.outputs), error)
+        definition, values_by_slot = self._definition, _group_by_slot(self._given, values)
+        refuse_run(definition, values_by_slot, ready.attrs, tuple(self.op.outputs), error)
 
 
 def forget_kernels() -> None:
-    """Let go of what was compiled to interpret single operators."""
+    """Clear the caches of kernels compiled for the interpreter."""
     compiled.cache_clear()
     _kernel.cache_clear()
-    _checker.cache_clear()
+    _compile_check.cache_clear()
     apart.cache_clear()
 
 
 @lru_cache(MOST_KERNELS)
 def compiled(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
-    """A function that constructs share, compiled with these options for what it is given."""
-    return _jitted(function, options)
+    """Return a shared function of constructs, compiled with these options."""
+    return _jit(function, options)
 
 
-def _jitted(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
+def _jit(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
     return jax.jit(function, compiler_options=dict((*ROUNDED, *options)))
 
 
@@ -191,31 +195,31 @@ def _jitted(function: Callable[..., Any], options: XlaOptions) -> Callable[..., 
 def _kernel(
     definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout, options: XlaOptions
 ) -> Callable[..., Sequence[Any]]:
-    compute = _computing(definition, attrs, given, wanted)
+    compute = _build_compute(definition, attrs, given, wanted)
     function = guarded(lambda values: compute(*values))
-    return _jitted(lambda *values: function(values), options)
+    return _jit(lambda *values: function(values), options)
 
 
 @lru_cache(MOST_KERNELS)
-def _checker(
+def _compile_check(
     definition: OpDef, attrs: Attributes, given: Layout, options: XlaOptions
 ) -> Callable[..., Any]:
-    return _jitted(_checking(definition, attrs, given), options)
+    return _jit(_build_check(definition, attrs, given), options)
 
 
 @lru_cache(MOST_KERNELS)
 def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., Any]:
-    """What `make` makes, for code of many operators, in which XLA leaves it what it is alone.
+    """Return `make(*of)` as an isolated computation, for use inside larger code.
 
-    XLA compiles what is called as a computation of its own where the call says that it is not
-    to be put in the place of the call: nothing is fused or simplified across it, and what is in
-    it is compiled as if it were all. A barrier would not do; XLA drops those before it fuses.
+    XLA compiles a call as a separate computation if the call is marked as not inlineable:
+    nothing is fused or simplified across it, and its body is compiled as it is alone. An
+    optimization barrier does not suffice; XLA drops barriers before it fuses.
     """
     function = make(*of)
 
     @jax.jit
     def inside(*values: Any) -> Any:
-        with xla_metadata.set_xla_metadata(inlineable=None):  # what it calls itself is
+        with xla_metadata.set_xla_metadata(inlineable=None):  # its own calls are inlineable
             return function(*values)
 
     def call(*values: Any) -> Any:
@@ -225,13 +229,13 @@ def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., An
     return call
 
 
-def _computing(
+def _build_compute(
     definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout
 ) -> Callable[..., Sequence[Any]]:
     slots = tuple(slot for slot, _ in wanted)
 
     def compute(*values: Any) -> Sequence[Any]:
-        results = definition.compute(_by_slot(given, values), dict(attrs), slots)
+        results = definition.compute(_group_by_slot(given, values), dict(attrs), slots)
         return [
             value
             for slot, number in wanted
@@ -241,15 +245,15 @@ def _computing(
     return compute
 
 
-def _checking(definition: OpDef, attrs: Attributes, given: Layout) -> Callable[..., Any]:
-    return lambda *values: told_offence(definition, _by_slot(given, values), dict(attrs))
+def _build_check(definition: OpDef, attrs: Attributes, given: Layout) -> Callable[..., Any]:
+    return lambda *values: told_offence(definition, _group_by_slot(given, values), dict(attrs))
 
 
-def _layout(slots: Slots) -> Layout:
+def _layout_of(slots: Slots) -> Layout:
     return tuple((slot, len(names)) for slot, names in slots.items())
 
 
-def _by_slot(layout: Layout, values: Iterable[Any]) -> Mapping[str, tuple[Any, ...]]:
-    """Values in order, by the slots that they belong to."""
-    rest = iter(values)
-    return {slot: tuple(islice(rest, number)) for slot, number in layout}
+def _group_by_slot(layout: Layout, values: Iterable[Any]) -> Mapping[str, tuple[Any, ...]]:
+    """Group values, in order, by their slots."""
+    remaining = iter(values)
+    return {slot: tuple(islice(remaining, number)) for slot, number in layout}

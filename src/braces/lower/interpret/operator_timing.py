@@ -1,7 +1,7 @@
-"""The time of each operator that is interpreted, and the bytes that are alive meanwhile.
+"""Profiling clock of the interpreter: time of each operator, and bytes of live values.
 
-The clock stands still while it takes notes, so that what measuring costs is part of no time.
-What an operator computes is waited for before its time ends.
+The clock is stopped while it records, so its own overhead is part of no measurement. The time
+of an operator ends when its results have been computed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRACK = "operators"
 
 
 class Step(Protocol):
-    """What the interpreter goes through, one for each operator."""
+    """Step of the interpreter: one operator."""
 
     op: Op
 
@@ -29,7 +29,7 @@ S = TypeVar("S", bound=Step)
 
 
 class Placed(NamedTuple):
-    """An operator by where it stands.
+    """An operator with its location.
 
     Attributes:
         block: The path of its block, as `loop_0/body`; empty for block 0.
@@ -41,19 +41,19 @@ class Placed(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Both, as `loop_0/body/add_1`."""
+        """The block and the name, as `loop_0/body/add_1`."""
         return f"{self.block}/{self.name}".lstrip("/")
 
 
 class Span(NamedTuple):
-    """Something that took time, in nanoseconds.
+    """A time interval, in nanoseconds.
 
     Attributes:
-        name: What it is called.
-        start_ns: When it began.
-        end_ns: When it ended.
-        track: Where it is drawn: spans of one track lie beside each other, or within.
-        told: What else is known of it.
+        name: Its label.
+        start_ns: Its start.
+        end_ns: Its end.
+        track: The track on which it is drawn; spans of one track are adjacent or nested.
+        told: More facts about it.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Span(NamedTuple):
 
 @dataclass(slots=True)
 class Work:
-    """What something took in all.
+    """Total cost of an operator.
 
     Attributes:
-        calls: How often it was computed.
-        self_ns: How long that took, less what was computed within.
+        calls: The number of calls.
+        self_ns: The time of all calls, without nested operators.
     """
 
     calls: int = 0
@@ -78,17 +78,18 @@ class Work:
 
 @dataclass(slots=True)
 class _Open:
-    """An operator that is being computed, with the block of it that ran last.
+    """An operator being computed, with the block of it that ran last.
 
     Attributes:
         placed: The operator.
-        inside: Its path with the trips around it, as `loop_0/body[2]/loop_1`.
-        start_ns: When it began.
-        inner_ns: How long what is within took.
-        path: That block with its trip, as `loop_0/body[2]`; `None` where there is none yet.
-        block: The same block without trips.
-        began_ns: When its first operator began.
-        ended_ns: When its last one so far ended.
+        inside: Its path with the iterations around it, as `loop_0/body[2]/loop_1`.
+        start_ns: Its start.
+        inner_ns: The time of nested operators.
+        path: The path of that block with its iteration, as `loop_0/body[2]`; `None` before the
+            first one.
+        block: The path of the block without iterations.
+        began_ns: The start of the first operator of the block.
+        ended_ns: The end of the last operator so far.
     """
 
     placed: Placed
@@ -101,22 +102,22 @@ class _Open:
     ended_ns: int = 0
 
     def enter(self, path: str, now: int) -> None:
-        """Begin with a block, or with one more trip of it."""
+        """Start a block, or another iteration of it."""
         label = path[len(self.inside) + 1 :].rpartition("[")[0]
         self.path, self.block, self.began_ns = path, f"{self.placed.path}/{label}", now
 
 
 @dataclass
 class Clock:
-    """Takes the time of operators while they are interpreted.
+    """Measures the time of operators during interpretation.
 
     Attributes:
-        works: What each operator took.
-        spans: The first `MOST_SPANS` operators and trips, as they were over.
-        left_out: How many more there were.
-        live_bytes: The bytes of all values that operators bound and that are still alive.
-        peak_bytes: The most that were.
-        levels: When the bytes changed, and what they were then.
+        works: The cost of each operator.
+        spans: The first `MOST_SPANS` operators and iterations, in the order of their ends.
+        left_out: The number of further spans.
+        live_bytes: The size of all live values that operators bound, in bytes.
+        peak_bytes: The maximum of `live_bytes`.
+        levels: The times at which `live_bytes` changed, with the new values.
     """
 
     works: dict[Placed, Work] = field(default_factory=dict[Placed, Work])
@@ -130,21 +131,21 @@ class Clock:
     _open: list[_Open] = field(default_factory=list[_Open])
 
     def now(self) -> int:
-        """The time in nanoseconds, less all in which the clock stood still."""
+        """Return the time in nanoseconds, less the periods of a stopped clock."""
         return perf_counter_ns() - self._stopped_ns
 
     def begin(self, values: Iterable[Any]) -> None:
-        """Begin with a run, which has these values."""
+        """Start a run, with its initial values."""
         now = self.now()
         self._open = [_Open(Placed("", ""), "", now, path="", began_ns=now, ended_ns=now)]
         self._hold(values)
 
     def window(self) -> tuple[int, int]:
-        """When the last run began with its operators, and when the last of them ended."""
+        """Return the start of the first and the end of the last operator of the last run."""
         return self._open[0].began_ns, self._open[0].ended_ns
 
     def over(self, steps: Iterable[S], path: str, env: Mapping[str, Any]) -> Generator[S]:
-        """The steps of a block; the time of each ends when the next is asked for."""
+        """Yield the steps of a block; the time of each ends at the request for the next."""
         for step in steps:
             self._start(step.op, path)
             yield step
@@ -178,7 +179,7 @@ class Clock:
         self._stopped_ns += perf_counter_ns() - entered
 
     def _leave(self, owner: _Open) -> None:
-        """Take note of a block that was gone through once; of the main one, runs do."""
+        """Record one execution of a block; runs record the main block themselves."""
         if owner.path:
             label = owner.path[len(owner.inside) + 1 :]
             self._keep(label, owner.began_ns, owner.ended_ns, {"path": owner.path})
@@ -194,7 +195,7 @@ class Clock:
             self.levels.append((now, self.live_bytes))
 
     def _hold(self, values: Iterable[Any]) -> None:
-        """Count the bytes of values until they are let go."""
+        """Count the bytes of values until they are freed."""
         for value in values:
             if isinstance(value, jax.Array) and id(value) not in self._held:
                 key, size = id(value), value.nbytes

@@ -1,1 +1,1 @@
-"""Time limit and Ctrl-C."""
+"""Cancellation of runs: time limit and Ctrl-C."""

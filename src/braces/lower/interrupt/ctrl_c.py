@@ -1,4 +1,4 @@
-"""Ctrl-C waits for the end of what must not be left half done."""
+"""Deferral of Ctrl-C until an uninterruptible section ends."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 _signals: Any = vars(signal)["_signal"]
 _get, _set, _CTRL_C = _signals.getsignal, _signals.signal, int(signal.SIGINT)
-"""What `signal` wraps, which gives names to numbers, and that takes longer than all else."""
+"""The functions that `signal` wraps; its conversion to enums takes most of the time."""
 
 
 class Uninterrupted:
-    """A block at whose end the handler of Ctrl-C runs, not within it; in the main thread."""
+    """Section that defers the handler of Ctrl-C to its end; effective in the main thread."""
 
     __slots__ = ("before", "pending")
 
@@ -23,12 +23,12 @@ class Uninterrupted:
         if self.before is not None:
             try:
                 _set(_CTRL_C, self._later)
-            except ValueError:  # in another thread than the main one, which alone handles it
+            except ValueError:  # only the main thread handles signals
                 self.before = None
         return self
 
     def deliver(self) -> None:
-        """Run the handler now, if Ctrl-C came."""
+        """Run the handler now, if Ctrl-C is pending."""
         pending, self.pending = self.pending, None
         if pending is not None and self.before is not None:
             self.before(*pending)

@@ -1,4 +1,4 @@
-"""The ends of a run from outside: its time, Ctrl-C, and the cancellation by another thread."""
+"""Cancellation of a run from outside: time limit, Ctrl-C, and other threads."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from braces.lower.interrupt.ctrl_c import Uninterrupted
 
 
 class Watch:
-    """Looks at the time that a run may take, and at Ctrl-C while it computes.
+    """Cancellation token of a run: its time limit, Ctrl-C and a cancelling thread.
 
     Attributes:
-        cancelled: Set by another thread to end the run; `None` where no thread does.
+        cancelled: Set by another thread to end the run; `None` if no thread does.
         limited: Whether something besides Ctrl-C may end the run.
-        timeout_s: How long the run may take, in seconds; `None` for ever.
-        deadline: When that is over, by the clock that only goes on.
-        held: What holds Ctrl-C back meanwhile.
-        error: Why the run was ended, where it was.
-        loop: The number of the loop in which it was.
+        timeout_s: The time limit of the run, in seconds; `None` for none.
+        deadline: The end of the time limit, on the monotonic clock.
+        held: The section that defers Ctrl-C meanwhile.
+        error: The reason why the run was ended, if it was.
+        loop: The number of the loop that was interrupted.
     """
 
     timeout_s: float | None = None
@@ -34,21 +34,21 @@ class Watch:
 
     @staticmethod
     def lasting(timeout_s: float) -> Watch:
-        """A watch over a run that may take so many seconds from now.
+        """Return the token of a run with a time limit that starts now.
 
         Raises:
-            ProgramError: That is no number of seconds.
+            ProgramError: The argument is not a number of seconds.
         """
-        made = CALLING.watch()
-        made.timeout_s, made.deadline = timeout_s, monotonic() + checked_seconds(timeout_s)
-        made.limited = True
-        return made
+        token = CALLING.watch()
+        token.timeout_s, token.deadline = timeout_s, monotonic() + checked_seconds(timeout_s)
+        token.limited = True
+        return token
 
     def check(self) -> None:
-        """Raise where the run was cancelled, or its time is over.
+        """Raise an error if the run was cancelled, or its time is over.
 
         Raises:
-            RunError: It is.
+            RunError: The run is cancelled or out of time.
         """
         if self.cancelled is not None and self.cancelled.is_set():
             raise RunError("The run was cancelled.", fix="Run it again.")
@@ -65,17 +65,17 @@ class Watch:
         return self.deadline is not None and monotonic() > self.deadline
 
     def goes_on(self) -> bool:
-        """Whether the run goes on; where not, `error` says why."""
+        """Return whether the run continues; otherwise `error` has the reason."""
         try:
             if self.held is not None:
                 self.held.deliver()
             self.check()
-        except BaseException as error:  # whatever a handler of the user's raises ends the run
+        except BaseException as error:  # any exception of a user's signal handler ends the run
             self.error = error
         return self.error is None
 
     def turn(self, lock: threading.RLock) -> AbstractContextManager[object]:
-        """Hold a lock, waiting for it no longer than the run may take."""
+        """Acquire a lock, within the time limit of the run."""
         return lock if self.deadline is None else self._turn_until(self.deadline, lock)
 
     @contextmanager
@@ -93,10 +93,10 @@ class Watch:
 
 
 def checked_seconds(timeout_s: object) -> float:
-    """A number of seconds from 0.
+    """Return a validated number of seconds, at least 0.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: The argument is not a number of seconds.
     """
     number = timeout_s if isinstance(timeout_s, int | float) else -1
     if number >= 0 and timeout_s is not True and timeout_s is not False:  # nor NaN
@@ -107,10 +107,10 @@ def checked_seconds(timeout_s: object) -> float:
 
 
 class _Calling(threading.local):
-    """The watch of the next run of each thread.
+    """Factory of the cancellation token for the next run of each thread.
 
     Attributes:
-        watch: Makes it.
+        watch: Returns the token.
     """
 
     watch: Callable[[], Watch] = Watch
@@ -121,16 +121,17 @@ CALLING = _Calling()
 
 @contextmanager
 def cancelled_by(event: threading.Event) -> Generator[None]:
-    """Let the runs that this thread begins in the block end once an event is set.
+    """End the runs that this thread starts in the block, once an event is set.
 
-    A run looks at it between operators where it is interpreted; compiled, on a CPU, in loops
-    that ask: those without a known number of trips, and all where the run has `timeout_s`.
+    An interpreted run checks the event between operators. A compiled run on a CPU checks it in
+    interruptible loops: those without a known trip count, and all loops if the run has
+    `timeout_s`.
     """
 
     def cancellable() -> Watch:
-        made = Watch()
-        made.cancelled, made.limited = event, True
-        return made
+        token = Watch()
+        token.cancelled, token.limited = event, True
+        return token
 
     before, CALLING.watch = CALLING.watch, cancellable
     try:

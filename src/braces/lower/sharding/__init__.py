@@ -1,1 +1,1 @@
-"""Layouts on devices."""
+"""Sharding of values on devices."""

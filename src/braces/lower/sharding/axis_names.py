@@ -1,4 +1,4 @@
-"""Names of axes, followed from what declares them to all that is made of it, in blocks too."""
+"""Propagation of axis names: from declarations to all derived values, in sub-blocks too."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Visible: TypeAlias = "ChainMap[str, VarInfo]"
 def with_axis_names(
     body: Body, outside: Visible | None = None, given: Mapping[str, AxisNames] | None = None
 ) -> Body:
-    """A block whose values have the names of axes that they come from.
+    """Return a block whose values have the axis names of their sources.
 
     Args:
         body: The block.
-        outside: What is visible around it.
-        given: The names of the axes of its parameters.
+        outside: The variables that are visible around it.
+        given: The axis names of its parameters.
     """
-    infos, begun = dict(body.vars), given or {}
+    infos, param_axes = dict(body.vars), given or {}
     visible = ChainMap(infos) if outside is None else ChainMap(infos, *outside.maps)
-    for name, axes in begun.items():
-        _name(infos, name, axes)
-    return body.with_(ops=tuple(_named(op, visible) for op in body.ops), vars=infos)
+    for name, axes in param_axes.items():
+        _record_axes(infos, name, axes)
+    return body.with_(ops=tuple(_name_outputs(op, visible) for op in body.ops), vars=infos)
 
 
-def _named(op: Op, visible: Visible) -> Op:
-    """An operator, of whose outputs the names are noted."""
+def _name_outputs(op: Op, visible: Visible) -> Op:
+    """Record the axis names of the outputs of an operator."""
     if op.bodies():
-        return _with_blocks(op, visible)
+        return _name_in_blocks(op, visible)
     slots = {slot: [visible.get(n) for n in names] for slot, names in op.inputs.items()}
     named = {
         slot: [info.axes if info else () for info in infos] for slot, infos in slots.items()
@@ -47,58 +47,60 @@ def _named(op: Op, visible: Visible) -> Op:
         return op
     types = {
         slot: tuple(visible[name].type for name in names)
-        for given in (op.outputs, op.inputs)
-        for slot, names in given.items()
+        for side in (op.outputs, op.inputs)
+        for slot, names in side.items()
     }
-    found = names_of_outputs(OPS.get(op.type), types, op.attrs, named)
-    for slot, each in found.items():
+    output_axes = names_of_outputs(OPS.get(op.type), types, op.attrs, named)
+    for slot, each in output_axes.items():
         for name, axes in zip(op.outputs.get(slot, ()), each, strict=False):
-            _name(visible.maps[0], name, axes)
+            _record_axes(visible.maps[0], name, axes)
     return op
 
 
-def _with_blocks(op: Op, visible: Visible) -> Op:
+def _name_in_blocks(op: Op, visible: Visible) -> Op:
     links, bodies = links_of(op), op.bodies()
-    made = {
-        label: with_axis_names(body, visible, _handed(links, label, {"": visible}, body.vars))
+    new_bodies = {
+        label: with_axis_names(
+            body, visible, _propagate_links(links, label, {"": visible}, body.vars)
+        )
         for label, body in bodies.items()
     }
     sources = {
         "": visible,
-        **{n: ChainMap(dict(b.vars), *visible.maps) for n, b in made.items()},
+        **{n: ChainMap(dict(b.vars), *visible.maps) for n, b in new_bodies.items()},
     }
-    for name, axes in _handed(links, "", sources, visible).items():
-        _name(visible.maps[0], name, axes)
-    rest = iter(made.values())
-    return map_bodies(op, lambda _: next(rest))
+    for name, axes in _propagate_links(links, "", sources, visible).items():
+        _record_axes(visible.maps[0], name, axes)
+    remaining = iter(new_bodies.values())
+    return map_bodies(op, lambda _: next(remaining))
 
 
-def _handed(
+def _propagate_links(
     links: Iterable[Link],
     block: str,
     sources: Mapping[str, Mapping[str, VarInfo]],
     targets: Mapping[str, VarInfo],
 ) -> dict[str, AxisNames]:
-    """The names of axes of what links hand to a block, or out of it."""
-    found: dict[str, AxisNames] = {}
+    """Return the axis names of the values that links pass into a block, or out of it."""
+    axes_by_target: dict[str, AxisNames] = {}
     for link in links:
         source = sources.get(link.origin, {}).get(link.source)
         if link.block != block or source is None or not source.axes:
             continue
         rank = len(shape_of(targets[link.target].type))
-        before = found.get(link.target, (None,) * rank)
+        before = axes_by_target.get(link.target, (None,) * rank)
         names = dict(enumerate(before))
         names |= {
             axis + link.shift: name
             for axis, name in enumerate(source.axes)
             if axis >= link.first and name is not None
         }
-        found[link.target] = tuple(names[axis] for axis in range(rank))
-    return found
+        axes_by_target[link.target] = tuple(names[axis] for axis in range(rank))
+    return axes_by_target
 
 
-def _name(infos: Mapping[str, VarInfo], name: str, axes: AxisNames) -> None:
-    """Note the names of the axes of a value, where it has none of its own."""
+def _record_axes(infos: Mapping[str, VarInfo], name: str, axes: AxisNames) -> None:
+    """Record the axis names of a value without own ones."""
     assert isinstance(infos, dict)
     info = infos.get(name)
     if info is not None and not info.axes and any(axes):

@@ -1,10 +1,10 @@
-"""Batched operations that each device applies to its own part of the batch.
+"""Batched operations that each device applies to its own shard of the batch.
 
 XLA's partitioner gathers the whole operand of some batched operations on every device, and
-gives the operation a layout in memory that the CPU does not accept. It aborts the process
-where an axis of one item of the batch is cut. `INNER` maps primitives with one operand and
-one result to the number of last axes that one item has. JAX's `custom_partitioning` tells the
-partitioner that these axes are whole, and that all others may be cut.
+gives the operation a memory layout that the CPU does not accept. It aborts the process if an
+axis of one batch element is sharded. `INNER` maps primitives with one operand and one result to
+the number of trailing axes that one element has. JAX's `custom_partitioning` tells the
+partitioner that these axes are replicated, and that all others may be sharded.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import numpy as np
 from braces.lazy import batching, jax, layouts, partitioning
 
 Traced: TypeAlias = Any
-"""An operation that JAX traced."""
+"""An operation traced by JAX."""
 
 INNER: dict[str, Callable[[Traced], int]] = {
     "fft": lambda equation: len(equation.params["fft_lengths"]),
 }
-"""The number of axes that one item of a batch has, by primitive."""
+"""The number of axes that one batch element has, by primitive."""
 
 
 def apply_to_own_batch(equation: Traced, operand: Any) -> Any:
-    """Apply a batched operation, on each device to its own part of the batch.
+    """Apply a batched operation, on each device to its own shard of the batch.
 
     Args:
         equation: The operation, whose primitive is one of `INNER`.
@@ -55,7 +55,7 @@ def apply_to_own_batch(equation: Traced, operand: Any) -> Any:
 
 
 def _partitioned(compute: Callable[..., Any], rank: int, inner: int) -> Callable[..., Any]:
-    """An operation on one array and a number, with the partition that its batch has."""
+    """Return an operation on one array and a number, with the partition of its batch axes."""
     whole = (None,) * inner
 
     def partition(mesh: Any, operands: Any, result: Any) -> Any:
@@ -77,7 +77,7 @@ def _partitioned(compute: Callable[..., Any], rank: int, inner: int) -> Callable
 
 
 def _row_major(compute: Callable[..., Any]) -> Callable[..., Any]:
-    """A computation whose first operand and result lie in memory row by row."""
+    """Return a computation whose first operand and result are row-major."""
 
     def by_rows(x: Any) -> Any:
         return layouts.with_layout_constraint(x, layouts.Layout(tuple(range(x.ndim))))

@@ -1,4 +1,4 @@
-"""Kernels on several devices, with the cures for what XLA's partitioner gets wrong."""
+"""Kernels on several devices, with workarounds for bugs of XLA's partitioner."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from braces.lower.sharding.window_barriers import with_barriers
 
 
 def on_devices(compute: Callable[[Values], Any], values: Values, path: str, mesh: Any) -> Any:
-    """Compute a kernel, traced once to see which cures it needs.
+    """Compute a kernel, traced once to find the workarounds that it needs.
 
     Args:
         compute: The kernel, as a function of its operands.
         values: Its operands.
-        path: The place of the operator in the program.
+        path: The path of the operator.
         mesh: The devices.
     """
-    code, made = jax.make_jaxpr(compute, return_shape=True)(values)
+    code, shapes = jax.make_jaxpr(compute, return_shape=True)(values)
     values = with_barriers(code, values, path)
     results = with_whole_axes(code, values, mesh)
     if results is None:
         return compute(values)
-    return jax.tree.unflatten(jax.tree.structure(made), results)
+    return jax.tree.unflatten(jax.tree.structure(shapes), results)

@@ -1,8 +1,8 @@
-"""A layout on devices: where JAX puts what a run is given, computes and keeps.
+"""Sharding by a layout: placement of inputs, values and results on the devices of a mesh.
 
-One computation is made for all devices of the mesh; XLA's partitioner cuts it up and adds what
-the devices tell each other. Each value whose sizes have names is pinned to where it belongs, so
-that what is moved follows from the layout, and not from what is less today (docs/scale_out.md).
+One computation is built for all devices of the mesh; XLA's partitioner shards it and adds the
+communication. Each value whose sizes have names gets a sharding constraint. So communication
+follows from the layout, and not from a cost estimate of the partitioner (docs/scale_out.md).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from braces.ops.lists.stack import Buffer
 
 
 class Placement:
-    """A layout on the devices that there are.
+    """A layout on the available devices.
 
     Args:
-        layout: How values lie.
+        layout: The layout; as attribute, every size of its mesh is a number.
 
     Attributes:
         layout: The same, every size of its mesh a number.
-        mesh: The devices, as JAX has them.
+        mesh: The devices, as a mesh of JAX.
 
     Raises:
-        DeviceError: The mesh does not lie on the devices that there are.
+        DeviceError: The mesh does not fit the available devices.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -57,42 +57,42 @@ class Placement:
 
     @property
     def first(self) -> Any:
-        """The first device."""
+        """The first device of the mesh."""
         return self.mesh.devices.flat[0]
 
     @cached_property
     def whole(self) -> Any:
-        """How a value lies that each device has whole."""
+        """The sharding of a replicated value."""
         return self._sharding(())
 
     def _sharding(self, spec: Spec) -> Any:
         return jax.sharding.NamedSharding(self.mesh, jax.sharding.PartitionSpec(*spec))
 
     def of_value(self, info: VarInfo) -> Any:
-        """How a value lies, by the names of its sizes and axes."""
+        """Return the sharding of a value, by the names of its sizes and axes."""
         return self._sharding(self._spec(info))
 
     def _spec(self, info: VarInfo) -> Spec:
         return self.layout.of_value(shape_of(info.type), info.axes)
 
     def named(self, body: Body) -> Body:
-        """A main block whose values have the names of axes by which they are pinned."""
+        """Return a main block whose values have the axis names that the layout uses."""
         names = {name for info in body.vars.values() for name in info.axes}
         return with_axis_names(body) if names & self.layout.dims.keys() else body
 
     def of_body(self, body: Body) -> dict[str, Any]:
-        """How the variables of the scope and the data lie that a main block declares."""
-        found = self.of_stored(stored_of(body))
+        """Return the shardings of the scope variables and data of a main block."""
+        shardings = self.of_stored(stored_of(body))
         data = (info for info in body.vars.values() if info.kind == DATA)
-        return found | {info.name: self.of_value(info) for info in data}
+        return shardings | {info.name: self.of_value(info) for info in data}
 
     def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Any]:
-        """How variables of the scope lie."""
+        """Return the shardings of variables of the scope."""
         specs = self.layout.of_stored(every)
         return {name: self._sharding(spec) for name, spec in specs.items()}
 
     def fed(self, info: VarInfo, value: Any) -> Any:
-        """A feed on the devices; each process gives what its own devices have of it.
+        """Return a feed on the devices; each process supplies the shards of its own devices.
 
         Raises:
             FeedError: An axis does not divide among the devices.
@@ -101,7 +101,7 @@ class Placement:
         if isinstance(value, jax.Array) and value.sharding == sharding:
             return value
         if np.ndim(value) != len(shape_of(info.type)):
-            return value  # the run refuses it, in words of shapes
+            return value  # the run raises the error about its shape
         try:
             with jax.enable_x64(True):
                 return jax.make_array_from_process_local_data(sharding, np.asarray(value))
@@ -119,16 +119,16 @@ class Placement:
         )
 
     def stored(self, name: str, value: Any, sharding: Any) -> Any:
-        """A value of the scope on the devices; each process has the whole of it, or its part.
+        """Return a scope value on the devices; each process has the whole value, or its shard.
 
         Raises:
-            ShapeError: It has no equal parts for all devices.
+            ShapeError: The value does not divide into equal shards.
         """
         if isinstance(value, jax.Array) and value.sharding == sharding:
             return value
         try:
             with jax.enable_x64(True):
-                if jax.process_count() > 1 and _is_here(value):
+                if jax.process_count() > 1 and _is_local(value):
                     value = np.asarray(value)
                     return jax.make_array_from_callback(
                         value.shape, sharding, value.__getitem__
@@ -142,7 +142,7 @@ class Placement:
             ) from error
 
     def cut(self, size: Size, sizes: Mapping[str, int]) -> str | None:
-        """The name by which devices have equal parts of what is so long; `None` for none."""
+        """Return the name by which devices have equal shards of a size, or `None`."""
         name = self.layout.name_of(size)
         if name is None or name not in sizes:
             return None
@@ -150,16 +150,16 @@ class Placement:
         return name if count > 1 and sizes[name] % count == 0 else None
 
     def part(self, name: str, sizes: Mapping[str, int]) -> int:
-        """How much of a size each device has."""
+        """Return the size of the shard of each device."""
         return sizes[name] // self._count(name)
 
     def _count(self, name: str) -> int:
         return self.layout.mesh.size(self.layout.dims[name])
 
     def pinned(self, info: VarInfo, value: Any) -> Any:
-        """A value that is being computed, pinned by the names of its sizes and axes.
+        """Return a value with a sharding constraint, by the names of its sizes and axes.
 
-        Axes without one are left to XLA, and so is what has no equal parts.
+        Axes without a name are left to XLA, as are values without equal shards.
         """
         if isinstance(info.type, ListType) and isinstance(value, Buffer):
             return replace(value, values=self._pinned(info, value.values, 1))
@@ -179,10 +179,10 @@ class Placement:
 
 
 def stored_of(body: Body) -> dict[str, Stored]:
-    """What a layout needs to know of the variables of the scope that a main block has."""
+    """Return the facts that a layout needs about the scope variables of a main block."""
     infos = (info for info in body.vars.values() if info.persistable)
     return {i.name: Stored(i.shape, is_float(i.dtype), i.axes) for i in infos}
 
 
-def _is_here(value: Any) -> bool:
+def _is_local(value: Any) -> bool:
     return not isinstance(value, jax.Array) or value.is_fully_addressable

@@ -1,11 +1,11 @@
-"""Windows and pads of one value on several devices, kept apart by barriers.
+"""Optimization barriers between windows and pads of one value on several devices.
 
-Where an axis lies on several devices, XLA's partitioner extends the part of each device by the
-neighbouring entries that a window needs, with the padding value at both ends. It looks the
-extended operand up by the operand and the window, and not by the padding value: a second window
-of the same operand gets the padding of the first. So the operands of each kernel that pads are
-behind an optimization barrier of its own, which makes them other operands. Nothing else does
-that: not a copy, and no second barrier like the first, of which XLA makes one.
+If an axis is sharded, XLA's partitioner extends the shard of each device by the neighbouring
+entries that a window needs, with the padding value at both ends. It caches the extended operand
+by the operand and the window, but not by the padding value: a second window of the same operand
+gets the padding of the first. So the operands of each kernel that pads are behind an
+optimization barrier of its own, which makes them distinct operands. Copies do not suffice, nor
+does a second identical barrier, which XLA merges with the first.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ PADDED = frozenset(
 
 
 def with_barriers(code: Any, values: Values, path: str) -> Values:
-    """Return the operands of a kernel, behind barriers where the kernel pads.
+    """Return the operands of a kernel, behind barriers if the kernel pads.
 
     Args:
-        code: The kernel, as JAX traced it for these operands.
+        code: The kernel, as traced by JAX for these operands.
         values: The operands.
-        path: Where the operator stands; no other one has the same barrier.
+        path: The path of the operator, which makes the barrier unique.
     """
     if not _pads(code):
         return values
@@ -44,8 +44,9 @@ def with_barriers(code: Any, values: Values, path: str) -> Values:
 
 
 def _pads(code: Any) -> bool:
-    """Tell if a traced computation has a primitive that pads."""
+    """Return whether a traced computation has a primitive that pads."""
     return any(
-        one.primitive.name in PADDED or any(map(_pads, inner_computations(one.params.values())))
-        for one in code.eqns
+        equation.primitive.name in PADDED
+        or any(map(_pads, inner_computations(equation.params.values())))
+        for equation in code.eqns
     )

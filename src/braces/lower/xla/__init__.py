@@ -1,1 +1,1 @@
-"""Block -> JAX function."""
+"""Lowering of blocks to JAX functions."""

@@ -1,4 +1,23 @@
-"""From a block to one function of JAX."""
+"""Lowering of a block to one JAX function.
+
+`Lowerer.run` calls the kernels of a block in order and interleaves these concerns. Each has its
+own module or method:
+
+- names in XLA code and profiles: `scope_name` and `jax.named_scope`, in `Lowerer.run`;
+- constructs with blocks: `BlockOp.lower`, through the interface `OpLowering`;
+- failure codes of checks: `checks/check_codes.py`, `checks/run_checks.py`, called in
+  `Lowerer._computed`;
+- data-dependent sizes: `Lowerer._check_sizes` compares them with the assumed sizes;
+- kernels that reject an assumed size: `check_points.py`, called in `Lowerer._plain`;
+- list capacities: `Lowerer._measured`, `_whole`, `_lists`, `carried` and `attrs`;
+- batched initializers: `fused_initializers.py`, called in `Lowerer._computed`;
+- sharding: `Placement.pinned` after each operator, `on_devices` around each kernel,
+  `OpLowering.in_parts` for code per device;
+- NaN checks: `has_nan`, in `Lowerer.run`;
+- commits: `commit.py`, at the end of each iteration in `Lowerer.run`;
+- interruptible and vectorized loops: `OpLowering.repeat` and `scan`, with
+  `interruptible_loops.py` and `vmap_loops.py`.
+"""
 
 from __future__ import annotations
 
@@ -46,19 +65,19 @@ from braces.ops.lists.stack import Buffer
 from braces.target import OTHER, Target
 
 NAN = "@nan"
-"""The site that says whether any operator produced a NaN."""
+"""The check point that records whether any operator produced a NaN."""
 STOP = "@stop"
-"""The site that says whether a loop was told to stop."""
+"""The check point that records whether a loop was interrupted."""
 
 
 def scope_name(path: str, op: Op) -> str:
-    """What an operator is called in the code that XLA makes; `path` is its own."""
+    """Return the name of an operator in XLA code; `path` is its path."""
     del path
     return op.name.replace("/", ".")
 
 
 def block_path(path: str, op: Op) -> str:
-    """The path of the block that an operator stands in; names may have slashes too."""
+    """Return the path of the block of an operator; names may contain slashes too."""
     return path.removesuffix(op.name).rstrip("/")
 
 
@@ -68,22 +87,24 @@ class Lowerer:
 
     Attributes:
         sizes: The named dimensions of the run.
-        sites: What may fail.
-        capacities: Room by history.
-        check_nan: Whether to note where there is a NaN.
-        target: What code is made for.
-        rounded: The dimensions whose sizes are room for one real row and more.
-        commits: Chooses next values where they are made.
+        sites: The check points: operators that may fail or report a size, by path.
+        capacities: The capacity of each list history.
+        check_nan: Whether to record NaNs.
+        target: The target of compilation.
+        rounded: The dimensions whose sizes are capacities for a data-dependent number of rows,
+            at least 1.
+        commits: Selects next values where they are computed.
         infos: The variables of the main block.
-        ticket: What loops show when they ask whether to go on; `None` where they cannot ask.
-        timed: Whether all loops ask, not just those that may be endless.
-        loops: Those that ask, by number: where they are, and their operators.
-        scope: What each operator is called in the code that XLA makes.
-        draws: What is drawn together.
-        placement: Where values lie, if on several devices.
-        unfit: Operators whose kernels do not accept the assumed sizes, by path; `None` where
-            these sizes are known. See `braces.lower.xla.check_points`.
-        transposable: Whether JAX is to differentiate the code in reverse mode.
+        ticket: Identifies the run to the callback of interruptible loops; `None` if loops
+            cannot be interrupted.
+        timed: Whether all loops are interruptible, or only those without a known trip count.
+        loops: The interruptible loops, by number: the path of the block and the operator.
+        scope: Returns the name of an operator in XLA code.
+        draws: The batched initializers.
+        placement: The sharding of values, if there are several devices.
+        unfit: Operators whose kernels reject the assumed sizes, by path; `None` if the sizes
+            are exact. See `braces.lower.xla.check_points`.
+        transposable: Whether JAX will differentiate the code in reverse mode.
     """
 
     sizes: Sizes
@@ -104,7 +125,7 @@ class Lowerer:
     transposable: bool = False
 
     def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
-        """Lower the operators of a block; `env` gains what they bind."""
+        """Lower the operators of a block; `env` gains the values that they bind."""
         checks = CheckCodes()
         for op in body.ops:
             definition = OPS.get(op.type)
@@ -116,7 +137,7 @@ class Lowerer:
                     env |= definition.lower(view)
                     state = view.outer
                 else:
-                    if definition.looks_into_lists:  # beyond the room nothing is to be read
+                    if definition.looks_into_lists:  # nothing is read beyond the capacity
                         state = self._whole(op, env, checks.record(state))
                     results, state = self._plain(definition, op, body, env, here, state, checks)
                     bind(op, results, env)
@@ -133,13 +154,13 @@ class Lowerer:
         return checks.record(state)
 
     def inside(self, body: Body, sizes: Mapping[str, int]) -> Lowerer:
-        """What lowers a sub-block; `sizes` are dimensions that belong to this run of it."""
-        more = dict[str, Any]()
+        """Return the lowerer of a sub-block; `sizes` are the dimensions of this run of it."""
+        changes = dict[str, Any]()
         if sizes:
-            more["sizes"] = sizes_inside(self.sizes, sizes)
+            changes["sizes"] = sizes_inside(self.sizes, sizes)
         if self.placement is not None:
-            more["infos"] = {**self.infos, **body.vars}
-        return replace(self, **more) if more else self
+            changes["infos"] = {**self.infos, **body.vars}
+        return replace(self, **changes) if changes else self
 
     def _plain(
         self,
@@ -172,8 +193,8 @@ class Lowerer:
         checks: CheckCodes,
     ) -> tuple[dict[str, Any], State]:
         if definition.learn_rule is not None:
-            found = told_sizes(definition, values, op.attrs)
-            state = self._check_sizes(found, here, checks.record(state))
+            dynamic_sizes = told_sizes(definition, values, op.attrs)
+            state = self._check_sizes(dynamic_sizes, here, checks.record(state))
         if (drawn := self.draws.get(here, op, values)) is not None:
             return definition.by_slot(drawn), state
         attrs = self.attrs(definition, op.attrs)
@@ -188,9 +209,9 @@ class Lowerer:
             refuse_run(definition, values, attrs, tuple(op.outputs), error)
 
     def _measured(self, bound: Iterable[Any], state: State) -> State:
-        """Note how many values the lists have that began in the block that has this state.
+        """Record the length of lists that began in the block of this state.
 
-        What pushes to a list goes on beyond its room, so that one run tells all that is needed.
+        Pushes beyond the capacity are counted, so one run reports all lengths.
         """
         for site, buffer in self._lists(bound, state):
             count = jnp.maximum(state.sites[site], buffer.highest)
@@ -198,7 +219,7 @@ class Lowerer:
         return state
 
     def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
-        """The state in which an operator reads its lists: no loop runs over one cut short."""
+        """Return the state before an operator reads lists: a truncated list stops the run."""
         for _, buffer in self._lists([env[name] for name in op.reads()], state):
             state = State(state.running & buffer.whole, state.sites)
         return state
@@ -206,45 +227,42 @@ class Lowerer:
     def _lists(self, values: Iterable[Any], state: State) -> Iterator[tuple[str, Buffer]]:
         for value in values:
             if isinstance(value, Buffer):
-                begun = (
+                owners = (
                     p
                     for p in state.sites
                     if p in self.sites and self.sites[p].history == value.history
                 )
-                for site in islice(begun, 1):
+                for site in islice(owners, 1):
                     yield site, value
 
     def _check_sizes(self, found: Mapping[str, Any], here: str, state: State) -> State:
-        """Hold the sizes that values tell against those that were assumed."""
+        """Compare data-dependent sizes with the assumed sizes."""
         for name, size in found.items():
             size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
             room = assumed if name in self.rounded else 0
             fits = (size > 0) & (size <= room) if room else size == assumed
-            told = jnp.where(fits, size if room else 0, room + 1 + size)
-            told = jnp.maximum(state.sites[here], told)
-            state = State(state.running & fits, state.sites | {here: told})
+            code = jnp.where(fits, size if room else 0, room + 1 + size)
+            code = jnp.maximum(state.sites[here], code)
+            state = State(state.running & fits, state.sites | {here: code})
         return state
 
     @cached_property
     def carried(self) -> frozenset[str]:
-        """The sites that all blocks know: how long lists are, where something looks into them.
-
-        What is only pushed and popped is looked at where loops end.
-        """
+        """The check points of all list lengths, if an operator reads a list by index."""
         if not any(site.definition.looks_into_lists for site in self.sites.values()):
             return frozenset()
         return frozenset(path for path, site in self.sites.items() if site.history)
 
     def attrs(self, definition: OpDef, attrs: Mapping[str, Attr]) -> dict[str, Any]:
-        """Attributes as numbers; the capacity of a history is the executor's affair."""
-        found, roles = concrete_attrs(attrs, self.sizes), definition.roles
+        """Return concrete attributes; the executor chooses the capacity of a list."""
+        numbers, roles = concrete_attrs(attrs, self.sizes), definition.roles
         if "Capacity" in roles:
-            found[roles["Capacity"]] = self.capacities[found[roles["History"]]]
-        return found
+            numbers[roles["Capacity"]] = self.capacities[numbers[roles["History"]]]
+        return numbers
 
 
 def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
-    """Give the outputs of an operator their values."""
+    """Add the outputs of an operator to `env`."""
     for slot, names in op.outputs.items():
         for name, value in zip(names, results.get(slot, ()), strict=True):
             env[name] = value
@@ -252,7 +270,7 @@ def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> N
 
 @dataclass
 class OpLowering:
-    """One operator that owns blocks, being lowered; see `block_op.Lowering`."""
+    """An operator that owns blocks, during lowering; see `block_op.Lowering`."""
 
     lowerer: Lowerer
     op: Op
@@ -261,11 +279,11 @@ class OpLowering:
     outer: State
 
     def read(self, name: str) -> Any:
-        """The value of a visible variable."""
+        """Return the value of a visible variable."""
         return self.env[name]
 
     def size(self, size: Any) -> int:
-        """A size as a number."""
+        """Return a size as a number."""
         return size_number(size, self.lowerer.sizes)
 
     def run(
@@ -276,7 +294,7 @@ class OpLowering:
         state: State,
         sizes: Mapping[str, int] | None = None,
     ) -> tuple[list[Any], State]:
-        """Lower a sub-block; `sizes` are dimensions that belong to this run of it."""
+        """Lower a sub-block; `sizes` are the dimensions of this run of it."""
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
         lowerer = self.lowerer.inside(body, sizes or {})
@@ -284,13 +302,14 @@ class OpLowering:
         return [env[name] for name in body.results], state
 
     def type_of(self, name: str) -> Type:
-        """The type of a visible variable."""
+        """Return the type of a visible variable."""
         return self.lowerer.infos[name].type
 
     def cut_by(self, name: str) -> str | None:
-        """The size by which devices have parts of the rows of a variable; `None` for none.
+        """Return the dimension along which the rows of a variable are sharded, or `None`.
 
-        Of no rows there are none: XLA makes a constant of them, and then refuses it as a part.
+        An empty variable is not sharded: XLA turns it into a constant, and then rejects it as a
+        shard.
         """
         placement = self.lowerer.placement
         if placement is None or not self.env[name].shape[0]:
@@ -304,35 +323,35 @@ class OpLowering:
         outs: int,
         run: Callable[[Lowering], list[Any]],
     ) -> list[Any]:
-        """Let each device run something for the rows that it has."""
+        """Run a function on each device, for its own shard of the rows."""
         lowerer, placement = self.lowerer, self.lowerer.placement
         assert placement is not None
         inside = [path for path in self.outer.sites if path.startswith(f"{self.path}/")]
-        told = [*inside, NAN] if lowerer.check_nan else inside
-        parts = Parts(placement.mesh, placement.layout.dims[cut], rows, outs, told)
+        reported = [*inside, NAN] if lowerer.check_nan else inside
+        parts = Parts(placement.mesh, placement.layout.dims[cut], rows, outs, reported)
         sizes = {**lowerer.sizes, cut: placement.part(cut, lowerer.sizes)}
         alone = replace(lowerer, placement=None, sizes=sizes)
 
         def part(env: dict[str, Any], state: State) -> tuple[list[Any], State]:
-            one = replace(self, lowerer=alone, env=env, outer=state)
-            return run(one), one.outer
+            local = replace(self, lowerer=alone, env=env, outer=state)
+            return run(local), local.outer
 
-        given = {name: self.env[name] for name in self.op.reads()}
-        results, self.outer = parts.run(part, given, self.outer)
+        values = {name: self.env[name] for name in self.op.reads()}
+        results, self.outer = parts.run(part, values, self.outer)
         return results
 
     def capacities(self, rows: int) -> list[int]:
-        """Numbers of rows below all that the target has what runs on some compiled for."""
+        """Return the smaller numbers of rows for which the target compiles masked branches."""
         return self.lowerer.target.capacities(rows)
 
     def is_little(self, work: float) -> bool:
-        """Whether so much is computed sooner than compiled for several numbers of rows."""
+        """Return whether computing is faster than compiling for several numbers of rows."""
         return work <= self.lowerer.target.little
 
     def run_if(self, wanted: Any, function: Callable[[Any], Any], values: Any) -> Any:
-        """Return what a function makes of a tree of values, or the values as they are.
+        """Return `function(values)` if wanted, otherwise the values; they are a tree.
 
-        It is a loop of at most one trip, for a conditional copies what it hands on; but JAX
+        It is a loop of at most one iteration, because a conditional copies its results; JAX
         cannot transpose a loop.
         """
         if self.lowerer.transposable:
@@ -344,12 +363,12 @@ class OpLowering:
         return lax.while_loop(lambda carry: carry[0], once, (wanted, values))[1]
 
     def inline(self, label: str, body: Body) -> list[Any]:
-        """Lower a sub-block that runs just once, in the state of the block around it."""
+        """Lower a sub-block that runs exactly once, in the state of the outer block."""
         results, self.outer = self.run(label, body, [], self.outer)
         return results
 
     def apart(self, label: str, body: Body, given: Mapping[str, Any]) -> list[Any]:
-        """Lower a sub-block for another time, where all that it reads is given by name."""
+        """Lower a sub-block once more; `given` holds all values that it reads."""
         env, path = dict(given), f"{self.path}/{label}"
         inside = (site for site in self.lowerer.sites if site.startswith(f"{path}/"))
         self.lowerer.run(body, env, path, start_state([*inside, NAN, STOP]))
@@ -358,7 +377,7 @@ class OpLowering:
     def repeat(
         self, check: Callable[[Any], Any], step: Callable[[Any], Any], carry: Any, endless: bool
     ) -> Any:
-        """A while loop, which asks now and then whether to go on."""
+        """Build a while loop, interruptible if the run needs it."""
         lowerer = self.lowerer
         if lowerer.ticket is None or not (endless or lowerer.timed):
             return lax.while_loop(check, step, carry)
@@ -374,25 +393,25 @@ class OpLowering:
     def scan(
         self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
     ) -> Any:
-        """A `lax.scan`, which asks whether to go on where the run has a limit of time.
+        """Build a `lax.scan`, interruptible if the run has a time limit.
 
-        On several devices, trips of which none needs another are one computation.
+        On several devices, independent iterations are vectorized into one computation.
         """
         if self.lowerer.placement is not None and self._are_alone(carry, length):
-            with suppress(BracesError):  # a kernel of the user's that JAX does not vectorise
+            with suppress(BracesError):  # a user's kernel that JAX cannot vectorize
                 return carry, jax.vmap(lambda x: step(carry, x)[1])(xs)
         if self.lowerer.ticket is None or not self.lowerer.timed or not length:
             return lax.scan(step, carry, xs, length=length, reverse=reverse)
         return scan(step, carry, xs, length, reverse, partial(self.repeat, endless=False))
 
     def _are_alone(self, carry: Any, length: int) -> bool:
-        """Whether trips carry nothing, tell nothing, and can be computed together."""
+        """Return whether iterations are independent, report nothing and fit together."""
         values, state = carry
-        most, told = self.lowerer.target.stacked_bytes, state.sites.keys() - {STOP}
-        return not (values or told) and is_for_all_trips(self.op, length, self.size, most)
+        most, reported = self.lowerer.target.stacked_bytes, state.sites.keys() - {STOP}
+        return not (values or reported) and is_for_all_trips(self.op, length, self.size, most)
 
     def state(self, *labels: str) -> State:
-        """The state that enters these sub-blocks."""
+        """Return the state on entry to these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
         own = (self.path, NAN, STOP, *self.lowerer.carried)
@@ -400,27 +419,27 @@ class OpLowering:
         return State(self.outer.running, sites)
 
     def leave(self, state: State) -> None:
-        """Take over the state that left the sub-blocks."""
-        sites = {p: jnp.maximum(self.outer.sites[p], found) for p, found in state.sites.items()}
+        """Merge the state on exit from the sub-blocks."""
+        sites = {p: jnp.maximum(self.outer.sites[p], code) for p, code in state.sites.items()}
         self.outer = State(state.running, self.outer.sites | sites)
 
     def running(self, state: State) -> Any:
-        """Whether nothing has failed so far."""
+        """Return whether nothing has failed so far."""
         return state.running
 
     def flag(self, state: State, wrong: Any) -> State:
-        """Note a failure of this operator."""
+        """Record a failure of this operator."""
         return fail(state, self.path, wrong)
 
 
 def has_nan(values: Sequence[Any]) -> Any:
-    """Whether any array among these values has a NaN."""
+    """Return whether any array among these values has a NaN."""
     leaves = jax.tree.leaves(values)
-    found = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
-    return jnp.any(jnp.stack(found)) if found else jnp.asarray(False)
+    flags = [jnp.any(jnp.isnan(x)) for x in leaves if is_float(np.dtype(x.dtype))]
+    return jnp.any(jnp.stack(flags)) if flags else jnp.asarray(False)
 
 
 def start_state(sites: Iterable[str]) -> State:
-    """Nothing has failed."""
+    """Return the initial state: nothing has failed."""
     zero = jnp.asarray(0, "int32")
     return State(jnp.asarray(True), dict.fromkeys(sites, zero))

@@ -1,13 +1,13 @@
-"""Sites: operators of a block that may fail in a run, or tell it a size.
+"""Check points: operators that may fail in a run, or report a data-dependent size.
 
-A kernel may not accept a size that was only assumed, as `topk` of two among one assumed row.
-Such an operator is lowered to zeros and a failure, so that the run still tells the real size:
+A kernel may reject a size that was only assumed, as `topk` of two among one assumed row. Such
+an operator is lowered to zeros and a failure code, so the run still reports the real size:
 
     r: f32[m] = list_stack(list=l) {length=size(m)}       # m is assumed to be 1
     values, indices = topk(x=r) {k=2}                      # zeros; fails if m really is 1
 
-The run is then repeated with the real size. If that size is unfit too, the failure is the
-operator's own error.
+The run is then repeated with the real size. If the kernel rejects that size too, the failure is
+the operator's own error.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from braces.lazy import jnp
 from braces.lower.xla.concrete_attributes import Sizes, size_number
 
 UNFIT = 2**31 - 1
-"""The code of an operator whose kernel does not accept the sizes of a run."""
+"""The failure code of an operator whose kernel rejects the sizes of a run."""
 
 
 @dataclass
 class Site:
-    """An operator that may fail, by its path.
+    """An operator that may fail, with its path.
 
     Attributes:
-        refusal: The error of its kernel for the assumed sizes, if it does not accept them.
+        refusal: The error of its kernel for the assumed sizes, if the kernel rejects them.
     """
 
     path: str
@@ -45,56 +45,56 @@ class Site:
 
     @cached_property
     def history(self) -> str | None:
-        """The history that begins here, whose need of room it says."""
+        """The list history that begins here, whose length the check point reports."""
         roles = self.definition.roles
         return str(self.op.attrs[roles["History"]]) if "Capacity" in roles else None
 
     @cached_property
     def length(self) -> str | None:
-        """The dimension of which it says the size."""
+        """The dimension whose size the check point reports."""
         role = self.definition.roles.get("Learned")
         length = None if role is None else self.op.attrs[role]
         return length.name if isinstance(length, Dim) else None
 
     def count(self, told: int, limit: int, assumed: int) -> int:
-        """The size that it told: beyond the limit where it was not as assumed."""
+        """Return the reported size; codes beyond the limit encode a size that differs."""
         if told > limit:
             return told - limit - 1
         return told if limit else assumed
 
     def failure(self, code: int) -> BracesError:
-        """The error for a code that the operator told."""
+        """Return the error for a failure code."""
         if code == UNFIT and self.refusal is not None:
             return copy(self.refusal)
         return self.definition.failure(self.op.attrs, code)
 
 
 def find_sites(body: Body, path: str = "") -> dict[str, Site]:
-    """All operators of a block and its sub-blocks that may fail."""
-    found: dict[str, Site] = {}
+    """Return the check points of a block and its sub-blocks, by path."""
+    sites: dict[str, Site] = {}
     for op in body.ops:
         definition = OPS.get(op.type)
         here = f"{path}/{op.name}".lstrip("/")
         if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
-            found[here] = Site(here, op, definition)
+            sites[here] = Site(here, op, definition)
         for label, sub_block in op.bodies().items():
-            found |= find_sites(sub_block, f"{here}/{label}")
-    return found
+            sites |= find_sites(sub_block, f"{here}/{label}")
+    return sites
 
 
 def histories(sites: Iterable[Site]) -> list[str]:
-    """The histories that begin at some of these operators."""
+    """Return the list histories that begin at these check points."""
     return list(dict.fromkeys(site.history for site in sites if site.history))
 
 
-# ---- kernels that do not accept an assumed size ----------------------------------------------
+# ---- kernels that reject an assumed size -----------------------------------------------------
 
 
 class UnfitError(Exception):
-    """Kernels do not accept the sizes that a run was taken to have.
+    """Kernels reject the sizes that were assumed for a run.
 
     Attributes:
-        sites: Their operators, by path, with the errors of the kernels.
+        sites: Their check points, by path, with the errors of the kernels.
     """
 
     def __init__(self, sites: dict[str, Site]) -> None:
@@ -103,13 +103,13 @@ class UnfitError(Exception):
 
 
 def may_be_unfit(op: Op, body: Body) -> bool:
-    """Whether zeros can stand for the outputs of an operator: it gives arrays, and no size."""
+    """Return whether zeros can replace the outputs of an operator: arrays, and no sizes."""
     tensors = all(isinstance(body.vars[name].type, TensorType) for name in op.binds())
     return tensors and OPS.get(op.type).learn_rule is None
 
 
 def placeholders(op: Op, body: Body, sizes: Sizes) -> dict[str, tuple[Any, ...]]:
-    """Zeros of the declared types, for each output slot."""
+    """Return zeros of the declared types, for each output slot."""
     return {
         slot: tuple(_zeros(body.vars[name].type, sizes) for name in names)
         for slot, names in op.outputs.items()
@@ -117,12 +117,12 @@ def placeholders(op: Op, body: Body, sizes: Sizes) -> dict[str, tuple[Any, ...]]
 
 
 def _zeros(type_: Any, sizes: Mapping[str, int]) -> Any:
-    """Zeros; a size that would be negative is 0."""
+    """Return zeros; a negative size counts as 0."""
     shape = [max(0, size_number(size, sizes)) for size in type_.shape]
     return jnp.zeros(shape, type_.dtype)
 
 
 def without_traces(error: BracesError) -> BracesError:
-    """The error without the frames in which it was raised, which hold traced values."""
+    """Return the error without its traceback and causes, which hold tracers."""
     error.__cause__ = error.__context__ = None
     return error.with_traceback(None)

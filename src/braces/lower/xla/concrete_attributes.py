@@ -1,4 +1,4 @@
-"""Symbolic sizes become numbers before anything is computed."""
+"""Concrete attributes: symbolic sizes are replaced by numbers before lowering."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Sizes = dict[str, int]
 
 
 class SymbolicSizes(Sizes):
-    """Sizes of a run that is exported: some are numbers, the others stay JAX's symbols.
+    """Sizes of an exported run: some are numbers, the others remain symbols of JAX.
 
     Args:
-        numbers: Those that are numbers.
-        symbol: From a size to what JAX has for it.
-        ours: From what JAX has to a size.
+        numbers: The sizes that are numbers.
+        symbol: Converts a size to the symbol of JAX.
+        ours: Converts a symbol of JAX to a size.
     """
 
     def __init__(
@@ -33,52 +33,52 @@ class SymbolicSizes(Sizes):
         self._symbol, self._ours = symbol, ours
 
     def inside(self, more: Mapping[str, Any]) -> SymbolicSizes:
-        """With sizes that a block has for itself."""
-        found = {name: self._ours(size) for name, size in more.items()}
-        return SymbolicSizes({**self, **found}, self._symbol, self._ours)
+        """Return these sizes with those of a block."""
+        converted = {name: self._ours(size) for name, size in more.items()}
+        return SymbolicSizes({**self, **converted}, self._symbol, self._ours)
 
     def number(self, size: Size) -> Any:
-        """A size as JAX has it: a number, or a symbol that stands for one."""
+        """Return a size for JAX: a number, or a symbol."""
         return self._symbol(substitute(size, self))
 
 
 def sizes_inside(sizes: Sizes, more: Mapping[str, int]) -> Sizes:
-    """Sizes of a run, and those that a block has for itself."""
+    """Return the sizes of a run with those of a block."""
     return sizes.inside(more) if isinstance(sizes, SymbolicSizes) else {**sizes, **more}
 
 
 def size_number(size: Size, sizes: Mapping[str, int]) -> int:
-    """A size of this run.
+    """Return a size of this run.
 
     Raises:
-        ShapeError: It has a dimension that no feed and no variable of the run tells.
+        ShapeError: No feed and no variable of the run determines one of its dimensions.
     """
     if isinstance(sizes, SymbolicSizes):
         return sizes.number(size)
-    found = substitute(size, sizes)
-    if isinstance(found, int):
-        return found
+    known = substitute(size, sizes)
+    if isinstance(known, int):
+        return known
     raise ShapeError(
         f"The size `{size}` is not known in this run.",
-        fix=f"Feed a variable that has the dimension {', '.join(sorted(found.names()))}.",
+        fix=f"Feed a variable that has the dimension {', '.join(sorted(known.names()))}.",
     )
 
 
 def concrete_attrs(attrs: Mapping[str, Attr], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """Attributes with every symbolic size as a number."""
+    """Return attributes with every symbolic size as a number."""
     return {name: _concrete(value, sizes) for name, value in attrs.items()}
 
 
 def _concrete(value: Attr, sizes: Mapping[str, int]) -> Any:
     if isinstance(value, Dim):
         return size_number(value, sizes)
-    if isinstance(value, tuple) and not any(isinstance(one, Body) for one in value):
-        return tuple(_concrete(one, sizes) for one in value)
+    if isinstance(value, tuple) and not any(isinstance(item, Body) for item in value):
+        return tuple(_concrete(item, sizes) for item in value)
     return value
 
 
 def bind_sizes(declared: Type, shape: tuple[int, ...], sizes: Sizes) -> str | None:
-    """Learn the named dimensions of one array; returns the conflict, where there is one."""
+    """Bind the named dimensions of one array; return the conflict, if there is one."""
     assert isinstance(declared, TensorType)
     if len(shape) != declared.rank:
         return f"{declared.rank} axes are declared"

@@ -1,7 +1,7 @@
-"""Draws that a main block hands out as they are, made by one loop for all of a kind.
+"""Batched initializers: random values that a main block returns, drawn by one loop per kind.
 
-So is the startup program of a model compiled in a time that hardly grows with its parameters.
-What else is drawn, a mask of dropout say, is computed where it is used, and nowhere kept.
+So the compile time of a startup program hardly grows with the number of parameters. Other
+random values, such as a dropout mask, are computed where they are used and are not stored.
 
     a = random_uniform(state, shape=(128, 512), salt=1)       a, b = pieces drawn by one loop
     b = random_uniform(state, shape=(512, 10), salt=2)   ->
@@ -20,16 +20,16 @@ from braces.ir.records import Body, Op
 from braces.ops.random.samplers import DRAWINGS, piece_starts
 
 LARGEST_IN_A_LOOP = 16
-"""How many of the largest arrays one loop draws at most: all are there once more meanwhile."""
+"""The most arrays of the largest size in one loop, which holds all of them twice."""
 
 
 @dataclass(eq=False)
 class Group:
-    """Operators of one kind that read the same.
+    """Random operators of one kind with the same inputs.
 
     Attributes:
         ops: The operators.
-        first: Which of all the `starts` is that of the first one.
+        first: The index of the first of their entries in `starts`.
     """
 
     ops: list[Op]
@@ -37,19 +37,19 @@ class Group:
 
     @property
     def attrs(self) -> list[Mapping[str, Any]]:
-        """What each operator has."""
+        """The attributes of each operator."""
         return [op.attrs for op in self.ops]
 
 
 @dataclass(eq=False)
 class ManyDraws:
-    """What is drawn together in one main block, while that is lowered.
+    """Groups of random operators of one main block, during lowering.
 
     Attributes:
-        groups: By the names of operators.
-        starts: Numbers that the code is called with, beside all else.
-        given: These numbers, as the computation that is being made has them.
-        drawn: What was drawn so far, by the names of operators.
+        groups: The groups, by the names of their operators.
+        starts: Numbers that the code takes as additional arguments.
+        given: These arguments in the computation being built.
+        drawn: The values drawn so far, by the names of operators.
     """
 
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
@@ -59,16 +59,16 @@ class ManyDraws:
 
     @staticmethod
     def of(body: Body, kept: Collection[str], most: int) -> ManyDraws:
-        """Find what may be drawn together.
+        """Find the operators that can be drawn in one loop.
 
         Args:
             body: The main block.
-            kept: The variables that it hands out.
-            most: How many numbers an array has that is not drawn alone.
+            kept: The variables that it returns.
+            most: The largest number of elements of an array that is not drawn alone.
         """
         kinds, numbers = dict[Any, Group](), Counter[Any]()
         for op in body.ops:
-            size = _handed_out(op, kept) if op.type in DRAWINGS else 0
+            size = _count_returned(op, kept) if op.type in DRAWINGS else 0
             if 0 < size <= most:
                 kind = op.type, tuple(op.reads()), DRAWINGS[op.type].kind(op.attrs)
                 part = kind, numbers[kind] // (most * LARGEST_IN_A_LOOP)
@@ -78,24 +78,24 @@ class ManyDraws:
 
     @staticmethod
     def _of(groups: Iterable[Group]) -> ManyDraws:
-        starts, found = list[Any](), dict[str, Group]()
+        starts, groups_by_name = list[Any](), dict[str, Group]()
         for group in groups:
             own = piece_starts(group.attrs)
             group.first = len(starts)
             starts += own
-            found |= dict.fromkeys((op.name for op in group.ops), group)
-        return ManyDraws(found, tuple(starts))
+            groups_by_name |= dict.fromkeys((op.name for op in group.ops), group)
+        return ManyDraws(groups_by_name, tuple(starts))
 
     def begin(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Begin to make a computation; the arguments that are not of these draws."""
+        """Start a computation; return the arguments that do not belong to these groups."""
         rest = len(given) - len(self.starts)
         self.given, self.drawn = given[rest:], {}
         return given[:rest]
 
     def get(self, path: str, op: Op, values: Values) -> Any:
-        """What the operator at this place draws; `None` where it is on its own."""
+        """Return the values of this operator; `None` if it is not in a group."""
         group = self.groups.get(op.name)
-        if group is None or path != op.name or all(op is not one for one in group.ops):
+        if group is None or path != op.name or all(op is not member for member in group.ops):
             return None  # an operator of a sub-block may have the same name, or the same path
         if path not in self.drawn:
             ((state,),) = (given for given in values.values() if given)
@@ -105,8 +105,8 @@ class ManyDraws:
         return self.drawn[path]
 
 
-def _handed_out(op: Op, kept: Collection[str]) -> int:
-    """How many numbers it hands out as it draws them; 0 where none, or not known."""
-    alone = len(list(op.reads())) == 1  # in no loop, whose trips it would read
-    whole = alone and all(name in kept for name in op.binds())
-    return DRAWINGS[op.type].count(op.attrs) if whole else 0
+def _count_returned(op: Op, kept: Collection[str]) -> int:
+    """Return the number of elements that it draws for the block to return, or 0."""
+    single_input = len(list(op.reads())) == 1  # in no loop, whose iteration it would read
+    returned = single_input and all(name in kept for name in op.binds())
+    return DRAWINGS[op.type].count(op.attrs) if returned else 0

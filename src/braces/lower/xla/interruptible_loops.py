@@ -1,13 +1,20 @@
-"""Compiled loops ask Python, now and then, whether to go on.
+"""Interruptible loops: compiled loops that ask Python at intervals whether to continue.
 
-XLA computes without looking at the clock or at signals, so a loop whose trips only the data
-knows runs in pieces: after each it calls `_answer`, which looks at the `Watch` of the run and
-says how long the next piece may be. The first piece is so long that short loops never ask.
+The callback protocol with XLA FFI:
 
-A callback of JAX would do, but any in a program makes each run 50 µs longer. So the handler is
-registered with XLA itself, through the C interface that XLA has for this
-(`xla/ffi/api/c_api.h`); the structures below are the beginnings of those there, which only ever
-grow at their ends.
+1. A loop without a known trip count runs in pieces: at the end of each piece it calls the FFI
+   target `braces_goes_on` with its iteration, the number of the run's `Ticket` and its own
+   number, all `int64`.
+2. The handler (`_handler`) is a ctypes function registered with XLA itself through its C
+   interface (`xla/ffi/api/c_api.h`), because any JAX callback in a program makes each run 50 µs
+   longer; the structures below are prefixes of those there, which only grow at their ends.
+3. When XLA registers the handler it passes a metadata extension, which the handler fills with
+   the version of the interface; otherwise it reads the three numbers of the call frame.
+4. `_answer_call` finds the ticket and asks its `Watch`, which raises errors of the time limit,
+   Ctrl-C or cancellation and stores them.
+5. The handler returns the iteration at which the next piece ends, or `STOPPED`; pieces are
+   doubled or halved to take 10 to 100 ms, and the first one is so long that short loops never
+   ask.
 """
 
 from __future__ import annotations
@@ -34,27 +41,27 @@ from braces.lower.xla.concrete_attributes import Sizes
 
 TARGET = "braces_goes_on"
 SHORT_S, LONG_S = 0.01, 0.1
-"""Pieces grow where they took less time than this, and shrink where they took more."""
+"""Pieces grow if they took less time than `SHORT_S`, and shrink above `LONG_S`."""
 
 STOPPED = -1
-"""Where a loop that was told to stop ends, which is at no trip."""
+"""The end of an interrupted loop, which is no iteration."""
 
 _MOST_FIRST, _FIRST_WORK, _WORK_OF_AN_OP = 4096, 1 << 22, 256
 _UNKNOWN = 64
 _numbers = count(1)
 
 
-# ---- in the run ------------------------------------------------------------------------------
+# ---- at run time -----------------------------------------------------------------------------
 
 
 class Ticket:
-    """What a run shows when it asks, so that its watch is found.
+    """Handle of a run, which the callback uses to find the watch.
 
     Attributes:
         array: Its number, on the device.
-        watch: Answers for the thread that has the ticket.
-        last_s: When it was asked last, or the run began.
-        trips: How many trips the last piece of each loop had, by the loop's number.
+        watch: The watch of the current run of the thread that owns the ticket.
+        last_s: The time of the last question, or of the start of the run.
+        trips: The iterations in the last piece of each loop, by the number of the loop.
     """
 
     __slots__ = ("__weakref__", "array", "last_s", "trips", "watch")
@@ -69,7 +76,7 @@ class Ticket:
         _tickets[number] = self
 
     def begin(self, watch: Watch) -> None:
-        """Let this watch answer from now on."""
+        """Start a run with this watch."""
         self.watch, self.last_s, self.trips = watch, monotonic(), {}
 
 
@@ -78,7 +85,7 @@ _mine = threading.local()
 
 
 def ticket() -> Ticket:
-    """The ticket of the calling thread."""
+    """Return the ticket of the calling thread."""
     try:
         return _mine.ticket
     except AttributeError:
@@ -87,22 +94,22 @@ def ticket() -> Ticket:
         return _mine.ticket
 
 
-def _answer(trip: int, number: int, loop: int) -> int:
-    """At which trip to ask again, after so many trips; `STOPPED` to stop."""
-    found = _tickets[number]
-    watch, trips, took_s = found.watch, found.trips, monotonic() - found.last_s
+def _answer_call(trip: int, number: int, loop: int) -> int:
+    """Return the iteration at which to ask again, or `STOPPED`."""
+    run = _tickets[number]
+    watch, trips, took_s = run.watch, run.trips, monotonic() - run.last_s
     goes_on = watch.goes_on()
-    found.watch = watch  # a handler of the user's may have run something meanwhile
+    run.watch = watch  # a user's signal handler may have run a program meanwhile
     if not goes_on:
         watch.loop = loop
         return STOPPED
     piece = min(trips.get(loop, trip), trip)
     piece = 2 * piece if took_s < SHORT_S else max(1, piece // 2) if took_s > LONG_S else piece
-    trips[loop], found.trips, found.last_s = piece, trips, monotonic()
+    trips[loop], run.trips, run.last_s = piece, trips, monotonic()
     return trip + piece
 
 
-# ---- in the program --------------------------------------------------------------------------
+# ---- in the lowered program ------------------------------------------------------------------
 
 
 def repeat(
@@ -112,30 +119,34 @@ def repeat(
     ask: Callable[[Any], Any],
     first: int,
 ) -> tuple[Any, Any]:
-    """A `while_loop` in pieces, and where its last piece was to end.
+    """Build a `while_loop` in pieces; return its carry and the end of its last piece.
 
-    A piece that ended before its end was the last one. So the pieces need no look at whether
-    the loop goes on, which would be compiled twice.
+    A piece that stopped before its end was the last one. So the outer loop does not evaluate
+    the condition, which would be compiled twice.
 
     Args:
-        check: Whether the loop goes on.
-        step: One trip.
-        carry: The trip, and anything.
-        ask: At which trip to ask again, at this trip.
-        first: At which trip to ask first.
+        check: The condition of the loop.
+        step: One iteration.
+        carry: The iteration, and anything.
+        ask: Returns the iteration at which to ask again, given the current one.
+        first: The iteration at which to ask first.
     """
 
-    def within(whole: Any) -> Any:
-        return check(whole[0]) & (whole[0][0] < whole[1])
+    def within(loop_carry: Any) -> Any:
+        return check(loop_carry[0]) & (loop_carry[0][0] < loop_carry[1])
 
-    def piece(whole: Any) -> Any:
-        carry, _ = whole
+    def piece(loop_carry: Any) -> Any:
+        carry, _ = loop_carry
         end = lax.cond(
             carry[0] == 0, lambda: jnp.asarray(first, "int64"), lambda: ask(carry[0])
         )
-        return lax.while_loop(within, lambda whole: (step(whole[0]), whole[1]), (carry, end))
+        return lax.while_loop(
+            within, lambda loop_carry: (step(loop_carry[0]), loop_carry[1]), (carry, end)
+        )
 
-    return lax.while_loop(lambda whole: whole[0][0] == whole[1], piece, (carry, carry[0]))
+    return lax.while_loop(
+        lambda loop_carry: loop_carry[0][0] == loop_carry[1], piece, (carry, carry[0])
+    )
 
 
 def scan(
@@ -146,23 +157,23 @@ def scan(
     reverse: bool,
     repeat: Callable[..., Any],
 ) -> Any:
-    """A `lax.scan` as a loop that `repeat` makes; carried are anything and the run's state."""
+    """Build a `lax.scan` with the loop `repeat`; the status of the run is a carry."""
 
     def cut(trip: Any) -> tuple[Any, Any]:
         at = length - 1 - trip if reverse else trip
         return at, jax.tree.map(lambda x: lax.dynamic_index_in_dim(x, at, keepdims=False), xs)
 
-    def one(whole: Any) -> Any:
-        trip, (values, rows), state = whole
+    def one(loop_carry: Any) -> Any:
+        trip, (values, rows), state = loop_carry
         at, slices = cut(trip)
-        (values, state), made = step((values, state), slices)
+        (values, state), outputs = step((values, state), slices)
         rows = jax.tree.map(
-            lambda row, value: lax.dynamic_update_index_in_dim(row, value, at, 0), rows, made
+            lambda row, value: lax.dynamic_update_index_in_dim(row, value, at, 0), rows, outputs
         )
         return trip + 1, (values, rows), state
 
-    def check(whole: Any) -> Any:
-        return (whole[0] < length) & whole[2].running
+    def check(loop_carry: Any) -> Any:
+        return (loop_carry[0] < length) & loop_carry[2].running
 
     zero = jnp.asarray(0, "int64")
     _, shapes = jax.eval_shape(step, carry, cut(zero)[1])
@@ -172,13 +183,13 @@ def scan(
 
 
 def next_end(trip: Any, ticket: Any, loop: int) -> Any:
-    """Ask; at which trip to ask again, or `STOPPED`."""
+    """Ask the callback for the iteration at which to ask again, or `STOPPED`."""
     call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((), np.int64))
     return call(trip, ticket, jnp.asarray(loop, "int64"))
 
 
 def may_ask(body: Body) -> bool:
-    """Whether anything in a block may ask: what owns blocks, but for a brace that runs once."""
+    """Return whether a block may contain interruptible loops."""
     return any(
         any(map(may_ask, bodies.values())) if OPS.get(op.type).transparent else bool(bodies)
         for op in body.ops
@@ -186,37 +197,37 @@ def may_ask(body: Body) -> bool:
     )
 
 
-# ---- how long the first piece is -------------------------------------------------------------
+# ---- length of the first piece ---------------------------------------------------------------
 
 
 def first_trips(op: Op, infos: Mapping[str, VarInfo], sizes: Sizes) -> int:
-    """The trips that a loop makes before it asks: some milliseconds of them."""
-    work = sum(_work_of(body, infos, sizes) for body in op.bodies().values())
+    """Return the iterations of the first piece, which takes some milliseconds."""
+    work = sum(_estimate_block_work(body, infos, sizes) for body in op.bodies().values())
     return int(min(max(_FIRST_WORK // max(work, 1), 1), _MOST_FIRST))
 
 
-def _work_of(body: Body, infos: Mapping[str, VarInfo], sizes: Sizes) -> float:
-    """About how many multiplications a block takes, told from its types."""
+def _estimate_block_work(body: Body, infos: Mapping[str, VarInfo], sizes: Sizes) -> float:
+    """Estimate the multiplications of a block from its types."""
     infos = {**infos, **body.vars}
-    return sum(_work(op, infos, sizes) for op in body.ops)
+    return sum(_estimate_op_work(op, infos, sizes) for op in body.ops)
 
 
-def _work(op: Op, infos: Mapping[str, VarInfo], sizes: Sizes) -> float:
-    """Of three arrays in a product, the root of all sizes: exact for matrices."""
-    inner = sum(_work_of(body, infos, sizes) for body in op.bodies().values())
+def _estimate_op_work(op: Op, infos: Mapping[str, VarInfo], sizes: Sizes) -> float:
+    """Estimate one operator: the root of its three largest sizes, exact for matmuls."""
+    inner = sum(_estimate_block_work(body, infos, sizes) for body in op.bodies().values())
     names = (*op.reads(), *op.binds())
-    counts = sorted(_size(infos[name], sizes) for name in names if name in infos)
+    counts = sorted(_count_elements(infos[name], sizes) for name in names if name in infos)
     return _WORK_OF_AN_OP + prod(counts[-3:]) ** 0.5 + inner * _UNKNOWN
 
 
-def _size(info: VarInfo, sizes: Sizes) -> float:
+def _count_elements(info: VarInfo, sizes: Sizes) -> float:
     if not isinstance(info.type, TensorType):
         return 1
-    found = (substitute(size, sizes) for size in info.type.shape)
-    return float(prod(size if isinstance(size, int) else _UNKNOWN for size in found))
+    sizes_of_axes = (substitute(size, sizes) for size in info.type.shape)
+    return float(prod(size if isinstance(size, int) else _UNKNOWN for size in sizes_of_axes))
 
 
-# ---- XLA's interface -------------------------------------------------------------------------
+# ---- C interface of XLA ----------------------------------------------------------------------
 
 
 class _Extension(ctypes.Structure):
@@ -296,7 +307,7 @@ class _Frame(ctypes.Structure):
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(_Frame))
 def _handler(pointer: Any) -> None:
-    """Answer, or say for which version of the interface this is made."""
+    """Answer a call, or report the version of the interface at registration."""
     frame = pointer.contents
     if frame.extension_start:
         metadata = _Metadata.from_address(frame.extension_start.contents.metadata)
@@ -304,11 +315,11 @@ def _handler(pointer: Any) -> None:
         metadata.api_version.minor_version = frame.api.contents.api_version.minor_version
         return
     trip, number, loop = (frame.args.values[i].contents.data[0] for i in range(3))
-    frame.rets.values[0].contents.data[0] = _answer(trip, number, loop)
+    frame.rets.values[0].contents.data[0] = _answer_call(trip, number, loop)
 
 
 @cache
 def register() -> None:
-    """Let programs on a CPU ask, once for the process."""
+    """Register the callback for CPU programs, once for the process."""
     capsule = jax.ffi.pycapsule(ctypes.cast(_handler, ctypes.c_void_p))
     jax.ffi.register_ffi_target(TARGET, capsule, platform="cpu")

@@ -1,16 +1,16 @@
-"""Lists that meet, brought to one history, whose lists have one room.
+"""List unification: lists that meet get one history, whose lists have one capacity.
 
-Compiled, a list is a buffer, and what loops carry and branches give is of one size. Two lists
-meet where one stands for the other: as a memory before and after a trip, as what the cases of a
-branch give, as both operands of a sum. One that is put behind another, or taken off it, does
-not meet that.
+A compiled list is a buffer, and carries of loops and results of branches have one size. Two
+lists meet if one can replace the other: as a memory before and after an iteration, as results
+of the cases of a branch, as operands of a sum. A list that is appended to another one, or taken
+off it, does not meet that list.
 
     a: list<f32[]> = list_empty() {…, history="first"}     a: … = list_empty() {…, "first"}
     b: list<f32[]> = list_empty() {…, history="second"}    b: … = list_empty() {…, "first"}
     c: list<f32[]> = switch(index=i) {cases=[a, b]}   ->   c: list<f32[]> = switch(…)
 
-The rows of an array, as a list, have room for themselves alone. Where such a list meets another
-one, or gets longer, `list_begin` gives it a history too.
+The rows of an array, as a list, have exactly their own number as capacity. If such a list meets
+another one, or grows, `list_begin` gives it a history too.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from braces.ops.lists.random_access import BEGIN, GROWING
 Node: TypeAlias = "tuple[str, str]"
 """The path of a block and the name of a list in it; or `HISTORY` and the name of a history."""
 Chain: TypeAlias = "tuple[tuple[str, Body], ...]"
-"""A block and those around it, from the inside out, each with its path."""
+"""A block and its outer blocks, innermost first, each with its path."""
 HISTORY = "@history"
 
 
 def united(body: Body) -> Body:
-    """A block in which all lists that meet have one history; itself where they do."""
+    """Return a block in which all lists that meet have one history; itself if they do."""
     types = {op.type for inner, _ in all_bodies(body) for op in inner.ops}
     if not any(OPS.get(type_).lists for type_ in types):
         return body
@@ -47,7 +47,7 @@ def united(body: Body) -> Body:
 
 
 class _Meetings:
-    """The lists of a program in classes: those that meet, over whatever lies between them."""
+    """Union-find over the lists of a program: a class holds the lists that meet."""
 
     def __init__(self) -> None:
         self._parents: dict[Node, Node] = {}
@@ -55,10 +55,10 @@ class _Meetings:
         self._grown: list[Node] = []
         self._rows: dict[Node, Size] = {}
 
-    # ---- looking -----------------------------------------------------------------------------
+    # ---- analysis ----------------------------------------------------------------------------
 
     def look(self, path: str, body: Body, outer: Chain) -> None:
-        """Take note of the lists of a block, and of those in it."""
+        """Record the lists of a block and of its sub-blocks."""
         here = ((path, body), *outer)
         for op in body.ops:
             blocks = op.bodies()
@@ -67,33 +67,33 @@ class _Meetings:
             else:
                 self._note(op, here)
             for label, inner in blocks.items():
-                self.look(_inside(path, op, label), inner, here)
+                self.look(_inner_path(path, op, label), inner, here)
 
     def _follow(self, op: Op, path: str, here: Chain) -> None:
-        """What goes into blocks, out of them, and around in them meets itself."""
+        """Unify each list with its copies inside blocks and after them."""
         chains = {
-            label: ((_inside(path, op, label), inner), *here)
+            label: ((_inner_path(path, op, label), inner), *here)
             for label, inner in op.bodies().items()
         }
         for link in links_of(op):
             source, target = chains.get(link.origin, here), chains.get(link.block, here)
             if _is_list(source, link.source):
-                self._meet([_node(source, link.source), _node(target, link.target)])
+                self._meet([_make_node(source, link.source), _make_node(target, link.target)])
 
     def _note(self, op: Op, here: Chain) -> None:
-        """All lists of an operator meet; it may begin a history, or give a longer list."""
-        (taken, made), apart = _lists_of(op, here), _apart_of(op, here)
-        lists = [*taken, *made]
+        """Unify the lists of an operator; record histories that begin and lists that grow."""
+        (inputs, outputs), separate = _find_lists(op, here), _find_separate(op, here)
+        lists = [*inputs, *outputs]
         roles = OPS.get(op.type).roles
         if "Capacity" in roles:
             self._histories.append(str(op.attrs[roles["History"]]))
-            (apart or lists).append((HISTORY, self._histories[-1]))
+            (separate or lists).append((HISTORY, self._histories[-1]))
         elif op.type in GROWING:
             self._grown += lists
-        elif made and not taken:
-            self._rows.update(dict.fromkeys(made, _rows_of(here, next(op.reads()))))
+        elif outputs and not inputs:
+            self._rows.update(dict.fromkeys(outputs, _count_rows(here, next(op.reads()))))
         self._meet(lists)
-        self._meet(apart)
+        self._meet(separate)
 
     def _meet(self, nodes: Sequence[Node]) -> None:
         for node in nodes[1:]:
@@ -106,26 +106,26 @@ class _Meetings:
             node = self._parents[node]
         return node
 
-    # ---- changing ----------------------------------------------------------------------------
+    # ---- rewriting ---------------------------------------------------------------------------
 
     @cached_property
     def _names(self) -> dict[Node, str]:
-        """The history of each class that has one, the first of them, or that needs one."""
+        """The history of each class: its first one, or a new one if it needs one."""
         needing = [*self._uneven(), *self._grown]
-        found = {self._root(node): "/".join(node).lstrip("/") for node in needing}
+        names = {self._root(node): "/".join(node).lstrip("/") for node in needing}
         for name in reversed(self._histories):
-            found[self._root((HISTORY, name))] = name
-        return found
+            names[self._root((HISTORY, name))] = name
+        return names
 
     def _uneven(self) -> Iterator[Node]:
-        """Lists of rows that meet another one, of an array with another number of rows."""
+        """Yield lists of rows that meet one of an array with another number of rows."""
         sizes = dict[Node, Size]()
         for node, size in self._rows.items():
             if sizes.setdefault(self._root(node), size) != size:
                 yield node
 
     def changed(self, path: str, body: Body) -> Body:
-        """The block with one history for each class."""
+        """Return the block with one history for each class."""
         infos, ops = dict(body.vars), list[Op]()
         for op in body.ops:
             ops += self._in_place_of(self._with_blocks(op, path), path, infos)
@@ -133,15 +133,17 @@ class _Meetings:
         return body if same else body.with_(vars=infos, ops=tuple(ops))
 
     def _with_blocks(self, op: Op, path: str) -> Op:
-        """An operator with its blocks changed."""
+        """Return an operator with its blocks rewritten."""
         before = op.bodies()
         labels = iter(before)
-        made = map_bodies(op, lambda body: self.changed(_inside(path, op, next(labels)), body))
-        same = all(map(is_, before.values(), made.bodies().values()))
-        return op if same else made
+        rewritten = map_bodies(
+            op, lambda body: self.changed(_inner_path(path, op, next(labels)), body)
+        )
+        same = all(map(is_, before.values(), rewritten.bodies().values()))
+        return op if same else rewritten
 
     def _in_place_of(self, op: Op, path: str, infos: dict[str, VarInfo]) -> Iterator[Op]:
-        """An operator with the history of its class; after it, what begins one."""
+        """Yield an operator with the history of its class; then `list_begin`, if needed."""
         role = OPS.get(op.type).roles.get("History")
         if role is not None:
             before = str(op.attrs[role])
@@ -166,45 +168,45 @@ def _new_name(name: str, taken: Iterable[str]) -> str:
     return name
 
 
-def _inside(path: str, op: Op, label: str) -> str:
+def _inner_path(path: str, op: Op, label: str) -> str:
     return f"{path}/{op.name}/{label}"
 
 
-def _place(chain: Chain, name: str) -> tuple[str, VarInfo]:
-    """The path of the block that declares a name, and what it declares."""
+def _find_declaration(chain: Chain, name: str) -> tuple[str, VarInfo]:
+    """Return the path of the block that declares a name, and the declaration."""
     return next((path, body.vars[name]) for path, body in chain if name in body.vars)
 
 
-def _rows_of(chain: Chain, name: str) -> Size:
-    """How many rows an array has."""
-    type_ = _place(chain, name)[1].type
+def _count_rows(chain: Chain, name: str) -> Size:
+    """Return the number of rows of an array."""
+    type_ = _find_declaration(chain, name)[1].type
     assert isinstance(type_, TensorType), "what begins a list takes an array"
     return type_.shape[0]
 
 
-def _node(chain: Chain, name: str) -> Node:
-    return _place(chain, name)[0], name
+def _make_node(chain: Chain, name: str) -> Node:
+    return _find_declaration(chain, name)[0], name
 
 
-def _lists_of(op: Op, here: Chain) -> tuple[list[Node], list[Node]]:
-    """The lists that an operator reads and gives, without what is apart from the others."""
-    apart = APART.get(op.type)
-    taken, made = (
-        [name for slot, names in slots.items() if slot != apart for name in names]
+def _find_lists(op: Op, here: Chain) -> tuple[list[Node], list[Node]]:
+    """Return the lists that an operator reads and returns, except the separate one."""
+    separate_slot = APART.get(op.type)
+    read_names, bound_names = (
+        [name for slot, names in slots.items() if slot != separate_slot for name in names]
         for slots in (op.inputs, op.outputs)
     )
-    return _nodes(here, taken), _nodes(here, made)
+    return _list_nodes(here, read_names), _list_nodes(here, bound_names)
 
 
-def _apart_of(op: Op, here: Chain) -> list[Node]:
-    """The list that an operator puts behind another one, or takes off it."""
+def _find_separate(op: Op, here: Chain) -> list[Node]:
+    """Return the list that an operator appends to another one, or takes off it."""
     slot = APART.get(op.type, "")
-    return _nodes(here, (*op.inputs.get(slot, ()), *op.outputs.get(slot, ())))
+    return _list_nodes(here, (*op.inputs.get(slot, ()), *op.outputs.get(slot, ())))
 
 
-def _nodes(here: Chain, names: Iterable[str]) -> list[Node]:
-    return [_node(here, name) for name in names if _is_list(here, name)]
+def _list_nodes(here: Chain, names: Iterable[str]) -> list[Node]:
+    return [_make_node(here, name) for name in names if _is_list(here, name)]
 
 
 def _is_list(chain: Chain, name: str) -> bool:
-    return isinstance(_place(chain, name)[1].type, ListType)
+    return isinstance(_find_declaration(chain, name)[1].type, ListType)

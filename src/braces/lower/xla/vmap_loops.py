@@ -1,9 +1,9 @@
-"""Loops of which no trip needs another: computed for all trips at once.
+"""Loops with independent iterations, vectorized by JAX.
 
-What operators say of their axes lets passes take most of such a loop out of it
-(`braces.passes.loops.vectorize_before`). What is left, as a norm with weights of its own in
-each trip, takes as
-long trip by trip on one device. On several, where trips may lie apart, JAX vectorises it.
+The axis maps of operators let passes move most of such a loop out of it
+(`braces.passes.loops.vectorize_before`). The remaining operators, such as a norm with separate
+weights in each iteration, take the same time iteration by iteration on one device. On several
+devices, which may share the iterations, JAX vectorizes the loop.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from braces.ops.control.core.block_op import BlockOp
 def is_for_all_trips(
     loop: Op, length: int, size: Callable[[Size], int], most_bytes: int
 ) -> bool:
-    """Whether all trips of a loop without memories can be one computation.
+    """Return whether all iterations of a loop without memories can be one computation.
 
     Args:
         loop: The loop.
-        length: How many trips it has.
-        size: Gives a size as a number.
-        most_bytes: What all trips together may make.
+        length: The trip count.
+        size: Returns a size as a number.
+        most_bytes: The largest size of the values of all iterations, in bytes.
     """
     bodies = [body for own in loop.bodies().values() for body, _ in all_bodies(own)]
     if not all(_is_plain(op) for body in bodies for op in body.ops):

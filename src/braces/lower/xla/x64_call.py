@@ -1,9 +1,9 @@
-"""Functions with 64-bit numbers in functions of JAX that are compiled without them.
+"""Calls with 64-bit dtypes inside JAX functions that are compiled without them.
 
-A user's `jax.jit` traces a program with 64-bit numbers, but lowers what it traced with the
-user's `jax_enable_x64`. Some primitives, as `argmax`, are lowered by tracing a function of
-Python: without 64-bit numbers that gives other dtypes, and invalid code. `call_with_x64` stages
-a call that is lowered with the settings of Braces. Its derivatives and batches are such calls.
+A user's `jax.jit` traces a program with 64-bit numbers, but lowers the jaxpr with the user's
+`jax_enable_x64`. Some primitives, as `argmax`, are lowered by tracing a Python function:
+without 64-bit numbers that gives other dtypes, and invalid code. `call_with_x64` stages a call
+that is lowered with the settings of Braces. Its derivatives and batched forms are such calls.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from braces.define.core.jax_settings import own_settings
 from braces.lazy import ad, batchers, extend, jax, jnp, mlir
 
 Traced: TypeAlias = Any
-"""A function that JAX traced: a `ClosedJaxpr`."""
+"""A function traced by JAX: a `ClosedJaxpr`."""
 Function: TypeAlias = Callable[..., Any]
 
 
 def call_with_x64(function: Function, operands: Any) -> Any:
-    """Call a function of a tree of arrays, lowered with 64-bit numbers whatever the user set.
+    """Call a function of a tree of arrays, always lowered with 64-bit numbers.
 
     Args:
-        function: What is called.
+        function: The function to call.
         operands: The tree, whose leaves may be tracers.
 
     Returns:
@@ -42,7 +42,7 @@ def _call(code: Traced, operands: Sequence[Any]) -> list[Any]:
 
 @cache
 def _primitive() -> Any:
-    """The call, with its rules."""
+    """Return the primitive of the call, with its rules."""
     primitive = extend.Primitive("call_with_x64")
     primitive.multiple_results = True
     primitive.def_impl(_compute)
@@ -67,46 +67,51 @@ def _lower(context: Any, *operands: Any, code: Traced) -> Any:
 
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, code: Traced) -> Any:
-    """The call for each element of a batch: results have the batch as first axis."""
+    """Batching rule: vectorize the call; results have the batch as first axis."""
     with own_settings():
         function = jax.vmap(extend.jaxpr_as_fun(code), tuple(axes))
-        made = _call(jax.make_jaxpr(function)(*operands), operands)
-    return made, [0] * len(made)
+        results = _call(jax.make_jaxpr(function)(*operands), operands)
+    return results, [0] * len(results)
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, code: Traced) -> Any:
-    """Results and their tangents: a call that keeps residuals, and a linear call of these."""
+    """JVP rule: one call for results and residuals, and a linear call for tangents."""
     function = extend.jaxpr_as_fun(code)
     smooth_in, smooth = _smooth(code.in_avals), _smooth(code.out_avals)
     moving = [at for at in smooth_in if not _is_zero(tangents[at])]
     linear_trees = list[Any]()
 
-    def with_residuals(*given: Any) -> Any:
-        def of_moving(*moved: Any) -> Any:
-            replaced = {**dict(enumerate(given)), **dict(zip(moving, moved, strict=True))}
+    def with_residuals(*inputs: Any) -> Any:
+        def of_moving(*active: Any) -> Any:
+            replaced = {
+                **dict(enumerate(inputs)),
+                **dict(zip(moving, active, strict=True)),
+            }
             results = function(*replaced.values())
             return [results[at] for at in smooth], results
 
         _, linear, results = jax.linearize(
-            of_moving, *(given[at] for at in moving), has_aux=True
+            of_moving, *(inputs[at] for at in moving), has_aux=True
         )
         residuals, tree = jax.tree.flatten(linear)
         linear_trees.append(tree)
         return results, residuals
 
     with own_settings():
-        results, residuals = call_with_x64(lambda given: with_residuals(*given), list(primals))
-        moved = call_with_x64(
-            lambda given: jax.tree.unflatten(linear_trees[0], given[0])(*given[1]),
+        results, residuals = call_with_x64(
+            lambda inputs: with_residuals(*inputs), list(primals)
+        )
+        tangents_out = call_with_x64(
+            lambda inputs: jax.tree.unflatten(linear_trees[0], inputs[0])(*inputs[1]),
             (residuals, [tangents[at] for at in moving]),
         )
-    found = dict(zip(smooth, moved, strict=True))
+    found = dict(zip(smooth, tangents_out, strict=True))
     zeros = [ad.Zero(aval.to_tangent_aval()) for aval in code.out_avals]
     return results, [found.get(at, zero) for at, zero in enumerate(zeros)]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[Any]:
-    """The cotangents of the operands in which a call is linear."""
+    """Transpose rule: the cotangents of the operands in which a call is linear."""
     function = extend.jaxpr_as_fun(code)
     linear = [at for at, one in enumerate(operands) if ad.is_undefined_primal(one)]
     known = {at: one for at, one in enumerate(operands) if at not in linear}
@@ -123,8 +128,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[
 
     with own_settings():
         made = call_with_x64(of_known, (known, [_instantiated(one) for one in cotangents]))
-    found = dict(zip(linear, made, strict=True))
-    return [found.get(at) for at in range(len(operands))]
+    by_position = dict(zip(linear, made, strict=True))
+    return [by_position.get(at) for at in range(len(operands))]
 
 
 def _is_zero(tangent: Any) -> bool:
@@ -138,5 +143,5 @@ def _instantiated(cotangent: Any) -> Any:
 
 
 def _smooth(avals: Sequence[Any]) -> list[int]:
-    """The positions of what has a tangent: real and complex numbers."""
+    """Return the positions of values with tangents: real and complex numbers."""
     return [at for at, aval in enumerate(avals) if jnp.issubdtype(aval.dtype, jnp.inexact)]
