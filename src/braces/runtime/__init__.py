@@ -1,1 +1,1 @@
-"""Running programs: compiled by XLA, or operator by operator."""
+"""Execution of programs: compiled by XLA, or operator by operator."""

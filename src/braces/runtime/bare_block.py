@@ -1,4 +1,4 @@
-"""A bare block runs like a single operator: in a scope that holds what it reads."""
+"""Execution of a bare block: its inputs are read from a scope, like those of an operator."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from braces.scope import Scope
 
 
 def commit_locally(values: dict[str, Any], scope: Scope) -> None:
-    """Put values into variables of this scope itself."""
+    """Store values in variables of this scope itself."""
     for name, value in values.items():
         scope.var(name).put(value)
 
 
 class BlockRunner:
-    """Runs a block, and keeps what it compiled.
+    """Runs a block, and caches its compiled code.
 
     Args:
         body: The block.
-        infos: The declarations that it sees, its own and those of the blocks around it.
+        infos: The declarations that it sees, its own and those of outer blocks.
     """
 
     def __init__(self, body: Body, infos: Mapping[str, VarInfo]) -> None:
@@ -46,7 +46,7 @@ class BlockRunner:
         self._prepared: dict[Any, CompiledPlan] = {}
 
     def run(self, scope: Scope, device: str) -> None:
-        """Run all operators; every array that they bind is in the scope afterwards."""
+        """Run all operators; the scope then holds every array that they bind."""
         known = self.body.vars
         names = [name for name in self.bound if isinstance(known[name].type, TensorType)]
         commit_locally(dict(zip(names, self._run(names, scope, device), strict=True)), scope)
@@ -54,7 +54,7 @@ class BlockRunner:
     def eval(
         self, targets: Iterable[Any], scope: Scope, device: str
     ) -> list[np.ndarray[Any, Any]]:
-        """Prune to the targets, run, and return their values, which are in the scope too."""
+        """Prune to the targets, run, and return their values; the scope has them too."""
         names = [target.name if isinstance(target, Var) else target for target in targets]
         known = self.body.vars
         for name in names:
@@ -67,7 +67,7 @@ class BlockRunner:
         return [np.array(value) for value in values]
 
     def infer(self, scope: Scope | None) -> dict[str, Type]:
-        """The type of every variable, inferred anew from the values that the scope has."""
+        """Infer the type of every variable again, from the values of the scope."""
         sizes = Sizes()
         for name, info in self.infos.items():
             unbound = scope is not None and name not in self.bound
@@ -82,11 +82,13 @@ class BlockRunner:
     def _run(self, names: list[str], scope: Scope, device: str) -> list[Any]:
         compiled = self._plan(tuple(names), device)
         needed = (compiled.plan.data[name] for name in compiled.plan.feeds)
-        feeds = converted(compiled.plan, {info.name: _read(scope, info) for info in needed})
+        feeds = converted(
+            compiled.plan, {info.name: _read_value(scope, info) for info in needed}
+        )
         return compiled.run(Run(scope, feeds, Watch(), NONE_GIVEN))
 
     def _plan(self, names: tuple[str, ...], device: str) -> CompiledPlan:
-        """The plan of a run; what the block reads is fed from the scope."""
+        """Return the plan of a run; the inputs of the block are fed from the scope."""
         if (names, device) not in self._prepared:
             inputs = {
                 n: VarInfo(n, i.type, DATA)
@@ -101,7 +103,7 @@ class BlockRunner:
         return self._prepared[names, device]
 
 
-def _read(scope: Scope, info: VarInfo) -> Any:
+def _read_value(scope: Scope, info: VarInfo) -> Any:
     variable = scope.find_var(info.name)
     if variable is None or not variable.initialized:
         raise UninitializedError(

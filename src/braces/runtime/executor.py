@@ -1,4 +1,4 @@
-"""Running programs in scopes, compiled or interpreted."""
+"""Executor: runs programs in scopes, compiled or interpreted."""
 
 from __future__ import annotations
 
@@ -31,52 +31,51 @@ from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 
 PASSES = {"compile": DEFAULT, "interpret": Passes((DCE,))}
-"""What each mode does to programs where nothing else is asked for."""
+"""The default passes of each mode."""
 
 
 class Executor(Hinted):
     """Runs programs.
 
-    The first compiled run tells JAX to compute on a CPU in the thread that calls
-    (`jax_cpu_enable_async_dispatch` off), which holds for all of the process, unless it has
-    computed with JAX before. Interpreting leaves that as it is.
+    The first compiled run configures JAX to compute on a CPU in the calling thread
+    (`jax_cpu_enable_async_dispatch` off). This holds for the whole process, unless it has
+    computed with JAX before. Interpretation does not change the setting.
 
-    What XLA compiles is kept for later processes, up to 1 GiB, in the user's folder for such
-    files: `~/.cache/braces/xla` on Linux. The environment variable `BRACES_CACHE_DIR` names
-    another place, or none where it is empty; `braces cache` shows and clears the folder.
-    Whoever can write to it can run code in the process, so one that is not the user's, or that
-    others can write to, is not used. Where JAX is told of a folder
-    (`JAX_COMPILATION_CACHE_DIR`), or to keep nothing (`JAX_ENABLE_COMPILATION_CACHE=0`), that
-    holds for Braces too. The settings of JAX that this takes are made while a program compiles,
-    or is interpreted for the first time, and taken back then: what the process compiles with
-    JAX at other times is kept nowhere.
+    Compiled code is stored for later processes in a persistent cache of up to 1 GiB, in the
+    user's cache folder: `~/.cache/braces/xla` on Linux. The environment variable
+    `BRACES_CACHE_DIR` names another folder, or disables the cache if it is empty; `braces
+    cache` shows and clears it. Anyone who can write to the folder can run code in the process,
+    so a folder that is not the user's, or that others can write to, is not used. If JAX has a
+    cache folder (`JAX_COMPILATION_CACHE_DIR`), or its cache is disabled
+    (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. The settings of JAX are
+    changed only while a program compiles, or is interpreted for the first time, and then
+    restored: other JAX compilations of the process are not stored.
 
     Args:
-        mode: `compile` lowers a program to one function and lets XLA compile it; `interpret`
-            runs operator by operator: small ones that follow each other and ran often are
-            dispatched together, with the same bits, where no listener, kept scope or profile
-            looks at each. Both give the same results.
+        mode: `compile` lowers a program to one function, compiled by XLA. `interpret` runs
+            operator by operator. Its tracing JIT dispatches hot sequences of small operators
+            together, with the same bits, unless a listener, kept scope or profile observes
+            each. Both modes give the same results.
         device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
-        layout: How values lie on several devices, which then run each program together; see
-            `br.Layout`. `init` makes values where they lie, and values that a scope has are
-            brought there by the first run. Interpreting, one device computes. In several
-            processes, each feeds the rows of its own devices.
-        max_executables: How much compiled code is kept, over all programs: a program is
-            compiled for each set of shapes that it is fed, and what was used longest ago is
-            let go. The logger `"braces"` says (INFO) each time that a program is compiled, how
-            long it took, and what changed since the time before, and once (WARNING) that the
-            limit is reached. `stats` has the same as values.
-        passes: What is made of each program before it runs, one after the other; see
-            `br.passes`. By default that is `br.passes.default` where it compiles. Interpreting,
+        layout: The sharding of values on several devices, which then run each program together;
+            see `br.Layout`. `init` creates values in their place, and the first run moves the
+            values of a scope there. Interpretation uses one device. In several processes, each
+            feeds the rows of its own devices.
+        max_executables: The capacity of the LRU cache of compiled code, over all programs: a
+            program is compiled for each set of shapes that it is fed. The logger `"braces"`
+            reports (INFO) each compilation, with its time and the change since the last one,
+            and once (WARNING) that the limit is reached. `stats` has the same as values.
+        passes: The passes that transform each program before it runs, in order; see
+            `br.passes`. The default is `br.passes.default` for compilation. For interpretation
             it is `dce` alone, so that errors, listeners and kept scopes show loops as they were
-            written. `br.passes.default.without("fission")` leaves one out. With `()` dead code
-            is eliminated all the same. The result of a pass of your own is verified.
+            written. `br.passes.default.without("fission")` leaves one out. With `()`, too, dead
+            code is eliminated. The results of user-defined passes are verified.
 
     Raises:
-        DeviceError: There is no such device, or not as many as the mesh of the layout has.
-        LayoutError: `layout` is none, or a device is named beside it.
+        DeviceError: There is no such device, or fewer than the mesh of the layout has.
+        LayoutError: `layout` is not a layout, or a device is named besides it.
         ProgramError: There is no such mode, `max_executables` is less than 1, or `passes` are
-            no passes.
+            not passes.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class Executor(Hinted):
 
     @property
     def passes(self) -> tuple[Pass, ...]:
-        """What is made of each program before it runs; others may be set."""
+        """The passes that transform each program before it runs; may be replaced."""
         return self._plans.passes
 
     @passes.setter
@@ -128,13 +127,13 @@ class Executor(Hinted):
         *,
         missing_only: bool = False,
     ) -> Scope:
-        """Set every persistable variable of a program: run its startup program.
+        """Initialize every persistable variable of a program: run its startup program.
 
         Args:
-            program: The program whose variables are set.
-            scope: Where they live; a new one where none is given.
+            program: The program whose variables are initialized.
+            scope: The scope of the variables; a new one by default.
             seed: Each value is drawn from the seed and the variable's name.
-            missing_only: Leave alone what has a value already.
+            missing_only: Initialize only variables without a value.
 
         Returns:
             The scope.
@@ -164,35 +163,36 @@ class Executor(Hinted):
         check_nan: bool = False,
         timeout_s: float | None = None,
     ) -> Any:
-        """Run what the fetches and all updates of a program need.
+        """Run a program: compute its fetches and all of its updates.
 
         One run is one transaction: the updates are committed together at the end, and a run
-        that fails leaves the scope as it was. It is done when this returns. To do something
-        else meanwhile, hand it to a thread, as `pool.submit(exe.run, prog, scope, feed)` with
-        a `concurrent.futures.ThreadPoolExecutor(1)`, which runs in the order of the calls and
-        raises where the result is asked for. Ctrl-C ends runs of the main thread alone.
+        that fails leaves the scope unchanged. `run` is synchronous. For concurrency, submit it
+        to a thread, as `pool.submit(exe.run, prog, scope, feed)` with a
+        `concurrent.futures.ThreadPoolExecutor(1)`, which runs in the order of the calls and
+        raises errors where the result is requested. Ctrl-C ends runs of the main thread alone.
 
         Args:
-            program: What to run.
-            scope: Where persistable variables live.
+            program: The program to run.
+            scope: The scope of persistable variables.
             feed: Name of a data variable, or the variable, to its value.
             fetch: A variable or name, a sequence of them, or a dict with them as values. By
                 default `prog.fetches`: the outputs of an imported model, the loss of
                 `minimize`. `()` fetches nothing.
-            seed: Draw what the first run after `init` with this seed draws; the random state of
-                the scope is neither read nor changed. Without it, each run draws anew.
-            listeners: Interpreting only: called after each operator with the path of its block,
-                the operator, and the values that it bound.
-            keep_scopes: Interpreting only: keep the scope of every trip and branch; they are in
-                `step_scopes` by path, as `"loop_0/body[2]"`.
-            check_nan: Fail at the first operator that produces a NaN, and say which one, its
-                source line, its block and its trip; in both modes.
-            timeout_s: How long the run may take, in seconds; compiling and waiting for other
-                threads count. Interpreting, the time is looked at between operators; compiled,
-                on a CPU, before the computation and every few milliseconds of a loop. One
-                operator is never interrupted, and a run that is done by then counts. The first
-                run with a limit compiles a program with loops anew. `braces run --timeout`
-                ends a process instead, whatever it does.
+            seed: The seed of random operators: the run draws the numbers of the first run after
+                `init` with this seed; the random state of the scope is neither read nor
+                changed. By default the random state advances in each run.
+            listeners: Interpretation only: called after each operator with the path of its
+                block, the operator, and the values that it bound.
+            keep_scopes: Interpretation only: keep the scope of every iteration and branch; they
+                are in `step_scopes` by path, as `"loop_0/body[2]"`.
+            check_nan: Fail at the first operator that produces a NaN; the error has the
+                operator, its source line, its block and its iteration; in both modes.
+            timeout_s: The time limit of the run, in seconds; compilation and waiting for other
+                threads count. Interpretation checks it between operators; compiled code on a
+                CPU checks it before the computation and every few milliseconds of a loop. A
+                single operator is never interrupted, and a run that is finished by then
+                succeeds. The first run with a limit recompiles a program with loops. `braces
+                run --timeout` ends a process instead, in any state.
 
         Returns:
             NumPy arrays: one for a single fetch, a list for a sequence, a dict for a dict.
@@ -201,8 +201,8 @@ class Executor(Hinted):
             FeedError: A feed is missing, unknown, or of another type.
             UnknownNameError: A fetch does not exist.
             UninitializedError: A persistable variable has no value yet.
-            NaNError: There is a NaN, and `check_nan` asked for it.
-            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` no time.
+            NaNError: An operator produced a NaN, with `check_nan`.
+            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` is not a time.
             RunError: The run failed, or took longer than `timeout_s`.
             DeviceError: `timeout_s` with a compiled run on another device than a CPU.
         """
@@ -212,9 +212,11 @@ class Executor(Hinted):
         check_order(program, scope)
         names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
-        given = NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
+        seeded_states = (
+            NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
+        )
         kept = dict[str, Scope]() if keep_scopes else None
-        results = runnable.run(Run(scope, feeds, watch, given, listeners, kept))
+        results = runnable.run(Run(scope, feeds, watch, seeded_states, listeners, kept))
         self.step_scopes = kept or {}
         self._counters.runs += 1
         return shape_up(results)
@@ -232,17 +234,17 @@ class Executor(Hinted):
         check_nan: bool = False,
         timeout_s: float | None = None,
     ) -> Any:
-        """Run the test behaviour of a program: nothing is trained.
+        """Run a program in inference mode, without training.
 
         Dropout passes its input through and normalization uses running statistics, as in
-        `prog.for_test()`. Of the updates, only those of metrics and of the random state are
-        committed. A metric counts where all of its data are fed, so labels are needed only for
-        fetches and metrics that depend on them. The test form of a program is made and
-        compiled once, not anew for each call.
+        `prog.for_test()`. Only the updates of metrics and of the random state are committed. A
+        metric is updated if all of its data are fed, so labels are needed only for fetches and
+        metrics that depend on them. The inference form of a program is built and compiled once
+        and then cached.
 
         Args:
             program: The program, as it is trained.
-            scope: Where persistable variables live.
+            scope: The scope of persistable variables.
             feed: As for `run`.
             fetch: As for `run`.
             seed: As for `run`.
@@ -294,21 +296,20 @@ class Executor(Hinted):
         *,
         check_nan: bool = False,
     ) -> None:
-        """Make the code of a run ahead of time, so that the run itself only computes.
+        """Compile a run ahead of time, so that the run itself only computes.
 
-        Nothing is computed, and no value changes. The code is for the shapes of the feeds and
-        of what the scope has, and for these fetches, as a run makes it. A run whose values
-        decide sizes, or how far a history grows, may still compile once more, and so does the
-        first one with `timeout_s` of a program with loops. Interpreting, single operators are
-        compiled as they run; what a run would refuse before it computes is refused in both
-        modes.
+        Nothing is computed, and no value changes. The code is specialized for the shapes of the
+        feeds and of the scope values, and for these fetches, as in a run. A run with
+        data-dependent sizes or list lengths may still compile once more, and so does the first
+        one with `timeout_s` of a program with loops. Interpretation compiles single operators
+        as they run; errors that a run raises before it computes are raised in both modes.
 
         Args:
-            program: What will run; `program.startup` for what `init` runs.
-            scope: Where persistable variables live, which have values.
-            feed: An example, as for `run`: its dtypes and shapes count.
+            program: The program that will run; `program.startup` for the one of `init`.
+            scope: The scope of persistable variables, which have values.
+            feed: An example, as for `run`: only its dtypes and shapes matter.
             fetch: As for `run`.
-            check_nan: Whether the run will be told to check.
+            check_nan: Whether the run will check for NaNs.
 
         Raises:
             FeedError: A feed is missing, unknown, or of another type.
@@ -339,32 +340,31 @@ class Executor(Hinted):
         ahead: int = 2,
         pad: Mapping[str, int] | None = None,
     ) -> Feeds:
-        """Make feeds ready while the runs before them compute.
+        """Prefetch feeds: convert and transfer batches during the runs before them.
 
-        A thread reads the batches, brings each to the declared dtypes as a run would, and moves
-        it to the device; where there is a core for it, that takes no time of the runs. Each
-        feed is a copy: an iterator may give the same array again, with other numbers in it.
+        A thread reads the batches, converts each to the declared dtypes, and moves it to the
+        device; with a spare core this takes no time of the runs. Each feed is a copy, so an
+        iterator may reuse its arrays.
 
         Args:
-            program: The program that is fed.
-            batches: What `run` takes as `feed`, again and again: a list, a generator, a loader
-                of another library. It is read in a thread of its own.
-            ahead: How many feeds are ready at most; one more is being made.
+            program: The program that takes the feeds.
+            batches: An iterable of `feed` arguments of `run`: a list, a generator, a loader of
+                another library. It is read in a separate thread.
+            ahead: The maximum number of ready feeds; one more is in progress.
             pad: Named dimensions to multiples: `pad={"t": 16}` adds zeros at the end of axes of
-                size `t`, up to a multiple of 16, so that few sizes are compiled. Results are
-                those without padding where the program leaves it out, by `lengths=` or by a
-                mask that is fed (padded with false). A sum over all of `t` counts padding.
+                size `t`, up to a multiple of 16, so that few sizes are compiled. Results do not
+                depend on padding if the program excludes it, by `lengths=` or by a mask that is
+                fed (padded with false). A sum over all of `t` counts padding.
 
         Returns:
-            An iterator of feeds, whose `close`, or the end of a `with` block, stops the
-            thread. What `batches` raises is raised in place of the feed that it was to give.
+            An iterator of feeds, whose `close`, or the end of a `with` block, stops the thread.
+            An exception of `batches` is raised in place of its feed.
 
         Raises:
-            FeedError: `batches` cannot be read one by one; from the iterator: a batch is no
-                dict, has data that is unknown or of another type, or has no data with a
-                dimension that is padded.
-            ProgramError: `ahead`, or a multiple of `pad`, is no number from 1.
-            UnknownNameError: No data have a dimension that is called as `pad` says.
+            FeedError: `batches` is not iterable; from the iterator: a batch is not a dict, has
+                data that is unknown or of another type, or has no data with a padded dimension.
+            ProgramError: `ahead`, or a multiple of `pad`, is not an integer from 1.
+            UnknownNameError: No data have a dimension with a name in `pad`.
 
         Example:
             >>> import numpy as np
@@ -398,27 +398,25 @@ class Executor(Hinted):
         check_nan: bool = False,
         timeout_s: float | None = None,
     ) -> Profile:
-        """Run some times, and tell where the time went, by the names of the program.
+        """Profile some runs: measure the time of each operator of the program.
 
-        Each run is one as `run` makes it, warm-up runs too: a transaction, whose updates are
-        committed. So a step of training that is profiled trains; `prof.fetches` is what the
-        last run gave. What fails raises what `run` raises; what the runs before it updated
-        stays.
+        Each run is one as by `run`, warm-up runs too: a transaction, whose updates are
+        committed. So a profiled training step trains; `prof.fetches` has the results of the
+        last run. Errors are those of `run`; updates of earlier runs stay.
 
-        Compiled, the code is made anew, for the profile alone, and told by JAX's profiler, of
-        which a process has one. XLA computes several operators as one where it can: such a row
-        is called `add_3 + tanh_1 (+4)` and has the time of all of them, since no part of it is
-        anybody's alone. Interpreted, each operator has its own time, exactly. Either way the
-        rows are for the program as this executor's passes made it; `source` says which of the
-        user's lines each one comes from.
+        In compile mode, code is compiled for the profile alone, and measured by JAX's profiler,
+        of which a process has one. XLA fuses operators: such a row is called `add_3 + tanh_1
+        (+4)` and has the time of the whole fusion, which cannot be divided among its operators.
+        In interpret mode each operator has its own exact time. In both modes the rows are for
+        the program after the passes of this executor; `source` is the user's line of each.
 
         Args:
-            program: What to run.
-            scope: Where persistable variables live.
-            feed: As for `run`; converted in each run, which is measured, too.
+            program: The program to run.
+            scope: The scope of persistable variables.
+            feed: As for `run`; its conversion in each run is measured, too.
             fetch: As for `run`.
-            runs: How many runs are measured; from 1.
-            warmup: How many runs come before these. Interpreting, operators are compiled in the
+            runs: The number of measured runs; from 1.
+            warmup: The number of runs before these. Interpretation compiles operators in the
                 first run.
             seed: As for `run`.
             check_nan: As for `run`.
@@ -428,7 +426,7 @@ class Executor(Hinted):
             A value that prints as a table, has `rows(by)`, and is saved for Perfetto.
 
         Raises:
-            ProgramError: `runs` or `warmup` is no such number.
+            ProgramError: `runs` or `warmup` is not such a number.
             RunError: A run failed, or JAX's profiler is in use.
             BracesError: As for `run`.
 
@@ -467,15 +465,15 @@ class Executor(Hinted):
         return profiled(task, runs, warmup, shape_up)
 
     def clear(self) -> None:
-        """Let go of all compiled code, and of what runs told about the length of loops.
+        """Release all compiled code, and the list capacities learned from runs.
 
-        Values are in scopes and stay. The next run of each program compiles it again.
+        The values of scopes stay. The next run of each program compiles it again.
         """
         self._plans.clear()
         forget_kernels()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy has the same settings, and compiles anew; so has one from another process."""
+        """Reduce to the settings: a copy, or an unpickled executor, compiles anew."""
         settings = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
         return _again, settings
 
@@ -487,7 +485,7 @@ def _again(
     max_executables: int,
     passes: tuple[Pass, ...],
 ) -> Executor:
-    """An executor with these settings."""
+    """Return an executor with these settings."""
     return Executor(mode, device, layout=layout, max_executables=max_executables, passes=passes)
 
 

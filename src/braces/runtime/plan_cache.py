@@ -1,4 +1,4 @@
-"""The plans of the programs that an executor runs: made once, kept while they are used."""
+"""Plan cache of an executor: plans are built once and evicted by last use."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from braces.runtime.plan.plan import NO_SIZES, Plan
 from braces.scope import Scope
 
 BACKENDS: dict[str, Backend] = {"compile": CompiledPlan, "interpret": InterpretedPlan}
-"""How plans are run, by the mode of an executor."""
+"""The backend of each mode of an executor."""
 
 
 class _Latest(NamedTuple):
-    """What ran last, which a training loop runs again."""
+    """The last run, which a training loop repeats."""
 
     program: Callable[[], Builder | None]
     key: tuple[tuple[int, int], tuple[str, ...], bool, tuple[Pass, ...]]
@@ -43,19 +43,19 @@ NOTHING_RUN = _Latest(lambda: None, ((0, 0), (), False, ()), lambda: None)
 
 
 class Plans:
-    """Plans, by program and by what is fetched.
+    """Cache of plans, by program and fetches.
 
     Args:
-        mode: How they are run.
-        devices: Where.
-        passes: What is made of a program first.
-        limit: How much compiled code is kept, and how many plans.
+        mode: The mode of the executor.
+        devices: The devices.
+        passes: The passes for each program; as attribute, may be replaced.
+        limit: The maximum number of executables, and of plans.
 
     Attributes:
         passes: The same; others may be set.
         limit: The same.
-        counters: What is counted of runs and compilations.
-        by_program: The version of each program that was run, and its plans by what is fetched.
+        counters: The counters of runs and compilations.
+        by_program: The version of each program that was run, and its plans by fetches.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Plans:
         self._fitting = Fitting()
 
     def clear(self) -> None:
-        """Let go of all plans."""
+        """Release all plans."""
         self.by_program.clear()
         self._latest = NOTHING_RUN
 
     def ready(
         self, program: Builder, scope: Scope, feed: Any, names: tuple[str, ...], check_nan: bool
     ) -> tuple[Runnable, dict[str, Any]]:
-        """The plan for what a run is given, and its feeds.
+        """Return the plan for the inputs of a run, and its converted feeds.
 
         Raises:
             BracesError: There is no plan, or the feeds do not fit it.
@@ -91,7 +91,7 @@ class Plans:
         key = program.version, names, check_nan, self.passes
         known, latest, plan = self._latest
         first = plan() if known() is program and latest == key else None
-        if first is None:  # while the same plan runs again and again, no other is used later
+        if first is None:  # a plan that runs repeatedly stays the latest used
             if (placement := self._devices.placement) is not None:
                 check_layout(placement.layout, program.definition.main, scope)
             first = self._planned(program, key)
@@ -110,38 +110,38 @@ class Plans:
         feeds: dict[str, Any],
         key: Any,
     ) -> tuple[Runnable, dict[str, Any]]:
-        """The plan for the sizes of a run, of a program whose passes asked of sizes."""
+        """Return the plan for the sizes of a run, if passes asked for sizes."""
         original = program.original
         plans, key = self.by_program[original][1], (original.version, *key[1:])
-        found = self._fitting.find(
+        runnable = self._fitting.find(
             first,
             feeds,
             scope,
             lambda: [plan for of, plan in plans.items() if of[0] == key],
             lambda sizes: self._make(program, plans, key, sizes),
         )
-        if found is first:
+        if runnable is first:
             return first, feeds
-        found.used = self._recent.now()
-        return found, converted(found.plan, feed, self._devices.placement)
+        runnable.used = self._recent.now()
+        return runnable, converted(runnable.plan, feed, self._devices.placement)
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
-        """The plan of a program as it is, made where there is none yet."""
-        original = program.original  # whose plans are those of all its copies
-        key, whole = (original.version, *key[1:]), key
+        """Return the plan of a program; build it on a cache miss."""
+        original = program.original  # copies share the plans of the original
+        key, latest_key = (original.version, *key[1:]), key
         known, plans = self.by_program.get(original, (None, {}))
         if known != original.version:
             plans = dict[Any, Runnable]()
             self.by_program[original] = (original.version, plans)
-        found = plans.get(key) or self._make(program, plans, key)
-        found.used = self._recent.now()
-        self._latest = _Latest(ref(program), whole, ref(found))
-        return found
+        runnable = plans.get(key) or self._make(program, plans, key)
+        runnable.used = self._recent.now()
+        self._latest = _Latest(ref(program), latest_key, ref(runnable))
+        return runnable
 
     def _make(
         self, program: Builder, plans: Any, key: Any, sizes: Sizes | None = None
     ) -> Runnable:
-        """A plan of a program that there is not yet, for some sizes where they are known."""
+        """Build a plan of a program, optionally for known sizes."""
         _, names, check_nan, passes = key
         backend = self._backend
         backend.prepare_process()
@@ -152,27 +152,27 @@ class Plans:
         self._bound()
         notice = self._notices.get(program.original) or self._recent.notice()
         self._notices[program.original] = notice
-        made = backend(plan, self._devices, check_nan, self._recent, notice)
-        plans[key if sizes is None else (key, tuple(plan.answers.items()))] = made
-        return made
+        runnable = backend(plan, self._devices, check_nan, self._recent, notice)
+        plans[key if sizes is None else (key, tuple(plan.answers.items()))] = runnable
+        return runnable
 
     def _bound(self) -> None:
-        """Let the plan go that was used longest ago, where one more would be too many."""
-        kept = [
+        """Evict the least recently used plan if the cache is full."""
+        entries = [
             (plan.used, key, plans)
             for _, plans in list(self.by_program.values())
             for key, plan in list(plans.items())
         ]
-        if len(kept) >= self._recent.limit:
-            _, key, plans = min(kept, key=lambda one: one[0])
+        if len(entries) >= self._recent.limit:
+            _, key, plans = min(entries, key=lambda entry: entry[0])
             plans.pop(key, None)
 
 
 def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
-    """What a run is fed, as arrays of the declared dtypes, on the devices of a mesh.
+    """Return the feeds as arrays of the declared dtypes, on the devices of a mesh.
 
     Raises:
-        FeedError: It is no dict, or has data that is unknown or of another type.
+        FeedError: The feed is not a dict, or has data that is unknown or of another type.
     """
     if type(feed) is not dict and not isinstance(feed, Mapping):
         raise FeedError(f"{feed!r:.80} is no dict.", fix="Pass feed={'x': array, …}.")
@@ -181,7 +181,7 @@ def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict
     if feed.keys() != dtypes.keys():
         feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
         check_names(feed, plan.feeds, plan.data, lambda: plan.fetched_feeds)
-        # not needed, but they tell the sizes of named dimensions
+        # not needed, but they determine sizes of named dimensions
         more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
     for name, dtype in dtypes.items():
         value = feed[name]

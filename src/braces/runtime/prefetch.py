@@ -1,8 +1,8 @@
-"""Feeds that are made ready while the runs before them compute.
+"""Prefetching of feeds: they are prepared while earlier runs compute.
 
-One thread reads the user's batches, brings each to the declared dtypes, and begins to move it
-to the device; a few are ready at a time. What runs are given are arrays of their own, so that
-an iterator may fill the same buffer again and again.
+One thread reads the user's batches, converts each to the declared dtypes, and starts its
+transfer to the device; a bounded queue holds a few. Feeds are copies, so an iterator may refill
+the same buffer.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ Feed: TypeAlias = dict[str, Any]
 
 @final
 class Feeds:
-    """Batches as feeds for runs, some of them ready ahead; what `Executor.feeds` gives.
+    """Prefetched feeds for runs; returned by `Executor.feeds`.
 
-    An iterator, to be read by one thread at a time. Where it is not read to its end, `close` or
-    the end of a `with` block stops the thread, and so does letting go of it.
+    An iterator for one thread at a time. If it is not exhausted, `close`, the end of a `with`
+    block or its garbage collection stops the thread.
 
     Example:
         >>> import braces as br
@@ -50,7 +50,7 @@ class Feeds:
     def __init__(
         self, batches: Iterable[Any], ready: Callable[[Any], Feed], ahead: int
     ) -> None:
-        read = _iterator(batches)
+        read = _get_iterator(batches)
         self._shelf = shelf = _Shelf(ahead)
         self._stop = finalize(self, shelf.close)
         work = copy_context().run, _fill, shelf, read, ready
@@ -61,7 +61,7 @@ class Feeds:
         return self
 
     def __next__(self) -> Feed:
-        """The next feed; what the user's iterator raised, or a conversion, in its place."""
+        """Return the next feed, or raise the error of the iterator or the conversion."""
         return self._shelf.take()
 
     def __enter__(self) -> Self:
@@ -76,15 +76,15 @@ class Feeds:
         self.close()
 
     def close(self) -> None:
-        """Read no more batches; waits for the one that is being read.
+        """Stop reading batches; waits for the current one.
 
-        A generator of batches is closed then, in the thread that read it.
+        A generator of batches is then closed, in the thread that read it.
         """
         self._stop()
         self._thread.join()
 
 
-def _iterator(batches: Any) -> Iterator[Any]:
+def _get_iterator(batches: Any) -> Iterator[Any]:
     try:
         return iter(batches)
     except TypeError:
@@ -96,13 +96,13 @@ def _iterator(batches: Any) -> Iterator[Any]:
 
 @dataclass(eq=False)
 class _Shelf:
-    """Between the thread that makes feeds and the one that takes them.
+    """Bounded queue between the producer and the consumer of feeds.
 
     Attributes:
-        room: How many feeds lie here at most.
-        feeds: Those that are ready.
-        ended: What is raised once they are taken, where no more will come.
-        closed: Whether nobody wants more.
+        room: The capacity.
+        feeds: The feeds that are ready.
+        ended: The exception after the last feed, if there are no more.
+        closed: Whether the consumer has stopped.
     """
 
     room: int
@@ -112,7 +112,7 @@ class _Shelf:
     changed: Condition = field(default_factory=Condition)
 
     def wants_more(self) -> bool:
-        """Wait until there is room; whether anybody wants another feed."""
+        """Wait for free capacity; return whether more feeds are wanted."""
         with self.changed:
             self.changed.wait_for(lambda: self.closed or len(self.feeds) < self.room)
             return not self.closed
@@ -124,13 +124,13 @@ class _Shelf:
             self.changed.notify_all()
 
     def end(self, error: BaseException) -> None:
-        """Say that no more come, and why."""
+        """Mark the end of the feeds, with its exception."""
         with self.changed:
             self.ended = error
             self.changed.notify_all()
 
     def take(self) -> Feed:
-        """The next feed; waits for it."""
+        """Return the next feed; blocks until it is ready."""
         with self.changed:
             self.changed.wait_for(lambda: self.feeds or self.ended or self.closed)
             if self.feeds and not self.closed:
@@ -140,7 +140,7 @@ class _Shelf:
             raise StopIteration if error is None or self.closed else error
 
     def close(self) -> None:
-        """Want no more, and let go of what is ready."""
+        """Stop the producer, and drop the feeds that are ready."""
         with self.changed:
             self.closed = True
             self.feeds.clear()
@@ -148,21 +148,21 @@ class _Shelf:
 
 
 def _fill(shelf: _Shelf, batches: Iterator[Any], ready: Callable[[Any], Feed]) -> None:
-    """What the thread does; it knows nothing of who takes the feeds."""
+    """Body of the producer thread; holds no reference to the consumer."""
     try:
         while shelf.wants_more():
             shelf.put(ready(next(batches)))
         if isinstance(batches, Generator):
             batches.close()
-    except BaseException as error:  # whatever it is, it belongs to who takes the feeds
+    except BaseException as error:  # any exception is raised in the consumer
         shelf.end(error)
 
 
 def check_ahead(ahead: Any) -> int:
-    """A number of feeds.
+    """Return a validated number of feeds.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: The argument is not such a number.
     """
     if type(ahead) is not int or ahead < 1:
         raise ProgramError(
@@ -174,21 +174,28 @@ def check_ahead(ahead: Any) -> int:
 def on_devices(
     declared: Mapping[str, VarInfo], devices: Devices, padding: Padding, batch: Any
 ) -> Feed:
-    """A batch as arrays of the declared dtypes on devices, which nobody else changes.
+    """Return a batch as private arrays of the declared dtypes on devices.
 
     Raises:
-        FeedError: It is no dict, or has something unknown, or of another type.
+        FeedError: The batch is not a dict, or has unknown data, or data of another type.
     """
     if not isinstance(batch, Mapping):
         raise FeedError(f"A batch is {batch!r:.80}, and no dict.", fix="Give {'x': array, …}.")
     feed = {k.name if isinstance(k, Var) else k: v for k, v in batch.items()}
-    own = padding.pad({name: _own(declared, name, value) for name, value in feed.items()})
+    own = padding.pad(
+        {name: _copy_converted(declared, name, value) for name, value in feed.items()}
+    )
     with jax.enable_x64(True):
-        return {name: _put(declared, name, array, devices) for name, array in own.items()}
+        return {
+            name: _move_to_devices(declared, name, array, devices)
+            for name, array in own.items()
+        }
 
 
-def _put(declared: Mapping[str, VarInfo], name: str, array: Any, devices: Devices) -> Any:
-    """An array on devices; of less than 8 bits it is brought there by the run."""
+def _move_to_devices(
+    declared: Mapping[str, VarInfo], name: str, array: Any, devices: Devices
+) -> Any:
+    """Move an array to devices; narrow dtypes are moved by the run."""
     if is_narrow(array.dtype):
         return array
     if devices.placement is not None:
@@ -196,7 +203,7 @@ def _put(declared: Mapping[str, VarInfo], name: str, array: Any, devices: Device
     return jax.device_put(array, devices.one)
 
 
-def _own(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:
+def _copy_converted(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:
     if name not in declared:
         raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
     array = convert(declared[name], value)

@@ -1,8 +1,9 @@
-"""A program as a function of JAX, which has no effects: for `jax.jit`, `vmap`, `grad`, export.
+"""A program as a pure JAX function: for `jax.jit`, `vmap`, `grad`, export.
 
     results, after, status = function(values, feeds)
 
-What a run takes from a scope, the function is given; what a run commits, it gives back.
+The values that a run reads from a scope are arguments; the values that a run commits are
+results.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ def _call(function: Callable[[Any], Any], operands: Any) -> Any:
 
 
 class PureFunction:
-    """A program as a function of JAX; made by `program.to_jax`.
+    """A program as a pure JAX function; created by `program.to_jax`.
 
-    It is called with the values of persistable variables and with feeds, both by name, and
-    gives `(results, after, status)`: what was fetched, in order; the next values of what the
-    program updates, by name; and for each operator that may fail 0, or what went wrong, which
-    `check` tells. Where something failed, `after` holds the values that were given.
+    Its arguments are the values of persistable variables and the feeds, both by name. It
+    returns `(results, after, status)`: the fetches, in order; the next values of updated
+    variables, by name; and for each operator that may fail 0 or a failure code, which `check`
+    decodes. If something failed, `after` has the old values.
 
     Attributes:
-        fetches: The names of what is fetched.
-        states: The persistable variables that it needs.
-        feeds: The data that it needs.
-        updates: The persistable variables that it gives next values for.
+        fetches: The names of the fetches.
+        states: The persistable variables that it reads.
+        feeds: The data that it reads.
+        updates: The persistable variables that it updates.
     """
 
     def __init__(self, definition: ProgramDef, fetches: Sequence[str], room: int) -> None:
@@ -57,33 +58,36 @@ class PureFunction:
         self._body, self._after = plan.compiled.main, plan.compiled.updates
         self._sites = find_sites(self._body)
         self._room = room
-        _check_known(plan, list(self._sites.values()), room)
+        _refuse_unknown_sizes(plan, list(self._sites.values()), room)
 
     def __call__(
         self, values: Mapping[str, Any], feeds: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        """Results, next values and status; see the class."""
-        given = {**_named(values, self.states, "value"), **_named(feeds, self.feeds, "feed")}
+        """Return results, next values and status; see the class."""
+        inputs = {
+            **_select_inputs(values, self.states, "value"),
+            **_select_inputs(feeds, self.feeds, "feed"),
+        }
         sizes = Sizes()
         for name, info in {**self.states, **self.feeds}.items():
-            conflict = bind_sizes(info.type, np.shape(given[name]), sizes)
+            conflict = bind_sizes(info.type, np.shape(inputs[name]), sizes)
             if conflict is not None:
                 raise ShapeError(
-                    f"`{name}` has the shape {list(np.shape(given[name]))}: {conflict}.",
-                    given=f"{name}: {info.type}",
+                    f"`{name}` has the shape {list(np.shape(inputs[name]))}: {conflict}.",
+                    inputs=f"{name}: {info.type}",
                 )
-        return self.computed(given, sizes)
+        return self.computed(inputs, sizes)
 
     def computed(
         self, given: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        """The same, of all that it reads by name and of the sizes that this has."""
+        """Return the same, from all inputs by name and their sizes."""
         call = _call if _jax.config.jax_enable_x64 else call_with_x64
         with own_settings(), jax.threefry_partitionable(True):
             return call(lambda given: self._run(given, sizes), self._typed(given))
 
     def _typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Arrays of the dtypes that the program has."""
+        """Convert inputs to the dtypes of the program."""
         infos = {**self.states, **self.feeds}
         return {name: _np.asarray(given[name], infos[name].dtype) for name in infos}
 
@@ -98,25 +102,27 @@ class PureFunction:
         status = _np.stack(codes) if codes else _np.zeros(0, "int32")
         good = _np.all(status == 0)
         after = {
-            name: _np.where(good, env[made], given.get(name, env[made])) if codes else env[made]
-            for name, made in self._after.items()
+            name: _np.where(good, env[source], given.get(name, env[source]))
+            if codes
+            else env[source]
+            for name, source in self._after.items()
         }
         return [env[name] for name in self._body.results], after, status
 
-    def _code(self, site: Site, told: Any) -> Any:
-        """What a site says: of a history how much room it needed, where that was not there."""
-        told = _np.asarray(told, "int32")
+    def _code(self, site: Site, code: Any) -> Any:
+        """Return the failure code of a check point; for a list history, an exceeded length."""
+        code = _np.asarray(code, "int32")
         limit = np.int32(self._room if site.history else 0)
-        return _np.where(told > limit, told, np.int32(0))
+        return _np.where(code > limit, code, np.int32(0))
 
     def check(self, status: Any) -> None:
-        """Raise what went wrong in a call, where something did.
+        """Raise the error of a call, if it failed.
 
         Args:
-            status: What the call gave as its status.
+            status: The status that the call returned.
 
         Raises:
-            BracesError: The error of the operator that failed, as runs raise it.
+            BracesError: The error of the operator that failed, as raised by runs.
         """
         for site, code in zip(self._sites.values(), np.asarray(status).tolist(), strict=True):
             if code and site.history:
@@ -130,8 +136,8 @@ class PureFunction:
                 raise failure.located(place(block_path(site.path, site.op), site.op))
 
 
-def _check_known(plan: Plan, sites: Sequence[Site], room: int) -> None:
-    """Refuse what only a run can know."""
+def _refuse_unknown_sizes(plan: Plan, sites: Sequence[Site], room: int) -> None:
+    """Refuse data-dependent sizes and lists of unknown length."""
     if plan.learned:
         raise ProgramError(
             f"The size `{plan.learned[0]}` follows from values, which a function of JAX does "
@@ -139,20 +145,20 @@ def _check_known(plan: Plan, sites: Sequence[Site], room: int) -> None:
             at=user_line(),
             fix="Run the program with an executor, or fetch what does not need it.",
         )
-    kept = next((site for site in sites if site.history), None)
-    if kept is not None and not room:
+    history_site = next((site for site in sites if site.history), None)
+    if history_site is not None and not room:
         raise ProgramError(
             "The program keeps what a loop computes whose trips only a run knows.",
-            at=place(block_path(kept.path, kept.op), kept.op),
+            at=place(block_path(history_site.path, history_site.op), history_site.op),
             fix="Say for how many trips there shall be room: to_jax(room=1000).",
         )
     assert all(isinstance(info.type, TensorType) for info in plan.reads.values())
 
 
-def _named(
+def _select_inputs(
     given: Mapping[str, Any], wanted: Mapping[str, VarInfo], what: str
 ) -> dict[str, Any]:
-    """What is wanted of what is given; more may be given where it is no feed."""
+    """Select inputs by name; additional inputs are allowed except for feeds."""
     for name in wanted:
         if name not in given:
             raise UnknownNameError(

@@ -1,1 +1,1 @@
-"""Back ends of an executor: compiled and interpreted runs."""
+"""Backends of an executor: compiled and interpreted runs."""

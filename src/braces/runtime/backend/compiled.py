@@ -1,4 +1,4 @@
-"""Runs, compiled: one executable for each plan, set of types, and what runs have told."""
+"""Compiled runs: one executable for each plan, set of types and set of assumed sizes."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ class CompiledPlan:
     """A plan on a device, compiled once for each set of types.
 
     Attributes:
-        plan: What is run.
-        devices: Where it runs.
-        target: What code is made for there.
-        check_nan: Whether a NaN fails the run; the interpreter then finds where it came from.
-        recent: Keeps the number of executables bounded, over several plans.
-        notice: Says for what the program is compiled.
-        used: When the plan was used last, by the clock of the executor.
+        plan: The plan.
+        devices: The devices that it runs on.
+        target: The target of compilation.
+        check_nan: Whether a NaN fails the run; the interpreter then finds its source.
+        recent: The LRU cache of executables, shared by several plans.
+        notice: Reports compilations.
+        used: The time of the last use, by the clock of the executor.
     """
 
     def __init__(
@@ -111,23 +111,23 @@ class CompiledPlan:
 
     @staticmethod
     def open(name: str | None) -> Devices:
-        """The device of this name, which is told to compute in the thread that calls."""
+        """Open the device of this name; a CPU computes in the calling thread."""
         if name is not None:
             compute_in_calling_thread()
         return Devices(open_device(name))
 
     @staticmethod
     def prepare_process() -> None:
-        """Let a child know that it was forked, and a CPU compute in the thread that calls."""
+        """Detect forks of this process, and let a CPU compute in the calling thread."""
         mind_forks()
         compute_in_calling_thread()
 
     def run(self, run: Run) -> list[Any]:
-        """Run and commit; what updates anything, or hands a state out, waits for its turn.
+        """Run and commit; runs that update or return states are serialized.
 
         Raises:
-            ProgramError: Something looks at single operators.
-            DeviceError: The run has a limit, and the device cannot be interrupted.
+            ProgramError: The run has listeners or kept scopes.
+            DeviceError: The run has a time limit, and the device cannot be interrupted.
         """
         if run.listeners or run.kept is not None:
             raise ProgramError(
@@ -146,32 +146,33 @@ class CompiledPlan:
                     results = self._run(run)
                     return given_back(wanted, results, narrow) if narrow else results
                 except TakenError:
-                    pass  # a run that updates took over what this one was about to read
+                    pass  # an updating run donated an input of this one
             turn = run.scope.turn
             with turn if run.watch.deadline is None else run.watch.turn(turn):
                 results = self._run(run)
-        except jax.errors.JaxRuntimeError as error:  # of a computation that had begun
+        except jax.errors.JaxRuntimeError as error:  # raised during the computation
             if self.placed is None or jax.process_count() == 1:
                 raise
             raise lost(error) from error
         return given_back(wanted, results, narrow) if narrow else results
 
     def compile(self, run: Run) -> None:
-        """Make the code that a run with these types needs first, where there is none yet."""
+        """Compile the code that a run with these types needs first, if there is none yet."""
         with run.scope.turn:
             run.read(self.states, self.narrow, self.placed)
             self._executable(self.rounded, run)
 
     def _run(self, run: Run) -> list[Any]:
-        """Run and commit; repeated where a history overflowed or a size was not as assumed.
+        """Run and commit; repeat if a list overflowed or an assumed size was wrong.
 
-        It is repeated, too, with exact sizes, where it failed and had padding: that may be why.
+        A failed run with padding is also repeated with exact sizes, because padding may be the
+        cause.
         """
         form, watch = self.rounded, run.watch
         for _ in range(MOST_REPEATS):
             if self.takes_turns or not self.states:
                 run.read(self.states, self.narrow, self.placed)
-            else:  # as they were at one moment, between two commits
+            else:  # a consistent snapshot, between two commits
                 with run.scope.turn:
                     run.read(self.states, self.narrow, self.placed)
             executable = self._executable(form, run)
@@ -179,29 +180,29 @@ class CompiledPlan:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
                 require(executable.needed_bytes)
-            fetches, found, good = self._transact(executable, run)
+            fetches, status, good = self._transact(executable, run)
             if good:
                 results = list(map(np.asarray, fetches))
-                for at in self.shared:  # the user keeps it: no memory that a later run takes
+                for at in self.shared:  # the user keeps it: no buffer that a later run donates
                     results[at] = np.array(fetches[at])
-                return self._recorded(form, executable, found, results) if found else results
+                return self._recorded(form, executable, status, results) if status else results
             if watch.error is not None:
-                raise _ended(watch.error, *executable.loops[watch.loop])
-            failures = executable.failures(found)
-            if not failures and self._absorb_status(form, executable, found):
+                raise _locate_error(watch.error, *executable.loops[watch.loop])
+            failures = executable.failures(status)
+            if not failures and self._absorb_status(form, executable, status):
                 self.recent.counters.repeats += 1
                 continue
             if form.rounded:
                 self.recent.counters.repeats += 1
-                form = self._made_exact(executable.counts(found))
+                form = self._made_exact(executable.counts(status))
                 continue
-            raise self._failure(run, found, failures)
+            raise self._failure(run, status, failures)
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
     def _failure(
         self, run: Run, found: list[int], failures: list[tuple[Site, int]]
     ) -> BracesError:
-        """The error of a run that failed."""
+        """Return the error of a failed run."""
         if self.check_nan and found[-1]:
             interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
@@ -210,26 +211,26 @@ class CompiledPlan:
 
     @cached_property
     def rounded(self) -> Form:
-        """The block for rounded sizes, where it has sizes that values decide.
+        """The block for rounded sizes, if it has data-dependent sizes.
 
-        A NaN is looked for in padding, too: then sizes are exact.
+        Padding is checked for NaNs, too, so sizes are exact with `check_nan`.
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        made, found, notes = rows_of_run(ProgramDef(self.exact.body, self.exact.updates))
+        padded, dims, notes = rows_of_run(ProgramDef(self.exact.body, self.exact.updates))
         self.notice.tell_exact(note for note in notes if note.what.startswith(EXACT))
-        if not found:
+        if not dims:
             return self.exact
-        body = made.main
-        cuts = tuple(axes_of(body.vars[name].type, found) for name in body.results)
-        return Form(body, made.updates, find_sites(body), found, cuts)
+        body = padded.main
+        cuts = tuple(axes_of(body.vars[name].type, dims) for name in body.results)
+        return Form(body, padded.updates, find_sites(body), dims, cuts)
 
     def _recorded(
         self, form: Form, executable: Executable, found: list[int], results: list[Any]
     ) -> list[Any]:
-        """Results without padding; what the run told is taken note of.
+        """Return results without padding; record the sizes that the run reported.
 
-        Where exact sizes were what it took, the next runs have them at once.
+        If the run needed exact sizes, the next runs start with them.
         """
         self.rounded = form
         counts = executable.counts(found) if executable.sizes else {}
@@ -237,7 +238,7 @@ class CompiledPlan:
         return form.cut(results, counts) if form.rounded else results
 
     def _absorb_status(self, form: Form, executable: Executable, found: list[int]) -> bool:
-        """Take over what a run told that was not as assumed; whether there was anything."""
+        """Correct the assumptions that a run disproved; return whether there were any."""
         failed = [site for site, _ in executable.failed(found)]
         counts, needed = executable.counts(found), executable.needed(found)
         lengths = {site.length for site in failed if site.length}
@@ -250,15 +251,15 @@ class CompiledPlan:
         return bool(lengths or overflowed)
 
     def _made_exact(self, counts: Mapping[str, int]) -> Form:
-        """The block for exact sizes, now that they are known."""
+        """Return the block for exact sizes, which are now known."""
         for name, count in counts.items():
             self.known.guesses[name].correct(count)
         return self.exact
 
     def _transact(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
-        """Call and commit as one, also under Ctrl-C: donated buffers are gone then.
+        """Call and commit atomically, also under Ctrl-C: donated buffers are lost.
 
-        Where the run failed, it returned the values that they had before it.
+        A failed run returns the old values.
         """
         if not self.updates and not executable.loops:
             return self._compute(executable, run)
@@ -270,114 +271,116 @@ class CompiledPlan:
             arguments = [*run.states, *run.feeds.values()]
             if self.asks or len(run.feeds) > self.fed:
                 arguments = self._arguments(run)
-            made = executable.call(*arguments, *executable.more)
+            outputs = executable.call(*arguments, *executable.more)
         except (ValueError, RuntimeError) as error:
-            if compiles_nothing():  # JAX refuses the call beforehand
+            if compiles_nothing():  # JAX refuses the call in advance
                 with traceable():
                     return self._compute(executable, run)
             self._explain(error, run)
             raise
         first, end = self.fetched, self.told
-        # Where loops ask, the status is waited for though it be empty: only then `watch` knows.
-        found: list[int] = np.asarray(made[end]).tolist() if len(made) > end else []
+        # With interruptible loops, wait for the status even if empty: then `watch` is set.
+        found: list[int] = np.asarray(outputs[end]).tolist() if len(outputs) > end else []
         good = run.watch.error is None and (not found or executable.holds(found))
         if good and not run.given:
             if self.updates:
-                values = made[first:end]
+                values = outputs[first:end]
                 if self.narrow:
                     values = given_back(self.updates, values, self.narrow)
                 run.scope.put_all(self.updates, values)
-        else:  # what failed hands back the values that it took over
+        else:  # a failed run returns the values that it donated
             names = set(self.updates if good else self.plan.replaced).difference(run.given)
-            pairs = zip(self.updates, made[first:end], strict=True)
-            kept = {name: value for name, value in pairs if name in names}
-            values = given_back(tuple(kept), list(kept.values()), self.narrow)
-            run.scope.put_all(kept, values)
-        return made[:first], found, good
+            pairs = zip(self.updates, outputs[first:end], strict=True)
+            values_by_name = {name: value for name, value in pairs if name in names}
+            values = given_back(
+                tuple(values_by_name), list(values_by_name.values()), self.narrow
+            )
+            run.scope.put_all(values_by_name, values)
+        return outputs[:first], found, good
 
     def _arguments(self, run: Run) -> list[Any]:
-        """What is called with: values that are replaced, values that stay, and data."""
+        """Return the arguments: replaced values, other values, and data."""
         arguments = [*run.states, *run.feeds.values()]
-        if len(run.feeds) > self.fed:  # some only tell sizes
+        if len(run.feeds) > self.fed:  # some only determine sizes
             del arguments[len(run.states) + self.fed :]
         if self.asks:
             arguments.append(self._ticket(run.watch))
         return arguments
 
     def _ticket(self, watch: Watch) -> Any:
-        """What the loops of this run show when they ask."""
-        mine = ticket()
-        mine.begin(watch)
-        return mine.array
+        """Return the number by which the loops of this run find the watch."""
+        run_ticket = ticket()
+        run_ticket.begin(watch)
+        return run_ticket.array
 
     def _executable(self, form: Form, run: Run) -> Executable:
-        """The code for what a run has: that of the run before, where all is alike."""
+        """Return the code for the inputs of a run, often that of the last run."""
         latest, now = self.latest, self._likeness(form, run)
         if latest is None or now is None or latest[0] != now:
             if self.placed is not None:
                 self.placed.compare(run.feeds, self.check_nan)
-            key, found = self._found(form, run)
+            key, executable = self._found(form, run)
             keep_on_device(self.states, self.plan.updates, run)
-            latest = self.latest = self._likeness(form, run), key, found
-        found = latest[2]
-        found.used = self.recent.now()
-        return found
+            latest = self.latest = self._likeness(form, run), key, executable
+        executable = latest[2]
+        executable.used = self.recent.now()
+        return executable
 
     def _likeness(self, form: Form, run: Run) -> list[Any] | None:
-        """Something that is equal where a run needs the same code, told fast; or `None`.
+        """Return a fast cache key, equal if a run needs the same code; or `None`.
 
-        Runs of one executable leave arrays with the very same descriptions. What NumPy holds
-        has none, nor has what is missing; it is handed to JAX, or refused.
+        Results of one executable have identical descriptions (avals). NumPy arrays have none,
+        nor have missing values; those are transferred to JAX, or refused.
         """
         try:
-            alike: list[Any] = list(map(_description, run.states))
+            key: list[Any] = list(map(_description, run.states))
         except AttributeError:
             return None
-        alike += map(_type, run.feeds.values())
+        key += map(_type, run.feeds.values())
         if not self.steady or len(run.feeds) > self.fed:
-            alike.append((*run.feeds, *self._assumed(form, run)))
-        return alike
+            key.append((*run.feeds, *self._assumed(form, run)))
+        return key
 
     def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
-        """What code is made for beside the types of what it is given."""
+        """Return the assumptions of code besides the types of its inputs."""
         timed = self.asks and run.watch.deadline is not None
         return form.rounded, self.known.key(form.rounded), timed
 
     def _found(self, form: Form, run: Run) -> tuple[Any, Executable]:
-        """The code for what a run has, made where there is none yet, and its key."""
+        """Return the code for the inputs of a run and its key; compile on a cache miss."""
         states = run.named(self.states)
         values = {**states, **run.feeds}
         key = (*run.feeds, *map(_type, values.values()), *self._assumed(form, run))
-        found = self.executables.get(key)
-        if found is None:
+        executable = self.executables.get(key)
+        if executable is None:
             sizes = Sizes()
             for name, array in run.feeds.items():
                 check_shape(self.plan.data[name], array, sizes)
             check_states(self.states, states, sizes)
             self.recent.make_room()
-            found = self.executables[key] = self._counted(form, run, sizes)
-        return key, found
+            executable = self.executables[key] = self._counted(form, run, sizes)
+        return key, executable
 
     def _counted(self, form: Form, run: Run, sizes: Sizes) -> Executable:
-        """Compile, take the time, and say so."""
+        """Compile, measure the time, and report it."""
         begun, reads = perf_counter(), code_reads()
-        made = self._compile(form, run, sizes)
-        taken, read = perf_counter() - begun, code_reads() > reads
+        executable = self._compile(form, run, sizes)
+        seconds, read = perf_counter() - begun, code_reads() > reads
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
         facts = form.facts(self.known, self.plan.wanted, timed)
         change = self.notice.change(run.feeds, states, facts)
-        one = Compilation(self.notice.program, change, taken, read)
-        self.recent.counters.add(one)
-        self.notice.tell(one)
-        return made
+        compilation = Compilation(self.notice.program, change, seconds, read)
+        self.recent.counters.add(compilation)
+        self.notice.tell(compilation)
+        return executable
 
     def _explain(self, error: Exception, run: Run) -> None:
-        """Raise the error of Braces for one of a call, where there is one.
+        """Raise the error of Braces that explains an error of a call, if there is one.
 
         Raises:
             BracesError: Memory was exhausted, a process is lost, values lie on several devices,
-                or another run took their memory.
+                or another run donated them.
         """
         if exhausted(error):
             raise out_of_memory(str(error)) from None
@@ -389,13 +392,13 @@ class CompiledPlan:
             refuse_apart(self.states, run.states)
 
     def forget(self, key: Any) -> None:
-        """Let an executable go."""
+        """Evict an executable."""
         self.executables.pop(key, None)
         if self.latest is not None and self.latest[1] == key:
             self.latest = None
 
     def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
-        """Compile for these sizes, with a failure in place of each kernel that refuses them."""
+        """Compile for these sizes; kernels that reject them become failures."""
         while True:
             try:
                 return self._lowered(form, run, sizes)
@@ -407,9 +410,9 @@ class CompiledPlan:
         if self.placed is None:
             refuse_apart(self.states, run.states)
         names = (*plan.states, *plan.feeds)
-        rooms, told = self.known.capacities(), self.known.sizes(form.rounded)
+        rooms, assumed_sizes = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
-            sizes | told,
+            sizes | assumed_sizes,
             sites,
             rooms,
             self.check_nan,
@@ -419,14 +422,16 @@ class CompiledPlan:
             rounded=frozenset(form.rounded),
             scope=making.scopes(form.body),
             placement=self.devices.placement,
-            unfit={} if told else None,
+            unfit={} if assumed_sizes else None,
         )
-        kept = {*form.body.results, *form.updates.values()}
+        returned_names = {*form.body.results, *form.updates.values()}
         body = self.placed.placement.named(form.body) if self.placed else form.body
-        if self.placed is None:  # else each is drawn where it lies
-            lowerer.draws = ManyDraws.of(form.body, kept, self.target.drawn)
+        if self.placed is None:  # otherwise each value is drawn on its own device
+            lowerer.draws = ManyDraws.of(form.body, returned_names, self.target.drawn)
         flags = [*sites, NAN] if self.check_nan else list(sites)
-        limits = (*(form.limit(site, rooms, told) for site in sites.values()), 0)[: len(flags)]
+        limits = (*(form.limit(site, rooms, assumed_sizes) for site in sites.values()), 0)[
+            : len(flags)
+        ]
         early = not self.check_nan and (flags or self.asks)
         places = early_places(form.body, form.updates, flags) if early else {}
 
@@ -453,9 +458,9 @@ class CompiledPlan:
         options = {} if self.placed is None else self.placed.options(bool(flags))
         code = self._code(function, [*arguments, *lowerer.draws.starts], form, making, options)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
-        found = tuple(sites.values()), limits, told, tuple(lowerer.loops), size_bytes
+        facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
         call = partial(call_told, code, self.device)
-        made = Executable(code, *found, call, lowerer.draws.starts)
+        made = Executable(code, *facts, call, lowerer.draws.starts)
         if not wide and self.device is None:
             made.call = partial(call_first, made)
         return made
@@ -468,11 +473,13 @@ class CompiledPlan:
         making: Making,
         options: Mapping[str, Any],
     ) -> Any:
-        """What XLA makes of a function for arguments like these."""
+        """Compile a function for arguments of these types."""
         function.__name__ = making.named(code_name(form.body.ops, arguments))
         donated = tuple(range(len(self.plan.replaced)))
-        told = dict(ROUNDED)
-        call = jax.jit(function, donate_argnums=donated, compiler_options=told, **options)
+        xla_options = dict(ROUNDED)
+        call = jax.jit(
+            function, donate_argnums=donated, compiler_options=xla_options, **options
+        )
         with ExitStack() as settings:
             settings.enter_context(own_settings())
             settings.enter_context(jax.threefry_partitionable(True))
@@ -492,6 +499,6 @@ class CompiledPlan:
         return code
 
 
-def _ended(error: BaseException, path: str, op: Op) -> BaseException:
-    """Why a run was ended, and in which loop."""
+def _locate_error(error: BaseException, path: str, op: Op) -> BaseException:
+    """Return the error of an interrupted run, with its loop."""
     return error.located(place(path, op)) if isinstance(error, BracesError) else error

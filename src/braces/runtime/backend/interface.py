@@ -1,4 +1,4 @@
-"""What an executor asks of a way to run: to make a plan ready, and then to run it."""
+"""Backend interface: prepares plans and runs them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Runnable(Protocol):
     """A plan that is ready to run.
 
     Attributes:
-        plan: What is run.
-        notice: Says for what the program is compiled.
-        used: When it was used last, by the clock of the executor.
+        plan: The plan.
+        notice: Reports compilations.
+        used: The time of the last use, by the clock of the executor.
     """
 
     plan: Plan
@@ -24,20 +24,20 @@ class Runnable(Protocol):
     used: int
 
     def run(self, run: Run) -> list[Any]:
-        """Run, commit the next values of persistable variables, and return what is fetched."""
+        """Run, commit the next values of persistable variables, and return the fetches."""
         ...
 
     def compile(self, run: Run) -> None:
-        """Refuse what the run would refuse before it computes, and make its code."""
+        """Raise the errors that a run raises before it computes, and compile its code."""
         ...
 
 
 class Backend(Protocol):
-    """Makes a plan ready for some devices."""
+    """Factory of runnable plans for some devices."""
 
     @staticmethod
     def open(name: str | None) -> Devices:
-        """The device that `"cpu:0"` and the like mean, or `None` for the default one.
+        """Return the device with a name such as `"cpu:0"`, or `None` for the default one.
 
         Raises:
             DeviceError: There is no such device.
@@ -46,19 +46,19 @@ class Backend(Protocol):
 
     @staticmethod
     def prepare_process() -> None:
-        """Make the settings of the process that must be there before JAX computes anything."""
+        """Make the settings of the process that must precede any computation of JAX."""
         ...
 
     def __call__(
         self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
     ) -> Runnable:
-        """A plan that is ready to run.
+        """Return a runnable plan.
 
         Args:
-            plan: What is to run.
-            devices: Where.
+            plan: The plan.
+            devices: The devices.
             check_nan: Whether a NaN fails the run.
-            recent: Keeps the number of executables bounded, over all plans of an executor.
-            notice: Says for what the program is compiled.
+            recent: The LRU cache of executables, shared by all plans of an executor.
+            notice: Reports compilations.
         """
         ...

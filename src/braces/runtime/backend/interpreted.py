@@ -1,4 +1,4 @@
-"""A run, operator by operator."""
+"""Interpreted runs, operator by operator."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from braces.runtime.plan.plan import Plan
 
 
 class InterpretedPlan:
-    """A plan that the interpreter goes through in each run; see `backend.interface`."""
+    """A plan that runs in the interpreter; see `backend.interface`."""
 
     def __init__(
         self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
     ) -> None:
-        del recent  # nothing is compiled but kernels, which all plans share
+        del recent  # only kernels are compiled, which all plans share
         self.prepare_process()
         self.plan = plan
         self.devices = devices
@@ -44,51 +44,51 @@ class InterpretedPlan:
 
     @staticmethod
     def open(name: str | None) -> Devices:
-        """The device of this name."""
+        """Return the device of this name."""
         return Devices(open_device(name))
 
     @staticmethod
     def prepare_process() -> None:
-        """Let a child know that it was forked."""
+        """Detect forks of this process."""
         mind_forks()
 
     @cached_property
     def script(self) -> Script:
-        """What each run goes through."""
+        """The block plan for the interpreter."""
         return prepared(self.plan, self.devices)
 
     def run(self, run: Run) -> list[Any]:
-        """Interpret and commit; every run waits for its turn."""
+        """Interpret and commit; all runs are serialized."""
         with run.watch.turn(run.scope.turn), self._keeping():
             results = interpret(self.plan, self.script, run, self.devices, self.check_nan)
         self.started = True
         return given_back(self.plan.wanted, results, self.plan.narrow)
 
     def _keeping(self) -> AbstractContextManager[Any]:
-        """What keeps kernels for the next process, until a run has compiled most of them."""
+        """Return a context that caches kernels persistently, until the first run ends."""
         return nullcontext() if self.started else the_keeper().keeping()
 
     def compile(self, run: Run) -> None:
-        """Look at what a run is given; single operators are compiled as they run."""
+        """Validate the inputs of a run; single operators are compiled as they run."""
         with run.scope.turn:
             begin(self.plan, run)
 
 
 def prepared(plan: Plan, devices: Devices) -> Script:
-    """What is gone through in each run of a plan."""
+    """Return the block plan of a plan for the interpreter."""
     return Script(plan.interpreted, devices.target, wanted=plan.updates.values())
 
 
 def interpret(
     plan: Plan, script: Script, run: Run, devices: Devices, check_nan: bool
 ) -> list[Any]:
-    """Interpret a plan, on one device; the fetched values."""
+    """Interpret a plan on one device; return the fetched values."""
     kept, device = run.kept, devices.alone
     placed = Placed.of(devices.placement, plan)
     sizes, values = begin(plan, run)
     if placed is None:
         refuse_apart(values, values.values())
-    for name in plan.learned:  # a case that does not run tells none; the others give no rows
+    for name in plan.learned:  # a case that does not run reports no size: it has no rows
         sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
@@ -101,7 +101,7 @@ def interpret(
         interpreter.run(script, env, "")
         results = [np.array(env[name]) for name in plan.fetches]
         updates = {n: env[v] for n, v in plan.updates.items() if n not in run.given}
-        committed = _separate(updates.values(), [env[name] for name in plan.states])
+        committed = _copy_aliases(updates.values(), [env[name] for name in plan.states])
         if placed is not None:
             committed = placed.committed(updates, committed)
         jax.block_until_ready(committed)
@@ -111,17 +111,17 @@ def interpret(
     return results
 
 
-def _separate(values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """Values for variables, each an array of its own: a compiled run takes them over."""
-    taken, found = set(map(id, others)), list[Any]()
+def _copy_aliases(values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
+    """Copy values that share an array: a compiled run donates each variable separately."""
+    seen_ids, arrays = set(map(id, others)), list[Any]()
     for value in values:
-        found.append(jnp.array(value) if id(value) in taken else value)
-        taken.add(id(value))
-    return found
+        arrays.append(jnp.array(value) if id(value) in seen_ids else value)
+        seen_ids.add(id(value))
+    return arrays
 
 
 def begin(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
-    """The sizes and the values that a run begins with.
+    """Return the sizes and the initial values of a run.
 
     Raises:
         UninitializedError: A persistable variable has no value.
@@ -140,9 +140,9 @@ def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
     """Raise at the first operator that produces a NaN; the scope is only read.
 
     Raises:
-        NaNError: It names operator, source line, block and trip.
+        NaNError: The error names operator, source line, block and iteration.
     """
-    again = Run(failed.scope, failed.feeds, Watch(), failed.given)
+    repeated_run = Run(failed.scope, failed.feeds, Watch(), failed.given)
     plan = replace(plan, updates={})
-    interpret(plan, prepared(plan, devices), again, devices, check_nan=True)
+    interpret(plan, prepared(plan, devices), repeated_run, devices, check_nan=True)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

@@ -1,8 +1,8 @@
-"""Which plan of a program is for the sizes of a run.
+"""Selection of the plan of a program by the sizes of a run.
 
-Passes ask how much is taken by what they would do, and a program is planned before its sizes
-are known. The first plan is for sizes that take little; a run that is larger has a plan that
-was made for its sizes, and so have all others for which passes are told the same.
+Some passes decide by cost, but a program is planned before its sizes are known. The first plan
+assumes small sizes. A larger run has a plan for its own sizes, which all runs share whose sizes
+give the same answers to the passes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 MOST_SHAPES = 256
-"""For so many sets of shapes it is kept which plan is theirs."""
+"""The number of shape sets whose plan is cached."""
 
 
 class Fitting:
-    """Remembers for shapes which plan is theirs, so that a run looks no further."""
+    """Cache from shapes to plans."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Runnable, Any] = WeakKeyDictionary()
@@ -34,42 +34,44 @@ class Fitting:
         others: Callable[[], Iterable[Runnable]],
         make: Callable[[Sizes], Runnable],
     ) -> Runnable:
-        """The plan for the sizes of a run.
+        """Return the plan for the sizes of a run.
 
         Args:
-            first: The plan that was made before sizes were known.
+            first: The plan for unknown sizes.
             feeds: The data of the run.
-            scope: Where its persistable variables live.
-            others: The plans that were made for sizes.
-            make: Makes one more.
+            scope: The scope of its persistable variables.
+            others: Returns the plans for known sizes.
+            make: Creates a plan for sizes.
         """
-        shapes = _shapes(first.plan, feeds, scope)
+        shapes = _get_shapes(first.plan, feeds, scope)
         known = self._known.setdefault(first, {})
-        found = known[shapes]() if shapes in known else None
-        if found is None:
-            sizes = _sizes(first.plan, shapes)
-            fitting = (one for one in (first, *others()) if one.plan.fits(sizes))
-            found = next(fitting, None) or make(sizes)
+        runnable = known[shapes]() if shapes in known else None
+        if runnable is None:
+            sizes = _bind_shapes(first.plan, shapes)
+            fitting = (
+                candidate for candidate in (first, *others()) if candidate.plan.fits(sizes)
+            )
+            runnable = next(fitting, None) or make(sizes)
             if len(known) >= MOST_SHAPES:
                 known.clear()
-            known[shapes] = ref(found)
-        return found
+            known[shapes] = ref(runnable)
+        return runnable
 
 
 def sizes_of(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> Sizes:
-    """The dimensions of a run that passes asked of, as far as its shapes tell them."""
-    return _sizes(plan, _shapes(plan, feeds, scope))
+    """Return the dimensions of a run that passes asked for, as far as shapes determine them."""
+    return _bind_shapes(plan, _get_shapes(plan, feeds, scope))
 
 
-def _shapes(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> tuple[Any, ...]:
-    """The shapes of what tells sizes; `None` for what is not there."""
+def _get_shapes(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> tuple[Any, ...]:
+    """Return the shapes of values that determine sizes; `None` for missing ones."""
     data, states = plan.telling
     values = [*map(feeds.get, data), *(scope.raws(states) if states else ())]
     return tuple(getattr(value, "shape", None) for value in values)
 
 
-def _sizes(plan: Plan, shapes: tuple[Any, ...]) -> Sizes:
-    """What shapes tell; those that are wrong are the affair of the run, which refuses them."""
+def _bind_shapes(plan: Plan, shapes: tuple[Any, ...]) -> Sizes:
+    """Return the sizes from shapes; wrong shapes are ignored, and refused by the run."""
     data, states = plan.telling
     sizes = Sizes()
     for info, shape in zip((*data.values(), *states.values()), shapes, strict=True):

@@ -1,1 +1,1 @@
-"""Executables: their variants, their cache, and capacities of lists."""
+"""Executables: variants, LRU cache, and list capacities."""

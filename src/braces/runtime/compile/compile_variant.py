@@ -1,4 +1,4 @@
-"""A block as it is compiled: with exact sizes, or with room for more rows than there are."""
+"""Compile variant of a block: with exact sizes, or with capacities for row counts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class Form:
     Attributes:
         body: The block.
         updates: Persistable name to the variable of the block with its next value.
-        sites: What may fail in it, by path.
-        rounded: The dimensions for which it can be compiled with more room than there are rows.
-        cuts: For each result, its axes that are such dimensions.
+        sites: Its check points, by path.
+        rounded: The dimensions that are compiled as capacities, which may exceed the row
+            counts.
+        cuts: For each result, its axes of such dimensions.
     """
 
     body: Body
@@ -32,18 +33,18 @@ class Form:
     cuts: tuple[dict[int, str], ...] = ()
 
     def limit(self, site: Site, rooms: Mapping[str, int], sizes: Mapping[str, int]) -> int:
-        """What a site tells at most where nothing failed."""
+        """Return the largest code of a check point in a run without failures."""
         if site.history:
             return rooms[site.history]
         return sizes[site.length] if site.length in self.rounded else 0
 
     def facts(self, known: Known, fetches: Iterable[str], timed: bool) -> dict[str, str]:
-        """The assumptions of its code beside shapes, in words.
+        """Return the assumptions of its code besides shapes, in words.
 
         Args:
-            known: The assumed sizes and rooms.
-            fetches: The names of what is fetched.
-            timed: Whether loops look at the time.
+            known: The assumed sizes and capacities.
+            fetches: The names of the fetches.
+            timed: Whether loops check the time limit.
         """
         sizes = known.sizes(self.rounded).items()
         most = {name: "up to " if name in self.rounded else "" for name, _ in sizes}
@@ -55,19 +56,21 @@ class Form:
         }
 
     def cut(self, results: list[Any], counts: Mapping[str, int]) -> list[Any]:
-        """Results without padding."""
-        return [_cut(x, axes, counts) for x, axes in zip(results, self.cuts, strict=True)]
+        """Return the results without padding."""
+        return [
+            _remove_padding(x, axes, counts) for x, axes in zip(results, self.cuts, strict=True)
+        ]
 
 
 def axes_of(type_: Type, rounded: tuple[str, ...]) -> dict[int, str]:
-    """The axes that are dimensions which may be larger than they are."""
+    """Return the axes that may be padded."""
     assert isinstance(type_, TensorType)
     names = [size.name if isinstance(size, Dim) else None for size in type_.shape]
     return {axis: name for axis, name in enumerate(names) if name in rounded and name}
 
 
-def _cut(value: Any, axes: Mapping[int, str], counts: Mapping[str, int]) -> Any:
-    """The real rows; a copy, which does not keep the padding."""
+def _remove_padding(value: Any, axes: Mapping[int, str], counts: Mapping[str, int]) -> Any:
+    """Return the real rows; a copy, which frees the padded array."""
     if all(value.shape[axis] == counts[name] for axis, name in axes.items()):
         return value
     ends = [counts[axes[i]] if i in axes else None for i in range(value.ndim)]

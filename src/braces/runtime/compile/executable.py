@@ -1,4 +1,4 @@
-"""Compiled code: what it told when it ran, and how it is called."""
+"""Executable: compiled code, its status vector and its call."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from braces.lower.xla.check_points import Site
 
 @dataclass(eq=False)
 class Executable:
-    """Compiled code and how to call it.
+    """Compiled code and its call.
 
     Attributes:
-        code: From replaced values, kept values and feeds to fetches, next values and status,
+        code: Maps replaced values, other values and feeds to fetches, next values and status,
             all of them flat.
-        sites: What may fail, in the order of the status vector.
-        limits: What the status says at most where nothing failed.
-        sizes: The sizes that values decide, as they were assumed.
-        loops: Those that ask whether to go on: where they are, and their operators.
-        needed_bytes: What each run allocates on a CPU.
-        call: How it is called.
-        more: What it is called with at the end, beside what runs give.
-        used: When it was called last, by the clock of the executor.
+        sites: The check points, in the order of the status vector.
+        limits: The largest status of each check point in a run without failures.
+        sizes: The data-dependent sizes, as assumed.
+        loops: The interruptible loops: the path of the block and the operator of each.
+        needed_bytes: The allocation of each run on a CPU, in bytes.
+        call: The function that calls it.
+        more: Additional arguments at the end, the same for all runs.
+        used: The time of the last call, by the clock of the executor.
     """
 
     code: Any
@@ -43,54 +43,54 @@ class Executable:
     used: int = 0
 
     def holds(self, status: list[int]) -> bool:
-        """Whether nothing failed."""
+        """Return whether nothing failed."""
         return all(map(le, status, self.limits))
 
     def needed(self, status: list[int]) -> dict[str, int]:
-        """How much room each history asked for."""
-        found: dict[str, int] = {}
-        for site, told in zip(self.sites, status, strict=False):
+        """Return the length that each list history reached."""
+        lengths: dict[str, int] = {}
+        for site, length in zip(self.sites, status, strict=False):
             if site.history:
-                found[site.history] = max(told, found.get(site.history, 0))
-        return found
+                lengths[site.history] = max(length, lengths.get(site.history, 0))
+        return lengths
 
     def counts(self, status: list[int]) -> dict[str, int]:
-        """The sizes that values decided; what was not as assumed is told first."""
+        """Return the data-dependent sizes; disproved assumptions come first."""
         every = list(zip(self.sites, status, self.limits, strict=False))
-        found: dict[str, int] = {}
-        for site, told, limit in sorted(every, key=lambda one: one[1] <= one[2]):
+        counts: dict[str, int] = {}
+        for site, code, limit in sorted(every, key=lambda entry: entry[1] <= entry[2]):
             if site.length:
-                found.setdefault(site.length, site.count(told, limit, self.sizes[site.length]))
-        return found
+                counts.setdefault(site.length, site.count(code, limit, self.sizes[site.length]))
+        return counts
 
     def failed(self, status: list[int]) -> list[tuple[Site, int]]:
-        """What failed, with what it told."""
+        """Return the check points that failed, with their codes."""
         every = zip(self.sites, status, self.limits, strict=False)
-        return [(site, told) for site, told, limit in every if told > limit]
+        return [(site, code) for site, code, limit in every if code > limit]
 
     def failures(self, status: list[int]) -> list[tuple[Site, int]]:
-        """What is wrong with the run itself: all before it was as assumed.
+        """Return the failures of the run itself, not of its assumptions.
 
-        An operator tells a failure only where no size before it was wrong. Sizes after it mean
-        nothing, for loops stop; neither does a failure where a history was cut short.
+        An operator reports a failure only if no size before it was wrong. Sizes after a failure
+        are meaningless because loops stop, as are failures after a truncated list.
         """
         failed = self.failed(status)
         if any(site.history for site, _ in failed):
             return []
-        return [one for one in failed if not one[0].length]
+        return [failure for failure in failed if not failure[0].length]
 
 
 class TakenError(RunError):
-    """A value that the run reads is gone: another run took its memory over."""
+    """A value that the run reads is gone: another run donated its buffer."""
 
 
 def check_taken(values: Iterable[Any]) -> None:
-    """Refuse values whose buffers another run took over.
+    """Refuse values whose buffers another run donated.
 
     Raises:
-        TakenError: One is such.
+        TakenError: A buffer is donated.
     """
-    if any(not isinstance(one, np.ndarray) and one.is_deleted() for one in values):
+    if any(not isinstance(value, np.ndarray) and value.is_deleted() for value in values):
         raise TakenError(
             "Another thread ran with this scope meanwhile; this run changed nothing.",
             fix="Let nothing but runs take over the arrays that variables hold.",
@@ -98,17 +98,17 @@ def check_taken(values: Iterable[Any]) -> None:
 
 
 def call_told(code: Any, device: Any, *arguments: Any) -> Any:
-    """Call where JAX must be told of 64 bits, which it cuts else, or of a device."""
+    """Call with 64-bit dtypes enabled, which JAX truncates otherwise, or on a device."""
     with jax.enable_x64(True):
         return code(*(arguments if device is None else jax.device_put(arguments, device)))
 
 
 def call_first(executable: Executable, *arguments: Any) -> Any:
-    """Call for the first time, and without a function of Python in between from then on.
+    """Call for the first time, and without a Python wrapper afterwards.
 
-    `jax.stages.Compiled` makes what it calls in its first call; to go through it takes 1.5 us.
+    `jax.stages.Compiled` creates its fast call in its first call; the wrapper takes 1.5 us.
     """
-    made = executable.code(*arguments)
-    found = getattr(executable.code, "_call", None)
-    executable.call = found if callable(found) else executable.code
-    return made
+    results = executable.code(*arguments)
+    fast_call = getattr(executable.code, "_call", None)
+    executable.call = fast_call if callable(fast_call) else executable.code
+    return results

@@ -1,4 +1,4 @@
-"""The executables that were used last, and what is said when one is compiled."""
+"""LRU cache of executables, and reports of compilations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from braces.runtime.monitoring.stats import Compilation, Counters
 LOGGER = logging.getLogger("braces")
 MOST_EXECUTABLES = 64
 MOST_NAMED = 8
-"""So many variables are named in one message."""
+"""The number of variables named in one message."""
 Facts: TypeAlias = "dict[str, str]"
 
 
@@ -27,17 +27,17 @@ class Owner(Protocol):
     executables: dict[Any, Any]
 
     def forget(self, key: Any) -> None:
-        """Let an executable go."""
+        """Evict an executable."""
         ...
 
 
 class Recent:
-    """A bounded set of executables, those of several plans together.
+    """Bounded LRU cache of executables, shared by several plans.
 
     Attributes:
-        limit: How many there are at most.
-        now: The next tick of a clock that counts uses, to tell which was last.
-        counters: What is counted of runs and compilations.
+        limit: The maximum number of executables.
+        now: Returns the next tick of a clock of uses.
+        counters: The counters of runs and compilations.
     """
 
     def __init__(self, limit: int = MOST_EXECUTABLES) -> None:
@@ -49,7 +49,7 @@ class Recent:
         self._programs = count(1).__next__
 
     def notice(self) -> Notice:
-        """What says for what one more program is compiled."""
+        """Return the reporter for one more program."""
         return Notice(self._programs())
 
     def own(self, owner: Owner) -> None:
@@ -57,16 +57,16 @@ class Recent:
         self._owners.add(owner)
 
     def make_room(self) -> None:
-        """Let those go that were used longest ago, until one more fits."""
-        kept = [
+        """Evict the least recently used executables, until one more fits."""
+        entries = [
             (executable.used, key, owner)
             for owner in list(self._owners)
             for key, executable in list(owner.executables.items())
         ]
-        excess = len(kept) + 1 - self.limit
+        excess = len(entries) + 1 - self.limit
         if excess <= 0:
             return
-        for _, key, owner in sorted(kept, key=lambda one: one[0])[:excess]:
+        for _, key, owner in sorted(entries, key=lambda entry: entry[0])[:excess]:
             owner.forget(key)
         if not self._told:
             self._told = True
@@ -79,10 +79,10 @@ class Recent:
 
 
 def check_limit(limit: Any) -> int:
-    """A number of executables.
+    """Return a validated number of executables.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: The argument is not such a number.
     """
     if type(limit) is not int or limit < 1:
         raise ProgramError(
@@ -94,24 +94,24 @@ def check_limit(limit: Any) -> int:
 
 @dataclass
 class Notice:
-    """Says for what a program is compiled, each time.
+    """Reports each compilation of a program, with its cause.
 
     Attributes:
         program: The number of the program.
-        facts: What it was compiled for last: shapes by the names of feeds and persistable
-            variables, sizes and rooms by those of dimensions and histories.
+        facts: The assumptions of the last compilation: shapes by the names of feeds and
+            persistable variables, sizes and capacities by those of dimensions and histories.
     """
 
     program: int = 1
     facts: dict[str, str] = field(default_factory=dict[str, str])
 
     def change(self, feeds: Mapping[str, Any], states: Mapping[str, Any], more: Facts) -> str:
-        """What differs from the compilation before.
+        """Return the difference from the last compilation.
 
         Args:
             feeds: The data of the run.
             states: The persistable variables that it reads.
-            more: What else code is made for.
+            more: The other assumptions of the code.
         """
         before = self.facts
         shapes = {f"`{name}`": describe(value) for name, value in feeds.items()}
@@ -128,12 +128,12 @@ class Notice:
         return listed(changed) or listed(new) or "another plan for the same shapes"
 
     def tell_exact(self, notes: Iterable[Note]) -> None:
-        """Say which sizes that values decide are compiled one by one, and why."""
+        """Log the data-dependent sizes that are compiled exactly, with the reasons."""
         for note in notes:
             LOGGER.info("Program %d: %s %s.", self.program, note.where, note.what.rstrip("."))
 
     def tell(self, made: Compilation) -> None:
-        """Say that the program was compiled."""
+        """Log a compilation of the program."""
         LOGGER.info(
             "Program %d was compiled in %.2f s%s: %s.",
             made.program,
@@ -144,7 +144,7 @@ class Notice:
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Some parts, the first of many."""
-    found = list(parts)
-    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
-    return "; ".join([*found[:MOST_NAMED], *more])
+    """Join some parts, the first of many."""
+    items = list(parts)
+    more = [f"{len(items) - MOST_NAMED} more"] if len(items) > MOST_NAMED else []
+    return "; ".join([*items[:MOST_NAMED], *more])

@@ -1,10 +1,10 @@
-"""What only runs tell of compiled code: how much room histories need, and sizes.
+"""Capacities learned from runs: list lengths and data-dependent sizes of compiled code.
 
-A history has a buffer of fixed room, which every run sets to zero. Room grows at once where a
-run needed more, which is then repeated, and shrinks after some runs that needed far less, so
-that one long run does not slow the short ones after it. Rooms are powers of two: few differ.
-Rows of which only the values of a run tell the number have room in the same way, where what
-follows from them can leave padding out; else their number is guessed from the runs before.
+A list history has a buffer of fixed capacity, which every run sets to zero. Capacity grows at
+once if a run needed more; the run is then repeated. It shrinks after some runs that needed far
+less, so that one long run does not slow the short ones after it. Capacities are powers of two,
+so few differ. A data-dependent number of rows has a capacity in the same way, if its consumers
+can mask padding. Otherwise the number is predicted from earlier runs.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from dataclasses import dataclass, field
 
 FIRST_ROOM, LEAST_ROWS = 64, 8
 FAR_LESS = 4
-"""Room shrinks where this many times what runs needed still fits."""
+"""Capacity shrinks if this many times the need of recent runs still fits."""
 PATIENCE, MOST_PATIENCE = 8, 64
-"""How many runs in a row must need far less; doubled each time that shrinking was wrong."""
+"""The number of consecutive runs with far less need; doubled after each wrong shrinking."""
 FIRST_GUESS = 1
-"""An exact size, before any run told it: there are kernels that cannot take 0."""
+"""An exact size before any run reported it: some kernels reject 0."""
 OFTEN_EMPTY = 4
-"""After so many runs in a row without rows, the next one is taken to have none."""
+"""After this many consecutive runs without rows, the next one is assumed to have none."""
 MOST_REMEMBERED = 1024
 FADING = 0.8
 
 
 @dataclass
 class Room:
-    """Room for values of which a run tells the number.
+    """Capacity for a data-dependent number of values.
 
     Attributes:
-        least: It never becomes less.
-        size: How many values fit.
-        most: The most that the last runs needed.
-        runs: How many in a row needed far less than there is.
-        patience: How many such runs make it shrink.
+        least: The minimum of the capacity.
+        size: The capacity.
+        most: The largest need of the last runs.
+        runs: The number of consecutive runs that needed far less.
+        patience: The number of such runs before it shrinks.
         shrunk: Whether it shrank since it last grew.
     """
 
@@ -46,14 +46,14 @@ class Room:
     shrunk: bool = False
 
     def grow(self, needed: int) -> None:
-        """Make room for what a run needed in vain."""
+        """Grow to the need of a run that overflowed."""
         if self.shrunk:
             self.patience = min(2 * self.patience, MOST_PATIENCE)
         self.size, self.shrunk = max(self.size, rounded(needed)), False
         self.most = self.runs = 0
 
     def record(self, needed: int) -> None:
-        """Take note of what a run needed that had enough; shrink where that is far too much."""
+        """Record the need of a run that fitted; shrink if the capacity is far too large."""
         if FAR_LESS * needed > self.size or self.size == self.least:
             self.most = self.runs = 0
             return
@@ -65,12 +65,12 @@ class Room:
 
 @dataclass
 class Rows:
-    """Room for rows; where there are none, there is no padding either.
+    """Capacity for rows; without rows there is no padding either.
 
     Attributes:
-        room: Where there are rows.
-        empty: How many runs in a row had none.
-        was_empty: Whether the run that is being repeated had none.
+        room: The capacity for runs with rows.
+        empty: The number of consecutive runs without rows.
+        was_empty: Whether the run that is being repeated has no rows.
     """
 
     room: Room = field(default_factory=lambda: Room(LEAST_ROWS))
@@ -79,11 +79,11 @@ class Rows:
 
     @property
     def size(self) -> int:
-        """The number that the next run is compiled for."""
+        """The number of rows that the next run is compiled for."""
         return 0 if self.was_empty or self.empty >= OFTEN_EMPTY else self.room.size
 
     def correct(self, count: int) -> None:
-        """Take over a number that did not fit."""
+        """Adopt a row count that did not fit."""
         self.was_empty = count == 0
         if count:
             self.empty = 0
@@ -91,7 +91,7 @@ class Rows:
             self.room.grow(count)
 
     def record(self, count: int) -> None:
-        """Take note of the number of a run that it fitted."""
+        """Record the row count of a run that fitted."""
         self.was_empty = False
         self.empty = 0 if count else self.empty + 1
         if count:
@@ -100,13 +100,13 @@ class Rows:
 
 @dataclass
 class Guess:
-    """An exact size: that of the last run, or what came after it before where that is so.
+    """Prediction of an exact size: the last size, or its usual successor if better.
 
     Attributes:
-        size: The guess.
+        size: The prediction.
         last: The size of the last run.
-        after: Which size came after which.
-        same, follows: How often each way to guess was right lately.
+        after: The successor of each size.
+        same, follows: The recent success of each kind of prediction.
     """
 
     size: int = FIRST_GUESS
@@ -116,11 +116,11 @@ class Guess:
     follows: float = 0.0
 
     def correct(self, size: int) -> None:
-        """Take over a size that was guessed wrongly."""
+        """Adopt a size that was predicted wrongly."""
         self.size = size
 
     def record(self, size: int) -> None:
-        """Take note of the size of a run, and guess the next one."""
+        """Record the size of a run, and predict the next one."""
         if self.last is not None:
             self.same = FADING * self.same + (size == self.last)
             self.follows = FADING * self.follows + (size == self.after.get(self.last))
@@ -132,17 +132,17 @@ class Guess:
 
 
 def rounded(needed: int) -> int:
-    """The smallest power of two that is enough."""
+    """Return the smallest power of two that is enough."""
     return 1 << max(0, needed - 1).bit_length()
 
 
 class Known:
-    """What runs of a plan told so far.
+    """Capacity estimates of a plan, learned from its runs.
 
     Attributes:
-        rooms: The room of histories.
-        rows: The numbers of rows, where they can be rounded up.
-        guesses: The sizes that values decide, where they are exact.
+        rooms: The capacities of list histories.
+        rows: The capacities of row counts that can be rounded up.
+        guesses: The predictions of exact data-dependent sizes.
     """
 
     def __init__(self, histories: Iterable[str], dimensions: Iterable[str]) -> None:
@@ -152,16 +152,16 @@ class Known:
         self.guesses = {name: Guess() for name in dimensions}
 
     def capacities(self) -> dict[str, int]:
-        """How many values fit, by history."""
+        """Return the capacity of each history."""
         return {name: room.size for name, room in self.rooms.items()}
 
     def sizes(self, rounded: Iterable[str]) -> dict[str, int]:
-        """The sizes to compile for, where these dimensions are rounded up."""
+        """Return the sizes to compile for, if these dimensions are rounded up."""
         exact = {name: guess.size for name, guess in self.guesses.items()}
         return exact | {name: self.rows[name].size for name in rounded}
 
     def key(self, rounded: Iterable[str]) -> tuple[int, ...]:
-        """Something that differs where code must be compiled anew."""
+        """Return a cache key that differs if code must be compiled anew."""
         if not self.rooms and not self.rows:
             return ()
         return (*self.capacities().values(), *self.sizes(rounded).values())
@@ -169,7 +169,7 @@ class Known:
     def record(
         self, needed: Mapping[str, int], counts: Mapping[str, int], rounded: Iterable[str]
     ) -> None:
-        """Take note of what a run told for which everything was as assumed."""
+        """Record the report of a run whose assumptions were right."""
         for history, most in needed.items():
             self.rooms[history].record(most)
         for dimension, count in counts.items():

@@ -1,4 +1,4 @@
-"""The device that runs happen on."""
+"""Devices of runs, and their process settings."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from braces.target import Target, target_of
 
 @dataclass(frozen=True, eq=False)
 class Devices:
-    """Where runs happen.
+    """The devices of runs.
 
     Attributes:
         one: A device of JAX, or `None` for its default.
-        placement: How values lie on several, where a layout says it.
+        placement: The sharding of values on several devices, if there is a layout.
     """
 
     one: Any = None
@@ -28,10 +28,10 @@ class Devices:
 
     @staticmethod
     def of(layout: Layout) -> Devices:
-        """Those of a mesh.
+        """Return the devices of a mesh.
 
         Raises:
-            DeviceError: They are not there.
+            DeviceError: The devices do not exist.
         """
         mind_forks()
         compute_in_calling_thread()
@@ -39,13 +39,13 @@ class Devices:
 
     @property
     def platform(self) -> str:
-        """What they are."""
+        """The platform of the devices."""
         device = self.one if self.placement is None else self.placement.first
         return jax.default_backend() if device is None else device.platform
 
     @property
     def target(self) -> Target:
-        """What code is made for there; loops that several devices run together never ask."""
+        """The target of compilation; loops on several devices are not interruptible."""
         target = target_of(self.platform)
         if self.placement is None:
             return target
@@ -53,10 +53,10 @@ class Devices:
 
     @property
     def alone(self) -> Any:
-        """The one on which programs are interpreted.
+        """The device that interprets programs.
 
         Raises:
-            DeviceError: There are several processes, each with a part of the values.
+            DeviceError: There are several processes, each with shards of the values.
         """
         if self.placement is None:
             return self.one
@@ -69,7 +69,7 @@ class Devices:
 
 
 def open_device(name: str | None) -> Any:
-    """The device of JAX that `"cpu:0"` and the like mean; `None` for its default."""
+    """Return the JAX device with a name such as `"cpu:0"`; `None` for the default."""
     if name is None:
         return None
     mind_forks()
@@ -84,31 +84,31 @@ def open_device(name: str | None) -> Any:
 
 @cache
 def compute_in_calling_thread() -> None:
-    """Let a CPU compute in the thread that calls, once for the process.
+    """Let a CPU compute in the calling thread, once for the process.
 
-    JAX hands a call to another thread and returns, which takes about 25 µs. A run waits for its
-    results, so nothing is gained by that. The setting is read when JAX opens the CPU: a process
-    that has computed with JAX before, by interpreting say, keeps what it had.
+    Asynchronous dispatch of JAX hands a call to another thread, which takes about 25 µs. A run
+    waits for its results, so it gains nothing. The setting is read when JAX opens the CPU: a
+    process that has computed with JAX before, for example by interpretation, keeps its setting.
     """
     jax.config.update("jax_cpu_enable_async_dispatch", False)
 
 
 @cache
 def mind_forks() -> None:
-    """Let a child know from now on that it was forked from a process that uses XLA."""
+    """Detect forks of this process from now on, which uses XLA."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: forked.append(True))
 
 
 forked = list[bool]()
-"""Not empty in a process that was forked from one that ran something."""
+"""Not empty in a process that was forked from one that ran a program."""
 
 
 def refuse_forked() -> None:
-    """Refuse to run in a process that was forked from one that ran something.
+    """Refuse to run in a process that was forked from one that ran a program.
 
     Raises:
-        DeviceError: It was: the threads of XLA are not in it, and what waits for them hangs.
+        DeviceError: It was: it has no threads of XLA, so waiting for them would hang.
     """
     if forked:
         raise DeviceError(

@@ -1,4 +1,4 @@
-"""What a run does with a layout: values of the scope are brought to where it says they lie."""
+"""Sharding of a run by a layout: values of the scope are moved to their devices."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from braces.scope import Scope
 
 @dataclass(frozen=True)
 class Placed:
-    """A plan under a layout.
+    """A plan with a layout.
 
     Attributes:
-        placement: How values lie.
-        plan: What is run.
-        lies: How each variable of the scope, and each feed, lies.
+        placement: The sharding of values.
+        plan: The plan.
+        lies: The sharding of each variable of the scope, and of each feed.
     """
 
     placement: Placement
@@ -39,7 +39,7 @@ class Placed:
 
     @staticmethod
     def of(placement: Placement | None, plan: Plan) -> Placed | None:
-        """A plan under a layout, where there is one.
+        """Return the plan with a layout, if there is one.
 
         Raises:
             LayoutError: The layout does not fit the program.
@@ -49,10 +49,10 @@ class Placed:
         return Placed(placement, plan, placement.of_body(plan.definition.main))
 
     def compare(self, feeds: Mapping[str, Any], check_nan: bool) -> None:
-        """Go on only if all processes run the same: else they would wait for each other.
+        """Check that all processes run the same program; otherwise they would deadlock.
 
         Raises:
-            ClusterError: They do not, or one did not come.
+            ClusterError: They run different programs, or one did not arrive.
         """
         if jax.process_count() == 1:
             return
@@ -66,10 +66,10 @@ class Placed:
         )
 
     def take(self, run: Run) -> None:
-        """Bring the values that a run has read to where they lie; the scope has them then.
+        """Move the values that a run has read to their devices, in the scope too.
 
         Raises:
-            ShapeError: One has no equal parts for all devices.
+            ShapeError: A value does not divide into equal shards.
         """
         for at, name in enumerate(self.plan.states):
             value = run.states[at]
@@ -80,12 +80,12 @@ class Placed:
                 keep(run.scope, name, value, placed)
 
     def committed(self, names: Iterable[str], values: Iterable[Any]) -> list[Any]:
-        """Next values where they lie."""
+        """Return next values with their shardings."""
         pairs = zip(names, values, strict=True)
         return [self.placement.stored(n, v, self.lies[n]) for n, v in pairs]
 
     def options(self, told: bool) -> dict[str, Any]:
-        """How the code of a run is cut up: what it is given, what it gives, what is `told`."""
+        """Return the shardings of inputs and outputs; `told` if there is a status."""
         plan, whole = self.plan, self.placement.whole
         given = [self.lies[name] for name in (*plan.states, *plan.feeds)]
         after = [self.lies[name] for name in plan.updates]
@@ -101,56 +101,59 @@ def bring(
     read: Callable[[str, tuple[slice, ...]], Any],
     scope: Scope,
 ) -> dict[str, Any]:
-    """Variables of a scope as a layout has them, each device's part read for itself.
-
-    What the scope has on these devices already stays where it lies: so do variables that lie by
-    the names of their axes, of which only programs know.
+    """Return variables of a scope with the shardings of a layout, read by shards.
 
     Args:
         layout: The layout.
-        types: What there is to read.
-        read: Gives a part of a variable; asked once for each part that this process has.
-        scope: Where the variables go.
+        types: The types of the variables to read.
+        read: Returns a shard of a variable; called once for each shard of this process.
+        scope: The scope of the variables.
 
     Raises:
-        LayoutError: The layout does not fit what there is.
+        LayoutError: The layout does not fit the variables.
     """
     layout.check_used(None, types)
     placement = Placement(layout)
     lies = placement.of_stored(
         {name: Stored(type_.shape, is_float(type_.dtype)) for name, type_ in types.items()}
     )
-    lies |= {name: there for name in types if (there := _lies(scope, name, types, placement))}
+    lies |= {
+        name: there
+        for name in types
+        if (there := _current_sharding(scope, name, types, placement))
+    }
     with jax.enable_x64(True):
-        return {name: _brought(types[name], lies[name], partial(read, name)) for name in types}
+        return {
+            name: _read_sharded(types[name], lies[name], partial(read, name)) for name in types
+        }
 
 
-def _lies(
+def _current_sharding(
     scope: Scope, name: str, types: Mapping[str, TensorType], placement: Placement
 ) -> Any:
-    """Where a variable of a scope lies, if it has this shape and lies on these devices."""
-    found = scope.find_var(name)
-    value = None if found is None else found.raw
+    """Return the sharding of a scope variable, if it has this shape and mesh."""
+    variable = scope.find_var(name)
+    value = None if variable is None else variable.raw
     if not isinstance(value, jax.Array) or value.shape != types[name].shape:
         return None
     sharding: Any = value.sharding
     return sharding if getattr(sharding, "mesh", None) == placement.mesh else None
 
 
-def _brought(type_: TensorType, sharding: Any, read: Callable[[Any], Any]) -> Any:
+def _read_sharded(type_: TensorType, sharding: Any, read: Callable[[Any], Any]) -> Any:
     shape: Any = type_.shape
-    found: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
 
     def part(region: Any) -> Any:
-        if str(region) not in found:
-            found[str(region)] = read(region)
-        return found[str(region)]
+        if str(region) not in cache:
+            cache[str(region)] = read(region)
+        return cache[str(region)]
 
     return jax.make_array_from_callback(shape, sharding, part)
 
 
 def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
-    """Let a variable hold the same value, elsewhere, where no other run gave it a new one."""
+    """Replace the array of a variable by a moved copy, unless another run updated it."""
     with scope.turn:
         variable = scope.find_var(name)
         if variable is not None and variable.raw is before:
@@ -158,7 +161,7 @@ def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
 
 
 def lost(error: Exception) -> ClusterError:
-    """The error of a run that several processes began, and not all ended."""
+    """Return the error of a run of several processes that did not end in all of them."""
     return ClusterError(
         "A run of several processes failed: another process may have ended.",
         given=str(error).partition("\n")[0],
@@ -168,22 +171,22 @@ def lost(error: Exception) -> ClusterError:
 
 
 def check_layout(layout: Layout, body: Body, scope: Scope) -> None:
-    """Refuse a layout with rules that are for nothing.
+    """Refuse a layout with unused rules.
 
     Args:
         layout: The layout.
         body: The main block of a program.
-        scope: Where it runs.
+        scope: The scope of the program.
 
     Raises:
-        LayoutError: No size of the program is called as a rule says, or no variable of the
+        LayoutError: No size of the program has the name of a rule, or no variable of the
             program or the scope.
     """
     stored = stored_of(body)
     sizes = {name for info in body.vars.values() for name in dimensions(shape_of(info.type))}
     sizes |= {name for info in body.vars.values() for name in info.axes if name is not None}
     fed = any(_is_named(info) for info in body.vars.values())
-    there = {*stored, *(name for one in _chain(scope) for name in one.names())}
+    there = {*stored, *(name for ancestor in _chain(scope) for name in ancestor.names())}
     layout.check_used(sizes if fed else None, there)
 
 
@@ -198,10 +201,10 @@ def _chain(scope: Scope | None) -> Iterator[Scope]:
 
 
 def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
-    """Refuse values that lie on several devices, where no layout says that they do.
+    """Refuse values on several devices, if there is no layout.
 
     Raises:
-        DeviceError: It names one.
+        DeviceError: A value is on several devices; the error names it.
     """
     for name, value in zip(infos, values, strict=True):
         if isinstance(value, jax.Array) and len(value.sharding.device_set) > 1:
@@ -215,10 +218,10 @@ def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
 
 
 def checked_layout(layout: Any, device: str | None) -> Layout | None:
-    """A layout, or none.
+    """Return a validated layout, or `None`.
 
     Raises:
-        LayoutError: It is something else, or a device is named too.
+        LayoutError: The argument is not a layout, or a device is named too.
     """
     if layout is None:
         return None

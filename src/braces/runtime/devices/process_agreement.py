@@ -1,4 +1,4 @@
-"""What all processes of a job must have alike is compared before it is used."""
+"""Agreement of the processes of a job: values that must be equal are compared."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _LONGEST, _SHORT = 4096, 1024
 
 
 def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = "") -> None:
-    """Go on only if every process of the job brings the same value under a name.
+    """Check that every process of the job has the same value under a name.
 
     Each process of the job calls this; the n-th call for a name meets the n-th calls of the
-    others. Nothing is computed: the values meet in the store that `jax.distributed` keeps in
-    process 0. A process that belongs to no job agrees with itself.
+    others. Nothing is computed: the values are exchanged in the key-value store of
+    `jax.distributed` in process 0. A process without a job agrees with itself.
 
     Args:
-        name: What is compared, as `"data"`; it stands in the error.
-        value: What this process has: a text of at most 4,096 characters, so a hash where
-            it would be long.
-        timeout_s: How long the others may take to come here.
-        fix: What to do where they differ.
+        name: The subject of the comparison, as `"data"`; the error contains it.
+        value: The value of this process: a text of at most 4,096 characters, for example a
+            hash.
+        timeout_s: The time limit for the other processes to arrive.
+        fix: The suggested fix if the values differ.
 
     Raises:
-        ClusterError: The values differ, in all processes with the same words; or a process
-            did not come in time.
+        ClusterError: The values differ, with the same message in all processes; or a process
+            did not arrive in time.
 
     Example:
         >>> import braces as br
@@ -41,18 +41,18 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
 
 
 def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int, str]:
-    """What every process of the job brings under a name; see `agree`.
+    """Return the values of every process of the job under a name; see `agree`.
 
     Args:
-        name: What it is.
-        value: What this process has: a text of at most 4,096 characters.
-        timeout_s: How long the others may take to come here.
+        name: The subject.
+        value: The value of this process: a text of at most 4,096 characters.
+        timeout_s: The time limit for the other processes to arrive.
 
     Returns:
         The value of each process, by its number.
 
     Raises:
-        ClusterError: A process did not come in time.
+        ClusterError: A process did not arrive in time.
 
     Example:
         >>> gather("files", "3f2a")  # a process by itself
@@ -70,26 +70,26 @@ def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int,
         )
     place = f"braces/{name}/{_next_turn(name)}"
     client.key_value_set(f"{place}/{state.process_id}", f"={value}")
-    met = _met(client, place, timeout_s)
+    arrived = _wait_at_barrier(client, place, timeout_s)
     pairs = client.key_value_dir_get(place)
-    brought = {int(key.rpartition("/")[2]): said[1:] for key, said in pairs}
-    missing = sorted({*range(state.num_processes)} - brought.keys())
-    if not met and missing:
+    values = {int(key.rpartition("/")[2]): text[1:] for key, text in pairs}
+    missing = sorted({*range(state.num_processes)} - values.keys())
+    if not arrived and missing:
         raise ClusterError(
             f"{said_processes(missing)} did not come to compare the {name} "
             f"within {timeout_s:g} s.",
             fix="Let every process run the same programs in the same order.",
         )
-    return brought
+    return values
 
 
 def process_count() -> int:
-    """How many processes the job has; where JAX was not loaded yet, one."""
+    """Return the number of processes of the job; 1 if JAX is not loaded yet."""
     return (distributed.global_state.num_processes or 1) if "jax" in sys.modules else 1
 
 
 def process_index() -> int:
-    """Which of them this one is."""
+    """Return the index of this process."""
     return distributed.global_state.process_id if process_count() > 1 else 0
 
 
@@ -105,8 +105,8 @@ def shortened(value: str) -> str:
     return f"{value[:_SHORT]}… {hashlib.sha256(value.encode()).hexdigest()[:40]}"
 
 
-def _met(client: Any, place: str, timeout_s: float) -> bool:
-    """Wait until all processes are here; whether they came in time."""
+def _wait_at_barrier(client: Any, place: str, timeout_s: float) -> bool:
+    """Wait at a barrier; return whether all processes arrived in time."""
     try:
         client.wait_at_barrier(place, int(timeout_s * 1000))
     except RuntimeError as error:
@@ -119,7 +119,7 @@ def _met(client: Any, place: str, timeout_s: float) -> bool:
 
 
 def _next_turn(name: str) -> int:
-    """How often this process has compared something under a name."""
+    """Return the number of comparisons of this process under a name."""
     _turns[name] += 1
     return _turns[name]
 
@@ -128,15 +128,15 @@ _turns = Counter[str]()
 
 
 def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
-    """Refuse values that are not the same in all processes.
+    """Refuse values that differ between processes.
 
     Args:
-        name: What they are.
+        name: The subject.
         brought: The value of each process.
-        fix: What to do.
+        fix: The suggested fix.
 
     Raises:
-        ClusterError: There are two values or more; it says which processes have which.
+        ClusterError: There are several values; the error lists the processes of each.
 
     Example:
         >>> check_alike("version of JAX", {0: "0.10.2", 1: "0.10.1", 2: "0.10.2"})
@@ -148,10 +148,10 @@ def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
     for process, value in sorted(brought.items()):
         having.setdefault(value, []).append(process)
     if len(having) > 1:
-        told = (f"{said_processes(who)}: {value}" for value, who in having.items())
+        groups = (f"{said_processes(who)}: {value}" for value, who in having.items())
         raise ClusterError(
             f"The processes do not have the same {name}.",
-            given="; ".join(told).replace("Process", "process"),
+            given="; ".join(groups).replace("Process", "process"),
             fix=fix or None,
         )
 

@@ -1,4 +1,4 @@
-"""What a run is given: feeds as arrays of the declared types."""
+"""Feeds of a run: conversion to arrays of the declared types, and checks."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
 
 def check_program(program: Any) -> None:
-    """Refuse what is no program.
+    """Refuse an argument that is not a program.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: It is not a program.
     """
     if not isinstance(program, Builder):
         raise ProgramError(f"{program!r:.80} is no program.", fix="exe.feeds(prog, batches).")
 
 
 def check_order(program: Any, scope: Any) -> None:
-    """Refuse what is no program, or no scope.
+    """Refuse arguments other than a program and a scope.
 
     Raises:
-        ProgramError: One is not.
+        ProgramError: One of them has another type.
     """
     if not isinstance(program, Builder) or not isinstance(scope, Scope):
         raise ProgramError(
@@ -53,12 +53,12 @@ def check_names(
 
     Args:
         given: The names that are fed.
-        needed: What the run reads.
+        needed: The data that the run reads.
         declared: All data variables of the program.
-        fetched: Gives the data that the fetches alone need.
+        fetched: Returns the data that the fetches alone need.
 
     Raises:
-        FeedError: It names the feed and what was declared.
+        FeedError: A feed is missing or unknown; the error names it and the declared data.
     """
     given = list(given)
     for name in given:
@@ -67,7 +67,7 @@ def check_names(
     missing = [info for name, info in needed.items() if name not in given]
     if missing:
         shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)
-        instead = _evaluating(missing, fetched())
+        instead = _hint_evaluate(missing, fetched())
         raise FeedError(
             f"The run needs data that was not fed: {shown}.",
             given=f"fed: {', '.join(given) or 'nothing'}",
@@ -75,8 +75,8 @@ def check_names(
         )
 
 
-def _evaluating(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
-    """The way out where only updates need what is missing."""
+def _hint_evaluate(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
+    """Return a hint if only updates need the missing data."""
     if any(info.name in fetched for info in missing):
         return ""
     return (
@@ -86,36 +86,36 @@ def _evaluating(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
 
 
 def convert(info: VarInfo, value: Any) -> Any:
-    """A fed value as an array of the declared dtype.
+    """Convert a fed value to an array of the declared dtype.
 
-    Another dtype is converted where nothing is lost that a user must know: floats are rounded
-    to the declared float, integers must lie in the range of the declared integers, bools become
-    0 and 1. So do arrays, of NumPy and of JAX, numbers and lists; whole numbers that are
-    written as numbers or lists may stand for floats too, where those are exact. An array of
-    integers may not: it was meant for another name, or is to be scaled.
+    Another dtype is converted if no relevant information is lost: floats are rounded to the
+    declared float, integers must be in the range of the declared integers, bools become 0 and
+    1. This holds for arrays of NumPy and JAX, numbers and lists. Integers written as numbers or
+    lists may also stand for floats, if those are exact. An array of integers may not: it was
+    probably meant for another name, or needs scaling.
 
     Raises:
-        FeedError: The value is no array, or does not become one of the declared dtype: floats
-            into integers, numbers into bools, complex into real numbers, an integer out of
-            range, a number that would become infinite.
+        FeedError: The value is not an array, or cannot have the declared dtype: floats into
+            integers, numbers into bools, complex into real numbers, an integer out of range, a
+            number that would become infinite.
     """
     declared = info.type
     assert isinstance(declared, TensorType)
     written = isinstance(value, PYTHON)
-    array = _of_python(info, value) if written else _as_array(info, value)
+    array = _convert_python(info, value) if written else _as_array(info, value)
     if array.dtype == declared.dtype:
         return array
-    return _converted(info, declared, np.asarray(array), written)
+    return _convert_array(info, declared, np.asarray(array), written)
 
 
-def _of_python(info: VarInfo, value: Any) -> Any:
+def _convert_python(info: VarInfo, value: Any) -> Any:
     try:
         return np.asarray(value)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
-        raise _unreadable(info, f"{value!r:.80}", error) from None
+        raise _unreadable_error(info, f"{value!r:.80}", error) from None
 
 
-def _unreadable(info: VarInfo, shown: str, error: Exception) -> FeedError:
+def _unreadable_error(info: VarInfo, shown: str, error: Exception) -> FeedError:
     return FeedError(
         f"Feed `{info.name}` cannot become {info.type}.",
         given=f"{shown} ({error})",
@@ -123,31 +123,31 @@ def _unreadable(info: VarInfo, shown: str, error: Exception) -> FeedError:
     )
 
 
-def _converted(info: VarInfo, declared: TensorType, array: Any, written: bool) -> Any:
+def _convert_array(info: VarInfo, declared: TensorType, array: Any, written: bool) -> Any:
     dtype = declared.dtype
-    problem = _forbidden(array.dtype, dtype, written)
-    made = None if problem else _kept(array, dtype)
-    if made is None:
+    problem = _reason_not_convertible(array.dtype, dtype, written)
+    result = None if problem else _convert_exactly(array, dtype)
+    if result is None:
         why = problem or f"a number does not fit into {dtype}"
         raise FeedError(
             f"Feed `{info.name}` cannot become {declared}: {why}.",
             given=f"{info.name}: declared {declared}, fed {describe(array)}{_extremes(array)}",
             fix=f"Convert it: array.astype({dtype.name!r}), or declare another dtype.",
         )
-    return made
+    return result
 
 
-def _kept(array: Any, dtype: Any) -> Any:
-    """The same numbers in another dtype, integers exactly; `None` where one does not fit."""
-    made = converted(array, dtype)
-    if made is None or not (is_integer(array.dtype) and is_float(dtype)):
-        return made
-    back = converted(made, array.dtype)
-    return made if back is not None and np.array_equal(back, array) else None
+def _convert_exactly(array: Any, dtype: Any) -> Any:
+    """Return the same numbers in another dtype, integers exactly, or `None`."""
+    result = converted(array, dtype)
+    if result is None or not (is_integer(array.dtype) and is_float(dtype)):
+        return result
+    back = converted(result, array.dtype)
+    return result if back is not None and np.array_equal(back, array) else None
 
 
-def _forbidden(given: Any, declared: Any, written: bool) -> str:
-    """Why no value of a dtype may become another, or nothing."""
+def _reason_not_convertible(given: Any, declared: Any, written: bool) -> str:
+    """Return the reason why a dtype cannot be converted to another, or an empty text."""
     if is_stored(given) or is_stored(declared):
         return "what is only stored is fed as it is"
     if given.kind not in "biu" and not is_float(given):
@@ -164,7 +164,7 @@ def _forbidden(given: Any, declared: Any, written: bool) -> str:
 
 
 def _extremes(array: Any) -> str:
-    """The smallest and the largest number, where there are any."""
+    """Return the smallest and the largest number, if there are any."""
     if not array.size or array.dtype.kind not in "iuf":
         return ""
     return f", from {array.min()} to {array.max()}"
@@ -183,7 +183,7 @@ def _as_array(info: VarInfo, value: Any) -> Any:
         try:
             return np.asarray(readable(value))
         except (ValueError, TypeError, RuntimeError) as error:
-            raise _unreadable(info, type(value).__name__, error) from None
+            raise _unreadable_error(info, type(value).__name__, error) from None
     raise FeedError(
         f"Feed `{info.name}` is no array.",
         given=f"{type(value).__name__}: {value!r:.60}",
@@ -192,7 +192,7 @@ def _as_array(info: VarInfo, value: Any) -> Any:
 
 
 def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
-    """Learn the named dimensions of a feed.
+    """Bind the named dimensions of a feed.
 
     Raises:
         FeedError: The shape is not the declared one, or contradicts another feed.
@@ -207,7 +207,7 @@ def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
 
 
 def describe(value: Any) -> str:
-    """The type of an array in short."""
+    """Return a short text of the type of an array."""
     try:
         dtype = short_name(np.dtype(value.dtype))
     except KeyError:

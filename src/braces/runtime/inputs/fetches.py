@@ -1,4 +1,4 @@
-"""What is fetched: which names, and how results are handed back."""
+"""Fetches of a run: their names, and the structure of results."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from braces.ir.records import VarInfo
 
 
 def given_by(program: Builder) -> tuple[str, ...]:
-    """The names that a run fetches where none are said."""
+    """Return the default fetches of a program."""
     return program.definition.main.results
 
 
 def read_fetch(fetch: Any) -> tuple[tuple[str, ...], Callable[[list[Any]], Any]]:
-    """The names to fetch, and how the results are handed back."""
+    """Return the names to fetch, and a function that structures the results."""
     if type(fetch) is list or type(fetch) is tuple:
-        return tuple(map(_name, fetch)), list
+        return tuple(map(_fetch_name, fetch)), list
     if isinstance(fetch, dict):
         keys = list(fetch)
-        return _names(fetch.values()), lambda results: dict(zip(keys, results, strict=True))
+        return _fetch_names(fetch.values()), lambda results: dict(
+            zip(keys, results, strict=True)
+        )
     if isinstance(fetch, str | Var | VarInfo):
-        return (_name(fetch),), itemgetter(0)
+        return (_fetch_name(fetch),), itemgetter(0)
     several = isinstance(fetch, Iterable) or fetch is None
-    return _names((fetch or ()) if several else [fetch]), list
+    return _fetch_names((fetch or ()) if several else [fetch]), list
 
 
-def _names(fetches: Iterable[Any]) -> tuple[str, ...]:
-    return tuple(map(_name, fetches))
+def _fetch_names(fetches: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(map(_fetch_name, fetches))
 
 
-def _name(fetch: Any) -> str:
+def _fetch_name(fetch: Any) -> str:
     if not isinstance(fetch, Var):
         if isinstance(fetch, str | VarInfo):
             return fetch if isinstance(fetch, str) else fetch.name

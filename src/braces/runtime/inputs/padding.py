@@ -2,8 +2,8 @@
 
     x: f32[batch,t]   lengths: i64[batch]          pad={"t": 16}
 
-A feed with `t` = 21 gets zeros at the end of that axis, up to 32. What follows from `t`, as an
-axis of size `t + 1`, grows by as much as it does; `lengths` has no such axis and stays.
+A feed with `t` = 21 gets zeros at the end of that axis, up to 32. Derived sizes, as an axis of
+size `t + 1`, grow by the same amount; `lengths` has no such axis and stays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from braces.runtime.inputs.feeds import check_shape
 
 @dataclass(frozen=True)
 class Padding:
-    """Multiples by the names of the dimensions that are padded.
+    """Multiples by the names of padded dimensions.
 
     Attributes:
         data: The data of the program.
@@ -37,17 +37,17 @@ class Padding:
 
     @staticmethod
     def of(data: Mapping[str, VarInfo], pad: Any) -> Padding:
-        """The padding that a user asks for.
+        """Return the padding that a user requests.
 
         Raises:
-            ProgramError: It is no dict, or a multiple is no number from 1.
+            ProgramError: It is not a dict, or a multiple is not an integer from 1.
             UnknownNameError: No data have such a dimension.
         """
         if pad is not None and not isinstance(pad, Mapping):
             raise ProgramError(f"pad={pad!r:.80} is no dict.", fix='Write pad={"t": 16}.')
-        found = dict[str, int]((str(name), number) for name, number in (pad or {}).items())
+        multiples = dict[str, int]((str(name), number) for name, number in (pad or {}).items())
         known = set[str]().union(*(dimensions(shape_of(info.type)) for info in data.values()))
-        for name, number in found.items():
+        for name, number in multiples.items():
             if name not in known:
                 raise UnknownNameError(
                     f"No data have a dimension `{name}`, so it cannot be padded.",
@@ -58,10 +58,10 @@ class Padding:
                     f"pad={{{name!r}: {number!r:.80}}} is no multiple.",
                     fix="Use an integer from 1.",
                 )
-        return Padding(data, found)
+        return Padding(data, multiples)
 
     def pad(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """A feed with zeros at the ends of axes.
+        """Return a feed with zeros at the ends of axes.
 
         Raises:
             FeedError: A shape is not the declared one, or no data have one of the dimensions.
@@ -86,16 +86,16 @@ class Padding:
         }
 
     def _padded(self, name: str, array: Any, sizes: Mapping[str, int]) -> Any:
-        """One array, with zeros up to these sizes."""
+        """Return one array, with zeros up to these sizes."""
         shape = shape_of(self.data[name].type)
         widths = [
-            (0, _number(size, sizes, now) - now)
+            (0, _resolve_size(size, sizes, now) - now)
             for size, now in zip(shape, array.shape, strict=True)
         ]
         return np.pad(np.asarray(array), widths) if any(more for _, more in widths) else array
 
 
-def _number(size: Size, sizes: Mapping[str, int], now: int) -> int:
-    """A size as a number; unnamed dimensions stay as they are."""
-    found = substitute(size, sizes) if isinstance(size, Dim) else size
-    return found if isinstance(found, int) else now
+def _resolve_size(size: Size, sizes: Mapping[str, int], now: int) -> int:
+    """Return a size as a number; unnamed dimensions stay unchanged."""
+    number = substitute(size, sizes) if isinstance(size, Dim) else size
+    return number if isinstance(number, int) else now

@@ -1,4 +1,4 @@
-"""Persistable variables between scope and run."""
+"""Persistable variables of a run: transfer between scope and run."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ NONE_GIVEN: Mapping[str, Any] = {}
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """What one run has.
+    """Inputs and listeners of one run.
 
     Attributes:
-        scope: Where persistable variables live.
+        scope: The scope of persistable variables.
         feeds: The data, by name.
-        watch: What may end it.
-        given: What stands in place of persistable variables, which are left alone.
-        listeners: Called after each operator; interpreting only.
-        kept: Where the scopes of trips and branches are kept, if at all; interpreting only.
-        clock: Takes the time of each operator, if at all; interpreting only.
-        making: Hears how code is made for it.
+        watch: The cancellation token.
+        given: Replacements of persistable variables, which the run does not change.
+        listeners: Called after each operator; interpretation only.
+        kept: Stores the scopes of iterations and branches, if requested; interpretation only.
+        clock: Measures the time of each operator, if requested; interpretation only.
+        making: The compilation listener.
         states: The values of the persistable variables that its plan reads, in that order;
-            `None` where there is none.
+            `None` for missing ones.
     """
 
     scope: Scope
@@ -57,17 +57,17 @@ class Run:
         narrow: Mapping[str, DType],
         placed: Taker | None = None,
     ) -> None:
-        """Take the values of persistable variables as they are now.
+        """Read the current values of persistable variables.
 
         Args:
-            infos: The declarations of those that the plan reads.
-            narrow: Which of them have less than 8 bits, as the program says.
-            placed: Brings them to where they belong, if on several devices.
+            infos: The declarations of the variables that the plan reads.
+            narrow: The declared dtypes of those with less than 8 bits.
+            placed: Moves them to their devices, if there are several.
         """
         self.states = self.scope.raws(infos)
         if narrow:
             pairs = zip(infos, self.states, strict=True)
-            self.states = [_taken_in(name, value, narrow) for name, value in pairs]
+            self.states = [_to_carrier(name, value, narrow) for name, value in pairs]
         if self.given:
             values = zip(infos, self.states, strict=True)
             self.states = [self.given.get(name, value) for name, value in values]
@@ -75,37 +75,39 @@ class Run:
             placed.take(self)
 
     def named(self, infos: Mapping[str, VarInfo]) -> dict[str, Any]:
-        """The values of persistable variables that were read, by name.
+        """Return the persistable variables that were read, by name.
 
         Raises:
-            UninitializedError: One has no value.
+            UninitializedError: A variable has no value.
         """
-        return _named(infos, self.states, self.scope)
+        return _collect_values(infos, self.states, self.scope)
 
 
 class Taker(Protocol):
-    """Brings the values that a run has read to where they belong."""
+    """Moves the values that a run has read to their devices."""
 
     def take(self, run: Run) -> None:
-        """Replace those that lie elsewhere."""
+        """Replace the values on other devices."""
         ...
 
 
-def _taken_in(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
-    """A value of the scope as runs have it.
+def _to_carrier(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
+    """Return a value of the scope in its carrier dtype.
 
     Raises:
-        ShapeError: It has not the dtype that the program says, but that of the run, or another.
+        ShapeError: It does not have the declared dtype.
     """
     dtype = narrow.get(name)
     if value is None or dtype is None:
         return value
     if value.dtype != dtype:
-        raise _misfit(name, f"{dtype} is declared", str(dtype), value, dtype)
+        raise _misfit_error(name, f"{dtype} is declared", str(dtype), value, dtype)
     return taken_in(value, dtype)
 
 
-def _misfit(name: str, problem: str, declared: object, value: Any, dtype: DType) -> ShapeError:
+def _misfit_error(
+    name: str, problem: str, declared: object, value: Any, dtype: DType
+) -> ShapeError:
     return ShapeError(
         f"The value of `{name}` in the scope does not fit the program: {problem}.",
         given=f"{name}: declared {declared}, in the scope {describe(value)}",
@@ -115,7 +117,7 @@ def _misfit(name: str, problem: str, declared: object, value: Any, dtype: DType)
 
 
 def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
-    """Random states by name, as `Executor.init` makes them of this seed.
+    """Return random states by name, as `Executor.init` creates them for this seed.
 
     Raises:
         ProgramError: The seed is not an integer of 32 bits.
@@ -125,7 +127,7 @@ def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
 
 
 def check_seed(seed: Any) -> np.uint32:
-    """A seed as a number.
+    """Return a validated seed.
 
     Raises:
         ProgramError: It is not an integer of 32 bits.
@@ -139,39 +141,42 @@ def check_seed(seed: Any) -> np.uint32:
 
 
 def read_states(infos: Mapping[str, VarInfo], scope: Scope) -> dict[str, Any]:
-    """The raw values of persistable variables, by name.
+    """Return the raw values of persistable variables, by name.
 
     Args:
         infos: Their declarations.
-        scope: Where they live.
+        scope: The scope of the variables.
 
     Raises:
-        UninitializedError: One has no value.
+        UninitializedError: A variable has no value.
     """
-    return _named(infos, scope.raws(infos), scope)
+    return _collect_values(infos, scope.raws(infos), scope)
 
 
-def _named(infos: Mapping[str, VarInfo], raws: Iterable[Any], scope: Scope) -> dict[str, Any]:
-    found = dict(zip(infos, raws, strict=True))
-    for name, value in found.items():
+def _collect_values(
+    infos: Mapping[str, VarInfo], raws: Iterable[Any], scope: Scope
+) -> dict[str, Any]:
+    values = dict(zip(infos, raws, strict=True))
+    for name, value in values.items():
         if value is None:
-            scope.find_var(name)  # a scope that was closed meanwhile says so
+            scope.find_var(name)  # raises an error if the scope was closed meanwhile
             raise UninitializedError(
                 f"`{name}` has no value in this scope.",
                 given=f"{name}: {infos[name].type}",
                 fix="Run exe.init(prog, scope) first, or load parameters.",
             )
-    return found
+    return values
 
 
 def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes: Sizes) -> None:
     """Refuse values that are not of the declared type.
 
-    Unlike feeds they are not converted: what a scope holds is changed by updates alone, and
-    another program may share it.
+    Unlike feeds they are not converted: only updates change a scope, and another program may
+    share it.
 
     Raises:
-        ShapeError: It names the variable, what was declared, and what the scope has.
+        ShapeError: A value has another type; the error names the variable, its declaration and
+            its value.
     """
     for name, info in infos.items():
         value = values[name]
@@ -179,16 +184,16 @@ def check_states(infos: Mapping[str, VarInfo], values: Mapping[str, Any], sizes:
         problem = None if value.dtype == info.type.dtype else f"{info.type.dtype} is declared"
         problem = problem or bind_sizes(info.type, value.shape, sizes)
         if problem:
-            raise _misfit(name, problem, info.type, value, info.type.dtype)
+            raise _misfit_error(name, problem, info.type, value, info.type.dtype)
 
 
 def keep_on_device(names: Iterable[str], replaced: Container[str], run: Run) -> None:
-    """Hand what NumPy holds to JAX once, not anew in every run that reads it.
+    """Move NumPy arrays of the scope to the device once, not in every run that reads them.
 
     Args:
         names: The persistable variables that the run reads, in order.
-        replaced: Those that it gives new values.
-        run: The run, whose values are handed over.
+        replaced: The variables that it updates.
+        run: The run, whose values are moved.
     """
     scope, values = run.scope, run.states
     for at, (name, value) in enumerate(zip(names, values, strict=True)):

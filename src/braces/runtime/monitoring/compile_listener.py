@@ -1,4 +1,4 @@
-"""What hears how code is made: nobody, but for a profile."""
+"""Compilation listener; a no-op unless a profile is recorded."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from braces.lower.xla.block_lowering import scope_name
 
 
 class Making(Protocol):
-    """Hears how the code of a plan is made, and says what is called how in it."""
+    """Listener to the compilation of a plan, which also chooses names in the code."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """What is around one phase: to trace, to lower, or XLA's."""
+        """Return a context around one phase: tracing, lowering, or XLA."""
         ...
 
     def scopes(self, body: Body) -> Callable[[str, Op], str]:
-        """What each operator of a block that is lowered is called, by its path."""
+        """Return the naming of operators of a block in the code, by path."""
         ...
 
     def named(self, name: str) -> str:
-        """What the code is called; this or another name, which JAX keeps it under."""
+        """Return the name of the code in the cache of JAX: this or another one."""
         ...
 
     def made(self, code: Any) -> None:
-        """Take note of the code that was made."""
+        """Record the compiled code."""
         ...
 
 
 class Unheard:
-    """Takes no note of anything."""
+    """Listener that does nothing."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
-        """Nothing."""
+        """Return an empty context."""
         del name
         return nullcontext()
 
     def scopes(self, body: Body) -> Callable[[str, Op], str]:
-        """Their own names."""
+        """Return the default naming."""
         del body
         return scope_name
 
     def named(self, name: str) -> str:
-        """Its own name."""
+        """Return the name unchanged."""
         return name
 
     def made(self, code: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 UNHEARD = Unheard()

@@ -1,11 +1,11 @@
-"""Statistics of an executor: its runs, and what it compiled for them."""
+"""Statistics of an executor: runs and compilations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 MOST_LISTED = 1000
-"""So many compilations are listed, the latest ones."""
+"""The number of compilations that are listed, the latest ones."""
 
 
 @dataclass(frozen=True)
@@ -15,10 +15,10 @@ class Compilation:
     Attributes:
         program: The number of the program, in the order in which the executor first compiled
             them.
-        change: What changed since the compilation of this program before, or the shapes of the
+        change: The change since the last compilation of this program, or the shapes of the
             feeds in the first one.
         seconds: The time to trace and lower the program, and for XLA to compile it.
-        read: Whether XLA's code was read from the folder of kept code.
+        read: Whether XLA's code was read from the persistent cache.
     """
 
     program: int
@@ -33,16 +33,16 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Stats:
-    """Statistics of an executor up to now; `Executor.stats` gives them.
+    """Statistics of an executor up to now; returned by `Executor.stats`.
 
-    Interpreting, single operators are compiled for the whole process, and are not counted.
+    Interpretation compiles single operators for the whole process, which are not counted.
 
     Attributes:
-        runs: The runs that succeeded, those of `init` and `evaluate` among them.
-        compilations: How many times a program was compiled, for a set of shapes each.
-        reads: How many of these read XLA's code from the folder of kept code.
-        seconds: The time that all compilations took.
-        repeats: How many times a run was repeated because an assumed size was wrong.
+        runs: The runs that succeeded, including those of `init` and `evaluate`.
+        compilations: The number of compilations, each for a set of shapes.
+        reads: The number of these that were read from the persistent cache.
+        seconds: The time of all compilations.
+        repeats: The number of runs repeated because an assumed size was wrong.
         listed: The latest compilations, up to 1,000, the oldest first.
 
     Example:
@@ -87,7 +87,7 @@ class Stats:
 
 @dataclass
 class Counters:
-    """What an executor counts; plans and runs add to it.
+    """Counters of an executor, updated by plans and runs.
 
     Attributes:
         runs, compilations, reads, seconds, repeats: As in `Stats`.
@@ -110,12 +110,12 @@ class Counters:
         del self.listed[:-MOST_LISTED]
 
     def stats(self) -> Stats:
-        """The statistics as they are now."""
+        """Return the current statistics."""
         listed = tuple(self.listed)
         counts = self.runs, self.compilations, self.reads, self.seconds, self.repeats
         return Stats(*counts, listed)
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things in words."""
+    """Return a number of things in words."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

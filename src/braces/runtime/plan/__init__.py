@@ -1,1 +1,1 @@
-"""Plans: programs as passes prepare them for one set of fetches."""
+"""Plans: programs after passes, for one set of fetches."""

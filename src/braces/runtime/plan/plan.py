@@ -1,4 +1,4 @@
-"""What one run computes: what passes make of a program for its fetches and updates."""
+"""Plan of a run: the program after passes, for its fetches and updates."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ NO_SIZES: Mapping[str, int] = {}
 
 @dataclass(frozen=True)
 class Plan:
-    """A program and what is fetched from it.
+    """A program with its fetches, after passes.
 
     Attributes:
-        definition: The whole program.
-        body: What passes made of it, with dtypes as runs have them; its results are the
-            fetches, in order.
+        definition: The original program.
+        body: The main block after passes, with the dtypes of runs; its results are the fetches,
+            in order.
         updates: Persistable name to the variable of `body` with its next value.
-        answers: What passes asked of sizes of a run, and were told.
-        wanted: What the fetches are called in the program; passes may call them otherwise.
+        answers: The queries of passes about sizes of a run, with the answers.
+        wanted: The names of the fetches in the program; passes may rename them.
     """
 
     definition: ProgramDef
@@ -56,25 +56,24 @@ class Plan:
         sizes: Mapping[str, int] = NO_SIZES,
         gradients: bool = False,
     ) -> Plan:
-        """Let passes work on a program, and cut it down to what is wanted.
+        """Run passes on a program, and prune it to its fetches and updates.
 
-        Whatever passes there are, a run computes no more than its fetches and updates need: the
-        last pass is elimination.
+        With any passes, a run computes only the dependencies of its fetches and updates: the
+        last pass is dead code elimination.
 
         Args:
             definition: The program.
             fetches: The variables that are fetched.
             passes: The passes.
-            run_one: Gives what one of them makes.
-            target: The machine that passes are told of.
-            sizes: The named dimensions that they are told of.
-            gradients: Whether what comes of it is differentiated, by JAX, so that gradients
-                which users wrote are of use.
+            run_one: Runs a single pass.
+            target: The target, for passes.
+            sizes: The named dimensions, for passes.
+            gradients: Whether JAX will differentiate the result, so that custom gradients are
+                kept.
 
         Raises:
             UnknownNameError: A fetch does not exist.
-            ProgramError: A fetch is a list; a pass failed, or made something that is not this
-                program.
+            ProgramError: A fetch is a list; a pass failed, or returned another program.
         """
         names = tuple(fetches)
         definition = definition.with_(main=with_shown(definition.main, names))
@@ -95,13 +94,17 @@ class Plan:
         wanted = definition.with_(main=definition.main.with_(results=names))
         wanted = wanted if gradients else without_gradients(wanted)
         with planning(target, sizes) as answers:
-            made = optimised(wanted, passes, run_one)
-        asked = {question: told for question, told in answers.items() if question.names}
-        return Plan(definition, carried(made.main), made.updates, asked, names)
+            optimized = optimised(wanted, passes, run_one)
+        size_answers = {
+            question: answer for question, answer in answers.items() if question.names
+        }
+        return Plan(definition, carried(optimized.main), optimized.updates, size_answers, names)
 
     def fits(self, sizes: Mapping[str, int]) -> bool:
-        """Whether passes would have made the same, had they been told of these sizes."""
-        return all(question.answer(sizes) == told for question, told in self.answers.items())
+        """Return whether passes would have built the same plan for these sizes."""
+        return all(
+            question.answer(sizes) == expected for question, expected in self.answers.items()
+        )
 
     @property
     def fetches(self) -> tuple[str, ...]:
@@ -110,7 +113,7 @@ class Plan:
 
     @cached_property
     def reads(self) -> dict[str, VarInfo]:
-        """What the run reads and does not compute."""
+        """The variables that the run reads and does not compute."""
         bound = {name for op in self.body.ops for name in op.binds()}
         read = dict.fromkeys(name for op in self.body.ops for name in op.reads())
         read |= dict.fromkeys((*self.fetches, *self.updates.values()))
@@ -129,58 +132,58 @@ class Plan:
 
     @cached_property
     def states(self) -> dict[str, VarInfo]:
-        """The persistable variables that the run reads, those first that it replaces."""
+        """The persistable variables that the run reads; replaced ones come first."""
         read = [name for name, info in self.reads.items() if info.persistable]
-        kept = (name for name in read if name not in self.updates)
-        return {name: self.reads[name] for name in (*self.replaced, *kept)}
+        unchanged = (name for name in read if name not in self.updates)
+        return {name: self.reads[name] for name in (*self.replaced, *unchanged)}
 
     @cached_property
     def replaced(self) -> tuple[str, ...]:
-        """The persistable variables that the run reads and gives new values."""
+        """The persistable variables that the run reads and updates."""
         return tuple(name for name in self.updates if name in self.reads)
 
     @cached_property
     def compiled(self) -> ProgramDef:
-        """What is compiled: padding is left out of what mixes rows; lists that meet agree."""
+        """The program to compile: padding is masked, and lists that meet share a history."""
         masked = mask_branches(ProgramDef(self.body, self.updates))
         return masked.with_(main=united(masked.main))
 
     @cached_property
     def interpreted(self) -> Body:
-        """What is interpreted: the same, but only where rows stay at their places."""
+        """The block to interpret: padding is masked only where rows keep their positions."""
         return mask_branches(ProgramDef(self.body, self.updates), interpreted=True).main
 
     @cached_property
     def sites(self) -> dict[str, Site]:
-        """What may fail, by path."""
+        """The check points, by path."""
         return find_sites(self.body)
 
     @cached_property
     def learned(self) -> tuple[str, ...]:
-        """The sizes that only a run tells."""
+        """The data-dependent sizes."""
         return tuple(dict.fromkeys(s.length for s in self.sites.values() if s.length))
 
     @cached_property
     def telling(self) -> tuple[dict[str, VarInfo], dict[str, VarInfo]]:
-        """Data, and what the run reads from the scope, with dimensions that passes asked of."""
+        """Data and states with dimensions that passes asked for."""
         if not self.answers:
             return {}, {}
-        asked = set[str]().union(*(question.names for question in self.answers))
-        return _with_names(self.data, asked), _with_names(self.states, asked)
+        dim_names = set[str]().union(*(question.names for question in self.answers))
+        return _select_by_dims(self.data, dim_names), _select_by_dims(self.states, dim_names)
 
     @cached_property
     def random_states(self) -> set[str]:
-        """The persistable variables that draws follow from."""
+        """The persistable variables of random states."""
         return random_states(self.body)
 
     @cached_property
     def dtypes(self) -> dict[str, DType]:
-        """The dtypes of the data that the run needs, as the program says them."""
+        """The dtypes of the data that the run needs, as declared."""
         return {name: self.data[name].dtype for name in self.feeds}
 
     @cached_property
     def narrow(self) -> dict[str, DType]:
-        """The dtypes of less than 8 bits of what goes in and comes out, by name."""
+        """The dtypes of less than 8 bits of inputs and outputs, by name."""
         return narrow_of(self.definition.main.vars)
 
     @cached_property
@@ -189,8 +192,8 @@ class Plan:
         return declared_data(self.definition.main)
 
 
-def _with_names(infos: Mapping[str, VarInfo], names: Set[str]) -> dict[str, VarInfo]:
-    """The variables whose sizes have some of these names in them."""
+def _select_by_dims(infos: Mapping[str, VarInfo], names: Set[str]) -> dict[str, VarInfo]:
+    """Select the variables whose sizes contain some of these names."""
     return {
         name: info
         for name, info in infos.items()
@@ -199,5 +202,5 @@ def _with_names(infos: Mapping[str, VarInfo], names: Set[str]) -> dict[str, VarI
 
 
 def declared_data(body: Body) -> dict[str, VarInfo]:
-    """The data variables of a block."""
+    """Return the data variables of a block."""
     return {name: info for name, info in body.vars.items() if info.kind == DATA}

@@ -1,1 +1,1 @@
-"""Where the time of runs goes: by operator, type, block and line, in both modes."""
+"""Profiler: time of runs by operator, type, block and line, in both modes."""

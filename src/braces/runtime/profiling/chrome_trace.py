@@ -1,8 +1,8 @@
-"""Spans as a trace: events as Chrome's tracing has them in JSON, which Perfetto reads.
+"""Chrome trace events in JSON, for Perfetto.
 
-Complete events (`X`) of one track lie beside each other or within; metadata events (`M`) name
-process and tracks, and counter events (`C`) say how many bytes were alive. Times are in
-microseconds since the first of them.
+Complete events (`X`) of one track are disjoint or nested. Metadata events (`M`) name process
+and tracks, and counter events (`C`) have the number of live bytes. Times are in microseconds
+since the first event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PROCESS, _MICROSECOND = 1, 1000.0
 def trace_of(
     mode: str, device: str, spans: Sequence[Span], levels: Sequence[tuple[int, int]]
 ) -> dict[str, Any]:
-    """The trace of some spans, and of the bytes that were alive at some moments."""
+    """Return the trace of some spans, and of the live bytes over time."""
     first = min((span.start_ns for span in spans), default=0)
     tracks = {track: n for n, track in enumerate(dict.fromkeys(s.track for s in spans), 1)}
     begun = sorted(spans, key=lambda span: (span.start_ns, -span.end_ns))
@@ -40,8 +40,8 @@ def _names(process: str, tracks: dict[str, int]) -> Iterator[Event]:
         yield _metadata("thread_sort_index", number, {"sort_index": number})
 
 
-def _metadata(name: str, thread: int, told: dict[str, Any]) -> Event:
-    return {"name": name, "ph": "M", "pid": _PROCESS, "tid": thread, "args": told}
+def _metadata(name: str, thread: int, args: dict[str, Any]) -> Event:
+    return {"name": name, "ph": "M", "pid": _PROCESS, "tid": thread, "args": args}
 
 
 def _complete(span: Span, thread: int, first: int) -> Event:

@@ -1,4 +1,4 @@
-"""How a plan was made ready to run: how long each phase took, and what XLA made."""
+"""Phases of preparation: the time of each compile phase, and the compiled code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TRACK = "making"
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Something that is done once before runs are measured.
+    """A phase before the measured runs.
 
     Attributes:
-        name: What it is.
-        seconds: How long it took.
-        parts: What was done within.
+        name: Its name.
+        seconds: Its duration.
+        parts: Its nested phases.
     """
 
     name: str
@@ -42,13 +42,13 @@ class Phase:
 
 @dataclass
 class Maker:
-    """Takes note of how code is made; see `braces.runtime.monitoring.compile_listener.Making`.
+    """Compilation listener of a profile; see `compile_listener.Making`.
 
     Attributes:
-        phases: What was done, in order.
-        spans: The same and what was done within, to be drawn.
-        compiled: What was made, by what it is called when it runs.
-        codes: The same as JAX has it, in order.
+        phases: The phases, in order.
+        spans: The spans of these and of nested phases.
+        compiled: The compiled code, by module name.
+        codes: The same as objects of JAX, in order.
     """
 
     phases: list[Phase] = field(default_factory=list[Phase])
@@ -59,7 +59,7 @@ class Maker:
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        """Take the time of one phase."""
+        """Measure the time of one phase."""
         outer, self.phases, start = self.phases, list[Phase](), perf_counter_ns()
         yield
         end = perf_counter_ns()
@@ -68,29 +68,29 @@ class Maker:
         self.spans.append(Span(name, start, end, TRACK, {}))
 
     def run_pass(self, one: Pass, program: ProgramDef) -> ProgramDef:
-        """What a pass makes of a program."""
+        """Run a pass on a program."""
         with self.phase(one.name):
             return run_pass(one, program)
 
     def scopes(self, body: Body) -> Callable[[str, Op], str]:
-        """Names with numbers, which no two operators share."""
+        """Return a naming with numbers, unique for each operator."""
         self._numbering = Numbering(body)
         return self._numbering.scope
 
     def named(self, name: str) -> str:
-        """Another name for other operators.
+        """Return a name that is unique for these operators.
 
-        Where JAX finds code that it kept, it has the scopes of the program that it was made
-        for. With this name, they are those of this one.
+        Cached code of JAX has the name scopes of the program that it was compiled for. This
+        name ensures that they are those of this program.
         """
         assert self._numbering is not None, "operators have numbers before code has a name"
         places = repr((len(self.codes), self._numbering.places))
         return f"{name}_{sha256(places.encode()).hexdigest()[:16]}"
 
     def made(self, code: Any) -> None:
-        """Read what XLA made."""
+        """Parse the compiled code."""
         assert self._numbering is not None, "operators have numbers before they are compiled"
         with self.phase("read what XLA made"):
-            found = Code(code.as_text())
-        self.compiled[found.module] = Compiled(found, self._numbering)
+            parsed = Code(code.as_text())
+        self.compiled[parsed.module] = Compiled(parsed, self._numbering)
         self.codes.append(code)

@@ -1,8 +1,8 @@
-"""What XLA made of operators: the instructions of compiled code, as its text tells them.
+"""Parser of HLO text: the instructions that XLA compiled from operators.
 
-Each instruction keeps the scopes in which it was traced, as `loop_0#3/while/body/add_1#7`; the
-number after `#` is that of an operator of the block that was lowered. An instruction that fuses
-several, or that was made of several, has the numbers of all of them.
+Each instruction keeps the name scopes in which it was traced, as `loop_0#3/while/body/add_1#7`;
+the number after `#` is that of an operator of the lowered block. A fused instruction has the
+numbers of all of its operators.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ _JOINED = re.compile(r"(?:(.*)/)?\((.*)\)")
 
 
 class Numbering:
-    """The operators of a block and of those in it, each with its number.
+    """The operators of a block and its sub-blocks, each with its number.
 
     Attributes:
-        places: Where each stands, by number.
+        places: The location of each, by number.
         ops: The operators, by number.
     """
 
     def __init__(self, body: Body) -> None:
-        found = list(all_ops(body))
-        self.ops = [op for _, op in found]
-        self.places = [Placed(block, op.name) for block, op in found]
+        ops_by_block = list(all_ops(body))
+        self.ops = [op for _, op in ops_by_block]
+        self.places = [Placed(block, op.name) for block, op in ops_by_block]
         self._numbers = {place.path: at for at, place in enumerate(self.places)}
 
     def scope(self, path: str, op: Op) -> str:
-        """The name of an operator in the code; see `block_lowering.scope_name`."""
+        """Return the name of an operator in the code; see `block_lowering.scope_name`."""
         return f"{scope_name(path, op)}#{self._numbers[path]}"
 
 
@@ -56,10 +56,10 @@ class Instruction:
 
     Attributes:
         name: Unique in the code.
-        computation: That which it is part of.
-        numbers: Those of the operators that it was made of.
+        computation: The computation that contains it.
+        numbers: The numbers of its operators.
         called: The computations that it runs, or that are fused into it.
-        runs: Whether it runs them: a loop, a branch, a call.
+        runs: Whether it runs them, rather than fusing them: a loop, a branch, a call.
         reads: The instructions whose results it reads.
     """
 
@@ -72,79 +72,86 @@ class Instruction:
 
 
 class Code:
-    """Compiled code, as its text tells it.
+    """Compiled code, parsed from its text.
 
     Args:
-        text: What `as_text()` of it gives.
+        text: The result of `as_text()`.
 
     Attributes:
-        module: What it is called when it runs.
+        module: The name of the module at run time.
         instructions: Its instructions, by name.
     """
 
     def __init__(self, text: str) -> None:
-        found = _MODULE.match(text)
-        self.module = found[1] if found else ""
-        self.instructions = {one.name: one for one in _instructions(text)}
+        header = _MODULE.match(text)
+        self.module = header[1] if header else ""
+        self.instructions = {
+            instruction.name: instruction for instruction in _parse_instructions(text)
+        }
         self._inside = dict[str, frozenset[int]]()
 
     @cached_property
     def callers(self) -> dict[str, Instruction]:
-        """What runs each computation; of several instructions, the last one."""
+        """The instruction that runs each computation; of several, the last one."""
         every = self.instructions.values()
-        return {name: one for one in every for name in one.called}
+        return {name: instruction for instruction in every for name in instruction.called}
 
     @cached_property
     def users(self) -> dict[str, list[str]]:
         """The instructions that read the result of each."""
-        found = dict[str, list[str]]()
-        for one in self.instructions.values():
-            for name in one.reads:
-                found.setdefault(name, []).append(one.name)
-        return found
+        readers = dict[str, list[str]]()
+        for instruction in self.instructions.values():
+            for name in instruction.reads:
+                readers.setdefault(name, []).append(instruction.name)
+        return readers
 
     def inside(self, computation: str) -> frozenset[int]:
-        """The operators that instructions of a computation were made of, at any depth."""
+        """Return the operators of a computation, at any depth."""
         if computation not in self._inside:
             numbers = set[int]()
-            for one in self._by_computation.get(computation, ()):
-                numbers.update(one.numbers, *map(self.inside, one.called))
+            for instruction in self._by_computation.get(computation, ()):
+                numbers.update(instruction.numbers, *map(self.inside, instruction.called))
             self._inside[computation] = frozenset(numbers)
         return self._inside[computation]
 
     @cached_property
     def _by_computation(self) -> dict[str, list[Instruction]]:
-        found = dict[str, list[Instruction]]()
-        for one in self.instructions.values():
-            found.setdefault(one.computation, []).append(one)
-        return found
+        groups = dict[str, list[Instruction]]()
+        for instruction in self.instructions.values():
+            groups.setdefault(instruction.computation, []).append(instruction)
+        return groups
 
 
-def _instructions(text: str) -> Iterator[Instruction]:
+def _parse_instructions(text: str) -> Iterator[Instruction]:
     computation = ""
     for line in text.splitlines():
-        if begun := _COMPUTATION.match(line):
-            computation = begun[1]
-        elif found := _INSTRUCTION.match(line):
-            told = line.partition("metadata={")[0]
-            runs, reads = _RUNS.search(told) is not None, _NAMES.findall(told[found.end() :])
+        if start := _COMPUTATION.match(line):
+            computation = start[1]
+        elif parts := _INSTRUCTION.match(line):
+            code = line.partition("metadata={")[0]
+            runs, reads = _RUNS.search(code) is not None, _NAMES.findall(code[parts.end() :])
             yield Instruction(
-                found[1], computation, _numbers(line), _called(told), runs, tuple(reads)
+                parts[1],
+                computation,
+                _parse_numbers(line),
+                _parse_called(code),
+                runs,
+                tuple(reads),
             )
 
 
-def _called(told: str) -> tuple[str, ...]:
-    several = (one or many for one, many in _CALLED.findall(told))
+def _parse_called(code: str) -> tuple[str, ...]:
+    several = (one or many for one, many in _CALLED.findall(code))
     return tuple(name.strip().lstrip("%") for names in several for name in names.split(","))
 
 
-def _numbers(line: str) -> tuple[int, ...]:
-    """The innermost operator of each path that an instruction keeps.
+def _parse_numbers(line: str) -> tuple[int, ...]:
+    """Return the innermost operator of each path of an instruction.
 
-    One of several that XLA made one has `around/(one/add:other/dot)`.
+    The path of a merged instruction is `around/(one/add:other/dot)`.
     """
-    found = _SCOPES.search(line)
-    paths = found[1].split(";") if found else []
+    match = _SCOPES.search(line)
+    paths = match[1].split(";") if match else []
     several = (_JOINED.fullmatch(path) for path in paths)
     paths = [
         part

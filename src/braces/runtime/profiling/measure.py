@@ -1,4 +1,4 @@
-"""Runs that are measured: compiled as JAX's profiler sees them, interpreted by a clock."""
+"""Measured runs: JAX's profiler for compiled code, a clock for interpretation."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ else:
 
 
 RUNS = "runs"
-"""The track of whole runs."""
+"""The track of complete runs."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be measured, as `Executor.profile` is told it."""
+    """The arguments of `Executor.profile`."""
 
     mode: str
     backend: Backend
@@ -63,10 +63,10 @@ class Task:
 
 
 def check_count(what: str, count: Any, least: int) -> None:
-    """Refuse what is no number of runs.
+    """Refuse arguments that are not a number of runs.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: The argument is not such a number.
     """
     if type(count) is not int or count < least:
         raise ProgramError(
@@ -75,7 +75,7 @@ def check_count(what: str, count: Any, least: int) -> None:
 
 
 class Times(NamedTuple):
-    """When a run began, had its feeds, computed, and was over; in nanoseconds."""
+    """The start, the end of the feeds, the computation and the end of a run, in nanoseconds."""
 
     start: int
     fed: int
@@ -84,7 +84,7 @@ class Times(NamedTuple):
     end: int
 
     def parts(self) -> dict[str, int]:
-        """How long each part took."""
+        """Return the duration of each part."""
         return {
             "feeds": self.fed - self.start,
             "begin": self.first - self.fed,
@@ -93,23 +93,26 @@ class Times(NamedTuple):
         }
 
     def spans(self, number: int) -> list[Span]:
-        """The run and its parts, to be drawn."""
-        found, begin = [Span(f"run {number}", self.start, self.end, RUNS, {})], self.start
+        """Return spans of the run and its parts."""
+        parts_and_run, begin = (
+            [Span(f"run {number}", self.start, self.end, RUNS, {})],
+            self.start,
+        )
         for name, took in self.parts().items():
-            found.append(Span(name, begin, begin + took, RUNS, {}))
+            parts_and_run.append(Span(name, begin, begin + took, RUNS, {}))
             begin += took
-        return found
+        return parts_and_run
 
 
 class Session:
-    """A plan that is made ready, and runs.
+    """A prepared plan, and its runs.
 
     Args:
-        task: What is to be measured.
+        task: The task to measure.
 
     Attributes:
-        maker: What hears how the plan is made ready.
-        results: What the last run gave.
+        maker: The compilation listener.
+        results: The results of the last run.
     """
 
     def __init__(self, task: Task) -> None:
@@ -142,7 +145,7 @@ class Session:
         return Run(task.scope, feeds, watch, given, clock=clock, making=self.maker)
 
     def warm_up(self, number: int) -> None:
-        """Run once, unmeasured but for the time of all of it."""
+        """Run once, and record only the total time."""
         with self.maker.phase(f"warm-up {number}"):
             self.run(self.task.convert(self.plan))
 
@@ -153,15 +156,15 @@ class Session:
 
 @dataclass
 class Measured:
-    """What measuring found.
+    """The result of a measurement.
 
     Attributes:
-        times: When each run was where.
-        works: What operators took, and what is known of them.
-        spans: What ran when.
-        memory: Bytes by what takes them.
-        notes: What one must know of the numbers.
-        levels: When which bytes were alive.
+        times: The times of each run.
+        works: The cost of each operator, with facts about it.
+        spans: The spans of operators.
+        memory: Bytes by use.
+        notes: Caveats for the reader.
+        levels: The bytes of live values over time.
     """
 
     times: list[Times]
@@ -175,37 +178,38 @@ class Measured:
 def profiled(
     task: Task, runs: int, warmup: int, shape_up: Callable[[list[Any]], Any]
 ) -> Profile:
-    """Run some times, and measure all but the first of them; see `Executor.profile`."""
+    """Run several times, and measure all runs but warm-up; see `Executor.profile`."""
     session = Session(task)
     for number in range(1, warmup + 1):
         session.warm_up(number)
-    found = MEASURES[task.mode](session, runs)
-    spans = [span for n, times in enumerate(found.times, 1) for span in times.spans(n)]
+    measured = MEASURES[task.mode](session, runs)
+    spans = [span for n, times in enumerate(measured.times, 1) for span in times.spans(n)]
     return Profile(
         mode=task.mode,
         device=task.devices.platform,
-        runs_s=tuple((one.end - one.start) / SECOND for one in found.times),
-        parts=_means([one.parts() for one in found.times]),
+        runs_s=tuple((one_run.end - one_run.start) / SECOND for one_run in measured.times),
+        parts=_average_parts([one_run.parts() for one_run in measured.times]),
         phases=tuple(session.maker.phases),
-        memory=dict(found.memory) | _peak_of_process(),
-        notes=tuple(found.notes),
+        memory=dict(measured.memory) | _peak_of_process(),
+        notes=tuple(measured.notes),
         fetches=shape_up(session.results),
-        _works=found.works,
-        _spans=(*session.maker.spans, *spans, *found.spans),
-        _levels=tuple(found.levels),
+        _works=measured.works,
+        _spans=(*session.maker.spans, *spans, *measured.spans),
+        _levels=tuple(measured.levels),
     )
 
 
-def _means(several: Sequence[Mapping[str, int]]) -> dict[str, float]:
+def _average_parts(several: Sequence[Mapping[str, int]]) -> dict[str, float]:
     return {
-        name: sum(one[name] for one in several) / len(several) / SECOND for name in several[0]
+        name: sum(parts[name] for parts in several) / len(several) / SECOND
+        for name in several[0]
     }
 
 
 # ---- interpreted -----------------------------------------------------------------------------
 
 
-def _interpreted(session: Session, runs: int) -> Measured:
+def _measure_interpreted(session: Session, runs: int) -> Measured:
     clock, times = Clock(), list[Times]()
     for _ in range(runs):
         start = clock.now()
@@ -217,20 +221,20 @@ def _interpreted(session: Session, runs: int) -> Measured:
     works = {(place,): work for place, work in clock.works.items()}
     notes = [
         "Each operator is waited for, and the clock stands still while notes are taken.",
-        *_left_out(clock.left_out),
+        *_note_left_out(clock.left_out),
     ]
     memory = {"peak of live values": clock.peak_bytes}
     return Measured(times, Works(works, ops), clock.spans, memory, notes, clock.levels)
 
 
-def _left_out(spans: int) -> list[str]:
+def _note_left_out(spans: int) -> list[str]:
     return [f"The trace leaves out {spans:,} later spans; the rows have all."] if spans else []
 
 
 # ---- compiled --------------------------------------------------------------------------------
 
 
-def _compiled(session: Session, runs: int) -> Measured:
+def _measure_compiled(session: Session, runs: int) -> Measured:
     account, maker, times = Account(), session.maker, list[Times]()
     for _ in range(runs):
         with traced(lambda: maker.compiled) as events:
@@ -244,20 +248,20 @@ def _compiled(session: Session, runs: int) -> Measured:
         first, last = account.add(maker.compiled, ran) or (fed, end)
         first = min(max(fed, first), end)
         times.append(Times(start, fed, first, max(first, min(end, last)), end))
-    return _told(session, account, times)
+    return _collect_measured(session, account, times)
 
 
-def _told(session: Session, account: Account, times: list[Times]) -> Measured:
+def _collect_measured(session: Session, account: Account, times: list[Times]) -> Measured:
     ops, maker = dict[Placed, Op](), session.maker
     for compiled in maker.compiled.values():
         ops |= zip(compiled.numbering.places, compiled.numbering.ops, strict=True)
     works = dict(account.works)
-    notes = _left_out(account.left_out)
+    notes = _note_left_out(account.left_out)
     if works:
-        notes = [*_shared(works, ops), *_beside(account, works, times), *notes]
+        notes = [*_note_fused(works, ops), *_note_threads(account, works, times), *notes]
     elif ops:
-        whole = sum(one.last - one.first for one in times)
-        works[()] = Work(len(times), whole)
+        total_ns = sum(each.last - each.first for each in times)
+        works[()] = Work(len(times), total_ns)
         notes.append("JAX told no times of single instructions here: the only row has all.")
     notes.append(
         "Instructions are traced while they run, which small ones feel; a warm-up run is not."
@@ -266,26 +270,26 @@ def _told(session: Session, account: Account, times: list[Times]) -> Measured:
     return Measured(times, Works(works, ops), account.spans, memory, notes)
 
 
-def _shared(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
-    """What is to be said of operators that have no time of their own."""
-    there = {place for key in works for place in key}
-    without = [place for place in ops if place not in there]
-    said = []
+def _note_fused(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
+    """Return notes about operators without a time of their own."""
+    seen_places = {place for key in works for place in key}
+    untimed = [place for place in ops if place not in seen_places]
+    notes = []
     if any(len(key) > 1 for key in works):
-        said.append("XLA computes several operators as one: such a row is the time of all.")
+        notes.append("XLA computes several operators as one: such a row is the time of all.")
     if () in works:
-        said.append(f"What XLA put in by itself, as copies, is of {NO_OPERATOR[1:-1]}.")
-    if without:
-        said.append(
-            f"{len(without)} of {len(ops)} operators take no time: XLA made constants of them, "
+        notes.append(f"What XLA put in by itself, as copies, is of {NO_OPERATOR[1:-1]}.")
+    if untimed:
+        notes.append(
+            f"{len(untimed)} of {len(ops)} operators take no time: XLA made constants of them, "
             "put them into others unnamed, or left them out."
         )
-    return said
+    return notes
 
 
-def _beside(account: Account, works: Mapping[Key, Work], times: list[Times]) -> list[str]:
-    """What is to be said where times add up to more than runs took."""
-    took = sum(one.last - one.first for one in times)
+def _note_threads(account: Account, works: Mapping[Key, Work], times: list[Times]) -> list[str]:
+    """Return a note if times add up to more than the runs took, because of threads."""
+    took = sum(each.last - each.first for each in times)
     busy = sum(work.self_ns for work in works.values())
     if account.threads < 2 or busy <= took * 1.01:
         return []
@@ -296,20 +300,20 @@ def _beside(account: Account, works: Mapping[Key, Work], times: list[Times]) -> 
 
 
 def memory_of(code: Any) -> dict[str, int]:
-    """What compiled code says that it takes."""
-    found = code.memory_analysis()
-    if found is None:
+    """Return the memory use of compiled code."""
+    analysis = code.memory_analysis()
+    if analysis is None:
         return {}
-    reused = int(found.alias_size_in_bytes)
+    reused = int(analysis.alias_size_in_bytes)
     sizes = {
-        "arguments": int(found.argument_size_in_bytes),
-        "results": int(found.output_size_in_bytes) - reused,
-        "meanwhile": int(found.temp_size_in_bytes),
+        "arguments": int(analysis.argument_size_in_bytes),
+        "results": int(analysis.output_size_in_bytes) - reused,
+        "meanwhile": int(analysis.temp_size_in_bytes),
     }
     return {"peak of a run": sum(sizes.values()), **sizes}
 
 
 MEASURES: Mapping[str, Callable[[Session, int], Measured]] = {
-    "compile": _compiled,
-    "interpret": _interpreted,
+    "compile": _measure_compiled,
+    "interpret": _measure_interpreted,
 }

@@ -1,4 +1,4 @@
-"""A profile as a value: rows, memory, phases; it prints as a table and is saved as a trace."""
+"""Profile of runs: rows, memory and phases; prints as a table and is saved as a trace."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from braces.runtime.profiling.table_rows import OP, Row, Works
 
 @dataclass(frozen=True)
 class Profile(Facts):
-    """Where the time of some runs went; `print` shows it as a table.
+    """Profile of some runs; `print` shows it as a table.
 
-    Beside what is said of the runs as a whole (`mode`, `device`, `runs_s`, `parts`, `phases`,
+    Besides facts about the runs as a whole (`mode`, `device`, `runs_s`, `parts`, `phases`,
     `memory`, `notes`), it has rows.
 
     Attributes:
-        fetches: What the last run gave, as `run` gives it.
+        fetches: The results of the last run, as `run` returns them.
 
     Example:
         >>> import braces as br
@@ -55,7 +55,7 @@ class Profile(Facts):
     _levels: tuple[tuple[int, int], ...] = field(repr=False)
 
     def rows(self, by: str = OP) -> tuple[Row, ...]:
-        """What each thing took in all runs together, what took most itself first.
+        """Return the cost of each item in all runs together, the largest own time first.
 
         Args:
             by: `op`, operators by the names of the program; `type`, `block`; or `line`, those
@@ -67,7 +67,7 @@ class Profile(Facts):
         return self._works.rows(by)
 
     def text(self, by: str = OP, limit: int | None = None) -> str:
-        """The table, of so many rows at most.
+        """Return the table, of at most `limit` rows.
 
         Raises:
             ProgramError: There is no such grouping.
@@ -75,7 +75,7 @@ class Profile(Facts):
         return self._sheet(by, limit).text()
 
     def show(self, by: str = OP, limit: int | None = None, file: TextIO | None = None) -> None:
-        """Print the table, in colours where that is a terminal.
+        """Print the table, in colours on a terminal.
 
         Raises:
             ProgramError: There is no such grouping.
@@ -83,16 +83,17 @@ class Profile(Facts):
         self._sheet(by, limit).print(sys.stdout if file is None else file)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a trace that Perfetto (https://ui.perfetto.dev) opens, at once or not at all.
+        """Write a trace for Perfetto (https://ui.perfetto.dev), atomically.
 
-        It has what ran when: the phases before, each run with its parts, and operators within
-        the loops and branches that ran them. A name that ends in `.gz` has it compressed.
+        It has the time spans of the phases before, of each run with its parts, and of operators
+        within the loops and branches that ran them. The file is compressed if the name ends in
+        `.gz`.
 
         Raises:
             OSError: The folder is missing, full, or must not be written to.
         """
-        made = trace_of(self.mode, self.device, self._spans, self._levels)
-        data = json.dumps(made, ensure_ascii=False).encode()
+        trace = trace_of(self.mode, self.device, self._spans, self._levels)
+        data = json.dumps(trace, ensure_ascii=False).encode()
         ready = gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data
         write_atomically(path, ready)
 

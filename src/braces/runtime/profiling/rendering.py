@@ -1,4 +1,4 @@
-"""A profile for people: as text, in the colours of a terminal, and in a notebook."""
+"""Rendering of a profile: as text, in terminal colours, and in a notebook."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _MODES = {"compile": "compiled", "interpret": "interpreted"}
 
 @dataclass(frozen=True)
 class Facts:
-    """What a profile says of runs as a whole.
+    """Facts of a profile about runs as a whole.
 
     Attributes:
         mode: `compile` or `interpret`.
-        device: The kind of machine that computed, as `cpu`.
-        runs_s: How long each run took that was measured, in seconds.
-        parts: What a run took on average, part by part, in seconds: `feeds` are converted,
-            the run is begun (`begin`), `operators` compute, and its results are committed and
-            handed out (`results`).
-        phases: What was done once before: the plan with each of its passes, the code with each
-            step to it, warm-up runs.
-        memory: Bytes by what takes them.
-        notes: What one must know of the numbers.
+        device: The platform that computed, as `cpu`.
+        runs_s: The duration of each measured run, in seconds.
+        parts: The average duration of each part of a run, in seconds: the conversion of
+            `feeds`, the start of the run (`begin`), the computation of `operators`, the commit
+            and return of `results`.
+        phases: The phases before the runs: the plan with each of its passes, the code with each
+            of its steps, warm-up runs.
+        memory: Bytes by use.
+        notes: Caveats for the reader.
     """
 
     mode: str
@@ -48,7 +48,7 @@ class Facts:
     notes: tuple[str, ...]
 
     def lines(self) -> Iterator[str]:
-        """All but the notes."""
+        """Yield all but the notes."""
         several = "1 run" if len(self.runs_s) == 1 else f"{len(self.runs_s)} runs"
         mean = sum(self.runs_s) / len(self.runs_s)
         each = f"{in_time(mean)} each; below are all together" if several != "1 run" else ""
@@ -62,13 +62,13 @@ class Facts:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is shown of a profile.
+    """Report of a profile.
 
     Attributes:
-        facts: What is said above the table, and the notes below.
-        by: What the rows are for.
+        facts: The lines above the table, and the notes below.
+        by: The grouping of the rows.
         rows: All of them.
-        limit: How many are shown.
+        limit: The number of rows that are shown.
     """
 
     facts: Facts
@@ -77,20 +77,20 @@ class Sheet:
     limit: int | None
 
     def text(self) -> str:
-        """All of it as lines."""
+        """Return the report as text."""
         numbers = range(1, 6)
         table = columns([self._head(), *map(self._cells, self._shown)], right=numbers)
         return "\n".join([*self.facts.lines(), "", *table, *self._after()])
 
     def print(self, file: TextIO) -> None:
-        """All of it on a stream."""
+        """Print the report to a stream."""
         if file.isatty():
             console.Console(file=file, highlight=False).print(self.drawn())
         else:
             print(self.text(), file=file)
 
     def drawn(self) -> Any:
-        """All of it as rich draws it."""
+        """Return the report as a renderable of rich."""
         table = rich_table.Table(box=None, header_style="bold", pad_edge=False)
         for at, name in enumerate(self._head()):
             width = _NAME if at == 0 else None
@@ -110,7 +110,7 @@ class Sheet:
         )
 
     def html(self) -> str:
-        """All of it for a notebook."""
+        """Return the report as HTML, for a notebook."""
         lines = [
             "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
             for tag, cells in (
@@ -131,7 +131,7 @@ class Sheet:
         return [_FIRST[self.by], "share", "self", "total", "calls", "a call", *_TOLD[self.by]]
 
     def _cells(self, row: Row) -> list[str]:
-        said = {
+        cells_by_column = {
             "type": row.type,
             "block": row.block or "0" if row.paths else "",
             "line": _FOLDERS.sub("", row.source),
@@ -145,18 +145,18 @@ class Sheet:
             in_time(row.total_s),
             str(row.calls),
             in_time(row.total_s / row.calls) if row.calls else "",
-            *(_short(said[one]) for one in _TOLD[self.by]),
+            *(_shorten(cells_by_column[column]) for column in _TOLD[self.by]),
         ]
         return list(map(visible, cells))
 
     def _after(self) -> Iterator[str]:
-        rest = self.rows[len(self._shown) :]
-        if rest:
-            share = sum(row.share for row in rest)
-            yield f"and {len(rest)} more, {share:.1%} together"
-        yield from (f"note: {one}" for one in map(visible, self.facts.notes))
+        hidden = self.rows[len(self._shown) :]
+        if hidden:
+            share = sum(row.share for row in hidden)
+            yield f"and {len(hidden)} more, {share:.1%} together"
+        yield from (f"note: {note}" for note in map(visible, self.facts.notes))
 
 
-def _short(text: str) -> str:
-    """The end of what is long, as `…/loop_1_grad_0/body`."""
+def _shorten(text: str) -> str:
+    """Return the end of a long text, as `…/loop_1_grad_0/body`."""
     return text if len(text) <= _LONG else f"…{text[1 - _LONG :]}"

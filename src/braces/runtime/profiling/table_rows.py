@@ -1,4 +1,4 @@
-"""Times by operator, and what they come to by type, block and line."""
+"""Profile rows: times by operator, and sums by type, block and line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braces.ir.records import Op
 from braces.lower.interpret.operator_timing import Placed, Work
 
 Key: TypeAlias = tuple[Placed, ...]
-"""Operators that are computed together, and so take their time together; mostly one."""
+"""Operators that are computed together, and share one time; mostly one."""
 
 OP, TYPE, BLOCK, LINE = GROUPINGS = "op", "type", "block", "line"
 NO_OPERATOR = "(no operator)"
@@ -21,19 +21,20 @@ SECOND = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one thing took, in all runs that were measured.
+    """Cost of one item, in all measured runs.
 
     Attributes:
-        name: What it is: operators, as `add_3 + tanh_1 (+4)` where XLA computes several as one;
-            or a type, a block, a line.
+        name: The item: operators, as `add_3 + tanh_1 (+4)` for a fusion; or a type, a block, a
+            line.
         paths: All operators in it, as `loop_0/body/add_3`.
         type: Their types; `""` where rows are for blocks or lines.
-        block: The block in which all are; `""` is block 0. For types and lines it is `""`, too.
+        block: The block that contains all of them; `""` is block 0. For types and lines it is
+            `""`, too.
         source: The lines of the user's program that made them, as `train.py:41`.
-        calls: How often it was computed.
-        total_s: How long that took, in seconds, with all in its blocks.
-        self_s: How long that took, less what is computed in its blocks.
-        share: Which part `self_s` is of all time of operators.
+        calls: The number of executions.
+        total_s: The time of these, in seconds, including nested blocks.
+        self_s: The time of these, in seconds, without nested blocks.
+        share: The fraction of `self_s` in the time of all operators.
     """
 
     name: str
@@ -49,11 +50,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Works:
-    """What operators took, and what is known of them.
+    """Costs of operators, with facts about them.
 
     Attributes:
         works: By operators that are computed together.
-        ops: Each operator, by where it stands.
+        ops: Each operator, by its location.
     """
 
     works: Mapping[Key, Work]
@@ -61,11 +62,11 @@ class Works:
 
     @cached_property
     def self_ns(self) -> int:
-        """All of it together."""
+        """The sum of all times."""
         return sum(work.self_ns for work in self.works.values())
 
     def rows(self, by: str = OP) -> tuple[Row, ...]:
-        """What each thing took, what took most itself first.
+        """Return the cost of each item, the largest own time first.
 
         Raises:
             ProgramError: There is no such grouping.
@@ -101,14 +102,14 @@ class Works:
         )
 
     def _trips(self, keys: Sequence[Key]) -> int:
-        """How often a block was gone through: as often as most that is in it was computed."""
+        """Return the number of iterations of a block: the largest number of calls in it."""
         plain = [key for key in keys if key and not any(self.ops[p].bodies() for p in key)]
         return max(self.works[key].calls for key in plain or keys)
 
-    # ---- what things are called --------------------------------------------------------------
+    # ---- labels ------------------------------------------------------------------------------
 
     def _name(self, key: Key) -> str:
-        """Unlike what is shown, other for other operators."""
+        """Return a unique name, unlike the displayed one."""
         return "\n".join(place.path for place in key)
 
     def _type(self, key: Key) -> str:
@@ -119,21 +120,23 @@ class Works:
         return some(str(source) for source in sources if source)
 
     def _block(self, key: Key) -> str:
-        """The innermost block in which all of these are."""
+        """Return the innermost block that contains all of these."""
         chains = [self._blocks_around(place) for place in self._main(key)]
-        common = (one for one in chains[0] if all(one in c for c in chains)) if chains else ()
+        common = (
+            (block for block in chains[0] if all(block in c for c in chains)) if chains else ()
+        )
         return next(iter(common), "")
 
     def _main(self, key: Key) -> Key:
-        """Those that say what a key is: a loop that ran as a whole alone, else the others.
+        """Return the operators that represent a key: a fused loop alone, otherwise all others.
 
-        What a loop does beside its blocks is mostly little, as to look whether it failed.
+        The own cost of a loop besides its blocks is mostly small, such as a status check.
         """
         if is_whole(key, self.ops):
             return key[:1]
         return tuple(place for place in key if not self.ops[place].bodies()) or key
 
-    # ---- what is within what -----------------------------------------------------------------
+    # ---- nesting -----------------------------------------------------------------------------
 
     @cached_property
     def _owner(self) -> dict[str, Placed]:
@@ -145,7 +148,7 @@ class Works:
         }
 
     def _above(self, place: Placed) -> Iterator[Placed]:
-        """The operators around one, from inside out."""
+        """Yield the operators around one, innermost first."""
         owner = self._owner.get(place.block)
         while owner is not None:
             yield owner
@@ -155,15 +158,15 @@ class Works:
         return [place.block, *(owner.block for owner in self._above(place))]
 
     def _owners(self, key: Key) -> set[Placed]:
-        """The operators that are around all of these."""
+        """Return the operators that contain all of these."""
         several = [set(self._above(place)) for place in self._main(key)]
         return set[Placed].intersection(*several) if several else set()
 
 
 def name_of(key: Key, ops: Mapping[Placed, Op]) -> str:
-    """What operators that are computed together are called.
+    """Return the label of operators that are computed together.
 
-    A loop that XLA compiled as one with all that is in it is called by its own name.
+    A loop compiled as one instruction has its own name, with the number of nested operators.
     """
     if not key:
         return NO_OPERATOR
@@ -173,7 +176,7 @@ def name_of(key: Key, ops: Mapping[Placed, Op]) -> str:
 
 
 def is_whole(key: Key, ops: Mapping[Placed, Op]) -> bool:
-    """Whether these are an operator that owns blocks, and operators of its blocks."""
+    """Return whether these are an operator that owns blocks, and operators of its blocks."""
     owner, others = key[:1], key[1:]
     return bool(others and ops[owner[0]].bodies()) and all(_is_in(owner[0], o) for o in others)
 
@@ -183,7 +186,7 @@ def _is_in(owner: Placed, place: Placed) -> bool:
 
 
 def some(names: Iterable[str]) -> str:
-    """The first two of some names, and how many more there are."""
+    """Return the first two of some names, and the number of others."""
     several = list(dict.fromkeys(names))
     more = f" (+{len(several) - 2})" if len(several) > 2 else ""
     return " + ".join(several[:2]) + more

@@ -1,8 +1,8 @@
-"""The time of instructions that ran, put to the operators that they were made of.
+"""Attribution of instruction times to the operators that they were compiled from.
 
-A fusion counts for all operators in it together: no part of it is anybody's alone. So does what
-XLA compiled as one though it has loops in it. Where the instructions within a loop or a branch
-have times of their own, its own time is the rest.
+The time of a fusion counts for all of its operators together, because it cannot be divided. The
+same holds for loops that XLA compiled as one instruction. If the instructions within a loop or
+a branch have times of their own, its own time is the remainder.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from braces.runtime.profiling.xla_trace import Event
 
 @dataclass(frozen=True)
 class Compiled:
-    """Code that was made for a profile.
+    """Code that was compiled for a profile.
 
     Attributes:
         code: Its instructions.
-        numbering: The operators of the block that it was made of.
+        numbering: The operators of the source block.
     """
 
     code: Code
@@ -34,15 +34,15 @@ class Compiled:
 
 @dataclass(eq=False)
 class _Ran:
-    """An instruction that ran.
+    """An executed instruction.
 
     Attributes:
-        event: When.
-        instruction: Which.
+        event: Its time interval.
+        instruction: The instruction.
         parent: The loop, branch or call that ran it.
-        covered_ns: How long what it ran took, less what ran at the same time.
-        until_ns: When the last of those ended.
-        key: The operators that it was computed for.
+        covered_ns: The time of nested instructions, without overlaps.
+        until_ns: The end of the last of those.
+        key: The operators that it was compiled from.
     """
 
     event: Event
@@ -54,11 +54,11 @@ class _Ran:
 
     @property
     def self_ns(self) -> int:
-        """How long it took itself."""
+        """Its own time."""
         return max(0, round(self.event.end_ns - self.event.start_ns - self.covered_ns))
 
     def cover(self, start_ns: float, end_ns: float) -> None:
-        """Take off what ran within, a moment once."""
+        """Subtract a nested interval; overlaps count once."""
         begin = max(start_ns, self.until_ns, self.event.start_ns)
         end = min(end_ns, self.event.end_ns)
         self.covered_ns += max(0.0, end - begin)
@@ -67,13 +67,13 @@ class _Ran:
 
 @dataclass
 class Account:
-    """What compiled runs took, by operators.
+    """Times of compiled runs, by operators.
 
     Attributes:
-        works: What those that are computed together took.
+        works: The cost of operators that are computed together.
         spans: The first `MOST_SPANS` instructions.
-        left_out: How many more there were.
-        threads: The most of them in which one run computed.
+        left_out: The number of further instructions.
+        threads: The maximum number of threads in one run.
     """
 
     works: dict[Key, Work] = field(default_factory=dict[Key, Work])
@@ -84,20 +84,20 @@ class Account:
     def add(
         self, made: Mapping[str, Compiled], events: Sequence[Event]
     ) -> tuple[int, int] | None:
-        """Enter the events of one run.
+        """Record the events of one run.
 
         Returns:
-            When the first began and the last was done; `None` without any.
+            The start of the first and the end of the last event; `None` without any.
         """
         tracks = _Tracks()
         for module in dict.fromkeys(event.module for event in events):
             compiled = made[module]
-            several = _followed(compiled.code, [e for e in events if e.module == module])
-            entered = {ran.parent.instruction.name for ran in several if ran.parent}
-            for ran in several:
-                ran.key = _key(compiled, ran, ran.instruction.name in entered)
-            self._enter(several)
-            self._draw(several, compiled, tracks)
+            executed = _link_parents(compiled.code, [e for e in events if e.module == module])
+            entered = {ran.parent.instruction.name for ran in executed if ran.parent}
+            for ran in executed:
+                ran.key = _attribute_ops(compiled, ran, ran.instruction.name in entered)
+            self._enter(executed)
+            self._draw(executed, compiled, tracks)
         self.threads = max(self.threads, len({event.thread for event in events}))
         if not events:
             return None
@@ -121,31 +121,35 @@ class Account:
                 self.left_out += 1
                 continue
             paths = ", ".join(place.path for place in ran.key)
-            told = {"operators": paths, "instruction": ran.instruction.name}
+            details = {"operators": paths, "instruction": ran.instruction.name}
             start, end = round(ran.event.start_ns), round(ran.event.end_ns)
             track = tracks.find(ran)
-            self.spans.append(Span(name_of(ran.key, ops), start, end, track, told))
+            self.spans.append(Span(name_of(ran.key, ops), start, end, track, details))
 
 
 class _Tracks:
-    """Where spans are drawn: beside each other or within, one track for each thread or more."""
+    """Assignment of spans to tracks, on which spans nest or are disjoint."""
 
     def __init__(self) -> None:
         self._open = defaultdict[str, list[float]](list)
         self._of = dict[_Ran, str]()
 
     def find(self, ran: _Ran) -> str:
-        """The track of an instruction, which began no sooner than those before it.
+        """Return the track of an instruction; calls are in the order of starts.
 
-        It is that of the loop that ran it where that fits, else that of its thread.
+        It is the track of the parent loop if the span fits there, else one of its thread.
         """
         thread = ran.event.thread
         more = (f"{thread} ({n})" for n in range(2, len(self._open) + 3))
         above = [self._of[ran.parent]] if ran.parent else []
-        found = next(one for one in (*above, thread, *more) if self._fits(one, ran.event))
-        self._open[found].append(ran.event.end_ns)
-        self._of[ran] = found
-        return found
+        track = next(
+            candidate
+            for candidate in (*above, thread, *more)
+            if self._fits(candidate, ran.event)
+        )
+        self._open[track].append(ran.event.end_ns)
+        self._of[ran] = track
+        return track
 
     def _fits(self, track: str, event: Event) -> bool:
         ends = self._open[track]
@@ -154,39 +158,40 @@ class _Tracks:
         return not ends or event.end_ns <= ends[-1]
 
 
-def _followed(code: Code, events: Sequence[Event]) -> list[_Ran]:
-    """Instructions in the order in which they began, each with what ran it."""
-    found, latest = list[_Ran](), dict[str, _Ran]()
-    for event in sorted(events, key=lambda one: (one.start_ns, -one.end_ns)):
+def _link_parents(code: Code, events: Sequence[Event]) -> list[_Ran]:
+    """Return the executed instructions by start, each with its parent."""
+    executed, latest = list[_Ran](), dict[str, _Ran]()
+    for event in sorted(events, key=lambda entry: (entry.start_ns, -entry.end_ns)):
         instruction = code.instructions.get(event.name) or Instruction(event.name, "")
-        ran = _Ran(event, instruction, _parent(code, instruction, event, latest))
-        found.append(ran)
+        ran = _Ran(event, instruction, _find_parent(code, instruction, event, latest))
+        executed.append(ran)
         latest[event.name] = ran
-    _bound(code, found, frozenset(latest))
-    for ran in found:
+    _infer_ends(code, executed, frozenset(latest))
+    for ran in executed:
         if ran.parent is not None:
             ran.parent.cover(ran.event.start_ns, ran.event.end_ns)
-    return found
+    return executed
 
 
-def _parent(
+def _find_parent(
     code: Code, instruction: Instruction, event: Event, latest: Mapping[str, _Ran]
 ) -> _Ran | None:
-    """What runs the computation that an instruction is part of, or one around that."""
+    """Return the instruction that runs the computation of another, or one around it."""
     caller = code.callers.get(instruction.computation)
     while caller is not None:
-        found = latest.get(caller.name)
-        if found is not None and event.start_ns < found.event.end_ns:
-            return found
+        caller_run = latest.get(caller.name)
+        if caller_run is not None and event.start_ns < caller_run.event.end_ns:
+            return caller_run
         caller = code.callers.get(caller.computation)
     return None
 
 
-def _bound(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> None:
-    """Say when those were done of which it is not sure.
+def _infer_ends(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> None:
+    """Infer the unknown ends of events.
 
-    That was when what is next began: an instruction that reads its result, another part of its
-    loop, or itself in the next trip. A loop was done when the last in it was.
+    An unknown end is the start of the next dependent event: an instruction that reads the
+    result, another part of the same loop, or the same instruction in the next iteration. A loop
+    ends with its last instruction.
     """
     end = max((ran.event.start_ns for ran in several), default=0.0)
     end = max([end, *(ran.event.end_ns for ran in several if ran.event.sure)])
@@ -195,47 +200,52 @@ def _bound(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> None:
         event, parent = ran.event, ran.parent
         if not event.sure:
             later = (several[i] for i in range(at + 1, len(several)))
-            event.end_ns = min(event.end_ns, end, _next(code, later, ran, there))
+            event.end_ns = min(event.end_ns, end, _find_next_start(code, later, ran, there))
             event.end_ns = min(event.end_ns, last.get(ran, end))
         if parent is not None:
             last[parent] = max(last.get(parent, 0.0), event.end_ns)
 
 
-def _next(code: Code, later: Iterable[_Ran], ran: _Ran, there: frozenset[str]) -> float:
-    """When that began which cannot have begun before an instruction was done."""
-    after, own = _after(code, ran.instruction.name, there), ran.instruction.computation
-    for one in later:
-        same = one.parent is ran.parent
-        name, computation = one.instruction.name, one.instruction.computation
+def _find_next_start(
+    code: Code, later: Iterable[_Ran], ran: _Ran, there: frozenset[str]
+) -> float:
+    """Return the first start that must follow the end of an instruction."""
+    after, own = (
+        _find_dependents(code, ran.instruction.name, there),
+        ran.instruction.computation,
+    )
+    for other in later:
+        same = other.parent is ran.parent
+        name, computation = other.instruction.name, other.instruction.computation
         if same and (name in after or (ran.parent and computation != own)):
-            return one.event.start_ns
+            return other.event.start_ns
     return inf
 
 
-def _after(code: Code, name: str, there: frozenset[str]) -> set[str]:
-    """Itself, and what reads its result of all that ran, also by way of what has no time."""
-    found, pending = {name}, [name]
+def _find_dependents(code: Code, name: str, there: frozenset[str]) -> set[str]:
+    """Return an instruction and its executed readers, direct or indirect."""
+    names, pending = {name}, [name]
     while pending:
-        users = set(code.users.get(pending.pop(), ())) - found
-        found |= users
+        users = set(code.users.get(pending.pop(), ())) - names
+        names |= users
         pending += users - there
-    return found
+    return names
 
 
-def _key(compiled: Compiled, ran: _Ran, entered: bool) -> Key:
-    """The operators that an instruction was computed for.
+def _attribute_ops(compiled: Compiled, ran: _Ran, entered: bool) -> Key:
+    """Return the operators that an instruction was compiled from.
 
-    The costly come first, and those that own blocks last, but for a loop that was run as a
-    whole. What XLA put in by itself is for the operator that owns the block.
+    Costly ones come first, and those that own blocks last, except for a loop executed as a
+    whole. Instructions that XLA inserted belong to the operator that owns the block.
     """
-    one, numbering = ran.instruction, compiled.numbering
-    numbers = dict.fromkeys(one.numbers)
+    executed, numbering = ran.instruction, compiled.numbering
+    numbers = dict.fromkeys(executed.numbers)
     if not entered:
-        inside = frozenset[int]().union(*map(compiled.code.inside, one.called))
+        inside = frozenset[int]().union(*map(compiled.code.inside, executed.called))
         numbers |= dict.fromkeys(sorted(inside))
     if not numbers:
         return ran.parent.key[:1] if ran.parent else ()
     ops, order = numbering.ops, list(numbers)
-    if not (one.runs and ops[order[0]].bodies()):
+    if not (executed.runs and ops[order[0]].bodies()):
         order.sort(key=lambda n: (bool(ops[n].bodies()), not OPS.get(ops[n].type).costly))
     return tuple(numbering.places[n] for n in order)

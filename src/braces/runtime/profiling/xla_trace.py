@@ -1,4 +1,4 @@
-"""What JAX's profiler tells of compiled code: when each instruction began and ended."""
+"""Trace of JAX's profiler: the start and end of each instruction of compiled code."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from braces.errors import RunError
 from braces.lazy import jax
 
 WHOLE = "braces: run"
-"""What the profiler calls a run."""
+"""The annotation of a run."""
 
 
 @dataclass(slots=True)
 class Event:
-    """An instruction that ran, or one of our own spans.
+    """An executed instruction, or a span of Braces.
 
     Attributes:
         name: The instruction, or the span.
-        module: The code that it is part of; empty for our own.
-        start_ns: When it began, by the clock of the profiler.
-        end_ns: When it was done, by which other instructions may have begun.
-        thread: Where it began.
-        sure: Whether it is known when it was done; else it was so by `end_ns`.
+        module: The module that contains it; empty for a span of Braces.
+        start_ns: Its start, by the clock of the profiler.
+        end_ns: Its end, after which dependent instructions may start.
+        thread: The thread in which it started.
+        sure: Whether `end_ns` is exact; otherwise it is an upper bound.
     """
 
     name: str
@@ -40,23 +40,25 @@ class Event:
 
 @contextmanager
 def traced(modules: Callable[[], Iterable[str]]) -> Generator[list[Event]]:
-    """Inside, what runs is noted; the list is filled at the end, where nothing failed.
+    """Record execution in a block; the list is filled at the end, unless an error occurred.
 
     Args:
-        modules: The names of the code that is noted, asked for at the end.
+        modules: Returns the names of the modules to record, at the end.
 
     Raises:
-        RunError: Somebody else is using the profiler, of which a process has one.
+        RunError: The profiler is in use; a process has only one.
     """
-    found = list[Event]()
+    events = list[Event]()
     with TemporaryDirectory(prefix="braces-profile-") as folder:
         _start(folder)
         try:
-            yield found
+            yield events
         finally:
             jax.profiler.stop_trace()
         for file in sorted(Path(folder).rglob("*.xplane.pb")):
-            found += _events(jax.profiler.ProfileData.from_file(str(file)), set(modules()))
+            events += _read_events(
+                jax.profiler.ProfileData.from_file(str(file)), set(modules())
+            )
 
 
 def _start(folder: str) -> None:
@@ -73,39 +75,39 @@ def _start(folder: str) -> None:
 
 
 def by_our_clock(events: Iterable[Event], start_ns: int, end_ns: int) -> list[Event]:
-    """The instructions that ran, by the clock by which the run lasted from start to end.
+    """Return the executed instructions, in the time of the run from `start_ns` to `end_ns`.
 
-    The profiler's clock begins elsewhere, and two clocks do not run quite alike. Without the
-    run itself nothing is known of them.
+    The clock of the profiler has another origin and a slightly different rate. Without the span
+    of the run there is no conversion, and the result is empty.
     """
-    several = list(events)
-    whole = next((event for event in several if event.name == WHOLE), None)
-    if whole is None:
+    all_events = list(events)
+    run_span = next((event for event in all_events if event.name == WHOLE), None)
+    if run_span is None:
         return []
-    scale = (end_ns - start_ns) / max(whole.end_ns - whole.start_ns, 1.0)
+    scale = (end_ns - start_ns) / max(run_span.end_ns - run_span.start_ns, 1.0)
 
-    begun_ns = whole.start_ns
+    begun_ns = run_span.start_ns
 
     def ours(time_ns: float) -> float:
         return start_ns + (time_ns - begun_ns) * scale
 
     return [
         replace(event, start_ns=ours(event.start_ns), end_ns=ours(event.end_ns))
-        for event in several
+        for event in all_events
         if event.module
     ]
 
 
 def annotated(name: str) -> Any:
-    """What is inside is a span of our own."""
+    """Return a context that records a span of Braces."""
     return jax.profiler.TraceAnnotation(name)
 
 
-def _events(data: Any, modules: set[str]) -> list[Event]:
-    """Our events.
+def _read_events(data: Any, modules: set[str]) -> list[Event]:
+    """Return the relevant events.
 
-    When an instruction is done, an event of its own says so. Where it returned before that,
-    what waited for it may run first, and the event comes late or gets lost: it is not sure.
+    The end of an instruction is a separate event. If the instruction returned earlier, its
+    dependents may run first, and the event is late or lost: the end is not exact.
     """
     begun, ends, ours = dict[int, Event](), dict[int, float](), list[Event]()
     for plane in data.planes:
@@ -113,14 +115,16 @@ def _events(data: Any, modules: set[str]) -> list[Event]:
             thread = f"{plane.name} {line.name}"
             for event in line.events:
                 if event.name == WHOLE:
-                    ours.append(_event(event.name, "", event, thread))
+                    ours.append(_make_event(event.name, "", event, thread))
                     continue
-                told = dict(event.stats)
-                if told.get("hlo_module") in modules and "hlo_op" in told:
-                    key = told.get("_p", -1 - len(begun))
-                    begun[key] = _event(told["hlo_op"], told["hlo_module"], event, thread)
+                facts = dict(event.stats)
+                if facts.get("hlo_module") in modules and "hlo_op" in facts:
+                    key = facts.get("_p", -1 - len(begun))
+                    begun[key] = _make_event(
+                        facts["hlo_op"], facts["hlo_module"], event, thread
+                    )
                 elif event.name.startswith("end: "):
-                    ends[told.get("_c", 0)] = event.start_ns
+                    ends[facts.get("_c", 0)] = event.start_ns
     for key, event in begun.items():
         if ends:
             end = ends.get(key, inf)
@@ -128,5 +132,5 @@ def _events(data: Any, modules: set[str]) -> list[Event]:
     return [*ours, *begun.values()]
 
 
-def _event(name: str, module: str, event: Any, thread: str) -> Event:
+def _make_event(name: str, module: str, event: Any, thread: str) -> Event:
     return Event(name, module, event.start_ns, event.end_ns, thread)
