@@ -56,7 +56,7 @@ from braces.frontend import (
     optimizer as optimizer,
     random as random,
 )
-from braces.frontend.array_api.data_dependent import *  # noqa: F403 - what only values tell the size of
+from braces.frontend.array_api.data_dependent import *  # noqa: F403 - data-dependent sizes
 from braces.frontend.array_api.fft_windows import *  # noqa: F403 - windows, and transforms of signals
 from braces.frontend.array_api.linalg import *  # noqa: F403 - products and diagonals
 from braces.frontend.array_api.meshgrid import *  # noqa: F403 - grids, and lines between points
@@ -154,7 +154,7 @@ __version__ = "0.1.0"
 _found_by_numpy()
 
 
-if not _typing.TYPE_CHECKING:  # which find for themselves what is missing
+if not _typing.TYPE_CHECKING:  # type checkers resolve missing names themselves
     __getattr__ = _missing
 
 

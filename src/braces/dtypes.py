@@ -6,12 +6,12 @@
     "c128" | "f8e4m3fn" | "f8e4m3fnuz" | "f8e5m2" | "f8e5m2fnuz" | "f8e8m0fnu" | "int2" |
     "int4" | "uint2" | "uint4" | "f4e2m1fn"
 
-From the first `f8` on they are stored only: they are moved, and converted from and to others,
-but nothing is computed with them. Those of less than 8 bits, which no machine addresses, take
-a byte each, in files too; integers among them have their whole name, for NumPy's "i4" is int32.
+The dtypes from the first `f8` on are storage dtypes: arrays of them are moved and converted,
+but not computed with. Numbers of less than 8 bits, which no machine addresses, take a byte
+each, in files too; the integers among them have their full name, because NumPy's "i4" is int32.
 
-A dtype is a `numpy.dtype`; what a user may write for one is `"float32"`, `"f32"`,
-`numpy.float32`, `float`, or a dtype.
+A dtype is a `numpy.dtype`; users may write it as `"float32"`, `"f32"`, `numpy.float32`,
+`float`, or a dtype.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ CARRIERS: dict[DType, DType] = {
     NARROW["uint4"]: COMPUTED["u8"],
     NARROW["f4e2m1fn"]: ONE_BYTE["f8e4m3fn"],
 }
-"""What runs have in place of dtypes of less than 8 bits: one that has all of their numbers."""
+"""The carrier dtypes that replace dtypes of less than 8 bits in runs, and hold their numbers.
+"""
 _SHORT_OF = {dtype: name for name, dtype in SHORT_NAMES.items()}
 _LONG_NAMES = {dtype.name: dtype for dtype in SHORT_NAMES.values()}
 _PYTHON = {bool: "bool", int: "int64", float: "float32", complex: "complex64"}
@@ -80,7 +81,7 @@ COMPLEX128 = SHORT_NAMES["c128"]
 
 
 def dtype_of(given: object) -> DType:
-    """The dtype that a user means.
+    """Return the dtype that a user means.
 
     Raises:
         DTypeError: There is no such dtype.
@@ -96,43 +97,43 @@ def dtype_of(given: object) -> DType:
     if isinstance(given, str) and (given in SHORT_NAMES or given in _LONG_NAMES):
         return SHORT_NAMES.get(given) or _LONG_NAMES[given]
     try:
-        found = np.dtype(given)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        candidate = np.dtype(given)  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
-        found = None
-    if found is None or found not in _SHORT_OF:
+        candidate = None
+    if candidate is None or candidate not in _SHORT_OF:
         raise DTypeError(
             f"There is no dtype {given!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
         )
-    return found
+    return candidate
 
 
 def short_name(dtype: DType) -> str:
-    """`f32` for float32, and so on."""
+    """Return the short name of a dtype: `f32` for float32, and so on."""
     return _SHORT_OF[dtype]
 
 
 def is_float(dtype: DType) -> bool:
-    """Whether gradients exist for this dtype: real floating point, or complex."""
+    """Return whether gradients exist for this dtype: real floating point, or complex."""
     return (dtype.kind in "fc" and dtype.itemsize > 1) or dtype == SHORT_NAMES["bf16"]
 
 
 def is_stored(dtype: DType) -> bool:
-    """Whether arrays of this dtype are only stored, and not computed with."""
+    """Return whether this is a storage dtype, which is not computed with."""
     return dtype in _STORED
 
 
 def is_narrow(dtype: DType) -> bool:
-    """Whether numbers of this dtype have less than 8 bits."""
+    """Return whether numbers of this dtype have less than 8 bits."""
     return dtype in CARRIERS
 
 
 def carrier_of(dtype: DType) -> DType:
-    """The dtype that runs have in place of another; of 8 bits and more, the same."""
+    """Return the dtype that replaces another in runs; from 8 bits on, the same."""
     return CARRIERS.get(dtype, dtype)
 
 
 def is_integer(dtype: DType) -> bool:
-    """Whether this is an integer dtype, signed or not."""
+    """Return whether this is an integer dtype, signed or not."""
     return dtype.kind in "iu"
 
 
@@ -160,21 +161,21 @@ class TensorType:
         return len(self.shape)
 
     def with_shape(self, shape: Shape) -> TensorType:
-        """The same dtype with another shape."""
+        """Return the same dtype with another shape."""
         return TensorType(self.dtype, shape)
 
     def with_dtype(self, dtype: DType) -> TensorType:
-        """The same shape with another dtype."""
+        """Return the same shape with another dtype."""
         return TensorType(dtype, self.shape)
 
     def map_sizes(self, change: Callable[[Size], Size]) -> TensorType:
-        """This type with each size replaced."""
+        """Return this type with each size replaced."""
         return TensorType(self.dtype, tuple(map(change, self.shape)))
 
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """The type of a list whose length is known only at run time: a loop's history."""
+    """The type of a list with a data-dependent length: the history of a loop."""
 
     element: TensorType
 
@@ -185,19 +186,19 @@ class ListType:
         return str(self)
 
     def map_sizes(self, change: Callable[[Size], Size]) -> ListType:
-        """This type with each size of its elements replaced."""
+        """Return this type with each size of its elements replaced."""
         return ListType(self.element.map_sizes(change))
 
 
 Type: TypeAlias = "TensorType | ListType"
 AxisNames: TypeAlias = "tuple[str | None, ...]"
-"""For each axis its name, or `None`; empty where no axis has one."""
+"""For each axis its name, or `None`; empty if no axis has one."""
 Extent: TypeAlias = "int | tuple[str, int]"
 """The size of an axis as users write it: a number, or a pair of a name and a number."""
 
 
 def bytes_of(type_: Type) -> Size:
-    """The bytes of an array; a list, whose length only a run knows, counts as none.
+    """Return the bytes of an array; a list, whose length is data-dependent, counts as none.
 
     Example:
         >>> bytes_of(parse_type("f64[b,4]")), bytes_of(parse_type("list<f32[2]>"))
@@ -207,23 +208,23 @@ def bytes_of(type_: Type) -> Size:
 
 
 def known_bytes(type_: Type) -> int:
-    """As `bytes_of`, where sizes that are not known count as 1."""
-    found = bytes_of(type_.map_sizes(lambda size: size if isinstance(size, int) else 1))
-    assert isinstance(found, int)
-    return found
+    """Return `bytes_of`, with unknown sizes counted as 1."""
+    size_bytes = bytes_of(type_.map_sizes(lambda size: size if isinstance(size, int) else 1))
+    assert isinstance(size_bytes, int)
+    return size_bytes
 
 
 LARGEST_ARRAY = (1 << 63) - 1
-"""Bytes: what an address can tell. XLA ends the process where it is asked for more."""
+"""The limit of an address, in bytes; XLA aborts the process for larger arrays."""
 
 
 def room(shape: Iterable[int], item_bytes: int) -> int:
-    """The bytes of an array; axes of size 0 count as if they were of size 1."""
+    """Return the bytes of an array; axes of size 0 count as size 1."""
     return item_bytes * math.prod(max(size, 1) for size in shape)
 
 
 def too_large(type_: Type) -> bool:
-    """Whether all sizes of a type are known, and no machine holds such an array.
+    """Return whether all sizes of a type are known, and no machine can hold such an array.
 
     Example:
         >>> size = 2**62
@@ -240,7 +241,7 @@ def too_large(type_: Type) -> bool:
 
 
 def unifies(left: Type, right: Type, unifier: Unifier) -> bool:
-    """Whether two types are the same, where unnamed dimensions may be anything."""
+    """Return whether two types are the same; unnamed dimensions match anything."""
     if left == right:
         return True
     if isinstance(left, ListType) and isinstance(right, ListType):
@@ -263,7 +264,7 @@ HIGHEST_RANK = 32
 
 
 def parse_type(text: str) -> Type:
-    """Read a type; the inverse of `str`.
+    """Parse a type; the inverse of `str`.
 
     Raises:
         FileFormatError: The text is not a type.
@@ -285,7 +286,7 @@ def _parse_tensor(text: str) -> TensorType:
     sizes = _split_sizes(match.group(2))
     if len(sizes) > HIGHEST_RANK:
         raise FileFormatError(f"A type has {len(sizes)} axes; {HIGHEST_RANK} is the most.")
-    return TensorType(SHORT_NAMES[match.group(1)], tuple(parse_size(one) for one in sizes))
+    return TensorType(SHORT_NAMES[match.group(1)], tuple(parse_size(size) for size in sizes))
 
 
 def _split_sizes(text: str) -> list[str]:
@@ -299,7 +300,7 @@ def _split_sizes(text: str) -> list[str]:
 
 
 def named_text(type_: Type, names: AxisNames) -> str:
-    """The text of a type whose axes may have names.
+    """Return the text of a type with names of axes.
 
     Example:
         >>> named_text(parse_type("f32[b,16,32]"), (None, None, "mlp"))
@@ -313,7 +314,7 @@ def named_text(type_: Type, names: AxisNames) -> str:
 
 
 def without_names(text: str) -> tuple[str, AxisNames]:
-    """The text of a type, without the names of its axes; the inverse of `named_text`.
+    """Return the text of a type without the names of its axes; the inverse of `named_text`.
 
     Example:
         >>> without_names("f32[b,16,mlp=32]")
@@ -348,7 +349,7 @@ def named_size(given: object) -> Any: ...
 
 
 def named_size(given: Any) -> Any:
-    """A size with a name, where a user gives a pair of both; else what is given.
+    """Return a named size for a pair of name and number; others are returned unchanged.
 
     Raises:
         ShapeError: The pair is not of a name and a number.
@@ -370,17 +371,17 @@ def named_size(given: Any) -> Any:
 
 
 def is_number(given: object) -> bool:
-    """Whether this is a whole number, of Python or NumPy."""
+    """Return whether this is an integer, of Python or NumPy."""
     return isinstance(given, int | np.integer) and not isinstance(given, bool)
 
 
 def is_axis_name(given: object) -> bool:
-    """Whether a size, or an axis, can be called so."""
+    """Return whether this is a valid name of a size or an axis."""
     return isinstance(given, str) and _NAME.fullmatch(given) is not None
 
 
 def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
-    """The size that a user means: an int, a name, `None` or -1 for unnamed, or a `Dim`."""
+    """Return the size for a user's int, name, `None` or -1 for unnamed, or `Dim`."""
     if isinstance(given, Dim):
         return given
     if given is None or (isinstance(given, int | np.integer) and given == -1):

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree of exceptions.
+"""Exceptions of Braces, as one tree.
 
     BracesError
     ├── ShapeError             (ValueError)     shapes that do not fit
@@ -17,15 +17,15 @@
     │   ├── IndexRangeError    (IndexError)     an index out of range
     │   ├── TripLimitError                      a loop that exceeded `max_trips`
     │   ├── NoMatchError                        a switch without a matching case
-    │   └── NaNError           (ArithmeticError) a NaN, where one was looked for
-    ├── ClusterError           (RuntimeError)   processes of a job that do not come or differ
-    ├── DeviceError            (ValueError)     a device that is not there
+    │   └── NaNError           (ArithmeticError) a NaN, with `check_nan`
+    ├── ClusterError           (RuntimeError)   processes of a job that are missing or differ
+    ├── DeviceError            (ValueError)     a device that does not exist
     ├── LayoutError            (ValueError)     a layout that does not fit mesh or program
-    ├── RemoteError            (RuntimeError)   a worker that is not reached, refuses, or died
+    ├── RemoteError            (RuntimeError)   a worker that is unreachable, refuses, or died
     └── FileFormatError        (ValueError)     a file that cannot be read
         └── ParseError         (SyntaxError)    ... in the text form; carries line and column
 
-Each error says what is wrong, where, what was given and the way out.
+Each error states the problem, its location, the offending input and a fix.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ __all__ = [
 ]  # fmt: skip
 
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
-"""Categories of characters that a terminal obeys: cursor, direction of text, ends of lines."""
+"""Categories of control characters of terminals: cursor, direction of text, ends of lines."""
 
 
 def visible(text: str) -> str:
-    r"""A text with escapes in place of what a terminal obeys instead of showing it.
+    r"""Return a text with escapes in place of control characters of terminals.
 
-    All text of files goes through this on its way to people; `BracesError` does it for what
-    it says.
+    All text of files is escaped before it is shown to people; `BracesError` escapes its
+    message.
 
     Example:
         >>> print(visible("a\x1b[31mb\u202ec\n"))
@@ -65,7 +65,7 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """`visible`, but the text keeps its lines."""
+    """Return `visible` of each line."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -74,13 +74,13 @@ def _escaped(character: str) -> str:
 
 
 class BracesError(Exception):
-    """The root of all errors that Braces raises on purpose.
+    """The base class of all errors that Braces raises on purpose.
 
     Args:
-        what: One sentence that says what is wrong.
-        at: Where: block, operator, and the user's own file and line.
-        given: What was given: names with their types or values.
-        fix: The way out.
+        what: One sentence that states the problem.
+        at: The location: block, operator, and the user's own file and line.
+        given: The offending input: names with their types or values.
+        fix: The suggested fix.
     """
 
     def __init__(
@@ -108,18 +108,18 @@ class BracesError(Exception):
         return visible_lines("\n".join(lines))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """All that it says; the arguments of its class may be others."""
+        """Reduce to all attributes; the constructor of a subclass may have other arguments."""
         return _restored, (type(self), self.what, dict(vars(self)))
 
     def located(self, at: str) -> BracesError:
-        """This error with its place filled in, where it had none."""
+        """Return this error with its location filled in, if it had none."""
         if self.at is None:
             self.at = at
         return self
 
 
 def _restored(kind: type[BracesError], what: str, state: dict[str, Any]) -> BracesError:
-    """An error as it was before it was pickled or copied."""
+    """Return an error from its pickled or copied state."""
     error = kind.__new__(kind)
     BracesError.__init__(error, what)
     vars(error).update(state)
@@ -150,7 +150,7 @@ class VerifyError(ProgramError):
     """A program that the verifier refuses.
 
     Attributes:
-        code: The stable code of the rule that is broken, as `B101`.
+        code: The stable code of the violated rule, as `B101`.
     """
 
     def __init__(self, code: str, what: str, **details: str | None) -> None:
@@ -159,7 +159,7 @@ class VerifyError(ProgramError):
 
 
 class GradientError(BracesError, ValueError):
-    """A gradient that does not exist, or was asked for wrongly."""
+    """A gradient that does not exist, or an invalid request for one."""
 
 
 class SymbolicValueError(BracesError, TypeError):
@@ -167,7 +167,7 @@ class SymbolicValueError(BracesError, TypeError):
 
 
 class OpDefinitionError(BracesError, TypeError):
-    """An operator whose definition is not complete."""
+    """An operator whose definition is incomplete."""
 
 
 class ScopeClosedError(BracesError, RuntimeError):
@@ -199,11 +199,11 @@ class NoMatchError(RunError):
 
 
 class NaNError(RunError, ArithmeticError):
-    """A NaN where one was looked for."""
+    """A NaN, found with `check_nan`."""
 
 
 class ClusterError(BracesError, RuntimeError):
-    """Processes of one job that do not find each other, or do not have the same."""
+    """Processes of one job that do not find each other, or have different values."""
 
 
 class DeviceError(BracesError, ValueError):
@@ -211,15 +211,15 @@ class DeviceError(BracesError, ValueError):
 
 
 class LayoutError(BracesError, ValueError):
-    """A layout does not fit its mesh, or a program."""
+    """A layout that does not fit its mesh, or a program."""
 
 
 class MissingPackageError(BracesError, ImportError):
-    """An optional package that is not installed; the message says how to install it."""
+    """An optional package that is not installed; the message has the command to install it."""
 
 
 class RemoteError(BracesError, RuntimeError):
-    """A worker that cannot be reached, refuses, or died."""
+    """A worker that is unreachable, refuses, or died."""
 
 
 class FileFormatError(BracesError, ValueError):
@@ -227,11 +227,11 @@ class FileFormatError(BracesError, ValueError):
 
 
 class ParseError(FileFormatError, SyntaxError):
-    """A text that is not a program; the message shows the place with a caret."""
+    """A text that is not a program; the message marks the position with a caret."""
 
 
 def array_fix(error: Exception, otherwise: str) -> str:
-    """The way out where NumPy makes no array of a thing: a tensor of another library says so.
+    """Return the fix if NumPy cannot convert an object, such as a tensor of another library.
 
     Example:
         >>> array_fix(RuntimeError("Can't call numpy() on Tensor that requires grad."), "")
@@ -242,7 +242,7 @@ def array_fix(error: Exception, otherwise: str) -> str:
 
 
 MOST_LISTED = 16
-"""So many names are listed where none is close; a longer list would help nobody."""
+"""The number of names listed if none is close; a longer list would not help."""
 _MEANINGS = (
     "average avg mean", "axis dim", "b bias", "cat concat concatenate", "clamp clip",
     "conv convolution", "dense fc linear", "deviation std", "div divide", "label target",
@@ -253,11 +253,11 @@ _MEANINGS = (
 _CASES = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SEPARATED = re.compile(r"[^\W_]+|[\W_]+")
 _MEANING: dict[str, str] = {word: line for line in _MEANINGS for word in line.split()}
-"""Words that mean the same."""
+"""Synonyms, by word."""
 
 
 def suggest(name: str, names: Iterable[str]) -> str:
-    """A way out that names those of `names` that are close to `name`, or lists a few names.
+    """Return a fix that names close matches of `name` in `names`, or lists a few names.
 
     Example:
         >>> suggest("Los", ["loss", "lr"])
@@ -271,22 +271,22 @@ def suggest(name: str, names: Iterable[str]) -> str:
         return near
     if len(known) > MOST_LISTED:
         return f"There are {len(known)} others, and none has a similar name."
-    listed = ", ".join(f"`{one}`" for one in known)
+    listed = ", ".join(f"`{candidate}`" for candidate in known)
     return f"There is {listed}." if known else "There are none."
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The question whether a close name is meant; empty where none of `names` is close."""
-    near = ", ".join(f"`{one}`" for one in close_names(name, names))
+    """Return a question with close names, or an empty text if there are none."""
+    near = ", ".join(f"`{candidate}`" for candidate in close_names(name, names))
     return f"Did you mean {near}?" if near else ""
 
 
 def close_names(name: str, names: Iterable[str]) -> list[str]:
-    """The names that are close to another one in meaning or spelling: three at most.
+    """Return at most three names that are close to another one in meaning or spelling.
 
-    Names mean the same that differ in case, separators, plurals and words of one meaning, or
-    in a prefix. Names are spelled alike where a third of the letters differs, or less, of the
-    words that they do not have in common.
+    Names have the same meaning if they differ in case, separators, plurals, synonyms or a
+    prefix. They have similar spelling if at most a third of the letters differs, apart from
+    common words.
 
     Example:
         >>> close_names("fc1_weight", ["fc1.w", "fc2.w", "loss"])
@@ -296,39 +296,45 @@ def close_names(name: str, names: Iterable[str]) -> list[str]:
     """
     known = sorted(set(names))
     means = _meaning(name)
-    same = [one for one in known if _meaning(one) == means or _is_last_part(name, one)]
-    lower = {one.lower(): one for one in reversed(known)}
+    same = [
+        candidate
+        for candidate in known
+        if _meaning(candidate) == means or _is_last_part(name, candidate)
+    ]
+    lower = {candidate.lower(): candidate for candidate in reversed(known)}
     near = difflib.get_close_matches(name.lower(), lower, n=8, cutoff=0.6)
-    alike = [lower[one] for one in near if _are_spelled_alike(name.lower(), one)]
+    alike = [
+        lower[candidate] for candidate in near if _are_spelled_alike(name.lower(), candidate)
+    ]
     return list(dict.fromkeys([*same, *alike]))[:3]
 
 
 def _meaning(name: str) -> tuple[str, ...]:
-    """The words of a name, one for each meaning."""
+    """Return the words of a name, each replaced by its meaning."""
     words: list[str] = re.findall(r"[^\W\d_]+|\d+", _CASES.sub("_", name).lower())
     singular = (word.removesuffix("s") if len(word) > 3 else word for word in words)
     return tuple(_MEANING.get(word, word) for word in singular) or (name,)
 
 
-def _is_last_part(name: str, one: str) -> bool:
-    return one.endswith((f"/{name}", f".{name}"))
+def _is_last_part(name: str, other: str) -> bool:
+    return other.endswith((f"/{name}", f".{name}"))
 
 
-def _are_spelled_alike(name: str, one: str) -> bool:
-    """Whether few letters differ beside the words that names have in common.
+def _are_spelled_alike(name: str, other: str) -> bool:
+    """Return whether few letters differ, apart from common words of the names.
 
-    Of two letters or fewer, one name must begin or end the other.
+    With two letters or fewer, one name must be a prefix or suffix of the other.
     """
-    name, one = _without_common_words(name, one)
-    longer, shorter = sorted((name, one), key=len, reverse=True)
+    name, other = _without_common_words(name, other)
+    longer, shorter = sorted((name, other), key=len, reverse=True)
     if len(longer) < 3:
         return bool(shorter) and (longer.startswith(shorter) or longer.endswith(shorter))
-    return _edit_distance(name, one) <= min(len(longer) // 3, 3)
+    return _edit_distance(name, other) <= min(len(longer) // 3, 3)
 
 
-def _without_common_words(name: str, one: str) -> tuple[str, str]:
-    """Two names without the words with which both begin or end."""
-    left, right = (_SEPARATED.findall(text) for text in (name, one))
+def _without_common_words(name: str, other: str) -> tuple[str, str]:
+    """Return two names without their common first and last words."""
+    left, right = (_SEPARATED.findall(text) for text in (name, other))
     for at in (0, -1):
         while left and right and left[at] == right[at]:
             del left[at], right[at]
@@ -336,7 +342,7 @@ def _without_common_words(name: str, one: str) -> tuple[str, str]:
 
 
 def _edit_distance(left: str, right: str) -> int:
-    """How many letters are added, removed, replaced, or swapped with the next one."""
+    """Return the number of letters added, removed, replaced, or swapped with the next."""
     before, row = list[int](), list(range(len(right) + 1))
     for i, a in enumerate(left):
         earlier, before, row = before, row, [i + 1]

@@ -1,4 +1,4 @@
-"""What people type by habit, on `br` itself and on what it makes, and the answer."""
+"""Hints for names of other libraries that users type on `br` and on its objects."""
 
 from __future__ import annotations
 
@@ -420,25 +420,27 @@ HABITS: dict[str, dict[str, str]] = {
 
 
 def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for `x.NAME` of a program, scope, executor or model: what to type instead.
+    """Return the error for a missing attribute of a Braces object, with a hint.
 
     Args:
-        kind: What `x` is, as `HABITS` spells it.
-        name: What was asked for.
-        known: What there is.
+        kind: The type of the object, as in `HABITS`.
+        name: The missing attribute.
+        known: The existing attributes.
     """
     hint = HABITS[kind].get(name.lower())
-    near = did_you_mean(name, (one for one in known if not one.startswith("_")))
+    near = did_you_mean(
+        name, (candidate for candidate in known if not candidate.startswith("_"))
+    )
     fix = f"Use {hint}." if hint else near or "See help() of it."
     return AttributeError(f"{kind} has no `{name}`. {fix}", name=name)
 
 
 class Hinted:
-    """What says what to type in place of an attribute that it does not have."""
+    """Base class whose error for a missing attribute has a hint."""
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # a checker is to tell a wrong name before it runs
+    if not TYPE_CHECKING:  # type checkers must report wrong names themselves
 
         def __getattr__(self, name: str) -> Any:
             if name.startswith("_"):
@@ -458,4 +460,4 @@ ALIASES = {
     "permute_dims": "transpose",
     "power": "pow",
 }
-"""Other names of operators: the array API's, and those of NumPy and the design documents."""
+"""Other names of operators: those of the array API, of NumPy and of the design documents."""

@@ -1,10 +1,10 @@
-"""Where the parts of values lie when several devices run a program: meshes and layouts.
+"""Meshes and layouts: the sharding of values on several devices.
 
-A mesh gives the devices names of axes. A layout says by the *names* of sizes and of parameters
-which axis of a value is cut along which axis of the mesh. No program knows of it: the same one,
-the same file and the same fingerprint run on one device and on many.
+A mesh names the axes of a grid of devices. A layout maps *names* of sizes and of parameters to
+mesh axes, and so determines the sharding of each value. Programs are independent of layouts:
+the same program, file and fingerprint run on one device and on many.
 
-Nothing here knows JAX or a device: `braces.lower.sharding.sharding` has both.
+This module does not use JAX or devices: `braces.lower.sharding.sharding` does.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from braces.dims.size import terms_of
 from braces.errors import DeviceError, LayoutError, suggest
 
 Axes: TypeAlias = tuple[str, ...]
-"""Axes of a mesh along which one axis of a value is cut; none where it is whole."""
+"""Mesh axes along which one axis of a value is sharded; empty if it is replicated."""
 Spec: TypeAlias = tuple[Axes, ...]
-"""For each axis of a value the axes of the mesh."""
+"""The mesh axes of each axis of a value."""
 Rule: TypeAlias = "str | Sequence[str] | None"
-"""The same as users write it."""
+"""Mesh axes as users write them."""
 
 MOST_DEVICES = 2**20
 
 
 class Stored(NamedTuple):
-    """What a layout needs to know of a variable of the scope.
+    """The facts that a layout needs about a variable of the scope.
 
     Attributes:
         shape: Its sizes.
         is_float: Whether it holds floating-point numbers.
-        axes: The names of its axes, where they have some.
+        axes: The names of its axes, if it has some.
     """
 
     shape: Shape
@@ -46,13 +46,14 @@ class Stored(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Mesh:
-    """Devices in a grid whose axes have names.
+    """Devices in a grid with named axes.
 
     Args:
-        axes: By name, how many devices an axis has; -1 for one of them: what is left.
+        axes: The number of devices of each axis, by name; -1 for at most one: all remaining
+            devices.
 
     Raises:
-        LayoutError: A size is no number from 1, -1 is there twice, or there is no axis.
+        LayoutError: A size is not a number from 1, -1 occurs twice, or there is no axis.
 
     Example:
         >>> import braces as br
@@ -63,7 +64,7 @@ class Mesh:
     axes: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        axes = _mapping("axes", self.axes)
+        axes = _check_mapping("axes", self.axes)
         if not axes:
             raise LayoutError("A mesh has axes.", fix='Write br.Mesh({"data": -1}).')
         for name, size in axes.items():
@@ -80,10 +81,10 @@ class Mesh:
         return hash(tuple(self.axes.items()))
 
     def on(self, devices: int) -> Mesh:
-        """This mesh on so many devices, every size a number.
+        """Return this mesh on a number of devices, with every size a number.
 
         Raises:
-            DeviceError: There are fewer devices, or what is left of them does not divide.
+            DeviceError: There are fewer devices, or the remaining ones do not divide.
         """
         fixed = math.prod(size for size in self.axes.values() if size != -1)
         left = devices // fixed
@@ -98,7 +99,7 @@ class Mesh:
         return Mesh({name: left if size == -1 else size for name, size in self.axes.items()})
 
     def size(self, axes: Axes) -> int:
-        """How many devices lie along these axes together."""
+        """Return the number of devices along these axes together."""
         return math.prod(self.axes[axis] for axis in axes)
 
 
@@ -114,28 +115,28 @@ def _check_axis(name: object, size: object) -> None:
 @final
 @dataclass(frozen=True, init=False)
 class Layout:
-    """Which axis of which value is cut along which axis of a mesh.
+    """Mapping from axes of values to axes of a mesh (sharding rules).
 
-    What a run computes lies by the names of sizes, and so do feeds. A parameter, or another
-    variable of the scope, lies by the rule of `params` that matches its name, else by the names
-    of its axes, `br.parameter("up.w", [("embed", 16), ("mlp", 32)])`, which values that are
-    made of it keep; then `fsdp` cuts the largest axis that is still whole and divides. What an
-    optimizer keeps of a parameter, `adam/mu/up.w` of `up.w`, lies as the parameter does. What
-    nobody names is whole on each device. Results are those of one device, but for the order of
-    additions.
+    Values computed by a run, and feeds, are sharded by the names of their sizes. A variable of
+    the scope, such as a parameter, is sharded by the rule of `params` that matches its name,
+    otherwise by the names of its axes, `br.parameter("up.w", [("embed", 16), ("mlp", 32)])`,
+    which propagate to derived values. Then `fsdp` shards the largest replicated axis that
+    divides. Optimizer state of a parameter, as `adam/mu/up.w` of `up.w`, is sharded like the
+    parameter. All other values are replicated. Results are those of one device, except for the
+    order of additions.
 
     Args:
         mesh: The devices.
-        dims: Name of a size, as `"batch"`, or of an axis, as `"mlp"`, to an axis of the mesh,
-            or several. An axis that has no equal parts is whole, and so is what would lie
-            along an axis of the mesh for a second time.
-        params: Patterns of names, as `"*.up.w"` (with `*`, `?`, `[abc]`), to what each axis is
-            cut along: an axis of the mesh, several, or `None`.
-        fsdp: The axis of the mesh along which all floating-point variables of the scope are
-            cut, parameters and what optimizers keep (fully sharded data parallel).
+        dims: Name of a size, as `"batch"`, or of an axis, as `"mlp"`, to one or several mesh
+            axes. An axis that does not divide into equal shards is replicated, and so is a
+            second axis with the same mesh axis.
+        params: Patterns of names, as `"*.up.w"` (with `*`, `?`, `[abc]`), to the mesh axes of
+            each axis: one, several, or `None`.
+        fsdp: The mesh axis along which all floating-point variables of the scope are sharded,
+            parameters and optimizer state (fully sharded data parallel).
 
     Raises:
-        LayoutError: An axis is not of the mesh, or used twice for one value.
+        LayoutError: An axis is not in the mesh, or used twice for one value.
 
     Example:
         >>> import braces as br
@@ -164,11 +165,14 @@ class Layout:
         of = _checked_mesh(mesh)
         read = {
             "mesh": of,
-            "dims": {n: _axes(of, n, rule) for n, rule in _mapping("dims", dims).items()},
-            "params": {
-                n: _spec(of, n, rules) for n, rules in _mapping("params", params).items()
+            "dims": {
+                n: _read_axes(of, n, rule) for n, rule in _check_mapping("dims", dims).items()
             },
-            "fsdp": _axes(of, "fsdp", fsdp),
+            "params": {
+                n: _read_spec(of, n, rules)
+                for n, rules in _check_mapping("params", params).items()
+            },
+            "fsdp": _read_axes(of, "fsdp", fsdp),
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -177,11 +181,11 @@ class Layout:
         return hash((self.mesh, tuple(self.dims.items()), tuple(self.params.items())))
 
     def on(self, devices: int) -> Layout:
-        """This layout on so many devices; see `Mesh.on`."""
+        """Return this layout on a number of devices; see `Mesh.on`."""
         return replace(self, mesh=self.mesh.on(devices))
 
     def without(self, *names: str) -> Layout:
-        """This layout without the rules of these sizes or patterns.
+        """Return this layout without the rules of these sizes or patterns.
 
         Raises:
             LayoutError: There is no such rule.
@@ -197,50 +201,48 @@ class Layout:
         return replace(self, dims=dims, params=params)
 
     def of_value(self, shape: Shape, axes: Sequence[str | None] = ()) -> Spec:
-        """How a value lies, by the names of its sizes, or of axes where these are numbers.
-
-        A product, as the rows of all steps, `batch*time`, lies as its first factor that has a
-        rule does. What has no equal parts is whole.
-        """
+        """Return the spec of a value, by the names of its sizes or axes."""
         own = axes or (None,) * len(shape)
         pairs = zip(shape, own, strict=True)
         spec = self._named(name or self.name_of(size) for size, name in pairs)
         lies = zip(shape, spec, strict=True)
-        return tuple(found if self.divides(size, found) else () for size, found in lies)
+        return tuple(
+            mesh_axes if self.divides(size, mesh_axes) else () for size, mesh_axes in lies
+        )
 
     def name_of(self, size: Size) -> str | None:
-        """The name by which devices have parts of what has this size; `None` for none."""
+        """Return the name by which an axis of this size is sharded, or `None`."""
         terms = terms_of(size)
         factors = terms[0][0] if len(terms) == 1 else ()
         return next((name for name in self.dims if name in factors), None)
 
     def _named(self, names: Iterable[str | None]) -> Spec:
-        """The axes of the mesh by names; each is used once, where it comes first."""
-        found, used = list[Axes](), set[str]()
+        """Return the mesh axes by names; each is used once, at its first occurrence."""
+        spec, used = list[Axes](), set[str]()
         for name in names:
             axes = () if name is None else self.dims.get(name, ())
             axes = () if used.intersection(axes) else axes
             used.update(axes)
-            found.append(axes)
-        return tuple(found)
+            spec.append(axes)
+        return tuple(spec)
 
     def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Spec]:
-        """How the variables of the scope lie that a program has.
+        """Return the specs of the scope variables of a program.
 
         Raises:
-            LayoutError: A rule has more or fewer axes than a variable that it matches, or cuts
-                one into parts that are not equal; or two rules that match differ.
+            LayoutError: A rule has more or fewer axes than a variable that it matches, or its
+                shards are not equal; or two matching rules differ.
         """
-        found = dict[str, Spec]()
-        for name, one in every.items():
-            leader = _leader(name, every)
+        specs = dict[str, Spec]()
+        for name, variable in every.items():
+            leader = _find_leader(name, every)
             if leader is None:
-                found[name] = self._of_own(name, one)
-        for name in every.keys() - found.keys():
-            found[name] = self._of_follower(name, every, found)
-        return found
+                specs[name] = self._of_own(name, variable)
+        for name in every.keys() - specs.keys():
+            specs[name] = self._of_follower(name, every, specs)
+        return specs
 
-    def _of_own(self, name: str, one: Stored) -> Spec:
+    def _of_own(self, name: str, variable: Stored) -> Spec:
         rules = [pattern for pattern in self.params if fnmatchcase(name, pattern)]
         if len({self.params[pattern] for pattern in rules}) > 1:
             raise LayoutError(
@@ -248,21 +250,21 @@ class Layout:
                 given=", ".join(f"{p!r}: {text_of(self.params[p])}" for p in rules[:3]),
                 fix="Write patterns of which one matches.",
             )
-        spec = self.params[rules[0]] if rules else self.of_value(one.shape, one.axes)
+        spec = self.params[rules[0]] if rules else self.of_value(variable.shape, variable.axes)
         if rules:
-            self._check(name, rules[0], one.shape, spec)
-        return self._fully_sharded(one, spec)
+            self._check(name, rules[0], variable.shape, spec)
+        return self._fully_sharded(variable, spec)
 
     def _of_follower(
-        self, name: str, every: Mapping[str, Stored], found: Mapping[str, Spec]
+        self, name: str, every: Mapping[str, Stored], specs: Mapping[str, Spec]
     ) -> Spec:
-        """As what it is kept of, where it has its shape."""
-        one, leader = every[name], name
-        while (before := _leader(leader, every)) is not None:
+        """Return the spec of the parameter of an optimizer state, if it has the same shape."""
+        variable, leader = every[name], name
+        while (before := _find_leader(leader, every)) is not None:
             leader = before
-        if one.shape == every[leader].shape:
-            return found[leader]
-        return self._fully_sharded(one, ((),) * len(one.shape))
+        if variable.shape == every[leader].shape:
+            return specs[leader]
+        return self._fully_sharded(variable, ((),) * len(variable.shape))
 
     def _check(self, name: str, rule: str, shape: Shape, spec: Spec) -> None:
         given = f"{name}: {list(shape)}, {rule!r}: {text_of(spec)}, {self.mesh!r}"
@@ -282,28 +284,28 @@ class Layout:
                 )
 
     def divides(self, size: Any, axes: Axes) -> bool:
-        """Whether an axis of this size has equal parts; where only a run knows it, yes."""
+        """Return whether an axis of this size has equal shards; true for unknown sizes."""
         return isinstance(size, Dim) or size % self.mesh.size(axes) == 0
 
-    def _fully_sharded(self, one: Stored, spec: Spec) -> Spec:
-        """The same, with the largest whole axis that divides cut along `fsdp`."""
+    def _fully_sharded(self, variable: Stored, spec: Spec) -> Spec:
+        """Shard the largest replicated axis that divides along `fsdp`."""
         used = {axis for axes in spec for axis in axes}
         free = [
             (size, -i)
-            for i, (size, axes) in enumerate(zip(one.shape, spec, strict=True))
+            for i, (size, axes) in enumerate(zip(variable.shape, spec, strict=True))
             if not axes and isinstance(size, int) and size and self.divides(size, self.fsdp)
         ]
-        if not self.fsdp or not one.is_float or not free or used.intersection(self.fsdp):
+        if not self.fsdp or not variable.is_float or not free or used.intersection(self.fsdp):
             return spec
         at = -max(free)[1]
         return tuple(self.fsdp if i == at else axes for i, axes in enumerate(spec))
 
     def check_used(self, sizes: Collection[str] | None, stored: Collection[str]) -> None:
-        """Refuse rules that are for nothing.
+        """Refuse unused rules.
 
         Args:
-            sizes: The names of sizes and axes that a program has; `None` where it has no data.
-            stored: The variables of the scope, of program and scope.
+            sizes: The names of sizes and axes of a program; `None` if it has no data.
+            stored: The names of the scope variables, of program and scope.
 
         Raises:
             LayoutError: A rule of `dims` or of `params` matches none of them.
@@ -323,12 +325,12 @@ class Layout:
 
 
 def text_of(spec: Spec) -> str:
-    """A spec as users write it."""
+    """Return a spec as users write it."""
     return repr(tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec))
 
 
-def _leader(name: str, every: Collection[str]) -> str | None:
-    """The variable of which this one is kept: the longest name that follows a slash in it."""
+def _find_leader(name: str, every: Collection[str]) -> str | None:
+    """Return the parameter of an optimizer state: the longest known name after a slash."""
     while "/" in name:
         name = name.partition("/")[2]
         if name in every:
@@ -343,17 +345,17 @@ _EXAMPLES = {
 }
 
 
-def _mapping(what: str, given: Any) -> dict[str, Any]:
-    found: Any = {} if given is None else given
-    if not isinstance(found, Mapping):
+def _check_mapping(what: str, given: Any) -> dict[str, Any]:
+    mapping: Any = {} if given is None else given
+    if not isinstance(mapping, Mapping):
         raise LayoutError(
             f"{what}={given!r:.80} is no dict with names.",
             fix=f"Write {_EXAMPLES[what]}.",
         )
-    return {_text(what, name): value for name, value in cast("Any", found).items()}
+    return {_check_text(what, name): value for name, value in cast("Any", mapping).items()}
 
 
-def _text(what: str, name: object) -> str:
+def _check_text(what: str, name: object) -> str:
     if not isinstance(name, str):
         raise LayoutError(f"{what}: {name!r:.80} is no name.", fix="Use a text.")
     return name
@@ -365,25 +367,25 @@ def _checked_mesh(mesh: object) -> Mesh:
     return mesh
 
 
-def _spec(mesh: Mesh, name: str, rules: Any) -> Spec:
+def _read_spec(mesh: Mesh, name: str, rules: Any) -> Spec:
     if isinstance(rules, str) or not isinstance(rules, Sequence):
         raise LayoutError(
             f"{name!r}: {rules!r:.80} does not say what each axis is cut along.",
             fix=f'Write {{{name!r}: (None, "{next(iter(mesh.axes))}")}}.',
         )
-    spec = tuple(_axes(mesh, name, rule) for rule in cast("Sequence[Rule]", rules))
+    spec = tuple(_read_axes(mesh, name, rule) for rule in cast("Sequence[Rule]", rules))
     _refuse_twice(name, [axis for axes in spec for axis in axes])
     return spec
 
 
-def _axes(mesh: Mesh, name: str, rule: Any) -> Axes:
-    given = cast("Sequence[Any]", rule) if isinstance(rule, tuple | list) else (rule,)
-    axes = tuple(_axis(mesh, name, axis) for axis in given if axis is not None)
+def _read_axes(mesh: Mesh, name: str, rule: Any) -> Axes:
+    rules = cast("Sequence[Any]", rule) if isinstance(rule, tuple | list) else (rule,)
+    axes = tuple(_check_mesh_axis(mesh, name, axis) for axis in rules if axis is not None)
     _refuse_twice(name, axes)
     return axes
 
 
-def _axis(mesh: Mesh, name: str, axis: object) -> str:
+def _check_mesh_axis(mesh: Mesh, name: str, axis: object) -> str:
     if not isinstance(axis, str) or axis not in mesh.axes:
         raise LayoutError(
             f"{name!r}: the mesh has no axis {axis!r:.80}.",

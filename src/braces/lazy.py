@@ -1,8 +1,8 @@
-"""JAX, optax, rich and what extras bring, imported on first use.
+"""Lazy imports of JAX, optax, rich and optional packages, on first use.
 
 Programs are data: reading, printing, checking and pruning them needs no arithmetic. A module
-that computes writes `from braces.lazy import jnp`; the library itself is imported when the
-first attribute is looked up, so that `import braces` and the read-only commands stay light.
+that computes writes `from braces.lazy import jnp`; the library is imported at the first
+attribute access, so that `import braces` and the read-only commands stay light.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from braces.errors import MissingPackageError
 
 
 class LazyModule(ModuleType):
-    """A module that is imported when its first attribute is looked up.
+    """A module that is imported at the first attribute access.
 
     Args:
         name: The module.
-        extra: The extra of Braces that installs it, where it is optional.
-        package: The name of its package in the registry, where that is another one.
+        extra: The extra of Braces that installs it, if it is optional.
+        package: The name of its package in the registry, if it differs.
 
     Raises:
-        MissingPackageError: An attribute is looked up, and the optional package is not
+        MissingPackageError: An attribute is accessed, and the optional package is not
             installed.
     """
 
@@ -41,7 +41,7 @@ class LazyModule(ModuleType):
                 self.__name__,
             ):
                 raise
-            if name.startswith("__"):  # asked for by what looks modules over, as doctest does
+            if name.startswith("__"):  # accessed by tools that inspect modules, as doctest does
                 raise AttributeError(name, name=name, obj=self) from None
             raise MissingPackageError(
                 f"This needs the package {self._package}, which is not installed.",

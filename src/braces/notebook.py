@@ -1,4 +1,4 @@
-"""Pieces of HTML for notebooks: escaped text in rows and boxes, no script, bounded in size."""
+"""HTML for notebooks: escaped text in rows and boxes, without scripts, bounded in size."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 LARGEST = 150_000
-"""Characters of rows; what comes after is left out, and the whole says so."""
+"""The maximum number of characters; later rows are replaced by a notice."""
 LONGEST_ROW = 600
 OPEN_UP_TO = 40
-"""Boxes with more in them begin closed."""
+"""Boxes with more content are initially closed."""
 
 _BOX = (
     "border:1px solid #8885;border-left:3px solid #8a4fbf99;border-radius:6px;"
@@ -21,26 +21,26 @@ _FONT = "font:12px/1.5 ui-monospace,'DejaVu Sans Mono',monospace"
 
 
 Piece: TypeAlias = tuple[str, int]
-"""HTML, and by how many it changes the number of boxes that are open: 1, 0 or -1."""
+"""HTML, and its change of the number of open boxes: 1, 0 or -1."""
 END_OF_BOX: Piece = ("</details>", -1)
 
 
 def whole(pieces: Iterable[Piece], more: str) -> str:
-    """Rows and boxes as one, at most 200 kB; `more` is said where something was left out."""
-    room, hidden, kept = LARGEST, 0, list[str]()
+    """Join rows and boxes, at most 200 kB; `more` is the notice for omitted rows."""
+    room, hidden, parts = LARGEST, 0, list[str]()
     for piece, boxes in pieces:
         room -= len(piece)
         if hidden or (room < 0 and boxes >= 0):
             hidden += boxes
         else:
-            kept.append(piece)
+            parts.append(piece)
     if room < 0:
-        kept.append(f"<div>{escaped(more)}</div>")
-    return f'<div style="{_FONT}">{"".join(kept)}</div>'
+        parts.append(f"<div>{escaped(more)}</div>")
+    return f'<div style="{_FONT}">{"".join(parts)}</div>'
 
 
 def row(text: str) -> Piece:
-    """A line of text.
+    """Return a line of text.
 
     Example:
         >>> row("a < b")[0].endswith(">a &lt; b</div>")
@@ -50,16 +50,16 @@ def row(text: str) -> Piece:
 
 
 def box(title: str, count: int) -> Piece:
-    """The beginning of a box that opens and closes, with so much in it."""
+    """Return the start of a collapsible box with `count` items."""
     state = " open" if count <= OPEN_UP_TO else ""
     return f'<details{state} style="{_BOX}"><summary>{escaped(short(title))}</summary>', 1
 
 
 def escaped(text: str) -> str:
-    """A text as HTML has it, with `?` for what no file can hold."""
+    """Escape a text for HTML, with `?` for characters that cannot be encoded."""
     return html.escape(text.encode(errors="replace").decode())
 
 
 def short(text: str) -> str:
-    """The beginning of a long text."""
+    """Return the beginning of a long text."""
     return text if len(text) <= LONGEST_ROW else f"{text[:LONGEST_ROW]}…"
