@@ -1,4 +1,4 @@
-"""Programs as StableHLO, which other systems run without Braces and without Python's source."""
+"""Export programs to StableHLO, which other systems run without Braces or Python."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ def to_stablehlo(
 ) -> None:
     """Write a program as StableHLO.
 
-    What is written is called as `results, after, status = call(values, feeds)`, with dicts by
-    name: the values of persistable variables and the feeds in; what is fetched in order, the
-    next values of what the program updates by name, and a status out: for each operator that
-    may fail 0, or what went wrong. `values` is an empty dict where a scope is given, whose
-    values are then part of the file, and nothing is updated.
+    The exported function is called as `results, after, status = call(values, feeds)`, with
+    dicts by name. Its inputs are the values of persistable variables and the feeds. Its outputs
+    are the fetches in order, the next values of updated variables by name, and a status: for
+    each operator that may fail 0, or its failure code. If a scope is given, `values` is an
+    empty dict: the values of the scope are part of the file, and nothing is updated.
 
-    A file called `.mlir` is the module as text, with these arguments and results one by one,
-    dicts in the order of their sorted keys. Any other one is what `jax.export` writes:
+    A file called `.mlir` holds the module as text. Its arguments and results are flat, dicts in
+    the order of their sorted keys. Any other file is the output of `jax.export`:
     `jax.export.deserialize(bytes).call(values, feeds)` runs it. Symbolic sizes of the program
-    stay symbolic, so one file serves all batches, each of one or more: a file refuses a size
-    that is 0. A row-wise branch computes its cases on all rows then, of which each keeps its
-    own. Where an operator must know a number to be compiled, that is refused, and `sizes`
-    gives it: windows that slide over padding along a symbolic axis, regions of pictures, and
-    windows that begin at a size and count from the end.
+    stay symbolic, so one file serves all batch sizes from 1 on; a size of 0 is refused. A
+    row-wise branch then computes its cases for all batch elements and selects the results. An
+    operator that needs a number at compile time is refused unless `sizes` gives it: windows
+    that slide over padding along a symbolic axis, regions of pictures, and windows that begin
+    at a size and count from the end.
 
     Args:
-        program: What is written.
+        program: The program.
         path: The file.
-        fetches: Variables or their names; what the program gives where none are said.
-        scope: Where the values of persistable variables are, if they are to be in the file.
+        fetches: Variables or their names; by default the fetches of the program.
+        scope: The scope with the values of persistable variables, if these go into the file.
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
-        platforms: The machines that it is for: `"cpu"`, `"cuda"`, `"tpu"`.
-        room: For how many trips there is room; see `Program.to_jax`.
+        platforms: The target platforms: `"cpu"`, `"cuda"`, `"tpu"`.
+        room: The capacity of lists, in iterations; see `Program.to_jax`.
 
     Raises:
-        ProgramError: A symbolic size has to be a number, or what is wanted cannot be a function
-            of JAX.
+        ProgramError: A symbolic size has to be a number, or the program cannot be a function of
+            JAX.
         UnknownNameError: There is no such variable, or no such size.
 
     Example:
@@ -82,19 +82,19 @@ def to_stablehlo(
         [1.0, 1.0, 1.0]
     """
     function = program.to_jax(fetches, room=room)
-    exported = _exported(function, sizes or {}, scope, platforms)
+    exported = _export(function, sizes or {}, scope, platforms)
     text = os.fspath(path).endswith(MLIR)
     data = str(exported.mlir_module()).encode() if text else bytes(exported.serialize())
     serde.write_atomically(path, data)
 
 
-def _exported(
+def _export(
     function: PureFunction,
     sizes: Mapping[str, int],
     scope: Scope | None,
     platforms: Sequence[str],
 ) -> Any:
-    """The function, exported; its symbolic sizes are those of its feeds."""
+    """Export the function; its symbolic sizes are those of its feeds."""
     types = {name: info.type for name, info in {**function.states, **function.feeds}.items()}
     arrays = {name: t for name, t in types.items() if isinstance(t, TensorType)}
     _check_sizes(sizes, arrays.values())
@@ -105,34 +105,38 @@ def _exported(
     symbolic = sorted(dimensions(tuple(t.shape for t in fixed.values())))
     numbers = SymbolicSizes(sizes, translation.size, lambda size: translation.shape([size])[0])
     structs = {name: translation.struct(t) for name, t in fixed.items()}
-    kept = _kept(function, scope)
+    constants = _scope_values(function, scope)
 
-    def called(values: Mapping[str, Any], feeds: Mapping[str, Any]) -> Any:
-        results, after, status = function.computed({**kept, **values, **feeds}, numbers)
+    def exported_function(values: Mapping[str, Any], feeds: Mapping[str, Any]) -> Any:
+        results, after, status = function.computed({**constants, **values, **feeds}, numbers)
         return results, {} if scope is not None else after, status
 
     values = {name: structs[name] for name in function.states if scope is None}
     feeds = {name: structs[name] for name in function.feeds}
     try:
         with own_settings():
-            return _jax.export.export(_jax.jit(called), platforms=platforms)(values, feeds)
+            return _jax.export.export(_jax.jit(exported_function), platforms=platforms)(
+                values, feeds
+            )
     except Exception as error:
         if isinstance(error, BracesError) and not symbolic:
             raise
-        raise _refused(error, symbolic) from None
+        raise _export_error(error, symbolic) from None
 
 
-def _kept(function: PureFunction, scope: Scope | None) -> dict[str, Any]:
-    """The values of a scope that become part of the file."""
+def _scope_values(function: PureFunction, scope: Scope | None) -> dict[str, Any]:
+    """Return the values of a scope that become part of the file."""
     if scope is None:
         return {}
-    found = {name: scope.find_var(name) for name in function.states}
-    for name, variable in found.items():
+    variables = {name: scope.find_var(name) for name in function.states}
+    for name, variable in variables.items():
         if variable is None:
             raise UnknownNameError(
                 f"The scope has no `{name}`.", fix=suggest(name, scope.names())
             )
-    return {name: np.asarray(variable.value) for name, variable in found.items() if variable}
+    return {
+        name: np.asarray(variable.value) for name, variable in variables.items() if variable
+    }
 
 
 def _check_sizes(sizes: Mapping[str, int], types: Iterable[TensorType]) -> None:
@@ -144,11 +148,11 @@ def _check_sizes(sizes: Mapping[str, int], types: Iterable[TensorType]) -> None:
             )
 
 
-def _refused(error: Exception, symbolic: Sequence[str]) -> ProgramError:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+def _export_error(error: Exception, symbolic: Sequence[str]) -> ProgramError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     names = ", ".join(f"{name!r}: 8" for name in symbolic)
     return ProgramError(
-        f"The program cannot be written as StableHLO: {said:.200}",
+        f"The program cannot be written as StableHLO: {reason:.200}",
         fix=f"An operator must know a size; give numbers: sizes={{{names}}}."
         if symbolic
         else "Run it with an executor.",

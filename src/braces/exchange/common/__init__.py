@@ -1,1 +1,1 @@
-"""Exchange/common."""
+"""Names, values and rules that several importers share."""

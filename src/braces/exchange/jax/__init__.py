@@ -1,1 +1,1 @@
-"""Functions of JAX, read: traced once, and each equation written as operators."""
+"""Import functions of JAX: trace once, and convert each equation to operators."""

@@ -1,4 +1,4 @@
-"""What a function brings along: the arrays that it closes over, and what they are called."""
+"""Arrays that a function closes over, and their names."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from braces.lazy import jax
 
 _jax: Any = jax
 DEEPEST = 4
-"""Functions in functions that are looked into."""
+"""The depth to which functions in functions are searched."""
 Identity: TypeAlias = "int | tuple[int, ...]"
 
 
 def identity(array: Any) -> Identity:
-    """What tells an array from others; views of NumPy's memory are one if they look alike."""
-    found = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
-    if not isinstance(found, np.ndarray):
+    """Return the identity of an array; views of the same NumPy memory and shape are equal."""
+    unwrapped = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
+    if not isinstance(unwrapped, np.ndarray):
         return id(array)
-    memory = cast("np.ndarray[Any, Any]", found)
+    memory = cast("np.ndarray[Any, Any]", unwrapped)
     return memory.__array_interface__["data"][0], *memory.shape, *memory.strides
 
 
 def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
-    """The arrays that a function can reach without its arguments: their names by identity.
+    """Return the names of arrays that a function reaches without its arguments, by identity.
 
-    These are those in variables of the functions around it and of its module that it names, in
-    its defaults, and of the object whose method it is; and so for functions among them.
+    The search covers the variables of enclosing functions and of the module that the function
+    names, its defaults, the object whose method it is, and recursively the functions among
+    them.
 
     Example:
         >>> import numpy as np
@@ -39,25 +40,25 @@ def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
         >>> list(names_of_arrays(lambda x: x @ params["w"]).values())
         ['params.w']
     """
-    found = dict[Identity, str]()
-    _look(function, "", found, DEEPEST)
-    return found
+    names = dict[Identity, str]()
+    _collect_names(function, "", names, DEEPEST)
+    return names
 
 
-def _look(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
+def _collect_names(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
     for path, leaf in _leaves(value):
-        called = ".".join(filter(None, (name, *path)))
+        path_name = ".".join(filter(None, (name, *path)))
         if is_array(leaf):
-            found.setdefault(identity(leaf), called)
+            found.setdefault(identity(leaf), path_name)
         elif depth and callable(leaf):
-            for inner, one in _reached(leaf):
-                _look(one, inner, found, depth - 1)
+            for inner, inner_value in _captured_variables(leaf):
+                _collect_names(inner_value, inner, found, depth - 1)
 
 
 def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:
-    """The leaves of a tree with their paths; none where it is no tree to JAX.
+    """Return the leaves of a tree with their paths; none if JAX cannot flatten it.
 
-    So is a dict whose keys have no order, as a function of some library may name.
+    An example is a dict with unorderable keys in a library.
     """
     try:
         return leaves_of(value)
@@ -65,8 +66,8 @@ def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:
         return []
 
 
-def _reached(function: Any) -> Iterator[tuple[str, Any]]:
-    """The variables that a function names, and their values."""
+def _captured_variables(function: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the variables that a function names, and their values."""
     if isinstance(function, functools.partial):
         partial = cast("functools.partial[Any]", function)
         yield "", partial.func
@@ -89,7 +90,7 @@ def _reached(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _fields(owner: Any) -> Any:
-    """An object as a tree: itself, or its fields where JAX does not know it."""
+    """Return an object as a tree: itself, or its fields if JAX does not know its type."""
     leaves = _jax.tree.leaves(owner)
     alone = len(leaves) == 1 and leaves[0] is owner
     return getattr(owner, "__dict__", owner) if alone else owner

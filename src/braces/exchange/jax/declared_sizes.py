@@ -1,8 +1,8 @@
-"""What a user says of the sizes of an array: a name, and within which limits a run has it.
+"""Declared sizes of an array's axes: a name, and its limits.
 
-"batch"              a size that only a run knows
-"1 <= time <= 512"   one of which more is known; each run looks whether it is so
-None                 that of the example
+"batch"              a data-dependent size
+"1 <= time <= 512"   one with limits, which each run checks
+None                 the size of the example
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LIMIT = re.compile(r"(<=|>=)")
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis, as it was said.
+    """A declared axis.
 
     Attributes:
-        size: How long it is.
-        least: What it is no shorter than.
-        most: What it is no longer than.
+        size: Its size.
+        least: Its lower limit.
+        most: Its upper limit.
     """
 
     size: Size
@@ -34,19 +34,19 @@ class Axis:
 
     @property
     def limits(self) -> list[tuple[Size, Size]]:
-        """What is known of it: pairs of sizes, of which the first is not larger."""
+        """The known inequalities: pairs of sizes, the smaller one first."""
         pairs = (self.least, self.size), (self.size, self.most)
         return [(a, b) for a, b in pairs if a is not None and b is not None]
 
     @property
     def within(self) -> Size:
-        """The size, moved to within its limits: the same in each run that keeps to them."""
-        found = self.size if self.most is None else call("min", self.size, self.most)
-        return found if self.least is None else call("max", found, self.least)
+        """The size clamped to its limits: equal to the size in every valid run."""
+        bounded = self.size if self.most is None else call("min", self.size, self.most)
+        return bounded if self.least is None else call("max", bounded, self.least)
 
 
 def axes_of(name: str, shape: Sequence[Any], said: Any) -> tuple[Axis, ...]:
-    """The axes of an array: as said, else those of the example.
+    """Return the axes of an array: as declared, else those of the example.
 
     Raises:
         ShapeError: They do not fit the example.
@@ -82,12 +82,12 @@ def _own_size(size: Any) -> Size:
 
 
 def shape_of(axes: Sequence[Axis]) -> Shape:
-    """How long they are."""
+    """Return the sizes of the axes."""
     return tuple(axis.size for axis in axes)
 
 
 def parse_axis(text: str) -> Axis:
-    """An axis as a user writes it.
+    """Parse the declaration of an axis.
 
     Example:
         >>> parse_axis("time <= 512")
@@ -96,7 +96,7 @@ def parse_axis(text: str) -> Axis:
         max(min(time, 512), 1)
 
     Raises:
-        ShapeError: It is no size, or more is compared than two limits.
+        ShapeError: It is not a size, or has more than two limits.
     """
     sizes, signs = list(map(_parsed, _LIMIT.split(text)[::2])), _LIMIT.findall(text)
     match sizes, signs:

@@ -1,4 +1,4 @@
-"""A function of JAX as a program."""
+"""Import a function of JAX as a program."""
 
 from __future__ import annotations
 
@@ -48,39 +48,39 @@ def from_jax(
     kinds: Mapping[str, str] | None = None,
     updates: Mapping[str, int] | None = None,
 ) -> tuple[Program, dict[str, Array]]:
-    """A function of JAX as a program, and the values of its parameters.
+    """Convert a function of JAX to a program, and return the values of its parameters.
 
-    The function is traced once, as JAX is set, and all that it computes becomes operators:
-    what it compiles by itself is a plain block of that name, `scan`, `while_loop`, `cond` and
-    `switch` are loops and branches. A derivative that a function brings along
-    (`jax.custom_jvp`, `jax.custom_vjp`) is its gradient in the program, too, as one of
-    `br.create_custom_gradient`. Nothing of it is called again, so the program can be printed,
-    differentiated, saved and run without it. `while_loop` has a gradient then.
+    The function is traced once, under the current settings of JAX, and every equation becomes
+    operators. Functions under `jit` become plain blocks of that name; `scan`, `while_loop`,
+    `cond` and `switch` become loops and branches. Custom derivatives (`jax.custom_jvp`,
+    `jax.custom_vjp`) become custom gradients, as those of `br.create_custom_gradient`. The
+    program does not call the function again: it can be printed, differentiated, saved and run
+    without it. A `while_loop` becomes differentiable.
 
-    Arrays that are arguments become data, called as the function calls them. Arrays in a
-    container (a dict, a list, a module) and those that the function brings along become
-    parameters where they are floats, else states, under the path that leads there, as
-    `params.layers.0.w`. A module that is called is such a container. What is no array is a
-    part of the function. A key of random numbers is two words, `u32[2]`.
+    Arrays that are arguments become data, under the names of the arguments. Arrays in a
+    container (a dict, a list, a module) and captured arrays become parameters if they are
+    floats, else states. They are named by their paths, as `params.layers.0.w`. A module that is
+    called is such a container. Arguments that are not arrays are static. A key of random
+    numbers is two words, `u32[2]`.
 
-    What is refused: calls back to Python, arrays that are changed in their place, what several
-    devices compute together, code for one machine, random bits of other generators than
-    threefry, draws of gamma's distribution, routines of LAPACK that there is no operator for
-    (eigenvalues of matrices that are not symmetric, Schur's form), matrices of complex numbers,
-    Bessel's functions and incomplete gamma and beta functions. `docs/jax_functions.md` has all
-    public functions of JAX that meet one of these.
+    Not supported are callbacks to Python, mutable arrays, collectives over several devices,
+    kernels for one platform, random bits of generators other than threefry, samples of the
+    gamma distribution, LAPACK routines without an operator (eigenvalues of matrices that are
+    not symmetric, Schur form), complex matrices, Bessel functions, and incomplete gamma and
+    beta functions. `docs/jax_functions.md` lists all public functions of JAX that meet one of
+    these.
 
     Args:
-        function: Anything that JAX can trace: of Flax, Equinox, optax or by hand.
+        function: A function that JAX can trace: of Flax, Equinox, optax or by hand.
         *examples: Its arguments: arrays, `jax.ShapeDtypeStruct`, or containers of them.
         sizes: Names for sizes, as `{"x": ["batch", None]}`: one for each axis of an array,
-            `None` where the example's own stays. Axes of one name have one size. What is
-            known of it stands there too, as `"batch <= 10"` where a table of 10 rows is cut
-            by it: JAX asks, and each run looks whether it is so.
-        kinds: By argument what its arrays become in place of that: `"data"`, `"parameter"` or
-            `"state"`.
-        updates: By argument which of the function's results is its next value, as
-            `{"params": 0}` for a step that returns `(params, loss)`: a run then moves it.
+            `None` for the size of the example. Axes of one name have one size. Limits may be
+            included, as in `"batch <= 10"` if a table of 10 rows is sliced by it: JAX relies on
+            them, and each run checks them.
+        kinds: The kind of an argument's arrays, in place of the default: `"data"`,
+            `"parameter"` or `"state"`.
+        updates: By argument the index of the result that is its next value, as `{"params": 0}`
+            for a step that returns `(params, loss)`; each run then updates it.
 
     Returns:
         The program, whose `feeds` are in the order of the arguments and whose `fetches` are
@@ -88,10 +88,10 @@ def from_jax(
         parameters and states by name, for `scope.update`.
 
     Raises:
-        ProgramError: It cannot be traced, or does what no operator does; the message lists all
-            of that, with the lines.
+        ProgramError: The function cannot be traced, or has unsupported equations; the message
+            lists all of them, with their lines.
         ShapeError: `sizes` do not fit an example.
-        UnknownNameError: Something is named that there is not.
+        UnknownNameError: A name does not exist.
 
     Example:
         >>> import braces as br, jax.numpy as jnp, numpy as np
@@ -111,35 +111,35 @@ def from_jax(
         raise ProgramError(
             f"{function!r:.80} is no function.", fix="br.from_jax(function, *examples)."
         )
-    for option, given in (("sizes", sizes), ("kinds", kinds), ("updates", updates)):
-        if given is not None and not isinstance(cast("Any", given), Mapping):
+    for option, value in (("sizes", sizes), ("kinds", kinds), ("updates", updates)):
+        if value is not None and not isinstance(cast("Any", value), Mapping):
             raise ProgramError(
-                f"from_jax takes {option} by the names of arguments, not {given!r:.60}.",
+                f"from_jax takes {option} by the names of arguments, not {value!r:.60}.",
                 fix=f"Write {option}={{'x': …}}.",
             )
-    moved = updates or {}
-    check_arguments(moved, argument_names(function, len(examples)))
+    next_results = updates or {}
+    check_arguments(next_results, argument_names(function, len(examples)))
     arguments = taken_apart(function, examples, sizes or {}, kinds or {})
     limits = [pair for leaf in arguments.leaves for axis in leaf.axes for pair in axis.limits]
     translation = Translation([leaf.type for leaf in arguments.leaves], limits=limits)
     structs = [_struct(leaf, translation) for leaf in arguments.leaves]
     try:
-        found = traced(_called(function), arguments.function, structs, translation)
+        trace = traced(_called(function), arguments.function, structs, translation)
     except ProgramError as error:
-        raise _advised(error, arguments.leaves) from None
-    reader = Reader(Program(), found, names_of_arrays(function))
-    reader.read(arguments.leaves, moved)
+        raise _add_advice(error, arguments.leaves) from None
+    reader = Reader(Program(), trace, names_of_arrays(function))
+    reader.read(arguments.leaves, next_results)
     return reader.program, reader.values
 
 
-def _advised(error: ProgramError, leaves: Sequence[Leaf]) -> ProgramError:
-    """An error with what to do about a symbolic size, where it is about one."""
-    said = set(re.findall(r"\w+", error.what))
+def _add_advice(error: ProgramError, leaves: Sequence[Leaf]) -> ProgramError:
+    """Add advice about a symbolic size to an error, if the error is about one."""
+    words = set(re.findall(r"\w+", error.what))
     sizes = (size for leaf in leaves for size in leaf.type.shape if isinstance(size, Dim))
     for size in sizes:
-        if "__index__" in said:
+        if "__index__" in words:
             error.fix = f"Of NumPy's arrays, no part is as long as `{size}`: use jnp.asarray."
-        elif said & size.names():
+        elif words & size.names():
             error.fix = (
                 f"It has to hold for all `{size}`; where a table of 512 rows is cut by it, say "
                 f"'{size} <= 512' in sizes=...."
@@ -147,12 +147,14 @@ def _advised(error: ProgramError, leaves: Sequence[Leaf]) -> ProgramError:
     return error
 
 
-def _way_out(primitives: set[str]) -> str:
-    """What to do about what has no operator."""
-    others = "Compute it from other functions of jax.numpy."
-    shown = "Return what callbacks show or send, and leave them out."
-    calling = {name for name in primitives if WHY.get(name) == CALLS_BACK}
-    return " ".join([shown] * bool(calling) + [others] * bool(primitives - calling))
+def _unsupported_advice(primitives: set[str]) -> str:
+    """Return the advice for primitives without an operator."""
+    other_advice = "Compute it from other functions of jax.numpy."
+    callback_advice = "Return what callbacks show or send, and leave them out."
+    callbacks = {name for name in primitives if WHY.get(name) == CALLS_BACK}
+    return " ".join(
+        [callback_advice] * bool(callbacks) + [other_advice] * bool(primitives - callbacks)
+    )
 
 
 def _called(function: Callable[..., Any]) -> str:
@@ -161,17 +163,17 @@ def _called(function: Callable[..., Any]) -> str:
 
 
 def _struct(leaf: Leaf, translation: Translation) -> Any:
-    """What JAX is told of an array; keys stay keys."""
+    """Return the abstract array that JAX traces; keys stay keys."""
     rank = len(leaf.example.shape)
     shape = tuple(map(translation.size, leaf.type.shape[:rank]))
-    whole = len(leaf.type.shape) == rank
-    dtype = leaf.type.dtype if whole else leaf.example.dtype
+    same_rank = len(leaf.type.shape) == rank
+    dtype = leaf.type.dtype if same_rank else leaf.example.dtype
     weak = bool(getattr(leaf.example, "weak_type", False))
     return _jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
 
 
-def _held(leaf: Leaf, given: Var) -> Var:
-    """An array whose sizes each run holds against what was said of them."""
+def _check_limits(leaf: Leaf, given: Var) -> Var:
+    """Check the sizes of an array against their declared limits in each run."""
     words = given.shape[len(leaf.axes) :]
     within = (*(axis.within for axis in leaf.axes), *words)
     if within == given.shape:
@@ -181,13 +183,13 @@ def _held(leaf: Leaf, given: Var) -> Var:
 
 @dataclass(eq=False)
 class Reader:
-    """Writes a function that was traced as a program.
+    """Writes a traced function as a program.
 
     Attributes:
-        program: What is built.
-        found: The function, traced.
-        names: What arrays that it brings along are called, by identity.
-        values: What parameters and states hold.
+        program: The program that is built.
+        found: The traced function.
+        names: The names of captured arrays, by identity.
+        values: The values of parameters and states.
     """
 
     program: Program
@@ -200,23 +202,26 @@ class Reader:
         """Build the program.
 
         Raises:
-            ProgramError: Something has no operator.
+            ProgramError: An equation is not supported.
         """
-        whole = Whole(self.program, self._keep)
+        conversion = Whole(self.program, self._keep)
         with self.program:
-            given = [self._declared(leaf) for leaf in leaves]
-            made = self.found.append(list(map(_held, leaves, given)), whole)
-            if not whole.problems:
-                self._give(leaves, given, made, moved)
-        if whole.problems:
+            inputs = [self._declared(leaf) for leaf in leaves]
+            results = self.found.append(list(map(_check_limits, leaves, inputs)), conversion)
+            if not conversion.problems:
+                self._give(leaves, inputs, results, moved)
+        if conversion.problems:
             raise unreadable(
-                [Problem(f"`{p.primitive}`", f"at {p.line}", p.error) for p in whole.problems],
+                [
+                    Problem(f"`{p.primitive}`", f"at {p.line}", p.error)
+                    for p in conversion.problems
+                ],
                 self.found.what,
                 of="equations",
-                fix=_way_out({p.primitive for p in whole.problems}),
+                fix=_unsupported_advice({p.primitive for p in conversion.problems}),
             )
 
-    # ---- what it is given --------------------------------------------------------------------
+    # ---- inputs ------------------------------------------------------------------------------
 
     def _declared(self, leaf: Leaf) -> Var:
         if leaf.kind == DATA:
@@ -225,7 +230,7 @@ class Reader:
         return persistable(self.program, self.values, leaf.name, value, leaf.kind)
 
     def _keep(self, array: Any) -> Var | None:
-        """The variable that holds an array that the function brings along."""
+        """Return the variable of a captured array."""
         key = identity(array)
         name = self.names.get(key)
         if name is None and np.size(array) <= LITTLE:
@@ -233,12 +238,12 @@ class Reader:
         if key not in self._kept:
             value = as_words(array)
             trained = name is not None and is_float(value.dtype)
-            kind, called = PARAMETER if trained else STATE, cleaned(name or "constant")
-            var = persistable(self.program, self.values, called, value, kind)
+            kind, name_in_program = PARAMETER if trained else STATE, cleaned(name or "constant")
+            var = persistable(self.program, self.values, name_in_program, value, kind)
             self._kept[key] = array, var
         return self._kept[key][1]
 
-    # ---- what it gives -----------------------------------------------------------------------
+    # ---- results -----------------------------------------------------------------------------
 
     def _give(
         self,
@@ -270,8 +275,8 @@ class Reader:
             (old.dtype, old.shape) == (new.dtype, new.shape)
             for old, new in zip(olds, news, strict=True)
         )
-        kept = [self.program.table.get_var(old.name).persistable for old in olds]
-        if not fits or not olds or not all(kept):
+        are_persistable = [self.program.table.get_var(old.name).persistable for old in olds]
+        if not fits or not olds or not all(are_persistable):
             raise ProgramError(
                 f"Result {result} cannot be the next value of `{argument}`.",
                 given=f"`{argument}` has {len(olds)} arrays, the result {len(news)}",

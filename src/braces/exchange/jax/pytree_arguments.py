@@ -1,11 +1,11 @@
-"""What a function of JAX is given, leaf by leaf: what each is called, and what becomes of it.
+"""Arguments of a JAX function, leaf by leaf: their names and kinds.
 
     step(params={"layers": [{"w": array}]}, x=array)
 
     params.layers.0.w    an array in a container: a parameter of the program
-    x                    an array by itself: data, which each run feeds
+    x                    an array by itself: data, fed in each run
 
-What is no array, as a function or a number in a module, is a part of the function.
+Leaves that are not arrays, as functions or numbers in a module, are static.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from braces.lazy import jax
 
 _jax: Any = jax
 KINDS = {"data": DATA, "parameter": PARAMETER, "state": STATE}
-"""What a user may say that an argument becomes."""
+"""The kinds that a user may choose for an argument."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """An array that a function is given.
+    """An array among the arguments of a function.
 
     Attributes:
-        name: What it is called in the program.
+        name: Its name in the program.
         argument: The name of the argument that it belongs to.
-        example: The array, or what is known of it.
-        kind: What becomes of it.
-        axes: What is known of its sizes.
+        example: The array, or its abstract value.
+        kind: Its kind in the program.
+        axes: Its declared axes.
         type: Its type in the program.
     """
 
@@ -53,16 +53,16 @@ class Leaf:
 
     @property
     def value(self) -> np.ndarray[Any, Any]:
-        """Its value."""
+        """The value of the array."""
         return as_words(self.example)
 
 
 @dataclass(frozen=True, eq=False)
 class Arguments:
-    """What a function is given, taken apart.
+    """The flattened arguments of a function.
 
     Attributes:
-        function: From the arrays alone to the arrays and numbers that the function gives.
+        function: Maps the arrays alone to the arrays and numbers that the function returns.
         leaves: The arrays.
     """
 
@@ -71,18 +71,18 @@ class Arguments:
 
 
 def is_array(value: Any) -> bool:
-    """Whether a leaf is an array, or what is known of one."""
+    """Return whether a leaf is an array, or the abstract value of one."""
     return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
 
 
 def _result(value: Any) -> Any:
-    """A leaf of what a function gives; nothing where it is no array and no number."""
-    kept = is_array(value) or isinstance(value, bool | int | float | complex)
-    return value if kept else None
+    """Return a leaf of the result, or `None` if it is neither an array nor a number."""
+    is_result = is_array(value) or isinstance(value, bool | int | float | complex)
+    return value if is_result else None
 
 
 def as_words(value: Any) -> np.ndarray[Any, Any]:
-    """The value of an array; keys of random numbers are the words that they are made of."""
+    """Return the value of an array; random keys become their words."""
     if isinstance(value, jax.Array) and _jax.dtypes.issubdtype(
         value.dtype, _jax.dtypes.prng_key
     ):
@@ -96,61 +96,61 @@ def taken_apart(
     sizes: Mapping[str, Any],
     kinds: Mapping[str, str],
 ) -> Arguments:
-    """The arrays of a function and of its arguments, with names, kinds and types.
+    """Flatten a function and its arguments into arrays with names, kinds and types.
 
-    A module that is called is a tree of arrays too, as those of Equinox are.
+    A module that is called is a tree of arrays too, as in Equinox.
 
     Raises:
-        ProgramError: A kind is none, or an argument that has no value is to keep one.
-        UnknownNameError: `sizes` or `kinds` name what there is not.
+        ProgramError: A kind does not exist, or an argument without a value needs one.
+        UnknownNameError: `sizes` or `kinds` contain an unknown name.
         ShapeError: Sizes do not fit the example.
     """
     names = argument_names(function, len(examples))
     check_arguments(kinds, names)
     _check_kinds(kinds)
-    itself = any(map(is_array, _jax.tree.leaves(function)))
-    whole = (function if itself else None, list(examples))
-    leaves, structure = _jax.tree.flatten(whole)
-    found = dict[int, Leaf]()
-    for at, (path, example) in enumerate(leaves_of(whole)):
+    is_pytree = any(map(is_array, _jax.tree.leaves(function)))
+    pytree = (function if is_pytree else None, list(examples))
+    leaves, structure = _jax.tree.flatten(pytree)
+    array_leaves = dict[int, Leaf]()
+    for at, (path, example) in enumerate(leaves_of(pytree)):
         if is_array(example):
-            argument, where = _within(path, names)
-            name = cleaned(".".join(where), "value")
+            argument, names_on_path = _within(path, names)
+            name = cleaned(".".join(names_on_path), "value")
             alone = bool(argument) and is_array(examples[int(path[1])])
-            found[at] = _leaf(name, argument, example, sizes.get(name), kinds, alone)
-    _check_sizes(sizes, [leaf.name for leaf in found.values()])
-    static = [None if at in found else leaf for at, leaf in enumerate(leaves)]
+            array_leaves[at] = _leaf(name, argument, example, sizes.get(name), kinds, alone)
+    _check_sizes(sizes, [leaf.name for leaf in array_leaves.values()])
+    static = [None if at in array_leaves else leaf for at, leaf in enumerate(leaves)]
 
-    def called(*arrays: Any) -> Any:
-        given = list(static)
-        for at, array in zip(found, arrays, strict=True):
-            given[at] = array
-        rebuilt, values = _jax.tree.unflatten(structure, given)
-        made = (rebuilt if itself else function)(*values)
-        return _jax.tree.map(_result, made)
+    def flat_function(*arrays: Any) -> Any:
+        values_of_leaves = list(static)
+        for at, array in zip(array_leaves, arrays, strict=True):
+            values_of_leaves[at] = array
+        rebuilt, values = _jax.tree.unflatten(structure, values_of_leaves)
+        result = (rebuilt if is_pytree else function)(*values)
+        return _jax.tree.map(_result, result)
 
-    return Arguments(called, list(found.values()))
+    return Arguments(flat_function, list(array_leaves.values()))
 
 
 def argument_names(function: Callable[..., Any], count: int) -> list[str]:
-    """What a function calls the first of its arguments.
+    """Return the names of the first arguments of a function.
 
     Example:
         >>> argument_names(lambda x, *more: x, 3)
         ['x', 'more_0', 'more_1']
     """
     try:
-        wanted = list(inspect.signature(function).parameters.values())
+        params = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
-        wanted = []
-    names = [p.name for p in wanted if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    rest = next((p.name for p in wanted if p.kind is p.VAR_POSITIONAL), "argument")
-    more = [f"{rest}_{at}" for at in range(count - len(names))]
+        params = []
+    names = [p.name for p in params if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = next((p.name for p in params if p.kind is p.VAR_POSITIONAL), "argument")
+    more = [f"{variadic}_{at}" for at in range(count - len(names))]
     return [*names[:count], *more]
 
 
 def _within(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The argument that a path is of, none for the function itself, and what leads there."""
+    """Return the argument of a path (empty for the function itself) and the path from there."""
     if path[0] == "0":
         return "", path[1:]
     argument = names[int(path[1])]
@@ -165,16 +165,20 @@ def _leaf(
     kinds: Mapping[str, str],
     alone: bool,
 ) -> Leaf:
-    known = not isinstance(example, jax.ShapeDtypeStruct)
+    has_value = not isinstance(example, jax.ShapeDtypeStruct)
     axes = axes_of(name, example.shape, sizes)
     aval = in_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
     type_ = TensorType(dtype_of(aval.dtype), (*shape_of(axes), *aval.shape[len(axes) :]))
-    said = kinds.get(argument)
-    kept = PARAMETER if is_float(type_.dtype) else STATE
-    kind = KINDS[said] if said else (DATA if alone or not known else kept)
-    if kind != DATA and not known:
+    declared_kind = kinds.get(argument)
+    default_kind = PARAMETER if is_float(type_.dtype) else STATE
+    kind = (
+        KINDS[declared_kind]
+        if declared_kind
+        else (DATA if alone or not has_value else default_kind)
+    )
+    if kind != DATA and not has_value:
         raise ProgramError(
-            f"`{name}` is to be a {said}, and has no value.",
+            f"`{name}` is to be a {declared_kind}, and has no value.",
             given=f"{name}: {type_}",
             fix="Give an array as the example.",
         )
@@ -182,27 +186,27 @@ def _leaf(
 
 
 def canonical(dtype: Any) -> Any:
-    """The dtype that JAX computes in, as it is set."""
+    """Return the dtype that JAX computes in under its current settings."""
     return _jax.dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
 
 
 def leaves_of(tree: Any) -> list[tuple[tuple[str, ...], Any]]:
-    """The leaves of a tree, each with the fields, keys and places that lead to it.
+    """Return the leaves of a tree, each with the fields, keys and indices of its path.
 
-    A field `value` of what has no other is left out: so Flax's `nnx` keeps its variables.
+    A field `value` is left out if it is the only field: Flax `nnx` stores variables so.
     """
-    found = _jax.tree_util.tree_flatten_with_path(tree)[0]
-    paths = [tuple(map(entry_name, path)) for path, _ in found]
-    inside = Counter(path[:end] for path in paths for end in range(len(path)))
-    held = _jax.tree_util.GetAttrKey("value")
+    flattened = _jax.tree_util.tree_flatten_with_path(tree)[0]
+    paths = [tuple(map(entry_name, path)) for path, _ in flattened]
+    children = Counter(path[:end] for path in paths for end in range(len(path)))
+    value_key = _jax.tree_util.GetAttrKey("value")
     return [
-        (named[:-1] if path[-1:] == (held,) and inside[named[:-1]] == 1 else named, leaf)
-        for named, (path, leaf) in zip(paths, found, strict=True)
+        (named[:-1] if path[-1:] == (value_key,) and children[named[:-1]] == 1 else named, leaf)
+        for named, (path, leaf) in zip(paths, flattened, strict=True)
     ]
 
 
 def entry_name(entry: Any) -> str:
-    """An entry of a path through a tree: a field, a key or a place.
+    """Return the name of an entry of a path: a field, a key or an index.
 
     Example:
         >>> import jax
@@ -216,10 +220,10 @@ def entry_name(entry: Any) -> str:
 
 
 def check_arguments(said: Iterable[str], names: Sequence[str]) -> None:
-    """Refuse names that are no arguments of the function.
+    """Raise an error for names that are not arguments of the function.
 
     Raises:
-        UnknownNameError: One is none.
+        UnknownNameError: A name is not an argument.
     """
     for name in said:
         if name not in names:

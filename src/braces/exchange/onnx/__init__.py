@@ -1,1 +1,1 @@
-"""ONNX, both ways."""
+"""Import and export of ONNX models."""

@@ -1,4 +1,4 @@
-"""A model of ONNX, run by ONNX Runtime beside us."""
+"""Run an ONNX model with ONNX Runtime, for comparison."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from braces.program import Program
 
 ONNX_RUNTIME = "onnxruntime"
 _EXACT = "session.x64quantprecision"
-"""Says that sums of products of 8-bit integers are exact.
+"""The option for exact sums of products of 8-bit integers.
 
-Without it a processor that has no instruction for them adds two products in 16 bits, of which
-the larger sums are cut off.
+Without it, a processor that lacks such instructions adds two products in 16 bits, and larger
+sums saturate.
 """
 _FATAL = 4
 
 
 def session(model: str | bytes, *, optimized: bool = True) -> Any:
-    """A model in ONNX Runtime, with exact integers; what it logs is not shown.
+    """Create a session of ONNX Runtime with exact integers and without log output.
 
     Args:
         model: A path, or the bytes of a file.
@@ -38,21 +38,29 @@ def session(model: str | bytes, *, optimized: bool = True) -> Any:
 def run_by_onnx_runtime(
     path: str, program: Program, feeds: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What ONNX Runtime gives for the same feeds, under our names.
+    """Return the results of ONNX Runtime for the same feeds, under our names.
 
     Raises:
-        FeedError: It needs more than what is fed.
-        ProgramError: The file is no model of ONNX, or ONNX Runtime does not run it.
+        FeedError: The model has more inputs than feeds.
+        ProgramError: The file is not an ONNX model, or ONNX Runtime cannot run it.
     """
     if not path.endswith(".onnx"):
         raise ProgramError("ONNX Runtime runs models of ONNX, files NAME.onnx.")
-    made = session(path)
-    theirs = dict(zip(program.feeds, (one.name for one in made.get_inputs()), strict=True))
-    missing = [ours for ours in theirs if ours not in feeds]
+    inference = session(path)
+    input_names = dict(
+        zip(
+            program.feeds,
+            (graph_input.name for graph_input in inference.get_inputs()),
+            strict=True,
+        )
+    )
+    missing = [feed_name for feed_name in input_names if feed_name not in feeds]
     if missing:
         raise FeedError(f"ONNX Runtime needs {', '.join(missing)} too.", fix="Say --feed.")
     try:
-        results = made.run(None, {name: feeds[ours] for ours, name in theirs.items()})
+        results = inference.run(
+            None, {name: feeds[feed_name] for feed_name, name in input_names.items()}
+        )
     except RuntimeError as error:
         raise ProgramError("ONNX Runtime does not run this.", given=f"{error!s:.500}") from None
     return dict(zip(program.fetches, results, strict=True))

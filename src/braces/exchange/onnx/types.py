@@ -1,4 +1,4 @@
-"""Types as ONNX's own records write them."""
+"""Types of ONNX protobuf records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def axes_of(type_: Any) -> list[Any]:
-    """The axes of a type, of its elements where it is a sequence or optional."""
+    """Return the axes of a type, or of its element type if it is a sequence or optional."""
     which = type_.WhichOneof("value")
     if which in ("sequence_type", "optional_type"):
         return axes_of(getattr(type_, which).elem_type)

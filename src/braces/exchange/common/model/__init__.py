@@ -1,1 +1,1 @@
-"""Names, weights, errors."""
+"""Names, weights and errors of imported models."""

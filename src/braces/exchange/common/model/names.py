@@ -1,4 +1,4 @@
-"""Names of a model as names of a program."""
+"""Convert names of a model to names of a program."""
 
 from __future__ import annotations
 
@@ -15,67 +15,67 @@ from braces.ir.records import VALUE
 
 N = TypeVar("N", bound="Nested")
 FUNCTIONS = "braces"
-"""The domain of functions of ONNX that plain blocks become."""
+"""The ONNX domain of the functions that plain blocks are exported to."""
 RECOMPUTE = "braces.recompute"
-"""The entry of a function's metadata that says that gradients run it again."""
+"""The function metadata key that marks a function for rematerialization."""
 _STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
 ROOM = LONGEST_NAME - 40
-"""What is left of a long name, so that what is made for it can be called after it."""
+"""The length to which long names are cut, so that a suffix can follow."""
 
 
 class Nested(Protocol):
-    """The names that a block sees: its own, and those of the blocks around it."""
+    """The names visible in a block: its own, and those of the enclosing blocks."""
 
     @property
     def outer(self) -> Self | None:
-        """The names of the block around this one."""
+        """The names of the enclosing block."""
         ...
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What its own names stand for."""
+        """The values of the block's own names."""
         ...
 
 
 def holder(names: N, name: str) -> N | None:
-    """The innermost of these names and those around them that has one."""
-    found: N | None = names
-    while found is not None and name not in found.values:
-        found = found.outer
-    return found
+    """Return the innermost scope that defines `name`, or `None`."""
+    scope: N | None = names
+    while scope is not None and name not in scope.values:
+        scope = scope.outer
+    return scope
 
 
 def cleaned(name: str, otherwise: str = "value") -> str:
-    """A name of a model with no other characters than names of programs have.
+    """Replace the characters of a model's name that names of programs cannot have.
 
     Example:
         >>> cleaned("/encoder/layers.0/MatMul_output_0"), cleaned("x:0"), cleaned("")
         ('encoder/layers.0/MatMul_output_0', 'x_0', 'value')
     """
-    found = _STRANGE.sub("_", name).strip("/")[-ROOM:].strip("/") or otherwise
-    return found if found[0].isalpha() or found[0] == "_" else f"_{found}"
+    word = _STRANGE.sub("_", name).strip("/")[-ROOM:].strip("/") or otherwise
+    return word if word[0].isalpha() or word[0] == "_" else f"_{word}"
 
 
 def dimension_name(name: str) -> str | None:
-    """A symbolic size of a model as a name of one; `None` where it is not known.
+    """Return the name of a model's symbolic size; `None` if the size is unknown.
 
     Example:
         >>> dimension_name("batch size"), dimension_name("?"), dimension_name("2*n")
         ('batch_size', None, '_2_n')
     """
-    found = re.sub(r"\W", "_", name, flags=re.ASCII)
-    if not found.strip("_"):
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if not word.strip("_"):
         return None
-    return found if found[0].isalpha() else f"_{found.lstrip('_')}"
+    return word if word[0].isalpha() else f"_{word.lstrip('_')}"
 
 
 def free(table: SymbolTable, name: str) -> str:
-    """This name, or with a count where there is such a variable already."""
+    """Return this name, with a numeric suffix if it is taken."""
     return table.names.unique_word(name) if name in table.names.taken else name
 
 
 def give(program: Builder, var: Var, name: str) -> None:
-    """Add a value to what a program gives, under the name that it has elsewhere."""
+    """Fetch a variable under the name that the model gives it."""
     if var.name != name or var.info.kind != VALUE:
         var = one("identity", var, name=free(program.table, name))
     program.give(var.name)
@@ -84,14 +84,14 @@ def give(program: Builder, var: Var, name: str) -> None:
 def rename_made(
     table: SymbolTable, before: int, var: Var, name: str, kept: Collection[str] = ()
 ) -> Var:
-    """Call what was computed last as the model does, where one operator computed just that.
+    """Name the last result as the model does, if it is the only result of the last operator.
 
     Args:
         table: The block that is being built.
-        before: How many operators it had.
-        var: What was computed.
-        name: What the model calls it.
-        kept: Variables that keep their names, since others will read them.
+        before: The number of operators it had before.
+        var: The result.
+        name: Its name in the model.
+        kept: Variables that keep their names because later nodes read them.
     """
     ops = table.ops
     alone = len(ops) > before and list(ops[-1].binds()) == [var.name] and var.name not in kept

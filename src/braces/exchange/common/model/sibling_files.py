@@ -1,4 +1,4 @@
-"""Files that lie beside a model, and nowhere else."""
+"""Files next to a model, confined to its folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def place_beside(folder: Path, location: str) -> Path | None:
-    """The path of a file that a model names; `None` where it would leave the model's folder."""
+    """Return the path of a file that a model names; `None` if it leaves the model's folder."""
     root = folder.resolve()
     if not location or "\0" in location:
         return None

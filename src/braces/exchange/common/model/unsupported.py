@@ -1,4 +1,4 @@
-"""What of a program of another system cannot be read: all of it in one error."""
+"""Unsupported nodes of an imported program, collected in one error."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from braces.errors import BracesError, ProgramError
 
 
 class Missing(Exception):
-    """A value that is not there, since what makes it could not be read; that is said there."""
+    """A value whose node could not be read; the error is reported for that node."""
 
 
 class Refusing(Protocol):
-    """A node or operator, as what several systems share sees it."""
+    """A node or an operator, as the shared rules see it."""
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
-        """Say that it cannot be read."""
+        """Raise an error that this node is not supported."""
         ...
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What cannot be read.
+    """An unsupported node.
 
     Attributes:
-        operator: The operator, with its version where it has one.
-        node: Where it stands, as messages name it.
-        error: Why.
+        operator: The operator, with its version if it has one.
+        node: The place of the node, as messages print it.
+        error: The reason.
     """
 
     operator: str
@@ -39,13 +39,13 @@ class Problem:
 def unreadable(
     problems: Sequence[Problem], what: str, of: str = "nodes", fix: str | None = None
 ) -> ProgramError:
-    """One error of all that cannot be read: operator, why, where first, and how often.
+    """Build one error for all unsupported nodes: operator, reason, first place, and count.
 
     Args:
-        problems: At least one.
-        what: What is read, as messages call it.
-        of: What it is made of.
-        fix: The way out; that of the only problem where none is said.
+        problems: At least one unsupported node.
+        what: The kind of the program, for the message.
+        of: The kind of its parts, for the message.
+        fix: The advice; by default that of the only problem.
     """
     grouped = dict[tuple[str, str], list[Problem]]()
     for problem in problems:

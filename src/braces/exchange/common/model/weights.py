@@ -1,4 +1,4 @@
-"""Weights of models: variables of a program, and what they hold."""
+"""Weights of imported models: variables of a program, and their values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from braces.exchange.common.model.names import free
 from braces.ir.records import PARAMETER
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-"""What a weight holds."""
+"""The value of a weight."""
 UPDATES = "braces.updates"
-"""The entry of a model's metadata that says which output is the next value of which input."""
+"""The model metadata key that maps an output to the input whose next value it is."""
 LITTLE = 1024
-"""Constants of more numbers than this are states of the program, not part of its text."""
+"""Larger constants become states of the program rather than literals in its text."""
 
 
 def persistable(
@@ -30,9 +30,9 @@ def persistable(
     *,
     frozen: bool = False,
 ) -> Var:
-    """A parameter or state of a program, of a name like this; `values` gains what it holds."""
-    called = free(program.table, name)
+    """Create a parameter or state with this name or a similar one; its value joins `values`."""
+    free_name = free(program.table, name)
     type_ = TensorType(array.dtype, array.shape)
-    program.table.new_var(called, type_, kind, trainable=kind == PARAMETER and not frozen)
-    values[called] = array
-    return var_of(program, program.table, called)
+    program.table.new_var(free_name, type_, kind, trainable=kind == PARAMETER and not frozen)
+    values[free_name] = array
+    return var_of(program, program.table, free_name)

@@ -1,1 +1,1 @@
-"""Rules several systems share."""
+"""Conversion rules that several importers share."""

@@ -1,4 +1,4 @@
-"""What goes along axes: numbers in order, the largest ones, norms."""
+"""Operations along axes: sort, top-k and norms."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ Axes: TypeAlias = "Sequence[int] | int | None"
 
 
 def along(axes: Axes) -> Any:
-    """Axes as our operators take them: no axes mean all of them."""
+    """Return axes as Braces operators take them: no axes mean all axes."""
     if isinstance(axes, int) or axes is None:
         return axes
     return tuple(axes) or None
 
 
 def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:
-    """Numbers in order, and where each one was."""
+    """Sort along an axis; return the values and their original indices."""
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
-    at = ops.argsort(x, axis=axis, descending=descending)
-    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+    order = ops.argsort(x, axis=axis, descending=descending)
+    return ops.take_along_axis(x, order, axis=axis), in_dtype(order, INT64)
 
 
 def topk(
     x: Var, k: Any, axis: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Var, Var]:
-    """The largest or smallest numbers of an axis, in order, and where they are."""
+    """Return the k largest or smallest values of an axis, and their indices."""
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
     if not isinstance(k, int | Dim):
@@ -51,6 +51,6 @@ def topk(
 def norm(
     x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Var:
-    """The p-norm."""
+    """Return the p-norm."""
     x = x if dtype is None else in_dtype(x, dtype)
     return vector_norm(x, along(axes), keepdims, 2.0 if p is None else float(p))

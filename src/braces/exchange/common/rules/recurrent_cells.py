@@ -16,22 +16,24 @@ Function = Callable[[Var], Var]
 
 @dataclass(frozen=True)
 class Cell:
-    """One direction of a layer.
+    """One direction of a recurrent layer.
 
     Attributes:
         order: A letter for each gate, in the order of the rows of weights: `i`, `o`, `f` and
             `g` of an LSTM; `r`, `z` and last `n` of a GRU.
-        w: Of the input, `[gates * H, D]`; `None` where the input is that product already.
-        r: Of the memory, `[gates * H, H]`.
-        biases: What is added to the product of the input, and to that of the memory.
-        functions: What gates go through.
+        w: The input weights, `[gates * H, D]`; `None` if the input is that product already.
+        r: The recurrent weights, `[gates * H, H]`.
+        biases: The biases of the input product and of the recurrent product.
+        functions: The activations of the gates.
         size: H.
-        peepholes: Of the gates `i`, `o` and `f`, `[3 * H]`.
-        projection: What an LSTM's output is multiplied with, `[P, H]`.
-        clip: Gates are cut off at it; 0 for none.
-        coupled: Whether an LSTM forgets as much as it does not take in.
-        reset_after: Whether a GRU resets the product with the memory, not the memory.
-        update_keeps: Whether the update gate of a GRU says how much stays, not how much is new.
+        peepholes: The peephole weights of the gates `i`, `o` and `f`, `[3 * H]`.
+        projection: The projection of an LSTM's output, `[P, H]`.
+        clip: The bound to which gates are clipped; 0 for none.
+        coupled: Whether the forget gate of an LSTM is one minus its input gate.
+        reset_after: Whether the reset gate of a GRU applies to the recurrent product rather
+            than to the memory.
+        update_keeps: Whether the update gate of a GRU weighs the old memory rather than the new
+            one.
     """
 
     order: str
@@ -48,11 +50,11 @@ class Cell:
     update_keeps: bool = True
 
     def part(self, x: Var, at: int, count: int = 1) -> Var:
-        """The rows of one gate, or several."""
+        """Return the rows of one gate, or several."""
         return x[at * self.size : (at + count) * self.size]
 
     def gates(self, x: Var, h: Var, count: int) -> dict[str, Var]:
-        """The first gates by letter: products of input and memory with their weights."""
+        """Return the first gates by letter: input and memory times their weights."""
         both = self.given(x, 0, count) + ops.matmul(
             h, ops.transpose(self.part(self.r, 0, count))
         )
@@ -61,22 +63,22 @@ class Cell:
         return dict(zip(self.order, ops.split(both, sections=count, axis=-1), strict=False))
 
     def given(self, x: Var, at: int, count: int = 1) -> Var:
-        """What the input adds to one gate, or several."""
+        """Return the input product of one gate, or several."""
         if self.w is None:
             return x[:, at * self.size : (at + count) * self.size]
         return ops.matmul(x, ops.transpose(self.part(self.w, at, count)))
 
     def bounded(self, x: Var) -> Var:
-        """A gate before its function, cut off where the layer says so."""
+        """Clip a gate before its activation, if the layer has a bound."""
         return ops.clip(x, min=-self.clip, max=self.clip) if self.clip else x
 
 
 Step = Callable[[Cell, Var, Sequence[Var]], "list[Var]"]
-"""From a cell, a slice of the input and the memories to the next memories, the output first."""
+"""Maps a cell, a slice of the input and the memories to the next memories, the output first."""
 
 
 def lstm_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
-    """Input, output and forget gates, and what is remembered; with peepholes or without."""
+    """Compute one LSTM step, with peepholes or without."""
     h, c = memories
     gates = cell.gates(x, h, 4)
     i, o, f, g = (gates[letter] for letter in "iofg")
@@ -95,30 +97,30 @@ def lstm_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
 
 
 def gru_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
-    """Update and reset gates; the reset comes before or after the product with the memory."""
+    """Compute one GRU step, with the reset before or after the recurrent product."""
     (h,) = memories
     first, second = cell.functions
     gates = cell.gates(x, h, 2)
     z, r = (first(cell.bounded(gates[letter])) for letter in "zr")
     u = ops.transpose(cell.part(cell.r, 2))
-    given, added = (None, None) if cell.biases is None else cell.biases
+    given, recurrent_bias = (None, None) if cell.biases is None else cell.biases
     new = plus(cell.given(x, 2), given, cell)
     if cell.reset_after:
-        new = new + r * plus(ops.matmul(h, u), added, cell)
+        new = new + r * plus(ops.matmul(h, u), recurrent_bias, cell)
     else:
-        new = new + plus(ops.matmul(r * h, u), added, cell)
+        new = new + plus(ops.matmul(r * h, u), recurrent_bias, cell)
     new = second(cell.bounded(new))
     return [(1.0 - z) * new + z * h if cell.update_keeps else z * new + (1.0 - z) * h]
 
 
 def rnn_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
-    """One gate."""
+    """Compute one step of a simple RNN."""
     (gate,) = cell.gates(x, memories[0], 1).values()
     return [cell.functions[0](cell.bounded(gate))]
 
 
 def plus(x: Var, bias: Var | None, cell: Cell) -> Var:
-    """A product of the third gate and its bias, where there is one."""
+    """Add the bias of the third gate, if there is one."""
     return x if bias is None else x + cell.part(bias, 2)
 
 
@@ -131,7 +133,7 @@ def run_cell(
     back: bool,
     lengths: Var | None = None,
 ) -> tuple[Var, list[Var]]:
-    """A loop over the first axis of the input: all outputs, and the last memories."""
+    """Loop over the first axis of the input; return all outputs and the last memories."""
     (out, *_), last = run_memories(cell, step, x, start, back=back, lengths=lengths)
     return out, last
 
@@ -146,28 +148,28 @@ def run_memories(
     lengths: Var | None = None,
     collected: int = 1,
 ) -> tuple[list[Var], list[Var]]:
-    """A loop over the first axis of the input: of the first memories all, and the last ones."""
+    """Loop over the first axis of the input; return stacked memories and the last ones."""
     return run_steps(
         partial(step, cell), x, start, back=back, lengths=lengths, collected=collected
     )
 
 
 def zeros(like: Var, batch: Size, size: int) -> Var:
-    """A memory that starts with zeros, in the dtype of the weights."""
+    """Return a zero memory in the dtype of the weights."""
     return ops.broadcast_to(ops.zeros_like(like[0, 0]), (batch, size))
 
 
 def cells_of(
     order: str, functions: Sequence[Function], weights: Sequence[Var], biased: bool, count: int
 ) -> list[Cell]:
-    """The cells of all layers and directions, from weights one after the other."""
-    each, made = len(weights) // count, list[Cell]()
-    for at in range(0, len(weights), each):
-        w, r, *rest = weights[at : at + each]
+    """Build the cells of all layers and directions from a flat list of weights."""
+    weights_per_cell, cells = len(weights) // count, list[Cell]()
+    for at in range(0, len(weights), weights_per_cell):
+        w, r, *extra_weights = weights[at : at + weights_per_cell]
         rows = w.shape[0]
         assert isinstance(rows, int), "weights have numbers as sizes"
-        biases = (rest[0], rest[1]) if biased else None
-        projection = rest[-1] if len(rest) % 2 else None
+        biases = (extra_weights[0], extra_weights[1]) if biased else None
+        projection = extra_weights[-1] if len(extra_weights) % 2 else None
         cell = Cell(order, w, r, biases, functions, rows // len(order), projection=projection)
-        made.append(cell)
-    return made
+        cells.append(cell)
+    return cells

@@ -1,6 +1,6 @@
-"""Shapes, axes, slices, ranges and margins as models say them.
+"""Shapes, axes, slices, ranges and padding.
 
-They say them by numbers, by sizes, and by what a run tells.
+Models give them as numbers, symbolic sizes or run-time values.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 FAR = 10**9
-"""Bounds of slices from here on mean the end of the axis; no file holds a longer one."""
+"""Slice bounds from here on mean the end of the axis; no file holds a longer one."""
 
 
 def number_of(size: Size | Var) -> Var:
-    """A size as a number of the program, int64."""
+    """Return a size as an int64 scalar of the program."""
     if not isinstance(size, Var):
         return one("size", value=size, dtype=INT64)
     return size if size.dtype == INT64 else ops.cast(size, INT64)
@@ -38,7 +38,7 @@ def number_of(size: Size | Var) -> Var:
 
 
 def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
-    """The same numbers in another shape, of as many in every run that makes sense."""
+    """Reshape an array; a run checks that the number of elements agrees."""
     have = dims.product(x.shape)
     wanted = _without_rest(have, wanted)
     want = dims.product(wanted)
@@ -47,17 +47,17 @@ def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
     return ops.reshape(ops.ensure_shape(ops.reshape(x, (have,)), (want,)), wanted)
 
 
-def _without_rest(have: Size, wanted: Sequence[Size]) -> list[Size]:
-    """Sizes without a -1, where nothing says that what is left over comes out even."""
-    others = dims.product([size for size in wanted if size != -1])
+def _without_rest(have: Size, target: Sequence[Size]) -> list[Size]:
+    """Replace a -1 if divisibility cannot be proved."""
+    others = dims.product([size for size in target if size != -1])
     known = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
-    if known or wanted.count(-1) != 1:
-        return list(wanted)
-    return [dims.call("floordiv", have, others) if n == -1 else n for n in wanted]
+    if known or target.count(-1) != 1:
+        return list(target)
+    return [dims.call("floordiv", have, others) if n == -1 else n for n in target]
 
 
 def filled(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
-    """One number everywhere."""
+    """Broadcast a number to a shape."""
     return ops.broadcast_to(one("constant", value=Literal.of(number(value, dtype))), shape)
 
 
@@ -65,7 +65,7 @@ def filled(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
 
 
 def flatten(x: Var, start: int = 0, end: int = -1) -> Var:
-    """Several axes as one."""
+    """Merge several axes into one."""
     if not x.ndim:
         return ops.reshape(x, (1,))
     first, last = start % x.ndim, end % x.ndim
@@ -74,41 +74,41 @@ def flatten(x: Var, start: int = 0, end: int = -1) -> Var:
 
 
 def permute(x: Var, axes: Sequence[int]) -> Var:
-    """The axes in another order."""
+    """Permute the axes."""
     return ops.transpose(x, axes=tuple(axis % x.ndim for axis in axes)) if x.ndim else x
 
 
 def squeeze(x: Var, axes: Sequence[int] | int | None = None) -> Var:
-    """Without axes of size 1; axes of another size stay."""
-    given = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    single = [axis % x.ndim for axis in given if x.ndim and is_one(x.shape[axis])]
+    """Remove axes of size 1; axes of another size stay."""
+    candidates = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    single = [axis % x.ndim for axis in candidates if x.ndim and is_one(x.shape[axis])]
     return ops.squeeze(x, axis=single) if single else x
 
 
 def is_one(size: Size) -> bool:
-    """Whether a size is 1 in every run."""
+    """Return whether a size is 1 in every run."""
     return isinstance(size, int) and size == 1
 
 
 def expand(x: Var, wanted: Sequence[Size], **options: Any) -> Var:
-    """Repeated along axes of size 1 and along new leading axes."""
+    """Broadcast along axes of size 1 and along new leading axes."""
     own: list[Size] = [*[1] * (len(wanted) - x.ndim), *x.shape]
     shape = [m if n == -1 or not is_one(m) else n for m, n in zip(own, wanted, strict=True)]
     return ops.broadcast_to(x, shape)
 
 
 def not_empty(xs: Sequence[Var]) -> list[Var]:
-    """What is joined of some arrays: those of one axis without an element do not count."""
+    """Return the operands of a concatenation; empty vectors do not count."""
     return [x for x in xs if x.shape != (0,)] or list(xs[:1])
 
 
 def flip(x: Var, axes: Sequence[int]) -> Var:
-    """The order along axes reversed."""
+    """Reverse the order along axes."""
     return ops.flip(x, axis=tuple(axes)) if axes else x
 
 
 def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) -> Var:
-    """Shifted along axes; over all numbers where no axis is said."""
+    """Roll along axes, or the flattened array if there are none."""
     if isinstance(axes, int) or axes:
         if isinstance(axes, int) or isinstance(shifts, int):
             return ops.roll(x, shifts, axis=axes)
@@ -122,47 +122,47 @@ def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) ->
 
 
 def clipped(whole: Size, bound: Size) -> Size:
-    """A bound of a slice: from the end where it is negative, and within the axis."""
+    """Return a slice bound within the axis; negative bounds count from the end."""
     if isinstance(bound, int) and bound < 0:
         return sizes.largest(sizes.plus(whole, bound), 0)
     if isinstance(bound, int) and bound >= FAR:
         return whole
-    within = dims.never_negative(sizes.minus(whole, bound))
-    return bound if within else sizes.smallest(whole, bound)
+    in_range = dims.never_negative(sizes.minus(whole, bound))
+    return bound if in_range else sizes.smallest(whole, bound)
 
 
 def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
-    """A part of an axis, with bounds that a run tells and that are cut off at its ends."""
+    """Slice an axis with run-time bounds, which are clipped to its ends."""
     size = number_of(x.shape[axis])
     last = size if step > 0 else size - 1
     first, stop = (_bound(number_of(bound), size) for bound in (start, end))
     first = ops.minimum(ops.maximum(first, 0), last)
     stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
     count = ops.maximum(-((first - stop) // step), 0)
-    places = first + one("arange", stop=finding.as_size(count)) * step
-    return ops.take(x, places, axis=axis)
+    indices = first + one("arange", stop=finding.as_size(count)) * step
+    return ops.take(x, indices, axis=axis)
 
 
 def _bound(number: Var, size: Var) -> Var:
-    """A bound from the front, where it is negative and counts from the end."""
+    """Return a bound counted from the front; negative ones count from the end."""
     return ops.where(number < 0, number + size, number)
 
 
 def at_axis(axis: int, part: Any) -> tuple[Any, ...]:
-    """An index of one axis, counted from the front."""
+    """Return the index of one axis, counted from the front."""
     return *[slice(None)] * axis, part
 
 
 def part_of(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
-    """A part of an axis, with bounds that are cut off at its ends."""
+    """Slice an axis; bounds are clipped to its ends."""
     at, low = axis % x.ndim, 0 if start is None else start
     high = FAR if end is None else end
     if isinstance(low, Var) or isinstance(high, Var):
         return cut_told(x, at, low, high, step)
     if isinstance(low, int) and isinstance(high, int):
         last = None if high >= FAR else high
-        whole = not low and last is None and step == 1
-        return x if whole else x[at_axis(at, slice(low, last, step))]
+        is_whole = not low and last is None and step == 1
+        return x if is_whole else x[at_axis(at, slice(low, last, step))]
     size = x.shape[at]
     first, last = clipped(size, low), clipped(size, high)
     if (first, last) == (0, size) and step == 1:
@@ -173,21 +173,21 @@ def part_of(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int
 
 
 def select(x: Var, axis: int, at: Any) -> Var:
-    """What stands at one place of an axis."""
+    """Take one index of an axis."""
     if isinstance(at, Var | Dim):
-        place = at if isinstance(at, Var) else one("size", value=at)
-        return ops.take(x, place, axis=axis)
+        index = at if isinstance(at, Var) else one("size", value=at)
+        return ops.take(x, index, axis=axis)
     return x[at_axis(axis % x.ndim, at)]
 
 
 # ---- ranges ----------------------------------------------------------------------------------
 
 LONGEST_RANGE = 1 << 24
-"""The longest row of numbers from one to another that is written into a program."""
+"""The longest range that is written into a program as a constant."""
 
 
 def numbers_between(node: Refusing, bounds: Sequence[Number], dtype: DType) -> Var:
-    """Numbers from one to before another: known ones, or from sizes by a step of one."""
+    """Return a range of known numbers, or one of step 1 with symbolic bounds."""
     start, stop, step = bounds
     if not sizes.symbolic(*bounds):
         if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
@@ -195,12 +195,12 @@ def numbers_between(node: Refusing, bounds: Sequence[Number], dtype: DType) -> V
         return one("constant", value=Literal.of(counted(*bounds).astype(dtype)))
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
-    made = in_dtype(one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype)
-    return made if start == 0 else made + in_dtype(number_of(start), dtype)
+    numbers = in_dtype(one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype)
+    return numbers if start == 0 else numbers + in_dtype(number_of(start), dtype)
 
 
 def steps_between(start: Var, limit: Var, delta: Var) -> Var:
-    """How many steps there are from one number to before another."""
+    """Return the length of a range."""
     if is_float(start.dtype):
         steps = ops.cast(ops.ceil((limit - start) / delta), INT64)
     else:
@@ -216,23 +216,23 @@ def padded(
     x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any, *,
     of_whole: bool = False,
 ) -> Var:  # fmt: skip
-    """An array with numbers added at the ends of axes, or taken away where a width is negative.
+    """Pad the ends of axes; negative widths crop.
 
     Args:
         x: The array.
-        widths: How many numbers at both ends, by the axis.
-        mode: One of `br.pad`.
-        fill: The number that is added in the mode "constant".
-        of_whole: Whether margins that repeat numbers, "edge" and "reflect", repeat those of the
-            whole array, and numbers are taken away last.
+        widths: The number of elements at both ends, by axis.
+        mode: A mode of `br.pad`.
+        fill: The fill value of the mode "constant".
+        of_whole: Whether the modes "edge" and "reflect" repeat elements of the uncropped array,
+            with the crop last.
     """
     if of_whole and mode in ("edge", "reflect"):
-        return _cut(_widened(x, widths, mode, fill), widths)
-    return _widened(_cut(x, widths), widths, mode, fill)
+        return _crop(_pad(x, widths, mode, fill), widths)
+    return _pad(_crop(x, widths), widths, mode, fill)
 
 
-def _cut(x: Var, widths: Mapping[int, tuple[Size, Size]]) -> Var:
-    """An array without what negative widths take away."""
+def _crop(x: Var, widths: Mapping[int, tuple[Size, Size]]) -> Var:
+    """Crop an array by the negative widths."""
     for axis, ends in widths.items():
         less = [n if isinstance(n, int) and n < 0 else 0 for n in ends]
         if any(less):
@@ -240,8 +240,8 @@ def _cut(x: Var, widths: Mapping[int, tuple[Size, Size]]) -> Var:
     return x
 
 
-def _widened(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
-    """An array with what widths that are not negative add."""
+def _pad(x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any) -> Var:
+    """Pad an array by the widths that are not negative."""
     more: list[tuple[Size, Size]] = [(0, 0)] * x.ndim
     for axis, (before, after) in widths.items():
         more[axis] = _not_negative(before), _not_negative(after)

@@ -1,4 +1,4 @@
-"""Images in other sizes."""
+"""Resize images."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from braces.exchange.common.rules.elementwise import in_dtype
 from braces.frontend.core import functions as ops
 
 WHOLE_PARTS = 64
-"""Symbolic sizes are multiplied by factors that are so many parts of a whole at most."""
+"""The largest denominator of a factor of a symbolic size."""
 
 
 def larger(node: Refusing, size: Size, scale: float) -> Size:
-    """A size times a factor, rounded down."""
+    """Return a size times a factor, rounded down."""
     if not isinstance(size, Dim):
         return int(size * scale)
     exact = Fraction(scale)
@@ -37,19 +37,19 @@ def brought(
     scales: Sequence[float] | None,
     **options: Any,
 ) -> Var:
-    """An array with axes of other sizes, in its own dtype."""
+    """Resize axes of an array, in its own dtype."""
     shape = list(x.shape)
     for axis, size in zip(axes, sizes, strict=True):
         shape[axis] = size
     if scales is not None:
         factors = dict(zip(axes, scales, strict=True))
         options["scales"] = tuple(factors.get(a, 1.0) for a in range(x.ndim))
-    made = ops.resize(x, shape, **options)
-    return rounded(made, x) if made.dtype != x.dtype else made
+    resized = ops.resize(x, shape, **options)
+    return rounded(resized, x) if resized.dtype != x.dtype else resized
 
 
 def rounded(made: Var, like: Var) -> Var:
-    """Numbers in the dtype of others; the nearest integers, as far as it holds them."""
+    """Cast numbers to the dtype of others; for integers, round and saturate."""
     if is_integer(like.dtype):
         info = np.iinfo(like.dtype)
         made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))

@@ -1,4 +1,4 @@
-"""Windows that systems slide over arrays in the same way."""
+"""Window operations that are the same in several systems."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from braces.frontend.nn.pooling import Sizes, to_sizes
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:
-    """A pool to a size that is said, of the last axes."""
+    """Return an adaptive pool over the last axes."""
 
-    def computed(x: Var, wanted: Sizes) -> Var:
+    def pool(x: Var, wanted: Sizes) -> Var:
         return to_sizes(op_type, x, range(x.ndim - rank, x.ndim), wanted)
 
-    return computed
+    return pool

@@ -1,1 +1,1 @@
-"""Values known while reading."""
+"""Values that are known at import time, and arithmetic on them."""

@@ -1,4 +1,4 @@
-"""Arithmetic of small arrays of numbers and sizes, while a model is read."""
+"""Constant folding: arithmetic on small arrays of numbers and sizes at import time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
 
 
 def check_size(shape: Sequence[int]) -> None:
-    """Whether an array is computed while the model is read.
+    """Check that an array is small enough for constant folding.
 
     Raises:
         Unknown: It is too large.
@@ -25,7 +25,7 @@ def check_size(shape: Sequence[int]) -> None:
 
 
 def typed(array: Array, dtype: DType) -> Array:
-    """Numbers in their dtype; objects where there is a size among them."""
+    """Return numbers in their dtype; keep objects if there is a symbolic size among them."""
     if array.dtype == dtype:
         return array
     if sizes.symbolic(*array.flat):
@@ -34,21 +34,21 @@ def typed(array: Array, dtype: DType) -> Array:
 
 
 def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
-    """A function of numbers and sizes, for each of an array."""
+    """Vectorize a function of numbers and sizes over arrays."""
 
     def folded(*arrays: Array) -> Array:
-        spread = np.broadcast_arrays(*arrays)
-        check_size(spread[0].shape)
-        objects = [array.astype(object).ravel().tolist() for array in spread]
-        made = np.empty(spread[0].size, object)
-        made[:] = list(starmap(compute, zip(*objects, strict=True)))
-        return made.reshape(spread[0].shape)
+        operands = np.broadcast_arrays(*arrays)
+        check_size(operands[0].shape)
+        objects = [array.astype(object).ravel().tolist() for array in operands]
+        results = np.empty(operands[0].size, object)
+        results[:] = list(starmap(compute, zip(*objects, strict=True)))
+        return results.reshape(operands[0].shape)
 
     return folded
 
 
 def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
-    """A comparison of numbers and sizes, for each of an array."""
+    """Vectorize a comparison of numbers and sizes over arrays."""
     each = each_number(compute)
 
     def folded(*arrays: Array) -> Known:
@@ -58,6 +58,6 @@ def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
 
 
 def counted(first: Number, last: Number, step: Number) -> Array:
-    """Numbers from one to another."""
+    """Return the arithmetic progression of `np.arange`."""
     arange: Callable[..., Array] = np.arange
     return arange(first, last, step)

@@ -1,4 +1,4 @@
-"""Values that are known while a model is read: numbers, and sizes that may be symbolic."""
+"""Values that are known at import time: numbers, and sizes that may be symbolic."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from braces.exchange.common.model.weights import LITTLE, Array, persistable
 from braces.ir.records import STATE, Literal
 
 Value: TypeAlias = "Var | Known | list[Value] | None"
-"""What a name of a model stands for: a list for a sequence, `None` for an optional without a
-value."""
+"""The value of a name of a model: a list for a sequence, `None` for an empty optional."""
 
 MOST_ELEMENTS = 4096
-"""The largest array that is computed while a model is read."""
+"""The largest array that is folded at import time."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Known:
-    """An array that is known while the model is read.
+    """An array that is known at import time.
 
     Attributes:
-        array: Of its dtype, or of objects: numbers and sizes.
+        array: An array of its dtype, or of objects: numbers and sizes.
         dtype: The dtype that it has in the model.
-        weight: The name of the initializer that becomes a parameter where a run reads it;
-            empty for what is a constant.
+        weight: The name of the initializer that becomes a parameter if a run reads it; empty
+            for a constant.
     """
 
     array: Array
@@ -42,51 +41,54 @@ class Known:
 
     @staticmethod
     def of(value: Any, dtype: Any = None) -> Known:
-        """The array of these numbers and sizes, int64 where no dtype is said for objects."""
+        """Return the array of these numbers and sizes; objects are int64 by default."""
         array = np.asarray(value)
         if dtype is not None:
-            kept = np.dtype(dtype)
+            own_dtype = np.dtype(dtype)
         else:
-            kept = INT64 if array.dtype == object else array.dtype
-        return Known(array if array.dtype == object else array.astype(kept, copy=False), kept)
+            own_dtype = INT64 if array.dtype == object else array.dtype
+        return Known(
+            array if array.dtype == object else array.astype(own_dtype, copy=False), own_dtype
+        )
 
     @staticmethod
     def sizes(shape: Sequence[Size]) -> Known:
-        """A shape, as one axis of int64."""
+        """Return a shape as a vector of int64."""
         array = np.empty(len(shape), object)
         array[:] = list(shape)
         return Known(array, INT64)
 
     @property
     def plain(self) -> bool:
-        """Whether there are numbers only."""
+        """Return whether all elements are numbers."""
         return self.array.dtype != object or not any(
             isinstance(item, Dim) for item in self.array.flat
         )
 
     @property
     def small(self) -> bool:
-        """Whether it may be computed with while the model is read.
+        """Return whether constant folding may use it.
 
-        An array of nothing may have long axes, which a reduction along the others would leave.
+        An empty array may have long axes, and a reduction over the empty axis would leave
+        those.
         """
         return prod(max(1, size) for size in self.array.shape) <= MOST_ELEMENTS
 
     def numbers(self) -> Array:
-        """The numbers, which it must have only."""
+        """Return the numbers of an array without symbolic sizes."""
         if self.array.dtype != object:
             return self.array
         return np.array(self.array.tolist(), self.dtype).reshape(self.array.shape)
 
     def items(self) -> list[Any]:
-        """Numbers and sizes in order, as Python has them."""
+        """Return the numbers and sizes in order, as Python objects."""
         return self.array.ravel().tolist()
 
 
 def written(program: Builder, values: MutableMapping[str, Array], value: Known) -> Var:
-    """A known value as a variable: a constant, a state where it is large, or sizes in a row.
+    """Write a known value as a variable: a constant, a state if large, or a stack of sizes.
 
-    `values` gains what the state holds.
+    `values` gains the value of the state.
     """
     if value.plain:
         array = value.numbers()
@@ -96,8 +98,8 @@ def written(program: Builder, values: MutableMapping[str, Array], value: Known) 
     sizes = [_number(item, value.dtype) for item in value.items()]
     if not value.array.ndim:
         return sizes[0]
-    made = one("stack", *sizes)
-    return made if value.array.ndim == 1 else one("reshape", made, shape=value.array.shape)
+    vector = one("stack", *sizes)
+    return vector if value.array.ndim == 1 else one("reshape", vector, shape=value.array.shape)
 
 
 def _number(item: Any, dtype: DType) -> Var:

@@ -1,4 +1,4 @@
-"""Reading what may not be readable: nothing is left of it, and what it trips over is said."""
+"""Speculative reads: roll back a failed read, and report its cause."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Lifted(Generic[V]):
     """A value that has become a variable.
 
     Attributes:
-        value: The value, which is known by its identity as long as it is kept here.
-        table: The block in which it is one.
+        value: The value, kept alive because it is looked up by its identity.
+        table: The block that has the variable.
         var: The variable.
     """
 
@@ -40,25 +40,25 @@ def names_lifted(lifted: dict[Any, Lifted[Any]], before: int) -> list[str]:
         lifted: All values that have become variables, in order.
         before: The number of these that are left out.
     """
-    return [one.var.name for one in islice(reversed(lifted.values()), len(lifted) - before)]
+    return [entry.var.name for entry in islice(reversed(lifted.values()), len(lifted) - before)]
 
 
 @contextmanager
 def attempt(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
-    """Where an exception leaves, nothing was built, and what is held is as it was.
+    """Run the block as a transaction: an exception rolls back the program and the dictionaries.
 
     Args:
-        program: What is built.
-        *held: What only grows while something is read.
+        program: The program that is built.
+        *held: Dictionaries that only grow during a read.
     """
-    marks = [len(kept) for kept in held]
+    marks = [len(entries) for entries in held]
     try:
         with program.transaction():
             yield
     except (BracesError, Missing):
-        for kept, mark in zip(held, marks, strict=True):
-            while len(kept) > mark:
-                kept.popitem()
+        for entries, mark in zip(held, marks, strict=True):
+            while len(entries) > mark:
+                entries.popitem()
         raise
 
 
@@ -66,13 +66,13 @@ def attempt(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
 def sensible(
     what: str, sizes: str, fix: str | None = None, kind: type[BracesError] = ProgramError
 ) -> Generator[None]:
-    """Inside, what only an operator that makes no sense leads to is said of the operator.
+    """Report an exception of an invalid operator as an error of that operator.
 
     Args:
         what: The operator.
-        sizes: The way out where it computes with what is no size.
-        fix: The way out elsewhere, where one is known.
-        kind: The error where it computes with what is no size.
+        sizes: The advice if an operand is not a size.
+        fix: The advice otherwise, if there is one.
+        kind: The type of the error if an operand is not a size.
     """
     try:
         yield

@@ -14,19 +14,19 @@ Number: TypeAlias = Any
 
 
 class Unknown(Exception):
-    """A value that follows from what a run is fed."""
+    """A value that depends on the feeds of a run."""
 
 
 def symbolic(*values: Number) -> bool:
-    """Whether one of these is a size."""
+    """Return whether one of these is a symbolic size."""
     return any(isinstance(value, Dim) for value in values)
 
 
 def whole(x: Number) -> Number:
-    """A float that is an integer as one, beside sizes.
+    """Convert a float without a fraction to an integer, for arithmetic with sizes.
 
     Raises:
-        Unknown: It is no integer.
+        Unknown: It is not an integer.
     """
     if not isinstance(x, float):
         return x
@@ -36,27 +36,27 @@ def whole(x: Number) -> Number:
 
 
 def plus(x: Number, y: Number) -> Number:
-    """A sum."""
+    """Return the sum."""
     return dims.sum_of((whole(x), whole(y))) if symbolic(x, y) else x + y
 
 
 def times(x: Number, y: Number) -> Number:
-    """A product."""
+    """Return the product."""
     return dims.product((whole(x), whole(y))) if symbolic(x, y) else x * y
 
 
 def minus(x: Number, y: Number) -> Number:
-    """A difference."""
+    """Return the difference."""
     return plus(x, times(y, -1)) if symbolic(x, y) else x - y
 
 
 def negative(x: Number) -> Number:
-    """The opposite."""
+    """Return the negated value."""
     return times(x, -1)
 
 
 def absolute(x: Number) -> Number:
-    """How far it is from zero."""
+    """Return the absolute value."""
     if not isinstance(x, Dim):
         return abs(x)
     if not dims.never_negative(x):
@@ -65,7 +65,7 @@ def absolute(x: Number) -> Number:
 
 
 def over(x: Number, y: Number) -> Number:
-    """A quotient; that of integers is cut off towards zero."""
+    """Return the quotient; that of integers is truncated towards zero."""
     if symbolic(x, y):
         x, y = whole(x), whole(y)
         if not dims.never_negative(x):
@@ -73,27 +73,27 @@ def over(x: Number, y: Number) -> Number:
         return dims.call("floordiv", x, y)
     if isinstance(x, float) or isinstance(y, float):
         return x / y
-    cut = abs(x) // abs(y)
-    return cut if (x < 0) == (y < 0) else -cut
+    quotient = abs(x) // abs(y)
+    return quotient if (x < 0) == (y < 0) else -quotient
 
 
 def rest(x: Number, y: Number) -> Number:
-    """What is left of a division, with the sign of the divisor."""
+    """Return the remainder, with the sign of the divisor."""
     return dims.call("mod", x, y) if symbolic(x, y) else x % y
 
 
 def largest(x: Number, y: Number) -> Number:
-    """The larger one."""
+    """Return the maximum."""
     return dims.call("max", whole(x), whole(y)) if symbolic(x, y) else max(x, y)
 
 
 def smallest(x: Number, y: Number) -> Number:
-    """The smaller one."""
+    """Return the minimum."""
     return dims.call("min", whole(x), whole(y)) if symbolic(x, y) else min(x, y)
 
 
 def rounded(plain: Callable[[float], int]) -> Callable[[Number], Number]:
-    """A rounding of numbers; a size is whole."""
+    """Apply a rounding to numbers; sizes are integers already."""
     return lambda x: x if isinstance(x, Dim) else float(plain(x))
 
 
@@ -101,10 +101,10 @@ down, up = rounded(math.floor), rounded(math.ceil)
 
 
 def same(x: Number, y: Number) -> bool:
-    """Whether two are equal, for all values of the sizes.
+    """Return whether two values are equal, for all values of the sizes.
 
     Raises:
-        Unknown: That depends on the sizes.
+        Unknown: The result depends on the sizes.
     """
     if not symbolic(x, y):
         return bool(x == y)
@@ -117,10 +117,10 @@ def same(x: Number, y: Number) -> bool:
 
 
 def below(x: Number, y: Number) -> bool:
-    """Whether one is less than another, for all values of the sizes.
+    """Return whether `x < y`, for all values of the sizes.
 
     Raises:
-        Unknown: That depends on the sizes.
+        Unknown: The result depends on the sizes.
     """
     if not symbolic(x, y):
         return bool(x < y)
@@ -137,40 +137,40 @@ def _bounds(size: Number) -> tuple[float, float]:
 
 
 def above(x: Number, y: Number) -> bool:
-    """Whether one is more than another."""
+    """Return whether `x > y`."""
     return below(y, x)
 
 
 def at_most(x: Number, y: Number) -> bool:
-    """Whether one is another or less."""
+    """Return whether `x <= y`."""
     return not below(y, x)
 
 
 def at_least(x: Number, y: Number) -> bool:
-    """Whether one is another or more."""
+    """Return whether `x >= y`."""
     return not below(x, y)
 
 
 def nonzero(x: Number) -> bool:
-    """Whether it is another number than zero."""
+    """Return whether `x != 0`."""
     return not same(x, 0)
 
 
 def both(x: Number, y: Number) -> bool:
-    """Whether both are true."""
+    """Return the logical and."""
     return bool(x and y)
 
 
 def either(x: Number, y: Number) -> bool:
-    """Whether one of them is true."""
+    """Return the logical or."""
     return bool(x or y)
 
 
 def one_only(x: Number, y: Number) -> bool:
-    """Whether just one of them is true."""
+    """Return the exclusive or."""
     return bool(x) != bool(y)
 
 
 def untrue(x: Number) -> bool:
-    """Whether it is false."""
+    """Return the logical not."""
     return not x
