@@ -1,1 +1,1 @@
-"""Models of ONNX, read: each node by a rule of one table."""
+"""Import ONNX models: one conversion rule per operator."""

@@ -1,4 +1,4 @@
-"""Models as files: read with bounds, and nothing outside their folder."""
+"""Load ONNX files, with limits on their size and version."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from braces.exchange.onnx.reader.graph.node import STANDARD
 from braces.lazy import onnx
 
 LARGEST_FILE = 1 << 31
-"""What protobuf reads; larger models keep their weights in files beside them."""
+"""The protobuf limit; larger models keep their weights in external files."""
 OLDEST = 7
-"""The oldest version of ONNX's operators that is read."""
+"""The oldest opset version that is supported."""
 
 
 def load(given: Any) -> tuple[Any, str, Path | None]:
-    """A model, what messages call it, and the folder of the files beside it.
+    """Return a model, its name for messages, and the folder of its external files.
 
     Args:
         given: A path, or a `ModelProto`.
 
     Raises:
-        FileFormatError: The file is no model.
-        OSError: There is no such file, or it must not be read.
+        FileFormatError: The file is not a model.
+        OSError: There is no such file, or it cannot be read.
         ProgramError: `given` is neither.
     """
     if isinstance(given, str | os.PathLike):
@@ -48,7 +48,7 @@ def _read(path: Path) -> Any:
     model = onnx.ModelProto()
     try:
         model.ParseFromString(path.read_bytes())
-    except Exception as error:  # protobuf's own, of which there are two by its version
+    except Exception as error:  # protobuf has two exception types, depending on its version
         raise FileFormatError(
             f"{path.name} is no model of ONNX.", given=str(error), fix="Give an .onnx file."
         ) from None
@@ -56,18 +56,18 @@ def _read(path: Path) -> Any:
 
 
 def admit(model: Any, file: str) -> dict[str, int]:
-    """The versions of a model's operators.
+    """Return the opset versions of a model.
 
     Raises:
-        FileFormatError: It has no graph, names that are no text, or is older than what is
-            read.
+        FileFormatError: It has no graph, has names that are not UTF-8, or is older than the
+            oldest supported version.
     """
     check_texts(model, file)
     if not model.HasField("graph"):
         raise FileFormatError(f"{file} is no model of ONNX: it has no graph.")
     versions = versions_of(model.opset_import)
     newest = onnx.defs.onnx_opset_version()
-    own = versions.setdefault(STANDARD, newest)  # those of its other domains are all it has
+    own = versions.setdefault(STANDARD, newest)  # the other domains may be its only ones
     if not OLDEST <= own <= newest:
         raise FileFormatError(
             f"{file} is written in version {own} of ONNX's operators; {OLDEST} to {newest} are "

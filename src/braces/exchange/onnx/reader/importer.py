@@ -1,4 +1,4 @@
-"""A model of ONNX as a program."""
+"""Import an ONNX model as a program."""
 
 from __future__ import annotations
 
@@ -45,21 +45,20 @@ def from_onnx(
     sizes: Mapping[str, int] | None = None,
     inputs: Examples | None = None,
 ) -> tuple[Program, dict[str, Array]]:
-    """A model of ONNX as a program, and the values of its parameters.
+    """Convert an ONNX model to a program, and return the values of its parameters.
 
-    Every node becomes a few operators, called after what the model calls its values. `Loop`,
-    `Scan` and `If` become loops and branches with blocks of their own, and a node that calls a
-    function of the model becomes a plain block. Initializers of float dtypes with axes become
-    parameters, which train; what is computed from shapes alone becomes sizes. Inputs with an
-    axis called `N` have a symbolic size `N`.
+    Every node becomes a few operators, with names derived from those of the model. `Loop`,
+    `Scan` and `If` become loops and branches with blocks of their own, and a call of a function
+    of the model becomes a plain block. Initializers of float dtypes with axes become trainable
+    parameters; values computed from shapes alone become sizes. An axis of an input called `N`
+    becomes a symbolic size `N`.
 
     Args:
-        model: A path, or an `onnx.ModelProto`. Weights beside the file must lie in its folder.
+        model: A path, or an `onnx.ModelProto`. External data must be in the folder of the file.
         sizes: Numbers for symbolic sizes, as `{"N": 1}`.
         inputs: Example values of inputs: a dict by name, or a list in the order of the model's
-            inputs, with `None` for one without an example. Where sizes or indices that must be
-            known follow from an input, it is no feed of the program, but a constant of that
-            value.
+            inputs, with `None` for one without an example. If sizes or indices that must be
+            known depend on an input, it becomes a constant of that value instead of a feed.
 
     A training step that `br.to_onnx` wrote with `updates=True` is one again: a run gives the
     next values of what it updates.
@@ -69,10 +68,10 @@ def from_onnx(
         outputs, and the values of its parameters by name, for `scope.update`.
 
     Raises:
-        FileFormatError: The file is no model.
-        ProgramError: The model has what no program has; the message lists all of that. Or there
+        FileFormatError: The file is not a model.
+        ProgramError: The model has unsupported nodes; the message lists all of them. Or there
             are more examples than inputs.
-        FeedError: An example does not become an array of the dtype of its input.
+        FeedError: An example cannot be converted to the dtype of its input.
         ShapeError: An example has another number of axes than its input.
         UnknownNameError: The model has no such input, or no such size.
         OSError: There is no such file.
@@ -108,7 +107,9 @@ def from_onnx(
         except ProgramError as error:
             if not blocks or isinstance(error, Endless):
                 raise
-            blocks = False  # a size that only a run tells may be known beyond its block then
+            blocks = (
+                False  # a size that is data-dependent inside a block may be known when inlined
+            )
 
 
 def _read(
@@ -120,11 +121,16 @@ def _read(
     fixed: Mapping[str, Any],
     blocks: bool,
 ) -> tuple[Program, dict[str, Array]]:
-    """The program of a model, with these inputs as constants; of functions blocks, or not."""
+    """Build the program of a model with the `fixed` inputs as constants.
+
+    With `blocks`, functions become plain blocks; else they are inlined.
+    """
     program = Program()
-    left = examples.keys() - fixed.keys()
+    unused_examples = examples.keys() - fixed.keys()
     updates = _updates(proto, file)
-    reader = Reader(program, file, bodies.own_functions(proto), left, updates, blocks)
+    reader = Reader(
+        program, file, bodies.own_functions(proto), unused_examples, updates, blocks
+    )
     names = Names(reader, versions)
     reader.admit(proto.graph.node)
     with program:
@@ -137,37 +143,39 @@ def _read(
         reader.run(names, proto.graph.node)
         if not reader.problems:
             nexts = {*updates.values()}
-            _give(reader, names, [one for one in proto.graph.output if one.name not in nexts])
-            _move(reader, names)
+            _fetch_outputs(
+                reader, names, [one for one in proto.graph.output if one.name not in nexts]
+            )
+            _add_updates(reader, names)
     if reader.problems:
         raise unreadable(reader.problems, file)
     return program, reader.parameters
 
 
 def _updates(proto: Any, file: str) -> dict[str, str]:
-    """Which outputs are the next values of initializers, by the names of these.
+    """Return the outputs that are the next values of initializers, by the names of these.
 
     Raises:
-        FileFormatError: The model says that of what it does not have.
+        FileFormatError: The metadata contains an unknown name.
     """
     given = next((entry.value for entry in proto.metadata_props if entry.key == UPDATES), "{}")
     weights = {tensor.name for tensor in proto.graph.initializer}
     outputs = {entry.name for entry in proto.graph.output}
     try:
-        found = dict[str, str](json.loads(given))
-        known = found.keys() <= weights and outputs.issuperset(found.values())
+        updates = dict[str, str](json.loads(given))
+        is_valid = updates.keys() <= weights and outputs.issuperset(updates.values())
     except (ValueError, TypeError, RecursionError):
-        found, known = {}, False
-    if not known:
+        updates, is_valid = {}, False
+    if not is_valid:
         raise FileFormatError(
             f"{file} says of other names than its own which are next values.",
             given=f"{UPDATES}: {given:.100}",
             fix="Take the entry out of the metadata, or write the model anew.",
         )
-    return found
+    return updates
 
 
-def _move(reader: Reader, names: Names) -> None:
+def _add_updates(reader: Reader, names: Names) -> None:
     """Make outputs that are next values of persistable variables their updates."""
     for name, output in reader.updates.items():
         before, after = names.value(name), reader.lift(names.value(output))
@@ -180,14 +188,14 @@ def _move(reader: Reader, names: Names) -> None:
 
 
 def _fixed(example: Any) -> Value:
-    """An input that is a constant."""
+    """Return an input that is a constant."""
     if isinstance(example, list):
         return [Known.of(one_value) for one_value in cast("list[Any]", example)]
     return Known.of(example)
 
 
 def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that no axis of an input has."""
+    """Raise an error for sizes that no axis of an input has."""
     known = {axis.dim_param for entry in graph.input for axis in axes_of(entry.type)}
     for name in sizes:
         if name not in known:
@@ -203,7 +211,7 @@ def _declare(
     sizes: Mapping[str, int],
     examples: Mapping[str, Any],
 ) -> None:
-    """Make an input of a model one of the program."""
+    """Declare an input of a model as one of the program."""
     try:
         names.values[entry.name] = _input(
             reader.program, entry.name, entry.type, sizes, examples.get(entry.name)
@@ -216,16 +224,14 @@ def _declare(
 def _input(
     program: Builder, name: str, type_: Any, sizes: Mapping[str, int], example: Any
 ) -> Value:
-    which = type_.WhichOneof("value")
-    if which == "optional_type":
+    kind = type_.WhichOneof("value")
+    if kind == "optional_type":
         inner = type_.optional_type.elem_type
         return None if example is None else _input(program, name, inner, sizes, example)
-    if which == "sequence_type":
+    if kind == "sequence_type":
         return _sequence(program, name, type_.sequence_type.elem_type, sizes, example)
-    if which != "tensor_type":
-        raise ProgramError(
-            f"An input that is a {str(which).removesuffix('_type')} is not read."
-        )
+    if kind != "tensor_type":
+        raise ProgramError(f"An input that is a {str(kind).removesuffix('_type')} is not read.")
     tensor = type_.tensor_type
     if not tensor.HasField("shape") and example is None:
         raise ShapeError(
@@ -237,33 +243,33 @@ def _input(
         if tensor.HasField("shape")
         else [None] * np.ndim(example)
     )
-    called = free(program.table, cleaned(name, "input"))
-    return data(called, shape, dtype=dtype_named(tensor.elem_type))
+    free_name = free(program.table, cleaned(name, "input"))
+    return data(free_name, shape, dtype=dtype_named(tensor.elem_type))
 
 
 def _sequence(
     program: Builder, name: str, type_: Any, sizes: Mapping[str, int], example: Any
 ) -> Value:
-    """A sequence as one input for each of its values; an example says how many."""
+    """Declare one input for each value of a sequence; an example gives the length."""
     if not isinstance(example, list):
         raise ShapeError(
             "The model does not say how many values the sequence has.",
             fix=f"Give an example of it, a list: inputs={{{name!r}: [array, array]}}.",
         )
-    values, element = cast("list[Any]", example), _of_any_size(type_, sizes)
+    values, element = cast("list[Any]", example), _without_names(type_, sizes)
     return [
         _input(program, f"{name}.{i}", element, sizes, one_) for i, one_ in enumerate(values)
     ]
 
 
-def _of_any_size(type_: Any, sizes: Mapping[str, int]) -> Any:
-    """The type of elements, which differ in what has a name for one of them."""
-    made = type(type_)()
-    made.CopyFrom(type_)
-    for axis in axes_of(made):
+def _without_names(type_: Any, sizes: Mapping[str, int]) -> Any:
+    """Return an element type whose named sizes may differ between elements."""
+    element_type = type(type_)()
+    element_type.CopyFrom(type_)
+    for axis in axes_of(element_type):
         if axis.dim_param not in sizes and axis.HasField("dim_param"):
             axis.ClearField("dim_param")
-    return made
+    return element_type
 
 
 def _size(axis: Any, sizes: Mapping[str, int]) -> Size | None:
@@ -271,27 +277,27 @@ def _size(axis: Any, sizes: Mapping[str, int]) -> Size | None:
         return axis.dim_value if axis.dim_value >= 0 else None
     if axis.dim_param in sizes:
         return sizes[axis.dim_param]
-    found = dimension_name(axis.dim_param)
-    return None if found is None else Dim.named(found)
+    word = dimension_name(axis.dim_param)
+    return None if word is None else Dim.named(word)
 
 
-def _give(reader: Reader, names: Names, entries: Any) -> None:
-    """Make the outputs of a model what the program gives."""
+def _fetch_outputs(reader: Reader, names: Names, entries: Any) -> None:
+    """Fetch the outputs of a model."""
     for entry in entries:
         try:
-            _give_value(reader, names.value(entry.name), cleaned(entry.name, "output"))
+            _fetch_value(reader, names.value(entry.name), cleaned(entry.name, "output"))
         except BracesError as error:
             reader.problems.append(Problem("output", f"`{entry.name}`", error))
 
 
-def _give_value(reader: Reader, value: Value, name: str) -> None:
-    """One output; of a sequence each value, and of an optional that is empty nothing.
+def _fetch_value(reader: Reader, value: Value, name: str) -> None:
+    """Fetch one output; of a sequence each value, and of an empty optional nothing.
 
-    A sequence whose length only a run knows is one array.
+    A sequence of data-dependent length is one array.
     """
     if isinstance(value, list):
         for at, one_value in enumerate(value):
-            _give_value(reader, one_value, f"{name}.{at}")
+            _fetch_value(reader, one_value, f"{name}.{at}")
     elif is_list(value):
         give(reader.program, stacked(reader, value), name)
     elif value is not None:

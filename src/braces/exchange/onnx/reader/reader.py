@@ -1,12 +1,11 @@
-"""From the nodes of a model to operators of the current block.
+"""Convert the nodes of a model to operators of the current block.
 
     Shape(x) -> s          nothing; s is known: [N, 3]
     Reshape(x, s) -> y     y = reshape(x=x, shape=[N, 3])
-    Gelu(y) -> z           the nodes that ONNX writes it as, in its place
-    mine.layer(z) -> u     a plain block `layer`, where the model brings that function along
+    Gelu(y) -> z           the function body that ONNX defines, inline
+    mine.layer(z) -> u     a plain block `layer`, if the model defines that function
 
-What cannot be read is noted with its node, and so the rest is read all the same: a user learns
-of everything at once.
+Errors are collected per node and reading goes on, so that one message lists all of them.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ from braces.ops.control.construct.build import build_plain_block
 
 T = TypeVar("T")
 MOST_NODES = 1 << 17
-"""What a model is at most when all its functions are written out."""
+"""The largest number of nodes of a model after its functions are expanded."""
 INSTEAD = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
-"""What to do about operators that will not be read."""
+"""The advice for operators that will not be supported."""
 FARTHEST = 200
-"""How many nodes a size is followed back through."""
+"""The longest chain of nodes that constant folding follows."""
 
 
 class NeedsValue(Exception):
-    """A value must be known that follows from inputs, whose examples are given."""
+    """Constant folding needs inputs whose examples are available."""
 
     def __init__(self, names: set[str]) -> None:
         super().__init__(names)
@@ -71,18 +70,18 @@ class Reader:
     """Reads the nodes of one model.
 
     Attributes:
-        program: What is built.
-        file: What messages call the model.
-        functions: Those that the model brings along, by domain, name and overload.
-        examples: The names of inputs whose values are given, should they be needed.
+        program: The program that is built.
+        file: The name of the model in messages.
+        functions: The functions that the model defines, by domain, name and overload.
+        examples: The names of inputs with example values.
         updates: The outputs that are the next values of initializers, by the names of these.
-        blocks: Whether functions of the model become plain blocks, or are written out.
-        parameters: What the parameters of the program hold.
-        problems: What could not be read.
-        sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
+        blocks: Whether functions of the model become plain blocks, or are inlined.
+        parameters: The values of the program's parameters.
+        problems: The unsupported nodes.
+        sizes: The data-dependent sizes: by variable, index in it, and block.
         lengths: The sizes that lists have as arrays.
-        trying: How many attempts go on that may fail; within them none has a second way.
-        walks: Walks through trees that several nodes share, by graph and output.
+        trying: The depth of nested speculative reads; a fallback is only tried at depth 0.
+        walks: Tree traversals that several nodes share, by graph and output.
     """
 
     program: Builder
@@ -105,10 +104,10 @@ class Reader:
     # ---- nodes -------------------------------------------------------------------------------
 
     def admit(self, nodes: Sequence[Any]) -> None:
-        """Refuse nodes that are too many before any is read, each call counted.
+        """Check the number of nodes after expansion, before any is read.
 
         Raises:
-            Endless: They are, or a function calls itself.
+            Endless: There are too many, or a function calls itself.
         """
         self._check_work(Work(self.functions).of(nodes))
 
@@ -120,7 +119,7 @@ class Reader:
             )
 
     def run(self, names: Names, nodes: Sequence[Any]) -> None:
-        """Read nodes, in order."""
+        """Read nodes in order."""
         names.nodes = nodes
         for proto in nodes:
             self._count += 1
@@ -132,7 +131,7 @@ class Reader:
     def _read(self, names: Names, proto: Any) -> None:
         try:
             with self.attempt(), _sensible(proto):
-                made = self._made(names, proto)
+                results = self._made(names, proto)
         except Endless:
             raise
         except (BracesError, Missing) as error:
@@ -140,21 +139,21 @@ class Reader:
                 self._note(names, proto, error)
             names.values.update(dict.fromkeys(proto.output, Missing))
             return
-        names.values.update(zip(proto.output, made, strict=False))
+        names.values.update(zip(proto.output, results, strict=False))
         for at, name in enumerate(proto.output):
             names.makers.setdefault(name, (names, proto, at))
 
     @contextmanager
     def attempt(self) -> Generator[None]:
-        """Where an exception leaves, nothing was built."""
+        """Run the block as a transaction that an exception rolls back."""
         lengths = self.lengths
-        held = self.parameters, self._lifted, self.sizes, self.walks
-        with attempt(self.program, *held, lengths.atoms, lengths.named):
+        caches = self.parameters, self._lifted, self.sizes, self.walks
+        with attempt(self.program, *caches, lengths.atoms, lengths.named):
             yield
 
     def tried(self, read: Callable[[], T]) -> T | None:
-        """What is read; `None`, and nothing was built or noted, where that cannot be."""
-        noted, count = len(self.problems), self._count
+        """Read speculatively; return `None` and roll back on failure."""
+        problem_count, count = len(self.problems), self._count
         self.trying += 1
         try:
             with self.attempt():
@@ -162,40 +161,40 @@ class Reader:
         except Endless:
             raise
         except (BracesError, Missing):
-            del self.problems[noted:]
+            del self.problems[problem_count:]
             self._count = count
             return None
         finally:
             self.trying -= 1
 
     def trial(self, read: Callable[[], T]) -> T | None:
-        """What would be read: nothing is built, and nothing noted."""
-        found = list[T]()
+        """Read speculatively, and always roll back."""
+        results = list[T]()
 
-        def seen() -> None:
+        def read_and_abort() -> None:
             with self.program.building(SymbolTable(parent=self.program.current)):
-                found.append(read())
+                results.append(read())
             raise Missing("nothing is kept")
 
-        self.tried(seen)
-        return found[0] if found else None
+        self.tried(read_and_abort)
+        return results[0] if results else None
 
     def _note(self, names: Names, proto: Any, error: BracesError) -> None:
         node = Node(names, proto, {})
         self.problems.append(Problem(f"{node.type}-{node.version}", str(node), error))
 
     def _made(self, names: Names, proto: Any) -> Sequence[Value]:
-        """What a node gives, output by output."""
+        """Return the outputs of a node."""
         function = self.functions.get(bodies.called_by(proto))
         if function is not None:
             return self._by_function(bodies.caller(names, proto, function), function)
         node = Node.of(names, proto)
         if node.type not in RULES and not bodies.has_body(proto, node.version):
             node.refuse("is an operator that cannot be read", INSTEAD.get(node.type))
-        given = [names.value(name) if name else None for name in proto.input]
-        found = self._folded(node, given, weights=False)
-        if found:
-            return found
+        operands = [names.value(name) if name else None for name in proto.input]
+        constants = self._folded(node, operands, weights=False)
+        if constants:
+            return constants
         rule = RULES.get(node.type)
         return self._by_body(node) if rule is None else self._by_rule(node, rule)
 
@@ -203,61 +202,62 @@ class Reader:
         body = bodies.schema_body(node)
         assert body is not None, "what has a body has one"
         first = next((name for name in node.proto.output if name), node.proto.op_type)
-        made = self._call(node, body, f"{self.path_of(node.names, first)}/")
-        return in_declared_dtypes(node, made)
+        outputs = self._call(node, body, f"{self.path_of(node.names, first)}/")
+        return in_declared_dtypes(node, outputs)
 
     def _by_function(self, node: Node, function: Any) -> Sequence[Value]:
-        """A plain block; what is known goes in and out of it.
+        """Convert a call to a plain block; known values pass through it.
 
-        Where its name, with those of the blocks around it, is too long for one, it is written
-        out.
+        The call is inlined if the name of the block, with its prefix, would be too long.
         """
         table, path = self.program.current, node.names.path
         body = bodies.written_out(function, node, {})
-        called = cleaned(node.proto.name or node.proto.op_type).rpartition("/")[2]
-        if not self.blocks or len(f"{path}{called}") > ROOM:
-            return self._call(node, body, f"{self.path_of(node.names, called)}/")
+        block_name = cleaned(node.proto.name or node.proto.op_type).rpartition("/")[2]
+        if not self.blocks or len(f"{path}{block_name}") > ROOM:
+            return self._call(node, body, f"{self.path_of(node.names, block_name)}/")
 
-        def built() -> Sequence[Value]:
+        def build_body() -> Sequence[Value]:
             return self._call(node, body, self.program.current.names.prefix)
 
         with table.naming(path):
-            return build_plain_block(called, built, bodies.runs_again(function))
+            return build_plain_block(block_name, build_body, bodies.runs_again(function))
 
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
         before, lifted = len(table.ops), len(self._lifted)
-        called = first or node.proto.name
-        with table.naming(f"{self.path_of(node.names, called)}/"):
-            made = rule(node)
-            if isinstance(made, tuple):
-                return in_declared_dtypes(node, made)
-            (made,) = in_declared_dtypes(node, (made,))
-        if isinstance(made, Var) and first:
-            kept = names_lifted(self._lifted, lifted)
-            made = rename_made(table, before, made, self.path_of(node.names, first), kept)
-        return (made,)
+        node_name = first or node.proto.name
+        with table.naming(f"{self.path_of(node.names, node_name)}/"):
+            result = rule(node)
+            if isinstance(result, tuple):
+                return in_declared_dtypes(node, result)
+            (result,) = in_declared_dtypes(node, (result,))
+        if isinstance(result, Var) and first:
+            lifted_names = names_lifted(self._lifted, lifted)
+            result = rename_made(
+                table, before, result, self.path_of(node.names, first), lifted_names
+            )
+        return (result,)
 
     @staticmethod
     def path_of(names: Names, name: str) -> str:
-        """What a value of the model is called in the program."""
+        """Return the name of a model's value in the program."""
         return cleaned(f"{names.path}{cleaned(name)}")
 
     def _call(self, node: Node, body: bodies.FunctionBody, path: str) -> Sequence[Value]:
-        """Read the nodes that stand for one, with names that begin with this path."""
+        """Read a function body inline, with names that begin with this path."""
         inner = Names(self, body.versions, None, path)
         for at, name in enumerate(body.inputs):
-            given = node.proto.input[at] if at < node.count else ""
-            inner.values[name] = node.names.value(given) if given else None
-            if given:
-                inner.makers[name] = (node.names, given, 0)
+            arguments = node.proto.input[at] if at < node.count else ""
+            inner.values[name] = node.names.value(arguments) if arguments else None
+            if arguments:
+                inner.makers[name] = (node.names, arguments, 0)
         with self._deeper():
             self.run(inner, body.nodes)
-        given = node.proto.output
-        for at, (name, wanted) in enumerate(zip(body.outputs, given, strict=False)):
+        arguments = node.proto.output
+        for at, (name, wanted) in enumerate(zip(body.outputs, arguments, strict=False)):
             node.names.makers[wanted] = (inner, name, at)
-        outputs = zip(body.outputs, (*given, *[""] * len(body.outputs)), strict=False)
+        outputs = zip(body.outputs, (*arguments, *[""] * len(body.outputs)), strict=False)
         return [inner.value(name) if wanted else None for name, wanted in outputs]
 
     @contextmanager
@@ -271,12 +271,12 @@ class Reader:
             self._depth -= 1
 
     def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
-        """Read a graph inside another one, and return what it gives."""
+        """Read a subgraph, and return its outputs."""
         inner = self._inside(outer, graph, given)
         return [inner.value(entry.name) for entry in graph.output]
 
     def in_place(self, node: Node, graph: Any) -> list[Value]:
-        """Read a graph of a node in its place, and return what it gives."""
+        """Read a subgraph of a node inline, and return its outputs."""
         inner = self._inside(node.names, graph, ())
         for at, (wanted, entry) in enumerate(
             zip(node.proto.output, graph.output, strict=False)
@@ -285,7 +285,7 @@ class Reader:
         return [inner.value(entry.name) for entry in graph.output]
 
     def _inside(self, outer: Names, graph: Any, given: Sequence[Value]) -> Names:
-        """The names of a graph that was read inside another one."""
+        """Read a subgraph, and return its names."""
         inner = outer.inner()
         for entry, value in zip(graph.input, given, strict=False):
             inner.values[entry.name] = value
@@ -295,7 +295,7 @@ class Reader:
         return inner
 
     def initializers(self, names: Names, graph: Any) -> None:
-        """Make what a graph brings along known by name."""
+        """Add the initializers of a graph to its names."""
         for tensor in graph.initializer:
             self._initializer(names, tensor.name, lambda tensor=tensor: array_of(tensor))
         for sparse in graph.sparse_initializer:
@@ -308,19 +308,19 @@ class Reader:
             self.problems.append(Problem("initializer", f"`{name}`", error))
             names.values[name] = Missing
             return
-        trained = array.ndim > 0 and is_float(array.dtype)
+        trainable = array.ndim > 0 and is_float(array.dtype)
         weight = self.path_of(names, name)
         if names.outer is None and name in self.updates:
-            kind = PARAMETER if trained else STATE
-            made = persistable(self.program, self.parameters, weight, array, kind)
-            names.values[name] = made
+            kind = PARAMETER if trainable else STATE
+            variable = persistable(self.program, self.parameters, weight, array, kind)
+            names.values[name] = variable
         else:
-            names.values[name] = Known(array, array.dtype, weight if trained else "")
+            names.values[name] = Known(array, array.dtype, weight if trainable else "")
 
     # ---- values ------------------------------------------------------------------------------
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable; a constant becomes one where it is read."""
+        """Return a value as a variable; a constant is created in the block that reads it."""
         if isinstance(value, Var):
             return value
         if not isinstance(value, Known):
@@ -328,10 +328,10 @@ class Reader:
             raise ProgramError(f"An array is read, and {what} is given.")
         table = self.program.table if value.weight else self.program.current
         key = id(value), id(table)
-        found = self._lifted.get(key)
-        if found is None:
-            found = self._lifted[key] = Lifted(value, table, self._lift(value))
-        return found.var
+        entry = self._lifted.get(key)
+        if entry is None:
+            entry = self._lifted[key] = Lifted(value, table, self._lift(value))
+        return entry.var
 
     def _lift(self, value: Known) -> Var:
         if value.weight:
@@ -340,50 +340,50 @@ class Reader:
             )
         return written(self.program, self.parameters, value)
 
-    # ---- values that are known ---------------------------------------------------------------
+    # ---- constant folding --------------------------------------------------------------------
 
     def known(self, names: Names, name: str) -> Known | None:
-        """A value, computed while the model is read where that is possible.
+        """Return a value by constant folding, or `None`.
 
         Raises:
-            NeedsValue: It follows from inputs, whose examples are given.
+            NeedsValue: It depends on inputs whose examples are available.
         """
         roots = set[str]()
-        found = self._follow(names, name, FARTHEST, roots)
-        wanted = roots.intersection(self.examples)
-        if found is None and wanted:
-            raise NeedsValue(wanted)
-        return found
+        constant = self._follow(names, name, FARTHEST, roots)
+        needed = roots.intersection(self.examples)
+        if constant is None and needed:
+            raise NeedsValue(needed)
+        return constant
 
-    def _follow(self, names: Names, name: str, far: int, roots: set[str]) -> Known | None:
+    def _follow(self, names: Names, name: str, depth: int, roots: set[str]) -> Known | None:
         value = names.value(name)
         if isinstance(value, Known):
             return value
-        held = holder(names, name)
-        maker = held.makers.get(name) if held is not None else None
-        if maker is None or not far:
+        scope = holder(names, name)
+        maker = scope.makers.get(name) if scope is not None else None
+        if maker is None or not depth:
             roots.add(name)
             return None
         seen, proto, at = maker
         if isinstance(proto, str):
-            return self._follow(seen, proto, far - 1, roots)
+            return self._follow(seen, proto, depth - 1, roots)
         if any(attribute.HasField("g") for attribute in proto.attribute):
             for read in read_by(proto):
                 if holder(seen, read) is not None:
-                    self._follow(seen, read, far - 1, roots)
+                    self._follow(seen, read, depth - 1, roots)
             return None
         node = Node.of(seen, proto)
-        inputs = [self._follow(seen, n, far - 1, roots) if n else None for n in proto.input]
+        inputs = [self._follow(seen, n, depth - 1, roots) if n else None for n in proto.input]
         missing = any(v is None and n for v, n in zip(inputs, proto.input, strict=True))
-        made = () if missing else self._folded(node, inputs, weights=True)
-        if at >= len(made):
+        outputs = () if missing else self._folded(node, inputs, weights=True)
+        if at >= len(outputs):
             return None
-        if held is not None:
-            held.values[name] = made[at]
-        return made[at]
+        if scope is not None:
+            scope.values[name] = outputs[at]
+        return outputs[at]
 
     def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Sequence[Known]:
-        """What a node gives where its inputs are known, else nothing."""
+        """Return the outputs of a node if its inputs are known, else nothing."""
         inputs = list[Known | None]()
         for value in given:
             if value is not None and not isinstance(value, Known):
@@ -396,13 +396,13 @@ class Reader:
 
 @contextmanager
 def _sensible(proto: Any) -> Generator[None]:
-    """Inside, what only a node that makes no sense leads to is said of the node.
+    """Report exceptions of an invalid node as errors of that node.
 
-    Attributes and counts are held against ONNX's schemas before a rule runs; what they leave
-    open, a permutation of other axes, say, a rule trips over. Models that are right never come
-    here: ONNX's own suite holds that.
+    Attributes and counts are checked against ONNX's schemas before a rule runs. Other mistakes,
+    such as a wrong permutation, raise inside a rule. Valid models never get here: ONNX's own
+    test suite checks that.
     """
     sizes = "Fix sizes that it follows from, sizes={'N': 1}."
-    otherwise = "onnx.checker.check_model(model) may tell more."
-    with sensible(operator_of(proto), sizes, otherwise):
+    checker_fix = "onnx.checker.check_model(model) may tell more."
+    with sensible(operator_of(proto), sizes, checker_fix):
         yield

@@ -1,1 +1,1 @@
-"""Bytes, schema check."""
+"""Model files: dtypes, external data, schema checks, example inputs."""

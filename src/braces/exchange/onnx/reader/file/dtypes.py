@@ -1,4 +1,4 @@
-"""Dtypes and arrays of ONNX as ours."""
+"""Convert dtypes and arrays of ONNX."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from braces.exchange.common.values.constants import Array
 from braces.lazy import onnx
 
 LARGEST_DENSE = 1 << 28
-"""The most bytes that a sparse array of a model has when it is written out."""
+"""The largest size in bytes of a sparse tensor after conversion to a dense array."""
 _OURS = frozenset(SHORT_NAMES.values())
 
 
 def dtype_named(code: int) -> DType:
-    """The dtype that a number of ONNX stands for.
+    """Return the dtype of a dtype code of ONNX.
 
     Raises:
-        DTypeError: There is no such dtype in Braces: texts, for one.
+        DTypeError: Braces has no such dtype; strings, for example.
     """
-    known = onnx.TensorProto.DataType
-    if code not in known.values():
+    codes = onnx.TensorProto.DataType
+    if code not in codes.values():
         raise DTypeError(f"{code} is no dtype of ONNX.")
-    name = known.Name(code)
-    if code not in (known.UNDEFINED, known.STRING):
-        found = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
-        if found in _OURS:
-            return found
-    raise DTypeError(f"There is no dtype {name.lower()} in Braces.", fix=_instead(name))
+    name = codes.Name(code)
+    if code not in (codes.UNDEFINED, codes.STRING):
+        result = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code))
+        if result in _OURS:
+            return result
+    raise DTypeError(f"There is no dtype {name.lower()} in Braces.", fix=_dtype_advice(name))
 
 
-def _instead(name: str) -> str:
-    """What to do with a model that has such a dtype."""
+def _dtype_advice(name: str) -> str:
+    """Return the advice for an unsupported dtype."""
     if name == "STRING":
         return "Turn texts into numbers before the model: programs have none."
     return "Export the model with another dtype."
 
 
 def array_of(tensor: Any) -> Array:
-    """The array of a tensor of a model.
+    """Return the array of a tensor.
 
     Raises:
-        DTypeError: There is no such dtype in Braces.
-        ProgramError: It holds more or fewer numbers than its shape says.
+        DTypeError: Braces has no such dtype.
+        ProgramError: Its number of elements does not match its shape.
     """
     dtype = dtype_named(tensor.data_type)
     try:
@@ -60,26 +60,26 @@ def array_of(tensor: Any) -> Array:
 
 
 def dense(sparse: Any) -> Array:
-    """The array of a sparse tensor of a model: its numbers at their places, 0 elsewhere.
+    """Return the dense array of a sparse tensor.
 
     Raises:
-        DTypeError: There is no such dtype in Braces.
-        ProgramError: Its places are not in its shape, or it is larger than arrays of models.
+        DTypeError: Braces has no such dtype.
+        ProgramError: An index is out of bounds, or the array is too large.
     """
-    values, places = array_of(sparse.values), array_of(sparse.indices)
+    values, positions = array_of(sparse.values), array_of(sparse.indices)
     shape = tuple(sparse.dims)
     if min(shape, default=0) < 0 or prod(shape) * values.itemsize > LARGEST_DENSE:
         raise ProgramError(
             f"The sparse tensor `{sparse.values.name:.80}` is too large, or has no size."
         )
     try:
-        if np.any(places < 0):
+        if np.any(positions < 0):
             raise IndexError("places count from the start")
-        made = np.zeros(shape, values.dtype)
-        at = np.unravel_index(places, shape) if places.ndim == 1 else tuple(places.T)
-        made[at] = values
+        array = np.zeros(shape, values.dtype)
+        at = np.unravel_index(positions, shape) if positions.ndim == 1 else tuple(positions.T)
+        array[at] = values
     except (ValueError, TypeError, IndexError):
         raise ProgramError(
             f"The sparse tensor `{sparse.values.name:.80}` has places that it has not."
         ) from None
-    return made
+    return array

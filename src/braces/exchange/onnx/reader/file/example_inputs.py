@@ -73,10 +73,10 @@ def _by_name(graph: Any, given: Any) -> Mapping[str, Any]:
 
 
 def _example(name: str, type_: Any, value: Any) -> Any:
-    which = type_.WhichOneof("value")
-    if which == "optional_type":
+    kind = type_.WhichOneof("value")
+    if kind == "optional_type":
         return _example(name, type_.optional_type.elem_type, value)
-    if which == "sequence_type":
+    if kind == "sequence_type":
         return _sequence(name, type_.sequence_type.elem_type, value)
     return _array(name, type_.tensor_type, value)
 
@@ -89,7 +89,10 @@ def _sequence(name: str, element: Any, value: Any) -> list[Any]:
             fix="Give a list of arrays.",
         )
     values = cast("Sequence[Any]", value)
-    return [_example(f"{name}.{at}", element, one) for at, one in enumerate(values)]
+    return [
+        _example(f"{name}.{at}", element, element_value)
+        for at, element_value in enumerate(values)
+    ]
 
 
 def _array(name: str, tensor: Any, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Weights that a model keeps in files beside it."""
+"""External data: weights that a model keeps in files next to it."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from braces.exchange.common.model.sibling_files import place_beside
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 36
-"""The largest tensor that is read from a file beside a model."""
+"""The largest external tensor that is read."""
 
 
 def take_in(model: Any, folder: Path | None) -> None:
-    """Put what lies in files beside a model into it.
+    """Load the external data of a model into it.
 
     Args:
-        model: The model, which is changed.
-        folder: Its folder; `None` where it was no file.
+        model: The model, which is modified.
+        folder: Its folder; `None` if it was not read from a file.
 
     Raises:
-        FileFormatError: There is no such file, or it would lie outside of the folder.
+        FileFormatError: There is no such file, or it is outside the folder.
     """
     for tensor in _tensors(model):
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            _fill(tensor, folder)
+            _load_tensor(tensor, folder)
 
 
 def _tensors(model: Any) -> Iterator[Any]:
-    """All tensors of a model: of its graph and its functions, and of graphs in these."""
+    """Yield all tensors of a model: of its graph, its functions, and their subgraphs."""
     graphs = [model.graph, *model.functions]
     while graphs:
-        found = graphs.pop()
-        if isinstance(found, onnx.FunctionProto):
-            attributes = [*found.attribute_proto]
+        container = graphs.pop()
+        if isinstance(container, onnx.FunctionProto):
+            attributes = [*container.attribute_proto]
         else:
             attributes = list[Any]()
-            yield from found.initializer
-            yield from _parts(found.sparse_initializer)
-        attributes += [attribute for node in found.node for attribute in node.attribute]
+            yield from container.initializer
+            yield from _parts(container.sparse_initializer)
+        attributes += [attribute for node in container.node for attribute in node.attribute]
         for attribute in attributes:
             yield from (attribute.t, *attribute.tensors)
             yield from _parts((attribute.sparse_tensor, *attribute.sparse_tensors))
@@ -49,16 +49,16 @@ def _tensors(model: Any) -> Iterator[Any]:
 
 
 def _parts(sparse: Iterable[Any]) -> Iterator[Any]:
-    """The tensors that sparse ones are made of."""
+    """Yield the dense tensors that make up sparse ones."""
     for tensor in sparse:
         yield from (tensor.values, tensor.indices)
 
 
-def _fill(tensor: Any, folder: Path | None) -> None:
-    said = {entry.key: entry.value for entry in tensor.external_data}
-    path = _place(tensor.name, said.get("location", ""), folder)
+def _load_tensor(tensor: Any, folder: Path | None) -> None:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    path = _external_path(tensor.name, entries.get("location", ""), folder)
     try:
-        offset, length = int(said.get("offset", 0)), int(said.get("length", -1))
+        offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
     except ValueError:
         raise _wrong(tensor.name, "its offset or length is no number") from None
     size = path.stat().st_size
@@ -74,8 +74,8 @@ def _fill(tensor: Any, folder: Path | None) -> None:
     del tensor.external_data[:]
 
 
-def _place(name: str, location: str, folder: Path | None) -> Path:
-    """The file of a tensor, which lies in the folder of the model."""
+def _external_path(name: str, location: str, folder: Path | None) -> Path:
+    """Return the file of a tensor, in the folder of the model."""
     if folder is None:
         raise _wrong(name, "the model is no file", "Give its path, and not what was loaded.")
     path = place_beside(folder, location)

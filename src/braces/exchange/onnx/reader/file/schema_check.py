@@ -1,4 +1,4 @@
-"""What a model says, held against what ONNX allows, before any rule reads it."""
+"""Validate a model against the schemas of ONNX before any rule reads it."""
 
 from __future__ import annotations
 
@@ -11,92 +11,92 @@ from braces.lazy import onnx
 
 
 def check_texts(model: Any, file: str) -> None:
-    """Refuse a model with names that are no text: protobuf reads any bytes.
+    """Refuse a model with names that are not UTF-8: protobuf accepts any bytes.
 
     Raises:
-        FileFormatError: There is one.
+        FileFormatError: There is such a name.
     """
     for message in _messages(model):
         for field in _fields(message.DESCRIPTOR)[0]:
-            found = getattr(message, field)
-            texts = [found] if isinstance(found, str | bytes) else found
+            content = getattr(message, field)
+            texts = [content] if isinstance(content, str | bytes) else content
             if any(isinstance(text, bytes) for text in texts):
                 raise FileFormatError(f"{file} is no model of ONNX: a `{field}` is no text.")
 
 
 def _messages(message: Any) -> Iterator[Any]:
-    """A message and all inside it."""
+    """Yield a message and all messages inside it."""
     pending = [message]
     while pending:
-        found = pending.pop()
-        yield found
-        _, one, many = _fields(found.DESCRIPTOR)
-        pending += [getattr(found, name) for name in one if found.HasField(name)]
+        current = pending.pop()
+        yield current
+        _, single, many = _fields(current.DESCRIPTOR)
+        pending += [getattr(current, name) for name in single if current.HasField(name)]
         for name in many:
-            pending += getattr(found, name)
+            pending += getattr(current, name)
 
 
 @functools.cache
 def _fields(descriptor: Any) -> tuple[list[str], list[str], list[str]]:
-    """The fields of a kind of message that hold texts, a message, and many messages."""
-    texts, one, many = list[str](), list[str](), list[str]()
+    """Return the fields of a message type: strings, single messages, and repeated messages."""
+    texts, single, many = list[str](), list[str](), list[str]()
     for field in descriptor.fields:
         if field.type == field.TYPE_STRING:
             texts.append(field.name)
         elif field.type == field.TYPE_MESSAGE:
-            (one if field.has_presence else many).append(field.name)
-    return texts, one, many
+            (single if field.has_presence else many).append(field.name)
+    return texts, single, many
 
 
 @functools.cache
 def schema_of(type_: str, version: int, domain: str) -> Any:
-    """What ONNX says of an operator; `None` where it does not know it."""
+    """Return the schema of an operator; `None` if ONNX has none."""
     try:
         return onnx.defs.get_schema(type_, version, domain)
-    except (onnx.defs.SchemaError, TypeError):  # of versions beyond an integer of C
+    except (onnx.defs.SchemaError, TypeError):  # version numbers beyond an int of C
         return None
 
 
 @functools.cache
 def followed(type_: str, version: int, domain: str) -> tuple[int, ...]:
-    """For each output of an operator the input whose dtype it has; -1 where ONNX says none."""
+    """Return for each output the input with the same type parameter; -1 if there is none."""
     schema = schema_of(type_, version, domain)
     if schema is None:
         return ()
-    inputs = [one.type_str for one in schema.inputs]
-    single = [
-        one.option != onnx.defs.OpSchema.FormalParameterOption.Variadic
-        for one in schema.outputs
+    inputs = [parameter.type_str for parameter in schema.inputs]
+    not_variadic = [
+        parameter.option != onnx.defs.OpSchema.FormalParameterOption.Variadic
+        for parameter in schema.outputs
     ]
     return tuple(
-        inputs.index(one.type_str) if alone and one.type_str in inputs else -1
-        for one, alone in zip(schema.outputs, single, strict=True)
+        inputs.index(parameter.type_str) if alone and parameter.type_str in inputs else -1
+        for parameter, alone in zip(schema.outputs, not_variadic, strict=True)
     )
 
 
 def attributes_of(proto: Any, version: int) -> Mapping[str, Any]:
-    """The attributes of a node by name, as Python has them.
+    """Return the attributes of a node by name, as Python values.
 
-    Those that ONNX does not know of the operator mean nothing.
+    Attributes that the schema does not contain are ignored.
 
     Raises:
-        ProgramError: One has another type than it must, or is left out though it must not be.
+        ProgramError: An attribute has the wrong type, or a required one is missing.
     """
     schema = schema_of(proto.op_type, version, proto.domain)
-    known = None if schema is None else schema.attributes
-    found = dict[str, Any]()
+    schemas = None if schema is None else schema.attributes
+    values = dict[str, Any]()
     for attribute in proto.attribute:
-        wanted = known.get(attribute.name) if known is not None else None
-        if known is not None and wanted is None:
+        attribute_schema = schemas.get(attribute.name) if schemas is not None else None
+        if schemas is not None and attribute_schema is None:
             continue
-        found[attribute.name] = _value(proto, attribute, wanted)
-    for name, wanted in known.items() if known is not None else ():
-        if wanted.required and name not in found:
+        values[attribute.name] = _value(proto, attribute, attribute_schema)
+    for name, attribute_schema in schemas.items() if schemas is not None else ():
+        if attribute_schema.required and name not in values:
             raise ProgramError(f"{proto.op_type} has no attribute `{name}`.")
     if schema is not None:
         _check_count(proto, "inputs", len(proto.input), schema.min_input, schema.max_input)
         _check_count(proto, "outputs", len(proto.output), schema.min_output, schema.max_output)
-    return found
+    return values
 
 
 def _check_count(proto: Any, what: str, count: int, least: int, most: int) -> None:
@@ -104,12 +104,12 @@ def _check_count(proto: Any, what: str, count: int, least: int, most: int) -> No
         raise ProgramError(f"{proto.op_type} has {count} {what}, and not {least} to {most}.")
 
 
-def _value(proto: Any, attribute: Any, wanted: Any) -> Any:
-    """The value of an attribute; texts as text."""
-    if wanted is not None and attribute.type != wanted.type.value:
+def _value(proto: Any, attribute: Any, attribute_schema: Any) -> Any:
+    """Return the value of an attribute; strings as `str`."""
+    if attribute_schema is not None and attribute.type != attribute_schema.type.value:
         raise ProgramError(
             f"The attribute `{attribute.name:.80}` of {proto.op_type:.80} has another type "
-            f"than {wanted.type.name.lower()}."
+            f"than {attribute_schema.type.name.lower()}."
         )
     try:
         value = onnx.helper.get_attribute_value(attribute)

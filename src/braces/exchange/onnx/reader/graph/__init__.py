@@ -1,1 +1,1 @@
-"""Nodes, functions, folding."""
+"""Nodes, function bodies, constant folding and sequences of a graph."""

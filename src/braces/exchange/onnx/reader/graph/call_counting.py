@@ -1,4 +1,4 @@
-"""How much there is to read when each call of a function is counted, before any is."""
+"""Count the nodes of a model with every call expanded, before any node is read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from braces.errors import ProgramError
 from braces.exchange.onnx.reader.graph.function_bodies import FunctionId, called_by
 
 DEEPEST = 48
-"""Functions within functions, and graphs within graphs."""
+"""The deepest nesting of functions and of graphs."""
 
 
 class Endless(ProgramError):
-    """Functions that call themselves, or so many that reading them would take forever."""
+    """A recursive function, or too many nodes after expansion."""
 
 
 class Work:
-    """Counts nodes, and for each that calls a function of the model those of the function.
+    """Counts nodes, with the nodes of called functions.
 
-    Functions that call another twice, which calls another twice, are 2^n nodes: the number is
-    known after each was looked at once.
+    Functions that call another twice, which calls another twice, expand to 2^n nodes. The count
+    is memoized per function, so each is visited once.
     """
 
     def __init__(self, functions: Mapping[FunctionId, Any]) -> None:
@@ -29,17 +29,17 @@ class Work:
         self._open = list[FunctionId]()
 
     def of(self, nodes: Iterable[Any]) -> int:
-        """How many nodes these are.
+        """Return the number of nodes after expansion.
 
         Raises:
-            Endless: A function calls itself, or they nest too deep.
+            Endless: A function calls itself, or the nesting is too deep.
         """
         total = 0
         for node in nodes:
             called = called_by(node)
             total += 1 + (self._of_function(called) if called in self._functions else 0)
             for attribute in node.attribute:
-                total += sum(self.of(one.node) for one in (attribute.g, *attribute.graphs))
+                total += sum(self.of(graph.node) for graph in (attribute.g, *attribute.graphs))
         return total
 
     def _of_function(self, called: FunctionId) -> int:

@@ -1,8 +1,8 @@
-"""What is computed while a model is read: sizes, and what follows from them.
+"""Constant folding of ONNX nodes at import time: sizes, and values computed from them.
 
     Shape -> Gather -> Mul -> Concat -> Reshape
 
-Only the last is an operator of the program; what stands before it is arithmetic of numbers and
+Only the last node becomes an operator of the program. The others are arithmetic of numbers and
 symbolic sizes, on small arrays.
 """
 
@@ -31,12 +31,14 @@ from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
 from braces.exchange.onnx.reader.graph.node import Node
 
 Fold: TypeAlias = "Callable[..., Array | Known | list[Array]]"
-"""From a node and the arrays of its inputs to an array, of the dtype of the first of them; or
-to one for each output."""
+"""Maps a node and the arrays of its inputs to an array, or to one array per output.
+
+A result that is an array has the dtype of the first input.
+"""
 
 
 def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
-    """What a node gives, where its inputs say it; else nothing."""
+    """Return the outputs of a node if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None or not all(value is None or value.small for value in inputs):
         return ()
@@ -45,23 +47,25 @@ def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
     arrays = [None if value is None else value.array for value in inputs]
     try:
         with np.errstate(all="ignore"):
-            made = rule(node, *arrays)
+            folded = rule(node, *arrays)
     except (Unknown, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
-        return ()  # the operator itself says what is wrong, when it is built
-    if isinstance(made, Known):
-        return (made,)
+        return ()  # the operator itself reports the error when it is built
+    if isinstance(folded, Known):
+        return (folded,)
     first = inputs[0]
     if first is None:
         return ()
-    outputs = made if isinstance(made, list) else [made]
-    return tuple(Known(typed(np.asarray(one), first.dtype), first.dtype) for one in outputs)
+    outputs = folded if isinstance(folded, list) else [folded]
+    return tuple(
+        Known(typed(np.asarray(output), first.dtype), first.dtype) for output in outputs
+    )
 
 
 def shape_of(value: Value) -> tuple[Size, ...]:
-    """The shape of a value.
+    """Return the shape of a value.
 
     Raises:
-        Unknown: It has none, or not yet.
+        Unknown: It has no shape, or no known one.
     """
     if isinstance(value, Known):
         return value.array.shape
@@ -70,11 +74,11 @@ def shape_of(value: Value) -> tuple[Size, ...]:
     raise Unknown
 
 
-# ---- number by number ------------------------------------------------------------------------
+# ---- elementwise -------------------------------------------------------------------------
 
 
 def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:
-    """What asks nothing else of a node than its inputs."""
+    """Fold a node by a function of its inputs alone."""
 
     def folded(node: Node, *arrays: Array) -> Array | Known:
         del node
@@ -84,17 +88,17 @@ def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:
 
 
 def _quotient(x: Number, y: Number) -> Number:
-    """A quotient of floats; of sizes where it comes out even."""
+    """Return a quotient of floats; of sizes, if the division is exact."""
     if not sizes.symbolic(x, y):
         return x / y
-    even = dims.divide_exactly(sizes.whole(x), sizes.whole(y))
-    if even is None:
+    exact_quotient = dims.divide_exactly(sizes.whole(x), sizes.whole(y))
+    if exact_quotient is None:
         raise Unknown
-    return even
+    return exact_quotient
 
 
-def _in_turn(compute: Callable[[Number, Number], Number]) -> Fold:
-    """A function of two, over any number of arrays."""
+def _variadic(compute: Callable[[Number, Number], Number]) -> Fold:
+    """Fold a variadic node by a binary function."""
     return _of_arrays(each_number(lambda *values: reduce(compute, values)))
 
 
@@ -102,26 +106,26 @@ def _cast(node: Node, x: Array) -> Known:
     dtype = node.dtype_attr("to")
     if not sizes.symbolic(*x.flat):
         return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
-    made = each_number(sizes.nonzero)(x) if dtype == BOOL else x
-    return Known(typed(np.asarray(made), dtype), dtype)
+    numbers = each_number(sizes.nonzero)(x) if dtype == BOOL else x
+    return Known(typed(np.asarray(numbers), dtype), dtype)
 
 
 def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
     del node
     dtypes = [array.dtype for array in (x, y) if array.dtype.kind != "O"]
     dtype = dtypes[0] if dtypes else INT64
-    made = np.where(condition.astype(np.bool_), x.astype(object), y.astype(object))
-    return Known(typed(made, dtype), dtype)
+    selected = np.where(condition.astype(np.bool_), x.astype(object), y.astype(object))
+    return Known(typed(selected, dtype), dtype)
 
 
 # ---- shapes ----------------------------------------------------------------------------------
 
 
 def whole_numbers(array: Array) -> list[int]:
-    """The numbers of an array that is one of axes, indices or bounds.
+    """Return the integers of an array of axes, indices or bounds.
 
     Raises:
-        Unknown: There is a size among them.
+        Unknown: There is a symbolic size among them.
     """
     items = array.ravel().tolist()
     if any(isinstance(item, Dim) for item in items):
@@ -129,11 +133,11 @@ def whole_numbers(array: Array) -> list[int]:
     return [int(item) for item in items]
 
 
-def _axes(node: Node, given: Array | None) -> tuple[int, ...] | None:
-    if given is not None:
-        return tuple(whole_numbers(given))
-    found = node.attr("axes")
-    return None if found is None else tuple(found)
+def _axes(node: Node, axes_input: Array | None) -> tuple[int, ...] | None:
+    if axes_input is not None:
+        return tuple(whole_numbers(axes_input))
+    attribute = node.attr("axes")
+    return None if attribute is None else tuple(attribute)
 
 
 def _unsqueeze(node: Node, x: Array, axes: Array | None = None) -> Array:
@@ -145,9 +149,9 @@ def _squeeze(node: Node, x: Array, axes: Array | None = None) -> Array:
 
 
 def _gather(node: Node, x: Array, indices: Array) -> Array:
-    places = np.array(whole_numbers(indices), np.int64).reshape(indices.shape)
-    check_size((*x.shape, *places.shape))
-    return np.take(x, places, axis=node.attr("axis", 0))
+    positions = np.array(whole_numbers(indices), np.int64).reshape(indices.shape)
+    check_size((*x.shape, *positions.shape))
+    return np.take(x, positions, axis=node.attr("axis", 0))
 
 
 def _concat(node: Node, *xs: Array) -> Array:
@@ -162,38 +166,38 @@ def _sliced(x: Array, *bounds: Sequence[int]) -> Array:
 
 
 def _slice(node: Node, x: Array, *bounds: Array | None) -> Array:
-    given = [*bounds, None, None][:4] if node.version >= 10 else _old_bounds(node)
-    starts, ends = (whole_numbers(b) for b in given[:2] if b is not None)
-    axes = list(range(len(starts))) if given[2] is None else whole_numbers(given[2])
-    steps = [1] * len(starts) if given[3] is None else whole_numbers(given[3])
+    operands = [*bounds, None, None][:4] if node.version >= 10 else _old_bounds(node)
+    starts, ends = (whole_numbers(b) for b in operands[:2] if b is not None)
+    axes = list(range(len(starts))) if operands[2] is None else whole_numbers(operands[2])
+    steps = [1] * len(starts) if operands[3] is None else whole_numbers(operands[3])
     return _sliced(x, starts, ends, axes, steps)
 
 
 def _old_bounds(node: Node) -> list[Array | None]:
-    found = (node.attr(name) for name in ("starts", "ends", "axes"))
-    return [*(None if v is None else np.array(v) for v in found), None]
+    values = (node.attr(name) for name in ("starts", "ends", "axes"))
+    return [*(None if v is None else np.array(v) for v in values), None]
 
 
 def _split(node: Node, x: Array, parts: Array | None = None) -> list[Array]:
     axis, count = node.axis("axis", 0, x.ndim), len(node.proto.output)
-    given = node.attr("split") if parts is None else whole_numbers(parts)
-    if given is not None and sum(given) != x.shape[axis]:
+    part_sizes = node.attr("split") if parts is None else whole_numbers(parts)
+    if part_sizes is not None and sum(part_sizes) != x.shape[axis]:
         raise Unknown
-    ends = np.cumsum(given or [-(-x.shape[axis] // count)] * count)[:-1]
+    ends = np.cumsum(part_sizes or [-(-x.shape[axis] // count)] * count)[:-1]
     return list(np.split(x, ends.tolist(), axis))
 
 
 def _reshape(node: Node, x: Array, shape: Array | None = None) -> Array:
-    wanted = list(node.attr("shape")) if shape is None else whole_numbers(shape)
+    new_shape = list(node.attr("shape")) if shape is None else whole_numbers(shape)
     if not node.flag("allowzero"):
-        wanted = [x.shape[i] if n == 0 else n for i, n in enumerate(wanted)]
-    return x.reshape(wanted)
+        new_shape = [x.shape[i] if n == 0 else n for i, n in enumerate(new_shape)]
+    return x.reshape(new_shape)
 
 
 def _expand(node: Node, x: Array, shape: Array) -> Array:
-    wanted = np.broadcast_shapes(x.shape, tuple(whole_numbers(shape)))
-    check_size(wanted)
-    return np.broadcast_to(x, wanted)
+    new_shape = np.broadcast_shapes(x.shape, tuple(whole_numbers(shape)))
+    check_size(new_shape)
+    return np.broadcast_to(x, new_shape)
 
 
 def _tile(node: Node, x: Array, repeats: Array) -> Array:
@@ -204,9 +208,9 @@ def _tile(node: Node, x: Array, repeats: Array) -> Array:
 
 def _constant_of_shape(node: Node, shape: Array) -> Known:
     value = node.tensor("value") or Known.of(np.zeros(1, np.float32))
-    wanted = whole_numbers(shape)
-    check_size(wanted)
-    return Known(np.full(wanted, value.array.ravel()[0], value.dtype), value.dtype)
+    dims_ = whole_numbers(shape)
+    check_size(dims_)
+    return Known(np.full(dims_, value.array.ravel()[0], value.dtype), value.dtype)
 
 
 def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
@@ -217,20 +221,20 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
 
 
 def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
-    """A reduction by a function of two, from a first number where nothing may be reduced."""
+    """Fold a reduction by a binary function, with an initial value if the axis may be empty."""
 
     def folded(node: Node, x: Array, axes: Array | None = None) -> Array:
         along = _axes(node, axes)
         if not along and node.flag("noop_with_empty_axes"):
             return x
-        places = {axis % x.ndim for axis in along or range(x.ndim)}
-        moved = np.moveaxis(x.astype(object), list(places), range(len(places)))
-        rows = moved.reshape(-1, *moved.shape[len(places) :])
-        made = np.empty(rows.shape[1:], object)
-        for place in np.ndindex(made.shape):
-            made[place] = reduce(compute, rows[(slice(None), *place)].tolist(), *first)
-        kept = [1 if i in places else n for i, n in enumerate(x.shape)]
-        return made.reshape(kept) if node.flag("keepdims", default=True) else made
+        reduced_axes = {axis % x.ndim for axis in along or range(x.ndim)}
+        reordered = np.moveaxis(x.astype(object), list(reduced_axes), range(len(reduced_axes)))
+        rows = reordered.reshape(-1, *reordered.shape[len(reduced_axes) :])
+        totals = np.empty(rows.shape[1:], object)
+        for index in np.ndindex(totals.shape):
+            totals[index] = reduce(compute, rows[(slice(None), *index)].tolist(), *first)
+        kept_shape = [1 if i in reduced_axes else n for i, n in enumerate(x.shape)]
+        return totals.reshape(kept_shape) if node.flag("keepdims", default=True) else totals
 
     return folded
 
@@ -260,8 +264,8 @@ FOLDS: Mapping[str, Fold] = {
     "Expand": _expand,
     "Gather": _gather,
     "Identity": _identity,
-    "Max": _in_turn(sizes.largest),
-    "Min": _in_turn(sizes.smallest),
+    "Max": _variadic(sizes.largest),
+    "Min": _variadic(sizes.smallest),
     "Range": _range,
     "ReduceMax": _reduce(sizes.largest),
     "ReduceMin": _reduce(sizes.smallest),
@@ -276,4 +280,4 @@ FOLDS: Mapping[str, Fold] = {
     "Unsqueeze": _unsqueeze,
     "Where": _where,
 }  # fmt: skip
-"""What is computed of numbers and sizes; what is not here, or raises, is an operator."""
+"""Foldable operators; one that is not here, or whose fold raises, becomes an operator."""

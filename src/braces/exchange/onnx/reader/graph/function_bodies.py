@@ -1,4 +1,4 @@
-"""Nodes that stand for several others: functions of a model, and ONNX's own."""
+"""Nodes with a function body: functions of the model, and function operators of ONNX."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from braces.lazy import onnx
 
 @dataclass(frozen=True)
 class FunctionBody:
-    """What stands for a node.
+    """The expansion of a node.
 
     Attributes:
-        nodes: In order, with the node's own attributes in place of references.
-        inputs: The names of what it is given.
-        outputs: The names of what it gives.
+        nodes: The nodes in order, with references to attributes resolved.
+        inputs: The names of its inputs.
+        outputs: The names of its outputs.
         versions: The version of each domain's operators.
     """
 
@@ -35,108 +35,112 @@ class FunctionBody:
 
 
 def versions_of(imports: Iterable[Any]) -> dict[str, int]:
-    """The version of each domain's operators."""
+    """Return the version of each domain's operators."""
     return {entry.domain or STANDARD: entry.version for entry in imports}
 
 
 FunctionId: TypeAlias = "tuple[str, str, str]"
-"""What nodes call a function by: its domain, its name, and its overload."""
+"""The key of a function: its domain, its name, and its overload."""
 
 
 def own_functions(model: Any) -> dict[FunctionId, Any]:
-    """The functions that a model brings along."""
+    """Return the functions that a model defines."""
     return {(f.domain or STANDARD, f.name, f.overload): f for f in model.functions}
 
 
 def called_by(proto: Any) -> FunctionId:
-    """The function that a node calls, if the model brings it along."""
+    """Return the key of the function that a node calls, if the model defines it."""
     return proto.domain or STANDARD, proto.op_type, proto.overload
 
 
 def caller(names: Names, proto: Any, function: Any) -> Node:
-    """A node that calls a function of the model.
+    """Return a node that calls a function of the model.
 
     Raises:
         ProgramError: It has more inputs or outputs than the function.
     """
     for what in ("input", "output"):
-        given, most = len(getattr(proto, what)), len(getattr(function, what))
-        if given > most:
+        count, limit = len(getattr(proto, what)), len(getattr(function, what))
+        if count > limit:
             raise ProgramError(
-                f"{operator_of(proto):.80} has {given} {what}s, and the function {most}."
+                f"{operator_of(proto):.80} has {count} {what}s, and the function {limit}."
             )
     return Node(names, proto, {})
 
 
 def runs_again(function: Any) -> bool:
-    """Whether gradients run a function again, as Braces wrote it."""
-    return any(one.key == RECOMPUTE and one.value == "1" for one in function.metadata_props)
+    """Return whether a function is marked for rematerialization by our exporter."""
+    return any(
+        entry.key == RECOMPUTE and entry.value == "1" for entry in function.metadata_props
+    )
 
 
 def has_body(proto: Any, version: int) -> bool:
-    """Whether ONNX writes an operator as a graph of others."""
+    """Return whether ONNX defines an operator as a function."""
     schema = schema_of(proto.op_type, version, proto.domain)
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
 def schema_body(node: Node) -> FunctionBody | None:
-    """How ONNX writes a node as others; `None` where it does not."""
+    """Return the function body that ONNX defines for a node; `None` if there is none."""
     schema = schema_of(node.proto.op_type, node.version, node.proto.domain)
     if schema is None:
         return None
-    found = onnx.FunctionProto()
+    function = onnx.FunctionProto()
     if schema.has_function:
-        found.CopyFrom(schema.function_body)
+        function.CopyFrom(schema.function_body)
     elif schema.has_context_dependent_function:
         types = [_type_of(node.value(at)) for at in range(node.count)]
-        written = node.proto.SerializeToString()
-        found.ParseFromString(schema.get_context_dependent_function(written, types))
+        serialized = node.proto.SerializeToString()
+        function.ParseFromString(schema.get_context_dependent_function(serialized, types))
     else:
         return None
     defaults = {
-        name: one.default_value
-        for name, one in schema.attributes.items()
-        if one.default_value.name
+        name: attribute_schema.default_value
+        for name, attribute_schema in schema.attributes.items()
+        if attribute_schema.default_value.name
     }
-    return written_out(found, node, defaults)
+    return written_out(function, node, defaults)
 
 
 def written_out(function: Any, node: Node, defaults: Mapping[str, Any]) -> FunctionBody:
-    """A function with the attributes of the node that calls it in place of references."""
+    """Return the body of a function with the attributes of the calling node."""
     own = {a.name: a for a in node.proto.attribute}
     attrs = {**defaults, **{a.name: a for a in function.attribute_proto}, **own}
     return FunctionBody(
-        tuple(_bound(one, attrs) for one in function.node),
+        tuple(_bind_attributes(body_node, attrs) for body_node in function.node),
         tuple(function.input),
         tuple(function.output),
         {**node.names.versions, **versions_of(function.opset_import)},
     )
 
 
-def _bound(node: Any, attrs: Mapping[str, Any]) -> Any:
-    """A node with attributes in place of references to them."""
-    made = onnx.NodeProto()
-    made.CopyFrom(node)
-    del made.attribute[:]
+def _bind_attributes(node: Any, attrs: Mapping[str, Any]) -> Any:
+    """Return a node with references to attributes resolved."""
+    bound_node = onnx.NodeProto()
+    bound_node.CopyFrom(node)
+    del bound_node.attribute[:]
     for attribute in node.attribute:
-        named = attribute.ref_attr_name
-        if named and named not in attrs:
+        ref_name = attribute.ref_attr_name
+        if ref_name and ref_name not in attrs:
             continue
-        kept = made.attribute.add()
-        kept.CopyFrom(attrs[named] if named else attribute)
-        kept.name = attribute.name
-        for graph in (kept.g, *kept.graphs) if kept.HasField("g") or kept.graphs else ():
-            inner = [_bound(one, attrs) for one in graph.node]
+        copied = bound_node.attribute.add()
+        copied.CopyFrom(attrs[ref_name] if ref_name else attribute)
+        copied.name = attribute.name
+        for graph in (
+            (copied.g, *copied.graphs) if copied.HasField("g") or copied.graphs else ()
+        ):
+            inner = [_bind_attributes(inner_node, attrs) for inner_node in graph.node]
             del graph.node[:]
             graph.node.extend(inner)
-    return made
+    return bound_node
 
 
-# ---- types, as schemas ask for them ----------------------------------------------------------
+# ---- types, as schemas take them -----------------------------------------------------------
 
 
 def _type_of(value: Value) -> bytes:
-    """The type of a value as ONNX writes it; nothing where there is none."""
+    """Return the type of a value as ONNX serializes it; empty if there is none."""
     if isinstance(value, Known):
         return _tensor_type(value.dtype, value.array.shape)
     if isinstance(value, Var) and not isinstance(value.type, ListType):
@@ -145,13 +149,13 @@ def _type_of(value: Value) -> bytes:
 
 
 def _tensor_type(dtype: DType, shape: Shape) -> bytes:
-    made = onnx.TypeProto()
-    made.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
-    made.tensor_type.shape.SetInParent()
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = onnx.helper.np_dtype_to_tensor_dtype(dtype)
+    proto.tensor_type.shape.SetInParent()
     for size in shape:
-        axis = made.tensor_type.shape.dim.add()
+        axis = proto.tensor_type.shape.dim.add()
         if isinstance(size, Dim):
             axis.dim_param = str(size)
         else:
             axis.dim_value = size
-    return made.SerializeToString()
+    return proto.SerializeToString()

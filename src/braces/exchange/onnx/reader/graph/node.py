@@ -1,4 +1,4 @@
-"""One node of a model, and the names that it sees, as rules have them."""
+"""The interface of rules to a node of a model, and to the names that are in scope."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ T = TypeVar("T")
 STANDARD = "ai.onnx"
 """The domain of ONNX's own operators; models mostly leave it empty."""
 LEARNED = "ai.onnx.ml"
-"""The domain of what learns from tables: trees, linear models, and what prepares features."""
+"""The domain of classical machine learning: trees, linear models, and feature preprocessing."""
 
 
 class Runner(Protocol):
-    """What reads nodes into the block that is being built.
+    """Reads nodes into the block that is being built.
 
     Attributes:
-        sizes: The sizes of numbers that a run tells: by variable, place in it, and block.
+        sizes: The data-dependent sizes: by variable, index in it, and block.
         lengths: The sizes that lists have as arrays.
-        trying: How many attempts go on that may fail; within them none has a second way.
-        walks: Walks through trees that several nodes share, by graph and output.
+        trying: The depth of nested speculative reads; a fallback is only tried at depth 0.
+        walks: Tree traversals that several nodes share, by graph and output.
     """
 
     sizes: dict[tuple[str, int | None, int], Size]
@@ -45,41 +45,41 @@ class Runner(Protocol):
     walks: dict[tuple[int, str], Any]
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable."""
+        """Return a value as a variable."""
         ...
 
     def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
-        """Read a graph inside another one, and return what it gives."""
+        """Read a subgraph, and return its outputs."""
         ...
 
     def in_place(self, node: Node, graph: Any) -> list[Value]:
-        """Read a graph of a node in its place, and return what it gives."""
+        """Read a subgraph of a node inline, and return its outputs."""
         ...
 
     def known(self, names: Names, name: str) -> Known | None:
-        """A value, computed while the model is read where that is possible."""
+        """Return a value by constant folding, or `None`."""
         ...
 
     def tried(self, read: Callable[[], T]) -> T | None:
-        """What is read; `None`, and nothing was built or noted, where that cannot be."""
+        """Read speculatively; return `None` and roll back on failure."""
         ...
 
     def trial(self, read: Callable[[], T]) -> T | None:
-        """What would be read: nothing is built, and nothing noted."""
+        """Read speculatively, and always roll back."""
         ...
 
 
 @dataclass(eq=False)
 class Names:
-    """The names that nodes of one graph see, inner ones first.
+    """The names visible to the nodes of one graph.
 
     Attributes:
-        runner: What reads the nodes.
+        runner: The reader of the nodes.
         versions: The version of each domain's operators.
-        outer: The names of the graph around this one; `None` in a function.
-        path: What names of operators begin with.
-        values: What each name stands for; `Missing` is said for what could not be read.
-        makers: The node that makes a name, and the names that it sees.
+        outer: The names of the enclosing graph; `None` in a function.
+        path: The prefix of operator names.
+        values: The value of each name; `Missing` if its node could not be read.
+        makers: The node that produces a name, and the names visible to it.
         nodes: The nodes of the graph, read or not.
     """
 
@@ -93,46 +93,48 @@ class Names:
     _numbers: ValueNumbers | None = None
 
     def value(self, name: str) -> Value:
-        """What a name stands for.
+        """Return the value of a name.
 
         Raises:
-            Missing: What makes it could not be read.
-            ProgramError: Nothing makes it before it is read.
+            Missing: The node that produces it could not be read.
+            ProgramError: It is read before its definition.
         """
-        held = holder(self, name)
-        if held is None:
+        scope = holder(self, name)
+        if scope is None:
             raise ProgramError(
                 f"`{name:.80}` is read before anything makes it.",
                 fix="Nodes stand after those that they read; onnx.checker tells more.",
             )
-        found = held.values[name]
+        found = scope.values[name]
         if isinstance(found, type):
             raise Missing(name)
         return found
 
     def maker(self, name: str) -> tuple[Names, Any, int] | None:
-        """The node that makes a name, and which of its outputs it is; `None` for an input."""
-        held = holder(self, name)
-        found = held.makers.get(name) if held is not None else None
-        while found is not None and isinstance(found[1], str):
-            held = holder(found[0], found[1])
-            found = held.makers.get(found[1]) if held is not None else None
-        return found
+        """Return the node that produces a name, and its output index; `None` for an input."""
+        scope = holder(self, name)
+        definition = scope.makers.get(name) if scope is not None else None
+        while definition is not None and isinstance(definition[1], str):
+            scope = holder(definition[0], definition[1])
+            definition = scope.makers.get(definition[1]) if scope is not None else None
+        return definition
 
     def value_numbers(self) -> ValueNumbers:
-        """The numbers of the values of the graph."""
+        """Return the value numbering of the graph."""
         if self._numbers is None:
             self._numbers = ValueNumbers(self, self.nodes)
         return self._numbers
 
     def inner(self, path: str = "") -> Names:
-        """The names of a graph inside this one."""
+        """Return an empty scope for a subgraph."""
         return Names(self.runner, self.versions, self, path or self.path)
 
 
 Maker: TypeAlias = "tuple[Names, Any, int]"
-"""The names that a node sees, the node, and which of its outputs it is. Without a node, it is
-the name in the node's place that says the same value among those names."""
+"""The names visible to a node, the node, and the index of an output.
+
+If the second entry is a name instead of a node, it is an alias in those names.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +142,9 @@ class Node:
     """A node: its operator, its inputs and attributes.
 
     Attributes:
-        names: What it sees.
-        proto: ONNX's own record.
-        attrs: Its attributes, as Python has them.
+        names: The names visible to it.
+        proto: The protobuf record.
+        attrs: Its attributes as Python values.
     """
 
     names: Names
@@ -151,33 +153,33 @@ class Node:
 
     @staticmethod
     def of(names: Names, proto: Any) -> Node:
-        """The node of a record.
+        """Return the node of a record.
 
         Raises:
-            ProgramError: Its attributes, or how many inputs and outputs it has, are not what
-                ONNX says of the operator.
+            ProgramError: Its attributes, or its numbers of inputs and outputs, violate the
+                schema of the operator.
         """
         version = names.versions.get(proto.domain or STANDARD, 1)
         return Node(names, proto, attributes_of(proto, version))
 
     def over(self, op_type: str, *values: Value, **attrs: Any) -> Node:
-        """This node as one of ONNX's own, with other inputs and some other attributes."""
+        """Return a standard ONNX node with other inputs and some other attributes."""
         proto = onnx.NodeProto()
         proto.CopyFrom(self.proto)
         proto.op_type, proto.domain = op_type, ""
-        names, given = self.names.inner(), [f"input {at}" for at in range(len(values))]
-        names.values.update(zip(given, values, strict=True))
-        proto.input[:] = given
+        names, input_names = self.names.inner(), [f"input {at}" for at in range(len(values))]
+        names.values.update(zip(input_names, values, strict=True))
+        proto.input[:] = input_names
         return Node(names, proto, {**self.attrs, **attrs})
 
     @property
     def type(self) -> str:
-        """The operator, with its domain where that is not ONNX's own."""
+        """The operator, with its domain unless that is ONNX's own."""
         return operator_of(self.proto)
 
     @property
     def version(self) -> int:
-        """The version of the operator's domain that the model is written in."""
+        """The opset version of the operator's domain."""
         return self.names.versions.get(self.proto.domain or STANDARD, 1)
 
     def __str__(self) -> str:
@@ -187,37 +189,37 @@ class Node:
     # ---- attributes --------------------------------------------------------------------------
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute, or what stands for it where it is left out."""
+        """Return an attribute or a default value."""
         return self.attrs.get(name, default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An attribute that is 0 or 1."""
+        """Return an attribute that is 0 or 1 as a bool."""
         return bool(self.attr(name, int(default)))
 
     def axis(self, name: str, default: int, rank: int) -> int:
-        """An attribute that is an axis, from the end where it is negative.
+        """Return an attribute that is an axis; negative ones count from the end.
 
         Raises:
             ProgramError: There is no such axis.
         """
-        found = int(self.attr(name, default))
-        if not -rank <= found < max(rank, 1):
-            self.refuse(f"has the axis {found} of an array with {rank}")
-        return found % max(rank, 1)
+        axis_ = int(self.attr(name, default))
+        if not -rank <= axis_ < max(rank, 1):
+            self.refuse(f"has the axis {axis_} of an array with {rank}")
+        return axis_ % max(rank, 1)
 
     def texts(self, name: str) -> list[str]:
-        """An attribute that is a list of texts."""
+        """Return an attribute that is a list of strings."""
         return list(self.attr(name, ()))
 
     def floats(self, name: str) -> Array:
-        """An attribute that is a list of numbers, or the array that may stand for it."""
-        written = self.tensor(f"{name}_as_tensor")
-        if written is not None:
-            return written.numbers().ravel()
+        """Return an attribute that is a list of numbers, or the tensor that may replace it."""
+        as_tensor = self.tensor(f"{name}_as_tensor")
+        if as_tensor is not None:
+            return as_tensor.numbers().ravel()
         return np.asarray(self.attr(name) or (), np.float32)
 
     def dtype_attr(self, name: str, default: Any = None) -> DType:
-        """An attribute that names a dtype."""
+        """Return an attribute that is a dtype code as a dtype."""
         code = self.attr(name)
         return np.dtype(default) if code is None else dtype_named(code)
 
@@ -225,70 +227,70 @@ class Node:
 
     @property
     def count(self) -> int:
-        """How many inputs there are."""
+        """The number of inputs."""
         return len(self.proto.input)
 
     def has(self, at: int) -> bool:
-        """Whether an input is given."""
+        """Return whether an input is present."""
         return self.value(at) is not None
 
     def value(self, at: int) -> Value:
-        """What an input stands for; `None` where it is left out."""
-        given = self.proto.input[at] if at < self.count else ""
-        return self.names.value(given) if given else None
+        """Return the value of an input; `None` if it is omitted."""
+        input_name = self.proto.input[at] if at < self.count else ""
+        return self.names.value(input_name) if input_name else None
 
     def var(self, at: int) -> Var:
-        """An input as a variable."""
+        """Return an input as a variable."""
         return self.names.runner.lift(self.value(at))
 
     def maybe(self, at: int) -> Var | None:
-        """An input as a variable, where it is given."""
+        """Return an input as a variable, or `None` if it is omitted."""
         return self.var(at) if self.has(at) else None
 
     def vars(self) -> list[Var]:
-        """All inputs as variables."""
+        """Return all inputs as variables."""
         return [self.var(at) for at in range(self.count)]
 
     def shape(self, at: int = 0) -> Shape:
-        """The shape of an input."""
+        """Return the shape of an input."""
         value = self.value(at)
         return tuple(value.array.shape) if isinstance(value, Known) else self.var(at).shape
 
     def maybe_known(self, at: int) -> Known | None:
-        """An input, computed while the model is read, where that is possible."""
+        """Return an input by constant folding, or `None`."""
         if not self.has(at):
             return None
         return self.names.runner.known(self.names, self.proto.input[at])
 
     def known(self, at: int, what: str) -> Known:
-        """An input that must be known while the model is read.
+        """Return an input that must be known at import time.
 
         Args:
-            at: Which input.
-            what: What it says, for messages.
+            at: The index of the input.
+            what: The meaning of the input, for messages.
 
         Raises:
-            ProgramError: It is computed from what a run is fed.
+            ProgramError: It depends on the feeds of a run.
         """
-        found = self.maybe_known(at)
-        if found is None:
+        constant = self.maybe_known(at)
+        if constant is None:
             raise ProgramError(
                 f"{what} of {self.type} must be known when the model is read, and "
                 f"`{self.proto.input[at]}` is computed from what a run is fed.",
                 fix="Fix sizes that it follows from, sizes={'N': 1}, or give the values of "
                 "inputs that it follows from: inputs={'name': array}.",
             )
-        return found
+        return constant
 
     def ints(self, at: int, what: str) -> list[Size] | None:
-        """The numbers and sizes of an input that must be known, where it is given."""
+        """Return the numbers and sizes of an optional input that must be known."""
         if not self.has(at):
             return None
-        found = self.known(at, what)
-        return [v if not isinstance(v, float) else int(v) for v in found.items()]
+        constant = self.known(at, what)
+        return [v if not isinstance(v, float) else int(v) for v in constant.items()]
 
     def number(self, at: int, what: str, default: Any = None) -> Any:
-        """The one number of an input that is known while the model is read."""
+        """Return the only element of an input that must be known."""
         if not self.has(at):
             return default
         return self.known(at, what).numbers().ravel()[0].item()
@@ -296,39 +298,39 @@ class Node:
     # ---- outputs -----------------------------------------------------------------------------
 
     def wants(self, at: int) -> bool:
-        """Whether an output is read by anything."""
+        """Return whether an output is present."""
         return at < len(self.proto.output) and bool(self.proto.output[at])
 
     def tensor(self, name: str) -> Known | None:
-        """An attribute that is an array, where it is given."""
-        found = self.attr(name)
-        return None if found is None else Known.of(array_of(found))
+        """Return an attribute that is a tensor, or `None`."""
+        proto_tensor = self.attr(name)
+        return None if proto_tensor is None else Known.of(array_of(proto_tensor))
 
     def graph(self, name: str, given: Sequence[Value] = ()) -> list[Value]:
-        """Read the graph of an attribute, and return what it gives."""
+        """Read the subgraph of an attribute, and return its outputs."""
         return self.names.runner.graph(self.names, self.attrs[name], given)
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
-        """Say that this node cannot be read.
+        """Raise an error that this node is not supported.
 
         Raises:
-            ProgramError: In any case.
+            ProgramError: Always.
         """
         raise ProgramError(f"{self.type} {why}.", fix=fix)
 
 
 Rule: TypeAlias = "Callable[[Node], Value | tuple[Value, ...]]"
-"""From a node to what it gives: one value, or a tuple of several."""
+"""Maps a node to its output, or to a tuple of its outputs."""
 
 
 def operator_of(proto: Any) -> str:
-    """The operator of a node, with its domain where that is not ONNX's own."""
+    """Return the operator of a node, with its domain unless that is ONNX's own."""
     domain = proto.domain or STANDARD
     return proto.op_type if domain == STANDARD else f"{domain}.{proto.op_type}"
 
 
 def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
-    """What a node gives, each array in the dtype of the input that ONNX says it has."""
+    """Cast each output of a node to the dtype of the input that the schema ties it to."""
     places = followed(node.proto.op_type, node.version, node.proto.domain)
     return [
         in_dtype(value, dtype)
@@ -339,16 +341,18 @@ def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
 
 
 def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
-    given = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
-    if isinstance(given, Known):
-        return given.dtype
+    source = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
+    if isinstance(source, Known):
+        return source.dtype
     return (
-        given.dtype if isinstance(given, Var) and not isinstance(given.type, ListType) else None
+        source.dtype
+        if isinstance(source, Var) and not isinstance(source.type, ListType)
+        else None
     )
 
 
 def read_by(proto: Any) -> Iterator[str]:
-    """What a node and those in its graphs read."""
+    """Yield the names that a node and its subgraphs read."""
     yield from filter(None, proto.input)
     for attribute in proto.attribute:
         for inner in attribute.g.node:

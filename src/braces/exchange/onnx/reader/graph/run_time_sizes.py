@@ -1,9 +1,9 @@
-"""Shapes that follow from what a run is fed: numbers of the program that are sizes of axes.
+"""Data-dependent shapes: numbers of the program that are sizes of axes.
 
-    NonZero -> Shape -> Gather     a size with a name, as all that shapes say
-    ReduceMax(lengths) -> Range    as_size of the number; the run tells it
+    NonZero -> Shape -> Gather     a named size, like all sizes of shapes
+    ReduceMax(lengths) -> Range    `as_size` of the number, with its value at run time
 
-A vector that is put together of both is taken apart, so that what is known stays known.
+A vector that concatenates both is split again, so that known sizes stay known.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from braces.exchange.onnx.reader.graph.node import Names, Node, operator_of
 from braces.frontend.array_api import data_dependent as finding
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
-"""Operators that change no number, and no order where there is one."""
+"""Operators that change neither numbers nor their order."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A number that only a run tells.
+    """A number that is known at run time only.
 
     Attributes:
-        var: What holds it.
-        at: Its place there, where that has an axis.
+        var: The variable that holds it.
+        at: Its index there, if the variable is a vector.
     """
 
     var: Var
     at: int | None = None
 
     def number(self) -> Var:
-        """The number alone."""
-        made = self.var if self.at is None else self.var[self.at]
-        return made if made.dtype == INT64 else one("cast", made, dtype=INT64)
+        """Return the number as a scalar."""
+        scalar = self.var if self.at is None else self.var[self.at]
+        return scalar if scalar.dtype == INT64 else one("cast", scalar, dtype=INT64)
 
 
 Part: TypeAlias = "Size | Told"
@@ -47,10 +47,10 @@ Part: TypeAlias = "Size | Told"
 
 
 def parts(names: Names, name: str) -> list[Part]:
-    """The numbers of a scalar or vector, one by one.
+    """Return the numbers of a scalar or vector, one by one.
 
     Raises:
-        ProgramError: It has more axes, nobody knows how many numbers, or they are too many.
+        ProgramError: It has more axes, an unknown length, or too many numbers.
     """
     known = names.runner.known(names, name)
     if known is not None:
@@ -77,7 +77,7 @@ def parts(names: Names, name: str) -> list[Part]:
 
 
 def as_sizes(names: Names, given: list[Part]) -> list[Size]:
-    """Numbers as sizes; those that a run tells get names, the same ones each time."""
+    """Return numbers as sizes; each run-time number gets one name."""
     return [_size(names, part) if isinstance(part, Told) else part for part in given]
 
 
@@ -90,12 +90,12 @@ def _size(names: Names, part: Told) -> Size:
 
 
 def told(part: Part) -> Size | Var:
-    """A size, or the number that tells it."""
+    """Return a size, or the number that it depends on."""
     return part.number() if isinstance(part, Told) else part
 
 
 def sizes_at(node: Node, at: int) -> list[Size] | None:
-    """The sizes that an input says, known or told by a run, where it is given."""
+    """Return the sizes of an input, known or data-dependent; `None` if it is omitted."""
     if not node.has(at):
         return None
     return as_sizes(node.names, parts(node.names, node.proto.input[at]))

@@ -1,9 +1,9 @@
-"""How long lists are, as far as programs say it, so that equal lengths are one size.
+"""Symbolic lengths of lists, so that equal lengths become one size.
 
-    ys, zs = loop(init=[list_empty(), list_empty()])     both as long as the loop has trips
+    ys, zs = loop(init=[list_empty(), list_empty()])     both as long as the trip count
     list_stack(ys), list_stack(zs)                       f32[values], f32[values]
 
-A length is a sum of numbers, sizes, and numbers that a run tells, each with a name of its own.
+A length is a sum of numbers, sizes, and run-time numbers, each with a name of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHANGES = {
     "list_add": 0, "list_add_at": 0, "list_erase": -1, "list_insert": 1, "list_pop": -1,
     "list_push": 1, "list_set": 0, "list_zeros": 0,
 }  # fmt: skip
-"""By how much a list is longer than the first that an operator reads."""
+"""The change in length by each list operator."""
 
 
 @dataclass
@@ -33,25 +33,25 @@ class Lengths:
     """The lengths of lists of one program.
 
     Attributes:
-        atoms: What each number that a run tells is called here.
-        named: The dimensions of lengths that are no sizes of the program.
+        atoms: The symbol of each run-time number.
+        named: The dimensions of lengths that are not sizes of the program.
     """
 
     atoms: dict[object, Dim] = field(default_factory=dict[object, Dim])
     named: dict[Size, Dim] = field(default_factory=dict[Size, Dim])
 
     def size(self, xs: Var) -> Size:
-        """The length of a list as a size: one that the program has, or a new one for it."""
-        found = self._length(_Scope.around(xs.table), xs.name)
+        """Return the length of a list as a size: one of the program, or a new one."""
+        total = self._length(_Scope.around(xs.table), xs.name)
         own = {str(atom) for atom in self.atoms.values()}
-        if isinstance(found, int) or not found.names() & own:
-            return found
-        if found not in self.named:
-            self.named[found] = new_dim(current_program().current, "values")
-        return self.named[found]
+        if isinstance(total, int) or not total.names() & own:
+            return total
+        if total not in self.named:
+            self.named[total] = new_dim(current_program().current, "values")
+        return self.named[total]
 
     def _atom(self, *key: object) -> Dim:
-        """A number that a run tells, by what it is of."""
+        """Return the symbol of a run-time number, by its origin."""
         return self.atoms.setdefault(key, Dim.named(f"told_{len(self.atoms)}_"))
 
     def _length(self, scope: _Scope, name: str) -> Size:
@@ -74,20 +74,20 @@ class Lengths:
     def _of_construct(self, home: _Scope, op: Op, name: str) -> Size:
         match view_of(op):
             case LoopView() as view:
-                found = self._of_loop(home, view, name)
+                total = self._of_loop(home, view, name)
             case SwitchView() as view:
-                found = self._of_switch(home, view, name)
+                total = self._of_switch(home, view, name)
             case BlockView() as view:
                 inner = _Scope.of(view.body, home, view.origin.name, {})
                 ((_, result),) = view.sources(name)
-                found = self._length(inner, result)
+                total = self._length(inner, result)
             case _:
-                found = None
-        return self._atom("list", home.key, name) if found is None else found
+                total = None
+        return self._atom("list", home.key, name) if total is None else total
 
     def _of_loop(self, home: _Scope, view: LoopView, name: str) -> Size | None:
-        """What it was before, and in each trip as much more."""
-        memory = next(one for one in view.memories if one.final == name)
+        """Return the initial length plus the trip count times the growth per iteration."""
+        memory = next(carry for carry in view.memories if carry.final == name)
         start = self._atom("memory", home.key, name)
         inner = _Scope.of(view.body, home, view.trips, {memory.param: start})
         more = dims.sum_of((self._length(inner, memory.next), dims.product((start, -1))))
@@ -103,26 +103,26 @@ class Lengths:
         return self._atom("trips", home.key, view.count or view.trips)
 
     def _of_switch(self, home: _Scope, view: SwitchView, name: str) -> Size | None:
-        """One number for all that is as long as one another in each case."""
+        """Return the common length of the cases, or one symbol for these lengths."""
         results = next(out.results for out in view.outputs if out.name == name)
         lengths = tuple(
             self._length(_Scope.of(body, home, (view.index, at), {}), result)
             for at, (body, result) in enumerate(zip(view.cases, results, strict=True))
         )
-        same = all(one == lengths[0] for one in lengths[1:])
+        same = all(other == lengths[0] for other in lengths[1:])
         return lengths[0] if same else self._atom("switch", home.key, view.index, lengths)
 
 
 @dataclass(frozen=True)
 class _Scope:
-    """A block and those around it.
+    """A block and the enclosing ones.
 
     Attributes:
-        key: What tells it from others.
+        key: The identity of the block.
         ops: The operators that bind its variables.
         infos: Its variables.
-        outer: The block around it.
-        given: The lengths of lists that it is given.
+        outer: The enclosing block.
+        given: The lengths of lists that are parameters of the block.
     """
 
     key: object
@@ -133,17 +133,17 @@ class _Scope:
 
     @staticmethod
     def around(table: SymbolTable) -> _Scope:
-        """A block that is being built, and those around it."""
+        """Return the scope of a block that is being built."""
         outer = None if table.parent is None else _Scope.around(table.parent)
         return _Scope(id(table), _binders(table.ops), table.vars, outer)
 
     @staticmethod
     def of(body: Body, outer: _Scope, key: object, given: Mapping[str, Size]) -> _Scope:
-        """A block of an operator."""
+        """Return the scope of the block of an operator."""
         return _Scope((outer.key, key), _binders(body.ops), body.vars, outer, given)
 
     def maker(self, name: str) -> tuple[_Scope, Op | None]:
-        """The block that declares a variable, and the operator that binds it."""
+        """Return the block that declares a variable, and the operator that binds it."""
         scope = self
         while name not in scope.infos and scope.outer is not None:
             scope = scope.outer

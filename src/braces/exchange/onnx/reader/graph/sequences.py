@@ -1,11 +1,11 @@
-"""Sequences whose length only a run knows: lists of the program.
+"""Sequences of data-dependent length: lists of the program.
 
     SequenceEmpty -> s             nothing; s is known: no values
     Loop(n, s) -> t                t: list<f32[4]> = loop(init=[list_empty()])
 
-A sequence whose length is known while the model is read is a Python list of its values, which
-may be of several types. A loop that carries one, or branches that give different ones, make a
-list of it, all of whose values have one type.
+A sequence of known length is a Python list of its values, which may be of several types. It
+becomes a list of the program as a loop carry, or as the result of branches with different
+lengths. All values of a list have one type.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ from braces.ops.lists.stack import EMPTY, INDEX_TYPE, list_attrs
 
 
 def is_list(value: Value) -> TypeGuard[Var]:
-    """Whether a value is a list of the program."""
+    """Return whether a value is a list of the program."""
     return isinstance(value, Var) and isinstance(value.type, ListType)
 
 
 def is_sequence(value: Value) -> TypeGuard[Var | list[Value]]:
-    """Whether a value is a sequence, of a known length or not."""
+    """Return whether a value is a sequence, of known length or not."""
     return isinstance(value, list) or is_list(value)
 
 
 def element_of(xs: Var) -> TensorType:
-    """The type of the values of a list."""
-    found = xs.type
-    assert isinstance(found, ListType)
-    return found.element
+    """Return the element type of a list."""
+    list_type = xs.type
+    assert isinstance(list_type, ListType)
+    return list_type.element
 
 
 def common_type(runner: Runner, values: Sequence[Value]) -> TensorType:
-    """The one type of the values of a sequence, of which there are some.
+    """Return the common type of the values of a sequence that is not empty.
 
     Raises:
         DTypeError: They are of several types.
@@ -65,27 +65,27 @@ def common_type(runner: Runner, values: Sequence[Value]) -> TensorType:
 
 
 def declared_element(entry: Any) -> TensorType | None:
-    """The type of the values of a sequence, as far as a graph says it of an input or output.
+    """Return the declared element type of a sequence that is an input or output of a graph.
 
-    Sizes without a number turn out to be those of what is put in.
+    Sizes without a number are fresh: they are unified with those of the elements.
     """
-    found = entry.type.sequence_type.elem_type.tensor_type
-    if not found.elem_type or not found.HasField("shape"):
+    tensor_type_ = entry.type.sequence_type.elem_type.tensor_type
+    if not tensor_type_.elem_type or not tensor_type_.HasField("shape"):
         return None
     fresh = current_program().current.unifier.fresh
 
     def size(axis: Any) -> Size:
         return axis.dim_value if axis.HasField("dim_value") else fresh()
 
-    shape: Shape = tuple(map(size, found.shape.dim))
-    return TensorType(dtype_named(found.elem_type), shape)
+    shape: Shape = tuple(map(size, tensor_type_.shape.dim))
+    return TensorType(dtype_named(tensor_type_.elem_type), shape)
 
 
 def settled(runner: Runner, value: Value, type_: Type) -> Var:
-    """A value as a variable of a kind: an array, or a list, which a sequence becomes.
+    """Return a value as a variable: an array, or a list if the type is one.
 
     Raises:
-        ProgramError: A sequence stands for an array, or an array for a sequence.
+        ProgramError: The value is a sequence and the type an array, or the reverse.
     """
     if not isinstance(type_, ListType):
         return runner.lift(value)
@@ -97,29 +97,29 @@ def settled(runner: Runner, value: Value, type_: Type) -> Var:
 
 
 def list_of(runner: Runner, values: Sequence[Value], element: TensorType) -> Var:
-    """A list of known values."""
-    history = current_program().current.names.unique("sequence")
-    found = apply(EMPTY, {}, list_attrs(element, history))["out"][0]
+    """Return a list of known values."""
+    list_name = current_program().current.names.unique("sequence")
+    xs = apply(EMPTY, {}, list_attrs(element, list_name))["out"][0]
     for value in values:
-        found = grown(found, runner.lift(value))
-    return found
+        xs = grown(xs, runner.lift(value))
+    return xs
 
 
 def grown(xs: Var, value: Var) -> Var:
-    """A list with one more value at its end."""
-    return lists.list_append(xs, _fitted(xs, value))
+    """Append a value to a list."""
+    return lists.list_append(xs, _unify_element(xs, value))
 
 
 def inserted(xs: Var, place: Var, value: Var) -> Var:
-    """A list with one more value at a place."""
-    return one("list_insert", xs, place, _fitted(xs, value))
+    """Insert a value into a list."""
+    return one("list_insert", xs, place, _unify_element(xs, value))
 
 
 def stacked(runner: Runner, xs: Var) -> Var:
-    """A list as an array; those that are as long as one another have the same size.
+    """Stack a list; lists of equal length get the same size.
 
     Raises:
-        ProgramError: It is in a loop, each trip of which would have another size.
+        ProgramError: It is in a loop, where the size would differ between iterations.
     """
     size = runner.lengths.size(xs)
     if size in runner.lengths.named.values():
@@ -128,9 +128,9 @@ def stacked(runner: Runner, xs: Var) -> Var:
 
 
 def lost_sizes(type_: TensorType) -> TensorType:
-    """A type with unnamed sizes in place of those that nothing outside knows any more."""
+    """Replace the sizes of a type that are not visible outside by unnamed sizes."""
     table = current_program().current
-    known = {
+    visible_names = {
         name
         for one_table in table.chain()
         for info in one_table.vars.values()
@@ -139,11 +139,11 @@ def lost_sizes(type_: TensorType) -> TensorType:
         for name in size.names()
     }
 
-    def kept(size: Size) -> Size:
-        inner = isinstance(size, Dim) and not size.names() <= known
-        return table.unifier.fresh() if inner else size
+    def visible_size(size: Size) -> Size:
+        is_inner = isinstance(size, Dim) and not size.names() <= visible_names
+        return table.unifier.fresh() if is_inner else size
 
-    return type_.map_sizes(kept)
+    return type_.map_sizes(visible_size)
 
 
 def _shape(type_: Type) -> Shape:
@@ -153,18 +153,18 @@ def _shape(type_: Type) -> Shape:
 def repeated(
     count: Var, init: Sequence[Var], build: Callable[[Var, list[Var]], Sequence[Var]]
 ) -> tuple[Var, ...]:
-    """A loop of a number of trips that a run tells: the last values of what it carries."""
+    """Build a loop with a data-dependent trip count; return the final carries."""
 
-    def trip(given: list[Var]) -> Sequence[Var]:
+    def step(given: list[Var]) -> Sequence[Var]:
         current_program().current.trip_index = given[0].name
         return build(given[0], given[1:])
 
-    block = build_block([INDEX_TYPE, *(var.type for var in init)], trip)
+    block = build_block([INDEX_TYPE, *(var.type for var in init)], step)
     view = replace(LoopView.around(block, len(init)), count=count.name)
     return build_loop_around(view, init).finals
 
 
-def _fitted(xs: Var, value: Var) -> Var:
-    """A value for a list, whose sizes may turn out to be those of the value."""
+def _unify_element(xs: Var, value: Var) -> Var:
+    """Unify the sizes of a list's elements with those of a value."""
     unifies(element_of(xs), value.type, value.table.unifier)
     return value

@@ -1,4 +1,4 @@
-"""Value numbering of the nodes of one graph: names that hold the same value by their making.
+"""Value numbering of the nodes of one graph: names with equal definitions share a number.
 
 a = Gather(X, [0, 1]); b = Gather(X, [0, 1])        a and b have one number
 c = Gather(X, [1, 0])                               c has another one
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from braces.exchange.common.values.constants import Known
 
 DEEPEST = 16
-"""The longest chain of nodes that is followed; a name behind it is its own value."""
+"""The longest chain of nodes that is followed; a name behind it has its own number."""
 LARGEST_BYTES = 1 << 14
 """The largest node or constant that is compared by its content."""
 
@@ -25,7 +25,7 @@ class GraphNames(Protocol):
 
 
 class ValueNumbers:
-    """The numbers of the values of one graph, and its nodes by operator and first input."""
+    """The value numbers of one graph, and its nodes by operator and first input."""
 
     def __init__(self, names: GraphNames, nodes: Sequence[Any]) -> None:
         self._names = names
@@ -36,7 +36,7 @@ class ValueNumbers:
         self._groups: dict[str, dict[int, list[Any]]] = {}
 
     def nodes_like(self, node: Any) -> Sequence[Any]:
-        """The nodes of the graph with the operator and the first input of one, in order."""
+        """Return the nodes with the operator and first input of `node`, in order."""
         groups = self._groups.get(_operator(node))
         if groups is None:
             groups = self._groups[_operator(node)] = defaultdict(list)
@@ -46,18 +46,18 @@ class ValueNumbers:
         return groups[self.number(node.input[0])]
 
     def number(self, name: str, depth: int = 0) -> int:
-        """The number of the value of a name: the same for names with the same value."""
+        """Return the value number of a name."""
         if name not in self._known:
             key = self._key(name, depth) if depth < DEEPEST else ("name", name)
             self._known[name] = self._numbers.setdefault(key, len(self._numbers))
         return self._known[name]
 
     def _key(self, name: str, depth: int) -> Hashable:
-        """The value of a name by its making; the name itself where that cannot be said."""
-        made = self._producers.get(name)
-        if made is None:
+        """Return the hashable definition of a name; the name itself if it has none."""
+        definition = self._producers.get(name)
+        if definition is None:
             return _constant(self._names.values.get(name)) or ("name", name)
-        node, at = made
+        node, at = definition
         if not _is_pure(node) or node.ByteSize() > LARGEST_BYTES:
             return "name", name
         inputs = tuple(self.number(each, depth + 1) if each else None for each in node.input)
@@ -76,7 +76,7 @@ def _operator(node: Any) -> str:
 
 
 def _is_pure(node: Any) -> bool:
-    """Whether equal inputs give equal outputs: no subgraph, no function, no random draw."""
+    """Return whether equal inputs give equal outputs: no subgraph, function or random op."""
     return (
         node.domain in ("", "ai.onnx", "ai.onnx.ml")
         and not node.op_type.startswith(("Random", "Bernoulli", "Dropout", "Multinomial"))
@@ -85,7 +85,7 @@ def _is_pure(node: Any) -> bool:
 
 
 def _constant(value: Any) -> Hashable | None:
-    """The content of a small constant."""
+    """Return the content of a small constant."""
     if not isinstance(value, Known) or value.array.nbytes > LARGEST_BYTES:
         return None
     if value.array.dtype.hasobject:

@@ -1,7 +1,7 @@
-"""What each operator of ONNX is: all the rules there are, by its name.
+"""The registry of conversion rules, by ONNX operator.
 
-A rule takes a node and builds what it gives with operators. Versions differ little: a rule asks
-`node.version` where they do. What ONNX writes as a graph of others needs no rule.
+A rule takes a node and builds its outputs with operators. Versions differ little: rules ask
+`node.version` where they do. Operators that ONNX defines as functions need no rule.
 """
 
 from __future__ import annotations
@@ -62,4 +62,4 @@ RULES: Mapping[str, Rule] = {
     **TREES,
     **NAMED_TREES,
 }
-"""An operator that is not here is written out as others where ONNX does that, else refused."""
+"""Other operators are expanded if ONNX defines a function body, else refused."""

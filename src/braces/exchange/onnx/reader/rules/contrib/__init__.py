@@ -1,1 +1,1 @@
-"""Com.microsoft."""
+"""Rules of the domain com.microsoft."""

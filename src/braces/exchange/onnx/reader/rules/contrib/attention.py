@@ -1,4 +1,4 @@
-"""Rules of ONNX Runtime's attention: heads, masks, what was computed before, and rotations.
+"""Rules of ONNX Runtime's attention operators: heads, masks, KV cache, rotary embeddings.
 
 Arrays of heads are `[batch, heads, length, size]`.
 """
@@ -24,30 +24,30 @@ from braces.ir.records import Literal
 
 DOMAIN = "com.microsoft"
 FILTER = -10000.0
-"""What is added to scores that a mask leaves out."""
+"""The value added to masked scores."""
 
 
 # ---- heads -----------------------------------------------------------------------------------
 
 
 def apart(node: Node, x: Var, heads: int) -> Var:
-    """The heads of what lies side by side on the last axis."""
-    batch, length, whole = x.shape
-    size = dims.divide_exactly(whole, heads)
+    """Split the last axis into heads."""
+    batch, length, width = x.shape
+    size = dims.divide_exactly(width, heads)
     if size is None:
-        node.refuse(f"cannot divide {whole} numbers into {heads} heads")
+        node.refuse(f"cannot divide {width} numbers into {heads} heads")
     return ops.transpose(ops.reshape(x, (batch, length, heads, size)), (0, 2, 1, 3))
 
 
 def together(x: Var) -> Var:
-    """Heads side by side on the last axis."""
+    """Merge heads into the last axis."""
     batch, heads, length, size = x.shape
     flat = (batch, length, sizes.times(heads, size))
     return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), flat)
 
 
 def after(past: Var | None, x: Var) -> Var:
-    """What was computed before, and what is new."""
+    """Append new keys or values to cached ones."""
     return x if past is None else ops.concat([past, x], axis=2)
 
 
@@ -55,30 +55,30 @@ def after(past: Var | None, x: Var) -> Var:
 
 
 def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
-    """What is added to scores for a mask: of lengths, of keys, or of pairs."""
+    """Return the additive mask of scores: from lengths, from keys, or from pairs."""
     if mask is None:
         return None
     if mask.ndim == 1:
-        kept = ops.cast(one("arange", stop=keys), mask.dtype) < ops.expand_dims(mask, axis=1)
-        kept = ops.expand_dims(kept, axis=(1, 2))
+        visible = ops.cast(one("arange", stop=keys), mask.dtype) < ops.expand_dims(mask, axis=1)
+        visible = ops.expand_dims(visible, axis=(1, 2))
     elif mask.ndim == 2:
-        kept = ops.expand_dims(mask != 0, axis=(1, 2))
+        visible = ops.expand_dims(mask != 0, axis=(1, 2))
     elif mask.ndim == 3:
-        kept = ops.expand_dims(mask != 0, axis=1)
+        visible = ops.expand_dims(mask != 0, axis=1)
     else:
         node.refuse("has a mask of four axes")
-    left_out = np.array(node.attr("mask_filter_value", FILTER), "f4")
-    return ops.where(kept, np.zeros_like(left_out), left_out)
+    mask_value = np.array(node.attr("mask_filter_value", FILTER), "f4")
+    return ops.where(visible, np.zeros_like(mask_value), mask_value)
 
 
 def seen(queries: Size, keys: Size, window: int = -1) -> Var:
-    """Which keys are no later than a query, the last of which belongs to the last key."""
+    """Return the causal mask; the last query is aligned with the last key."""
     at = ops.expand_dims(
         one("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
     )
     key = one("arange", stop=keys)
-    found = key <= at
-    return found if window < 0 else ops.logical_and(found, key > at - window)
+    causal = key <= at
+    return causal if window < 0 else ops.logical_and(causal, key > at - window)
 
 
 def _as_var(size: Size) -> Var:
@@ -89,13 +89,13 @@ def _as_var(size: Size) -> Var:
 
 @dataclass(frozen=True)
 class Scores:
-    """How scores become weights.
+    """The conversion of scores to attention weights.
 
     Attributes:
-        scale: What products are multiplied by; one over the root of the size where it is 0.
-        bias: What is added; may be absent.
-        kept: Which keys are looked at; all where it is absent.
-        cap: Where tanh cuts scores off, if not 0.
+        scale: The factor of products; `1 / sqrt(size)` if it is 0.
+        bias: The additive bias; may be absent.
+        kept: The visible keys; all if absent.
+        cap: The soft cap by tanh, if not 0.
     """
 
     scale: float = 0.0
@@ -104,7 +104,7 @@ class Scores:
     cap: float = 0.0
 
     def attended(self, q: Var, k: Var, v: Var) -> Var:
-        """Values, by how well keys match queries."""
+        """Return the values weighted by the attention of queries to keys."""
         size = q.shape[-1]
         if isinstance(size, dims.Dim):
             root = ops.sqrt(ops.cast(_as_var(size), q.dtype))
@@ -124,7 +124,7 @@ class Scores:
 
 
 def added(x: Var | None, y: Var | None) -> Var | None:
-    """A sum of what may be left out."""
+    """Add two optional values."""
     return y if x is None else x if y is None else x + y
 
 
@@ -132,52 +132,52 @@ def added(x: Var | None, y: Var | None) -> Var | None:
 
 
 def attention(node: Node) -> tuple[Value, ...]:
-    """Queries, keys and values of one product, and their attention."""
-    whole = ops.matmul(node.var(0), node.var(1))
+    """Attention whose queries, keys and values come from one product."""
+    packed = ops.matmul(node.var(0), node.var(1))
     bias = node.maybe(2)
-    whole = whole if bias is None else whole + bias
-    return _of_product(node, whole, node.maybe(3), node.maybe(4), node.maybe(5))
+    packed = packed if bias is None else packed + bias
+    return _of_product(node, packed, node.maybe(3), node.maybe(4), node.maybe(5))
 
 
 def quantized_attention(node: Node) -> tuple[Value, ...]:
-    """As attention, where the product is one of integers."""
+    """Attention whose input product is one of quantized integers."""
     scale = alone(node.var(3)) * alone(node.var(4))
     out = product(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
-    whole = ops.cast(out, "float32") * scale + node.var(2)
-    return _of_product(node, whole, node.maybe(5), node.maybe(8), None)
+    packed = ops.cast(out, "float32") * scale + node.var(2)
+    return _of_product(node, packed, node.maybe(5), node.maybe(8), None)
 
 
 def _of_product(
-    node: Node, whole: Var, mask: Var | None, past: Var | None, bias: Var | None
+    node: Node, packed: Var, mask: Var | None, past: Var | None, bias: Var | None
 ) -> tuple[Value, ...]:
     if node.flag("do_rotary"):
         node.refuse("rotates what it projects")
     heads, widths = node.attr("num_heads"), node.attr("qkv_hidden_sizes")
     sections = 3 if widths is None else tuple(widths)
-    q, k, v = (apart(node, x, heads) for x in ops.split(whole, sections=sections, axis=-1))
+    q, k, v = (apart(node, x, heads) for x in ops.split(packed, sections=sections, axis=-1))
     if past is not None:
         k, v = after(past[0], k), after(past[1], v)
     queries, keys = q.shape[2], k.shape[2]
-    kept = seen(queries, keys) if node.flag("unidirectional") else None
+    visible = seen(queries, keys) if node.flag("unidirectional") else None
     total = added(mask_of(node, mask, keys), bias)
-    out = Scores(node.attr("scale", 0.0), total, kept).attended(q, k, v)
+    out = Scores(node.attr("scale", 0.0), total, visible).attended(q, k, v)
     return together(out), ops.stack([k, v]) if node.wants(1) else None
 
 
 def multi_head_attention(node: Node) -> tuple[Value, ...]:
-    """Attention of queries, keys and values, which may lie in one array."""
+    """Attention of queries, keys and values, which may be packed in one array."""
     heads = node.attr("num_heads")
-    q, k, v = _three(node, heads)
+    q, k, v = _project_inputs(node, heads)
     k, v = after(node.maybe(6), k), after(node.maybe(7), v)
     queries, keys = q.shape[2], k.shape[2]
-    kept = seen(queries, keys) if node.flag("unidirectional") else None
+    visible = seen(queries, keys) if node.flag("unidirectional") else None
     total = added(mask_of(node, node.maybe(4), keys), node.maybe(5))
-    out = Scores(node.attr("scale", 0.0), total, kept).attended(q, k, v)
+    out = Scores(node.attr("scale", 0.0), total, visible).attended(q, k, v)
     return together(out), k, v
 
 
-def _three(node: Node, heads: int) -> tuple[Var, Var, Var]:
-    """Queries, keys and values, with their biases."""
+def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
+    """Return queries, keys and values, with their biases."""
     q, k, v, bias = node.var(0), node.maybe(1), node.maybe(2), node.maybe(3)
     if q.ndim == 5:
         packed = ops.transpose(q, (3, 0, 2, 1, 4))
@@ -206,41 +206,43 @@ def _plus(x: Var, bias: Var | None) -> Var:
 
 
 def group_query_attention(node: Node) -> tuple[Value, ...]:
-    """Attention with fewer keys than queries; what came before is as long as its array."""
+    """Attention with fewer key heads than query heads; the cache has its exact length."""
     heads, groups = node.attr("num_heads"), node.attr("kv_num_heads")
-    q, k, v = _of_groups(node, heads, groups)
+    q, k, v = _split_groups(node, heads, groups)
     past = node.maybe(3)
     before = 0 if past is None else past.shape[2]
     if node.flag("do_rotary"):
-        places = node.maybe(9)
-        if places is None:
-            places = ops.expand_dims(one("arange", stop=q.shape[2]) + _as_var(before), axis=0)
+        positions = node.maybe(9)
+        if positions is None:
+            positions = ops.expand_dims(
+                one("arange", stop=q.shape[2]) + _as_var(before), axis=0
+            )
         tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
-        q, k = (rotated(x, places, *tables, interleaved) for x in (q, k))
-    k, v = (_in_all(node, x) for x in (after(past, k), after(node.maybe(4), v)))
+        q, k = (rotated(x, positions, *tables, interleaved) for x in (q, k))
+    k, v = (_assert_total_length(node, x) for x in (after(past, k), after(node.maybe(4), v)))
     queries, keys = q.shape[2], k.shape[2]
     lengths = ops.reshape(node.var(5), (-1, 1, 1, 1))
-    kept = ops.logical_and(
+    visible = ops.logical_and(
         seen(queries, keys, node.attr("local_window_size", -1)),
         ops.cast(one("arange", stop=keys), lengths.dtype) <= lengths,
     )
-    scores = Scores(node.attr("scale", 0.0), node.maybe(10), kept, node.attr("softcap", 0.0))
+    scores = Scores(node.attr("scale", 0.0), node.maybe(10), visible, node.attr("softcap", 0.0))
     times = heads // groups
-    wide = [ops.repeat(x, times, axis=1) if times > 1 else x for x in (k, v)]
-    return together(scores.attended(q, *wide)), k, v
+    repeated = [ops.repeat(x, times, axis=1) if times > 1 else x for x in (k, v)]
+    return together(scores.attended(q, *repeated)), k, v
 
 
-def _in_all(node: Node, x: Var) -> Var:
-    """Keys or values, which are as many as the node says, or a run fails.
+def _assert_total_length(node: Node, x: Var) -> Var:
+    """Assert that the number of keys or values is the total sequence length.
 
-    In a buffer that has room they are not, and what is new would stand behind the room.
+    A preallocated buffer violates this: new entries would follow its unused part.
     """
     (count,) = sizes_at(node, 6) or (x.shape[2],)
     return ops.ensure_shape(x, (*x.shape[:2], count, x.shape[3]))
 
 
-def _of_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
-    """Queries, keys and values, apart or in one array."""
+def _split_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
+    """Return queries, keys and values, separate or packed in one array."""
     q = node.var(0)
     if node.has(1):
         return (
@@ -259,43 +261,45 @@ def _of_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
 
 
 def rotated(x: Var, places: Var, cos: Var, sin: Var, interleaved: bool) -> Var:
-    """Pairs of numbers turned by the angles of their places, in tables of them."""
+    """Apply rotary embeddings from tables of cosines and sines."""
     half = cos.shape[-1]
     wide = sizes.times(half, 2)
-    turned, rest = x[..., :wide], x[..., wide:]
+    rotary, unrotated = x[..., :wide], x[..., wide:]
     cos, sin = (
         ops.cast(ops.expand_dims(ops.take(t, places, axis=0), axis=1), x.dtype)
         for t in (cos, sin)
     )
     if interleaved:
-        pairs = ops.reshape(turned, (*x.shape[:-1], half, 2))
+        pairs = ops.reshape(rotary, (*x.shape[:-1], half, 2))
         a, b = pairs[..., 0], pairs[..., 1]
     else:
-        a, b = turned[..., :half], turned[..., half:]
-    made = [a * cos - b * sin, b * cos + a * sin]
+        a, b = rotary[..., :half], rotary[..., half:]
+    halves = [a * cos - b * sin, b * cos + a * sin]
     if interleaved:
-        out = ops.reshape(ops.stack(made, axis=-1), (*x.shape[:-1], wide))
+        out = ops.reshape(ops.stack(halves, axis=-1), (*x.shape[:-1], wide))
     else:
-        out = ops.concat(made, axis=-1)
-    return out if wide == x.shape[-1] else ops.concat([out, rest], axis=-1)
+        out = ops.concat(halves, axis=-1)
+    return out if wide == x.shape[-1] else ops.concat([out, unrotated], axis=-1)
 
 
 def rotary_embedding(node: Node) -> Var:
-    """Pairs of numbers turned by the angles of their places."""
-    x, places, cos, sin = (node.var(at) for at in range(4))
-    if places.ndim == 1:
+    """Apply rotary embeddings to the input."""
+    x, positions, cos, sin = (node.var(at) for at in range(4))
+    if positions.ndim == 1:
         length = x.shape[-2]
-        places = ops.expand_dims(one("arange", stop=length) + ops.reshape(places, ()), axis=0)
+        positions = ops.expand_dims(
+            one("arange", stop=length) + ops.reshape(positions, ()), axis=0
+        )
     interleaved = node.flag("interleaved")
     if x.ndim == 4:
-        return rotated(x, places, cos, sin, interleaved)
+        return rotated(x, positions, cos, sin, interleaved)
     heads = node.attr("num_heads", 0)
     if not heads:
         half = dims.divide_exactly(x.shape[-1], sizes.times(cos.shape[-1], 2))
         if not isinstance(half, int):
             node.refuse("does not say how many heads there are")
         heads = half
-    return together(rotated(apart(node, x, heads), places, cos, sin, interleaved))
+    return together(rotated(apart(node, x, heads), positions, cos, sin, interleaved))
 
 
 ATTENTION: Mapping[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Rules of ONNX Runtime's own operators: what its optimizers and exporters join."""
+"""Rules of ONNX Runtime's fused operators, which its optimizers and exporters create."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from braces.frontend.core import functions as ops
 
 DOMAIN = "com.microsoft"
 OLDEST_EPSILON = 1e-12
-"""What is added to variances where nothing else is said of a sum that is normalised."""
+"""The default epsilon of skip layer norms."""
 
 
 def one_of(value: object) -> Var:
-    """The one array that a rule gives."""
+    """Return the only array that a rule builds."""
     assert isinstance(value, Var), "these rules give one array"
     return value
 
@@ -31,8 +31,8 @@ def one_of(value: object) -> Var:
 
 
 def fused_matmul(node: Node) -> Var:
-    """Alpha A B, of matrices that may be transposed, and whose batches may stand inside."""
-    a, b = (_matrix(node, at, which) for at, which in enumerate("AB"))
+    """Alpha A B, with optional transposes of matrices and of batch axes."""
+    a, b = (_matrix(node, at, operand) for at, operand in enumerate("AB"))
     return scaled(ops.matmul(a, b), node.attr("alpha", 1.0))
 
 
@@ -44,7 +44,7 @@ def _matrix(node: Node, at: int, which: str) -> Var:
 
 
 def activated(node: Node, out: Var, **numbers: float) -> Var:
-    """What an operator gives, through the activation that it names."""
+    """Apply the activation that a node names."""
     name = node.attr("activation", "")
     if not name:
         return out
@@ -54,15 +54,15 @@ def activated(node: Node, out: Var, **numbers: float) -> Var:
 
 
 def fused_gemm(node: Node) -> Var:
-    """Alpha A B + beta C, through an activation."""
+    """Alpha A B + beta C, with an activation."""
     names = ("alpha", "beta", "gamma")
-    said = {name: node.attr(f"activation_{name}") for name in names}
-    numbers = {name: value for name, value in said.items() if value is not None}
+    values = {name: node.attr(f"activation_{name}") for name in names}
+    numbers = {name: value for name, value in values.items() if value is not None}
     return activated(node, gemm(node), **numbers)
 
 
 def fused_conv(node: Node) -> Var:
-    """A convolution, plus what may be given, through an activation."""
+    """A convolution with an optional addend and an activation."""
     out = conv(node)
     if node.has(3):
         out = out + node.var(3)
@@ -75,12 +75,12 @@ def fused_conv(node: Node) -> Var:
 
 
 def gelu(node: Node) -> Var:
-    """X Phi(x), of a sum with a bias where one is given."""
+    """Exact GELU, with an optional bias."""
     return ops.gelu(_sum(node, 0, 1), approximate=False)
 
 
 def fast_gelu(node: Node) -> Var:
-    """What tanh makes of x Phi(x), of a sum with a bias where one is given."""
+    """GELU by the tanh approximation, with an optional bias."""
     return ops.gelu(_sum(node, 0, 1), approximate=True)
 
 
@@ -91,7 +91,7 @@ def quick_gelu(node: Node) -> Var:
 
 
 def split_gelu(node: Node) -> Var:
-    """Of a sum, one half times the GELU of the other."""
+    """GEGLU: one half times the GELU of the other half, after a bias."""
     left, right = ops.split(_sum(node, 0, 1), sections=2, axis=-1)
     return left * ops.gelu(right, approximate=False)
 
@@ -102,9 +102,9 @@ def bias_add(node: Node) -> Var:
 
 
 def _sum(node: Node, *places: int) -> Var:
-    """The sum of those inputs that are given."""
-    first, *rest = (var for at in places if (var := node.maybe(at)) is not None)
-    for var in rest:
+    """Return the sum of the inputs that are present."""
+    first, *others = (var for at in places if (var := node.maybe(at)) is not None)
+    for var in others:
         first = first + var
     return first
 
@@ -113,7 +113,7 @@ def _sum(node: Node, *places: int) -> Var:
 
 
 def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
-    """By the root of the mean square of the last axes."""
+    """RMS norm over the last axes."""
     x, scale, epsilon = node.var(0), node.var(1), node.attr("epsilon", 1e-5)
     axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
     out = call("rms_norm", x, scale, axis=axes, epsilon=epsilon)
@@ -124,17 +124,17 @@ def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
 
 
 def skip_layer_norm(node: Node) -> tuple[Value, ...]:
-    """A sum of two arrays, and a bias, by mean and variance of its last axis; and the sum."""
+    """Residual addition with a bias and layer norm; also returns the sum."""
     total, epsilon = _sum(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
     scale, shift = node.value(2), node.value(3)
-    made = layer_norm(node.over("LayerNormalization", total, scale, shift, epsilon=epsilon))
-    if isinstance(made, Var):
-        return made, None, None, total
-    return (*made, total)
+    results = layer_norm(node.over("LayerNormalization", total, scale, shift, epsilon=epsilon))
+    if isinstance(results, Var):
+        return results, None, None, total
+    return (*results, total)
 
 
 def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
-    """A sum of two arrays, and a bias, by its root mean square; and the sum."""
+    """Residual addition with a bias and RMS norm; also returns the sum."""
     total = _sum(node, 0, 1, 3)
     epsilon = node.attr("epsilon", OLDEST_EPSILON)
     out = call("rms_norm", total, node.var(2), axis=-1, epsilon=epsilon)
@@ -142,12 +142,12 @@ def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
 
 
 def embed_layer_norm(node: Node) -> tuple[Value, ...]:
-    """Words, their places and segments, looked up, added and normalised."""
-    ids, segments, places = node.var(0), node.maybe(1), node.maybe(8)
+    """Sum of word, position and segment embeddings, with layer norm."""
+    ids, segments, positions = node.var(0), node.maybe(1), node.maybe(8)
     length = ids.shape[1]
-    if places is None:
-        places = one("arange", stop=length)
-    total = ops.take(node.var(2), ids, axis=0) + ops.take(node.var(3), places, axis=0)
+    if positions is None:
+        positions = one("arange", stop=length)
+    total = ops.take(node.var(2), ids, axis=0) + ops.take(node.var(3), positions, axis=0)
     if segments is not None:
         total = total + ops.take(node.var(4), segments, axis=0)
     epsilon = node.attr("epsilon", OLDEST_EPSILON)
@@ -160,11 +160,11 @@ def embed_layer_norm(node: Node) -> tuple[Value, ...]:
     return out, index, total
 
 
-# ---- weights of few bits ---------------------------------------------------------------------
+# ---- sub-byte weights -------------------------------------------------------------------
 
 
 def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:
-    """The numbers of bytes that hold several, the lowest bits first, along the last axis."""
+    """Unpack bytes of several numbers along the last axis, the lowest bits first."""
     if bits == 8:
         return x
     if bits not in (2, 4):
@@ -182,20 +182,22 @@ def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:
 def real_blocks(
     node: Node, x: Var, scales: Var, zeros: Var | None, bits: int, block: int
 ) -> Var:
-    """The numbers that unpacked integers stand for, in blocks along the last axis."""
+    """Dequantize unpacked integers in blocks along the last axis."""
     if zeros is None:
         zeros = ops.full_like(scales, 2 ** (bits - 1), dtype="uint8")
     elif zeros.dtype == x.dtype:
         zeros = unpacked(node, zeros, bits, scales.shape[-1])
     if zeros.dtype == x.dtype:
         return call("dequantize", x, scales, zeros, axis=-1, block=block)
-    near = call("dequantize", x, scales, axis=-1, block=block)
-    back = ops.repeat(scales * ops.cast(zeros, scales.dtype), block, axis=-1)
-    return near - (back if back.shape == x.shape else back[..., : x.shape[-1]])
+    scaled_values = call("dequantize", x, scales, axis=-1, block=block)
+    offsets = ops.repeat(scales * ops.cast(zeros, scales.dtype), block, axis=-1)
+    return scaled_values - (
+        offsets if offsets.shape == x.shape else offsets[..., : x.shape[-1]]
+    )
 
 
 def matmul_n_bits(node: Node) -> Var:
-    """A product with weights of few bits: rows of blocks, each with a scale."""
+    """A product with sub-byte weights in blocks, each with a scale."""
     if node.has(4):
         node.refuse("has indices of groups")
     a, b, bits = node.var(0), node.var(1), node.attr("bits", 4)
@@ -206,24 +208,24 @@ def matmul_n_bits(node: Node) -> Var:
     scales = ops.reshape(node.var(2), (rows, blocks))
     zeros = node.maybe(3)
     if zeros is not None:
-        each = blocks if zeros.dtype != b.dtype else -(-blocks * bits // 8)
-        zeros = ops.reshape(zeros, (rows, each))
-    real = real_blocks(node, weights[..., :deep], scales, zeros, bits, block)
-    out = ops.matmul(a, ops.transpose(real))
+        zeros_per_row = blocks if zeros.dtype != b.dtype else -(-blocks * bits // 8)
+        zeros = ops.reshape(zeros, (rows, zeros_per_row))
+    dequantized = real_blocks(node, weights[..., :deep], scales, zeros, bits, block)
+    out = ops.matmul(a, ops.transpose(dequantized))
     return out + node.var(5) if node.has(5) else out
 
 
 def gather_block_quantized(node: Node) -> Var:
-    """Rows of a table of few bits, with the numbers that they stand for."""
+    """Rows of a sub-byte table, dequantized."""
     data, indices, scales, zeros = node.var(0), node.var(1), node.var(2), node.maybe(3)
     bits, block = node.attr("bits", 4), node.attr("block_size", 128)
-    along = node.axis("quantize_axis", 1, data.ndim)
-    if along != data.ndim - 1 or node.axis("gather_axis", 0, data.ndim) != 0:
+    block_axis = node.axis("quantize_axis", 1, data.ndim)
+    if block_axis != data.ndim - 1 or node.axis("gather_axis", 0, data.ndim) != 0:
         node.refuse("takes anything but rows, or has blocks along another axis than the last")
     x, factors = ops.take(data, indices, axis=0), ops.take(scales, indices, axis=0)
     points = None if zeros is None else ops.take(zeros, indices, axis=0)
-    whole = unpacked(node, x, bits, sizes.times(x.shape[-1], 8 // bits))
-    return real_blocks(node, whole, factors, points, bits, block)
+    integers = unpacked(node, x, bits, sizes.times(x.shape[-1], 8 // bits))
+    return real_blocks(node, integers, factors, points, bits, block)
 
 
 MICROSOFT: Mapping[str, Rule] = {

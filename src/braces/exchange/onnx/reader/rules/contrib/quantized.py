@@ -1,4 +1,4 @@
-"""Rules of ONNX Runtime's own operators on small integers with a scale."""
+"""Rules of ONNX Runtime's own operators on quantized integers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ DOMAIN = "com.microsoft"
 
 
 def of_two(op_type: str, node: Node) -> Var:
-    """An operator on two arrays of integers: their numbers, rounded once."""
+    """A binary operator on dequantized inputs, with a quantized result."""
     return given(node, ops.function_of(op_type)(real(node, 0), real(node, 3)), 6)
 
 
 def of_one(op_type: str, node: Node) -> Var:
-    """What an operator of ONNX makes of the numbers of one array, rounded once.
+    """A unary ONNX operator on a dequantized input, with a quantized result.
 
     Channels may come last.
     """
@@ -49,11 +49,11 @@ ONE: Mapping[str, Rule] = {
     "LeakyRelu": ARITHMETIC["LeakyRelu"],
     "Sigmoid": ARITHMETIC["Sigmoid"],
 }
-"""Operators of ONNX on one array, that there are of integers with a scale too."""
+"""Unary ONNX operators with a quantized variant."""
 
 
 def softmax(node: Node) -> Var:
-    """A softmax, of the version that an attribute says."""
+    """A softmax, of the opset version in an attribute."""
     x = real(node, 0)
     at = node.axis("axis", -1, x.ndim)
     last = at + 1 if node.attr("opset", 1) >= 13 else x.ndim
@@ -63,18 +63,18 @@ def softmax(node: Node) -> Var:
 
 
 def concat(node: Node) -> Var:
-    """One after the other along an axis: scale and zero point come first, then three each."""
+    """A concatenation; the output's scale and zero point come first, then three inputs each."""
     xs = [real(node, at) for at in range(2, node.count, 3)]
     return given(node, ops.concat(xs, axis=node.attr("axis")), 0, like=2)
 
 
 def where(node: Node) -> Var:
-    """One or the other."""
+    """A quantized `Where`."""
     return given(node, ops.where(node.var(0), real(node, 1), real(node, 4)), 7, like=1)
 
 
 def matmul_to_float(node: Node) -> Var:
-    """A product of matrices of integers, as floats."""
+    """A product of quantized matrices, as floats."""
     a, b = node.var(0), node.var(1)
     out = product(a, node.maybe(4), b, node.maybe(5))
     factor = along(alone(node.var(2)), a, -2) * alone(node.var(3))
@@ -82,7 +82,7 @@ def matmul_to_float(node: Node) -> Var:
 
 
 def dynamic_matmul(node: Node) -> Var:
-    """A product of a matrix that is rounded to integers first, and one of integers."""
+    """A product of a dynamically quantized matrix and a quantized one."""
     a, scale, zero = dynamic(node.var(0))
     out = product(a, zero, node.var(1), node.maybe(3))
     factor = scale * alone(node.var(2))
@@ -90,12 +90,12 @@ def dynamic_matmul(node: Node) -> Var:
 
 
 def biased(out: Var, bias: Var | None) -> Var:
-    """A sum with what may be left out."""
+    """Add an optional bias."""
     return out if bias is None else out + bias
 
 
 def gemm(node: Node) -> Var:
-    """Alpha A B + C of integers; floats where no scale is said for the result."""
+    """Alpha A B + C of quantized integers; floats if the result has no scale."""
     a, b = node.var(0), node.var(3)
     a = ops.transpose(a) if node.flag("transA") else a
     b = ops.transpose(b) if node.flag("transB") else b
@@ -107,18 +107,18 @@ def gemm(node: Node) -> Var:
 
 
 def lstm(node: Node) -> Value | tuple[Value, ...]:
-    """An LSTM with the numbers that its weights stand for; it rounds nothing else."""
+    """An LSTM with dequantized weights; nothing else is rounded."""
     w, r = (ops.matrix_transpose(_weights(node, at, first)) for at, first in ((1, 8), (2, 10)))
-    rest = [node.value(at) for at in range(3, 8)]
-    return RECURRENT["LSTM"](node.over("LSTM", node.value(0), w, r, *rest))
+    other_inputs = [node.value(at) for at in range(3, 8)]
+    return RECURRENT["LSTM"](node.over("LSTM", node.value(0), w, r, *other_inputs))
 
 
 def _weights(node: Node, at: int, first: int) -> Var:
-    """Weights `[directions, inputs, gates]`: a scale for each direction, or gate too."""
+    """Dequantize weights `[directions, inputs, gates]`, with scales per direction or gate."""
     x, scale, zero = node.var(at), node.var(first), node.var(first + 1)
     shape = (*scale.shape[:1], 1, *(scale.shape[1:] or (1,)))
-    whole = ops.cast(x, scale.dtype) - ops.reshape(ops.cast(zero, scale.dtype), shape)
-    return whole * ops.reshape(scale, shape)
+    centered = ops.cast(x, scale.dtype) - ops.reshape(ops.cast(zero, scale.dtype), shape)
+    return centered * ops.reshape(scale, shape)
 
 
 QUANTIZED_LAYERS: Mapping[str, Rule] = {

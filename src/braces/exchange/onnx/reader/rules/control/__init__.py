@@ -1,1 +1,1 @@
-"""Rules."""
+"""Rules of control flow and sequences."""

@@ -1,8 +1,8 @@
 """Rules of branches.
 
-A condition that is known takes its branch alone. What the branches give is brought to one type:
-sequences of different lengths become lists, and so do arrays of different lengths, whose number
-of rows is then told by the run.
+A known condition selects its branch at import time. The outputs of both branches are brought to
+one type. Sequences of different lengths become lists, and so do arrays with different numbers
+of rows, which are data-dependent afterwards.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ Pair: TypeAlias = "tuple[Value, Value]"
 GRAPHS = ("else_branch", "then_branch")
 """The attributes with the graphs for false and for true."""
 Joined: TypeAlias = "Callable[[list[Var]], Value]"
-"""Takes the outputs of a switch that belong to one value, and puts that together."""
+"""Assembles a value from the outputs of a switch that belong to it."""
 
 
 def branch(node: Node) -> tuple[Value, ...]:
-    """One of two graphs; the one alone where the condition is known."""
-    known = node.maybe_known(0)
-    if known is not None:
-        taken = "then_branch" if known.numbers().ravel()[0] else "else_branch"
-        return tuple(node.names.runner.in_place(node, node.attrs[taken]))
+    """Convert `If`; a known condition selects one graph at import time."""
+    condition = node.maybe_known(0)
+    if condition is not None:
+        chosen = "then_branch" if condition.numbers().ravel()[0] else "else_branch"
+        return tuple(node.names.runner.in_place(node, node.attrs[chosen]))
     return row_wise(node) or _switch(node)
 
 
 def _switch(node: Node) -> tuple[Value, ...]:
-    """A switch of both graphs."""
+    """Build a switch of both graphs."""
     cases = _Cases(node)
-    asked = _asked_sizes(node.names, node.proto.input[0])
+    compared_sizes = _compared_sizes(node.names, node.proto.input[0])
     if cases.ranks[0] != cases.ranks[1]:
-        if asked is not None:
-            return _agreeing(node, *asked)
+        if compared_sizes is not None:
+            return _assume_equal_sizes(node, *compared_sizes)
         for name in GRAPHS:
             if _passes_on(node.attrs[name]):
-                return _alone(node, name)
+                return _assume_pass_through(node, name)
     joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
     bodies = [
         close_block(table, lambda given=given: given)
         for table, given in zip(cases.tables, cases.given, strict=True)
     ]
     index = ops.cast(_condition(node), "int32")
-    made = list(build_switch(index, bodies, total=True)) if cases.given[0] else []
-    return tuple(join(made) for join in joins)
+    outputs = list(build_switch(index, bodies, total=True)) if cases.given[0] else []
+    return tuple(join(outputs) for join in joins)
 
 
 def _condition(node: Node) -> Var:
-    """The condition, which may be an array of one bool."""
+    """Return the condition, which may be an array of one bool, as a scalar."""
     condition = node.var(0)
     return ops.reshape(condition, ()) if condition.ndim else condition
 
@@ -79,8 +79,8 @@ class _Cases:
 
     Attributes:
         tables: Their blocks.
-        values: What they give.
-        given: The same as variables of their blocks, of the same types.
+        values: Their outputs.
+        given: The outputs as variables of their blocks, of the same types.
     """
 
     def __init__(self, node: Node) -> None:
@@ -95,7 +95,7 @@ class _Cases:
 
     @property
     def ranks(self) -> list[list[int | None]]:
-        """How many axes they have that are arrays."""
+        """The ranks of the outputs that are arrays."""
         return [list(map(self._rank, values)) for values in self.values]
 
     @staticmethod
@@ -105,23 +105,23 @@ class _Cases:
         return value.ndim if isinstance(value, Var) and not is_list(value) else None
 
     def joined(self, pair: Sequence[Value]) -> Joined:
-        """Add what both give in one place, and say how it is put together again."""
+        """Add a pair of outputs to both blocks; return the function that reassembles it."""
         no, yes = pair
         if no is None and yes is None:
             return lambda made: None
         if isinstance(no, list) and isinstance(yes, list) and len(no) == len(yes):
-            parts = [self.joined(both) for both in zip(no, yes, strict=True)]
+            parts = [self.joined(values_at) for values_at in zip(no, yes, strict=True)]
             return lambda made: [part(made) for part in parts]
         if is_sequence(no) or is_sequence(yes):
             return self._output([self._of(ListType(self._element(pair)))] * 2, pair)
         lift = self.node.names.runner.lift
-        found = [
+        variables = [
             self._built(at, lambda value=value: lift(value)) for at, value in enumerate(pair)
         ]
-        if _differ_in_rows(*map(tensor_type, found)):
-            listed = self._output([self._rows] * 2, found)
+        if _differ_in_rows(*map(tensor_type, variables)):
+            listed = self._output([self._rows] * 2, variables)
             return lambda made: self._stacked(listed(made))
-        return self._output([lift] * 2, found)
+        return self._output([lift] * 2, variables)
 
     def _output(self, change: Sequence[Callable[[Any], Var]], pair: Sequence[Value]) -> Joined:
         place = len(self.given[0])
@@ -137,7 +137,7 @@ class _Cases:
         return lambda value: settled(self.node.names.runner, value, type_)
 
     def _element(self, pair: Sequence[Value]) -> TensorType:
-        """The type of the values of a sequence, which one of the graphs tells."""
+        """Return the element type of a sequence, which one of the graphs determines."""
         for at, value in enumerate(pair):
             if is_list(value) and isinstance(value.type, ListType):
                 return value.type.element
@@ -150,16 +150,16 @@ class _Cases:
         return stacked(self.node.names.runner, value) if is_list(value) else value
 
     def _rows(self, x: Var) -> Var:
-        """The rows of an array as a list: the one that it was made of, where it was."""
+        """Return the rows of an array as a list: the list that was stacked, if there is one."""
         table = current_program().current
-        made = next((op for op in reversed(table.ops) if x.name in op.binds()), None)
-        if made is not None and made.type == "list_stack":
-            return visible_var(x.program, table, made.inputs["list"][0])
+        maker = next((op for op in reversed(table.ops) if x.name in op.binds()), None)
+        if maker is not None and maker.type == "list_stack":
+            return visible_var(x.program, table, maker.inputs["list"][0])
         return lists.list_unstack(x)
 
 
 def _differ_in_rows(no: TensorType, yes: TensorType) -> bool:
-    """Whether arrays differ in nothing but how many rows they have."""
+    """Return whether array types differ only in the number of rows."""
     if no.dtype != yes.dtype or no.rank != yes.rank or not no.rank:
         return False
     unifier = current_program().current.unifier
@@ -169,24 +169,24 @@ def _differ_in_rows(no: TensorType, yes: TensorType) -> bool:
     return unifies(first, second, unifier)
 
 
-def _asked_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
-    """The two sizes that a condition compares, where it is whether they are equal."""
-    made = names.maker(name)
-    while made is not None and made[1].op_type in ("Cast", "Identity"):
-        made = made[0].maker(made[1].input[0])
-    if made is None or made[1].op_type != "Equal":
+def _compared_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
+    """Return the two sizes whose equality a condition tests, or `None`."""
+    definition = names.maker(name)
+    while definition is not None and definition[1].op_type in ("Cast", "Identity"):
+        definition = definition[0].maker(definition[1].input[0])
+    if definition is None or definition[1].op_type != "Equal":
         return None
-    compared = Node.of(made[0], made[1])
-    found = [compared.maybe_known(at) for at in range(compared.count)]
-    items = [value.items() for value in found if value is not None and value.array.size == 1]
+    compared = Node.of(definition[0], definition[1])
+    operands = [compared.maybe_known(at) for at in range(compared.count)]
+    items = [value.items() for value in operands if value is not None and value.array.size == 1]
     return (items[0][0], items[1][0]) if len(items) == 2 else None
 
 
-def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
-    """The graph for sizes that are equal, which a run looks at before it computes.
+def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
+    """Read the graph for equal sizes; each run checks the equality first.
 
-    No program has results of different ranks. Exporters write `x.squeeze(axis)` so: a branch
-    on whether a size is 1, which it is in every run that makes sense.
+    The results of a switch cannot differ in rank. Exporters write `x.squeeze(axis)` as a branch
+    on whether a size is 1, which holds in every valid run.
     """
     zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
     gate = ops.ensure_shape(zeros, (other,))
@@ -195,15 +195,15 @@ def _agreeing(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
 
 
 def _passes_on(graph: Any) -> bool:
-    """Whether a graph gives values from outside as they are."""
+    """Return whether a graph only returns values from outside."""
     return all(proto.op_type == "Identity" and not proto.domain for proto in graph.node)
 
 
-def _alone(node: Node, name: str) -> tuple[Var, ...]:
-    """The graph that passes values on, and an error of a run that asks for the other one.
+def _assume_pass_through(node: Node, name: str) -> tuple[Var, ...]:
+    """Read the graph that passes values on; a run that takes the other one fails.
 
-    No program has results of different ranks. The nodes after the branch read values of the
-    rank before it, so the other graph serves no run: exporters leave it there by mistake, as
+    The results of a switch cannot differ in rank. The nodes after the branch read values of the
+    original rank, so the other graph is never valid. Exporters leave it there by mistake, as
     that of scikit-learn's KNNImputer for columns without any number.
     """
     program, lift = current_program(), node.names.runner.lift

@@ -1,14 +1,14 @@
-"""Row-wise branches: what is computed of the rows that a mask selects, and put back.
+"""Row-wise branches: `If` with gather and scatter by a mask becomes a `partition`.
 
-    If (ReduceSum(Cast(mask)) > 0)           y, t = partition(masks=[mask], rows=[x]) { ... }
-      then: rows = Squeeze(NonZero(mask))    z = where(mask, y, before)
-            part = Gather(x, rows)           s = add(more, t)
-            ...
-            z = ScatterND(before, rows, made)
-            s = Add(more, sum)
-      else: z = before, s = more
+     If (ReduceSum(Cast(mask)) > 0)           y, t = partition(masks=[mask], rows=[x]) { ... }
+          then: rows = Squeeze(NonZero(mask))    z = where(mask, y, before)
+       part = Gather(x, rows)           s = add(more, t)
+       ...
+       z = ScatterND(before, rows, made)
+       s = Add(more, sum)
+          else: z = before, s = more
 
-Anywhere else the number of rows would be a size that a run tells, which loops do not have.
+In any other form the number of rows would be a data-dependent size, which loops do not allow.
 """
 
 from __future__ import annotations
@@ -31,34 +31,38 @@ from braces.ops.control.construct.build import build_block, build_partition
 
 
 def row_wise(node: Node) -> tuple[Value, ...] | None:
-    """What a branch gives that is row-wise; `None` where it is another one, or cannot be so."""
-    found = _asked(node.names, node.proto.input[0])
-    if found is None:
+    """Convert a branch to a row-wise one; return `None` if it does not match the pattern."""
+    mask_source = _asked(node.names, node.proto.input[0])
+    if mask_source is None:
         return None
-    mask = found[0].value(found[1])
+    mask = mask_source[0].value(mask_source[1])
     if not isinstance(mask, Var) or mask.dtype != BOOL or mask.ndim != 1:
         return None
-    case = _Case.of(node, found[1])
+    case = _Case.of(node, mask_source[1])
     return None if case is None else node.names.runner.tried(lambda: case.built(node, mask))
 
 
 def _asked(names: Names, name: str) -> tuple[Names, str] | None:
-    """The mask that a condition asks whether it has any rows."""
-    found = _maker(names, name, "Greater")
-    if found is None or not _is_zero(found[0], found[1].input[1]):
+    """Return the mask that a condition tests for any true element."""
+    definition = _maker(names, name, "Greater")
+    if definition is None or not _is_zero(definition[0], definition[1].input[1]):
         return None
     for kind in ("ReduceSum", "Cast"):
-        found = _maker(found[0], found[1].input[0], kind)
-        if found is None:
+        definition = _maker(definition[0], definition[1].input[0], kind)
+        if definition is None:
             return None
-    return found[0], found[1].input[0]
+    return definition[0], definition[1].input[0]
 
 
 def _maker(names: Names, name: str, kind: str) -> tuple[Names, Any] | None:
-    made = names.maker(name)
-    if made is None or made[1].op_type != kind or (made[1].domain or STANDARD) != STANDARD:
+    definition = names.maker(name)
+    if (
+        definition is None
+        or definition[1].op_type != kind
+        or (definition[1].domain or STANDARD) != STANDARD
+    ):
         return None
-    return made[0], made[1]
+    return definition[0], definition[1]
 
 
 def _is_zero(names: Names, name: str) -> bool:
@@ -68,12 +72,13 @@ def _is_zero(names: Names, name: str) -> bool:
 
 @dataclass
 class _Case:
-    """The graph of a row-wise branch, taken apart.
+    """The matched graph of a row-wise branch.
 
     Attributes:
-        rows: What is gathered, and what the rows are called.
-        nodes: What is computed of them.
-        made: What each output is made of: what was there before, rows or a sum, and which.
+        rows: The gathered arrays, and the names of their rows.
+        nodes: The nodes that compute with the rows.
+        made: The parts of each output: the value before, the new rows or sum, and whether it is
+            rows.
     """
 
     rows: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -82,23 +87,23 @@ class _Case:
 
     @staticmethod
     def of(node: Node, mask: str) -> _Case | None:
-        """The case of a branch, or `None` where its graphs are others."""
-        yes, no = node.attrs["then_branch"], node.attrs["else_branch"]
-        graph = _Graph(yes, mask)
-        before = [_Graph(no, "").plain(entry.name) for entry in no.output]
-        if no.node and any(n.op_type != "Identity" for n in no.node):
+        """Match the graphs of a branch; return `None` if they do not fit the pattern."""
+        then_graph, else_graph = node.attrs["then_branch"], node.attrs["else_branch"]
+        graph = _Graph(then_graph, mask)
+        before = [_Graph(else_graph, "").plain(entry.name) for entry in else_graph.output]
+        if else_graph.node and any(n.op_type != "Identity" for n in else_graph.node):
             return None
-        case, left = _Case(), set[int]()
-        for entry, name in zip(yes.output, before, strict=True):
-            made = graph.result(entry.name, name, left)
+        case, skipped = _Case(), set[int]()
+        for entry, name in zip(then_graph.output, before, strict=True):
+            made = graph.result(entry.name, name, skipped)
             if made is None:
                 return None
             case.made.append((name, *made))
-        case._sort(graph, left)
+        case._sort(graph, skipped)
         return None if graph.places.intersection(_read(case.nodes)) else case
 
     def _sort(self, graph: _Graph, left: set[int]) -> None:
-        """Rows, and what is computed of them."""
+        """Separate gathers from the nodes that compute with the rows."""
         for made in graph.nodes:
             if id(made) in left or graph.says_places(made):
                 continue
@@ -108,14 +113,14 @@ class _Case:
                 self.nodes.append(made)
 
     def built(self, node: Node, mask: Var) -> tuple[Value, ...]:
-        """The branch as an operator on rows, beside what was there before."""
+        """Build the partition, and merge its results with the values before."""
         lift = node.names.runner.lift
-        whole = [lift(node.names.value(source)) for source, _ in self.rows]
+        full_arrays = [lift(node.names.value(source)) for source, _ in self.rows]
         before = [lift(node.names.value(name)) for name, _, _ in self.made]
         order = sorted(range(len(self.made)), key=lambda at: not self.made[at][2])
         sums = sum(not by_row for _, _, by_row in self.made)
         count = new_dim(mask.table, "rows")
-        rows = (tensor_type(x) for x in whole)
+        rows = (tensor_type(x) for x in full_arrays)
         types = [
             TensorType(BOOL, (count,)),
             *(type_.with_shape((count, *type_.shape[1:])) for type_ in rows),
@@ -129,14 +134,14 @@ class _Case:
             return results
 
         body: Body = build_block(types, build)
-        found = build_partition([mask], whole, [body], [count], sums=sums)
+        partition_outputs = build_partition([mask], full_arrays, [body], [count], sums=sums)
         results: list[Var] = [*before]
-        for at, value in zip(order, found, strict=True):
+        for at, value in zip(order, partition_outputs, strict=True):
             results[at] = _put(mask, before[at], value, self.made[at][2])
         return tuple(results)
 
     def _graph(self, order: Sequence[int]) -> Any:
-        """What is computed of rows as a graph of its own."""
+        """Return the nodes that compute with the rows as a graph."""
         empty = onnx.TypeProto()
         made = [self.made[at][1] for at in order]
         return onnx.helper.make_graph(
@@ -155,11 +160,11 @@ def _put(mask: Var, before: Var, value: Var, by_row: bool) -> Var:
 
 
 class _Graph:
-    """The nodes of a graph by what they make.
+    """The nodes of a graph by output name.
 
     Attributes:
-        nodes: In order.
-        places: What tells the places of the selected rows, in one form or another.
+        nodes: The nodes in order.
+        places: The names that hold the indices of selected rows.
     """
 
     def __init__(self, graph: Any, mask: str) -> None:
@@ -173,46 +178,50 @@ class _Graph:
                 self.places.add(node.output[0])
 
     def plain(self, name: str) -> str:
-        """What a name is called where it was made."""
+        """Resolve a name through `Identity` nodes."""
         while name in self._makers and self._makers[name].op_type == "Identity":
             name = self._makers[name].input[0]
         return name
 
     def says_places(self, node: Any) -> bool:
-        """Whether a node gives the places of rows."""
+        """Return whether a node computes indices of rows."""
         return node.output[0] in self.places
 
     def gathers(self, node: Any) -> bool:
-        """Whether a node takes the selected rows of what is made outside."""
-        along = [a.i for a in node.attribute if a.name == "axis"]
+        """Return whether a node gathers the selected rows of an outer value."""
+        axes = [a.i for a in node.attribute if a.name == "axis"]
         return (
             node.op_type == "Gather"
-            and not any(along)
+            and not any(axes)
             and node.input[1] in self.places
             and self.plain(node.input[0]) not in self._makers
         )
 
     def result(self, name: str, before: str, left: set[int]) -> tuple[str, bool] | None:
-        """What is put to what was there before, and whether it is rows; else it is a sum.
+        """Match an output; return the new value, and whether it is rows rather than a sum.
 
-        The nodes that put it there are left out of the case.
+        The nodes that merge it with the value before are added to `left`.
         """
         while name in self._makers and self._makers[name].op_type == "Identity":
             left.add(id(self._makers[name]))
             name = self._makers[name].input[0]
-        made = self._makers.get(name)
-        if made is None:
+        producer = self._makers.get(name)
+        if producer is None:
             return None
-        left.add(id(made))
-        if list(made.input[:1]) != [before]:
+        left.add(id(producer))
+        if list(producer.input[:1]) != [before]:
             return None
-        if made.op_type == "ScatterND" and not made.attribute and made.input[1] in self.places:
-            return made.input[2], True
-        return (made.input[1], False) if made.op_type == "Add" else None
+        if (
+            producer.op_type == "ScatterND"
+            and not producer.attribute
+            and producer.input[1] in self.places
+        ):
+            return producer.input[2], True
+        return (producer.input[1], False) if producer.op_type == "Add" else None
 
 
 def _read(nodes: Sequence[Any]) -> Iterator[str]:
-    """What nodes and those in their graphs read."""
+    """Yield the names that nodes and their subgraphs read."""
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:

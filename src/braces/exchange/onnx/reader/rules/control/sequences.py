@@ -1,7 +1,7 @@
 """Rules of sequences and of optionals.
 
-A sequence whose length is known while the model is read is a Python list; nothing of it is
-computed in a run. Any other is a list of the program.
+A sequence of known length is a Python list that does not exist at run time. Any other is a list
+of the program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LAST = -1
 
 
 def sequence(node: Node, at: int = 0) -> Var | list[Value]:
-    """An input that is a sequence."""
+    """Return an input that is a sequence."""
     found = node.value(at)
     if not is_sequence(found):
         node.refuse("is given an array in place of a sequence")
@@ -40,15 +40,15 @@ def sequence(node: Node, at: int = 0) -> Var | list[Value]:
 
 
 def known_sequence(node: Node, place: int) -> Var | list[Value]:
-    """The first input; as a list of the program where only a run tells the place in it."""
-    found = sequence(node)
-    if not isinstance(found, list) or not node.has(place):
-        return found
-    return found if node.maybe_known(place) is not None else _listed(node, found)
+    """Return the first input; as a list of the program if the index is not known."""
+    value = sequence(node)
+    if not isinstance(value, list) or not node.has(place):
+        return value
+    return value if node.maybe_known(place) is not None else _listed(node, value)
 
 
 def _listed(node: Node, found: Value) -> Var:
-    """A sequence as a list of the program."""
+    """Return a sequence as a list of the program."""
     if is_list(found):
         return found
     if not isinstance(found, list) or not found:
@@ -58,65 +58,65 @@ def _listed(node: Node, found: Value) -> Var:
 
 
 def place(node: Node, at: int, length: int, default: int) -> int:
-    """A place in a sequence, from its end where it is negative."""
-    found = int(node.number(at, "The position", default))
-    found += length if found < 0 else 0
-    if not 0 <= found <= length:
-        node.refuse(f"has the position {found} in a sequence of {length}")
-    return found
+    """Return an index into a sequence; negative ones count from the end."""
+    index = int(node.number(at, "The position", default))
+    index += length if index < 0 else 0
+    if not 0 <= index <= length:
+        node.refuse(f"has the position {index} in a sequence of {length}")
+    return index
 
 
 def told_place(node: Node, at: int) -> Var:
-    """A place in a list."""
-    found = node.var(at)
-    return ops.reshape(found, ()) if found.ndim else found
+    """Return a run-time index into a list."""
+    index = node.var(at)
+    return ops.reshape(index, ()) if index.ndim else index
 
 
 def take(node: Node) -> Value:
-    """What stands at a place."""
-    found = known_sequence(node, 1)
-    if not isinstance(found, list):
-        return one("list_get", found, told_place(node, 1))
-    at = place(node, 1, len(found), 0)
-    if at >= len(found):
-        node.refuse(f"has the position {at} in a sequence of {len(found)}")
-    return found[at]
+    """Convert `SequenceAt`."""
+    values = known_sequence(node, 1)
+    if not isinstance(values, list):
+        return one("list_get", values, told_place(node, 1))
+    at = place(node, 1, len(values), 0)
+    if at >= len(values):
+        node.refuse(f"has the position {at} in a sequence of {len(values)}")
+    return values[at]
 
 
 def insert(node: Node) -> tuple[Value, ...]:
-    """One more value, at a place or at the end."""
-    found = known_sequence(node, 2)
-    if not isinstance(found, list):
+    """Insert a value, at an index or at the end."""
+    values = known_sequence(node, 2)
+    if not isinstance(values, list):
         value = node.var(1)
         if not node.has(2):
-            return (grown(found, value),)
-        return (inserted(found, told_place(node, 2), value),)
-    made = list(found)
-    made.insert(place(node, 2, len(made), len(made)), node.value(1))
-    return (made,)
+            return (grown(values, value),)
+        return (inserted(values, told_place(node, 2), value),)
+    extended = list(values)
+    extended.insert(place(node, 2, len(extended), len(extended)), node.value(1))
+    return (extended,)
 
 
 def erase(node: Node) -> tuple[Value, ...]:
-    """Without the value at a place, or the last one."""
-    found = known_sequence(node, 1)
-    if not isinstance(found, list):
-        return (one("list_erase", found, told_place(node, 1) if node.has(1) else LAST),)
-    made = list(found)
-    at = place(node, 1, len(made), len(made) - 1)
-    del made[at : at + 1]
-    return (made,)
+    """Remove the value at an index, or the last one."""
+    values = known_sequence(node, 1)
+    if not isinstance(values, list):
+        return (one("list_erase", values, told_place(node, 1) if node.has(1) else LAST),)
+    remaining = list(values)
+    at = place(node, 1, len(remaining), len(remaining) - 1)
+    del remaining[at : at + 1]
+    return (remaining,)
 
 
 def length(node: Node) -> Value:
-    """How many values there are."""
-    found = sequence(node)
-    if isinstance(found, list):
-        return Known.of(np.int64(len(found)))
-    return one("list_length", found)
+    """Return the length of a sequence."""
+    values = sequence(node)
+    if isinstance(values, list):
+        return Known.of(np.int64(len(values)))
+    return one("list_length", values)
 
 
 def split_up(node: Node) -> tuple[Value, ...]:
-    """Parts of an array as a sequence."""
+    """Split an array into a sequence."""
     x = node.var(0)
     axis = node.axis("axis", 0, x.ndim)
     sizes = node.maybe_known(1)
@@ -124,79 +124,81 @@ def split_up(node: Node) -> tuple[Value, ...]:
         size = x.shape[axis]
         if node.has(1) or not isinstance(size, int):
             node.refuse("has a length that follows from a symbolic size", "Fix it: sizes=.")
-        ones = ops.split(x, sections=(1,) * size, axis=axis)
+        singles = ops.split(x, sections=(1,) * size, axis=axis)
         if node.flag("keepdims", default=True):
-            return (list[Value](ones),)
-        return ([ops.squeeze(part, axis=axis) for part in ones],)
+            return (list[Value](singles),)
+        return ([ops.squeeze(part, axis=axis) for part in singles],)
     sections = tuple(_parts(node, x, axis, sizes))
-    if not isinstance(x.shape[axis], int):  # a run looks whether the parts make it up
-        whole = (*x.shape[:axis], sum(sections), *x.shape[axis + 1 :])
-        x = ops.ensure_shape(x, whole)
+    if not isinstance(x.shape[axis], int):  # each run checks that the parts add up
+        checked_shape = (*x.shape[:axis], sum(sections), *x.shape[axis + 1 :])
+        x = ops.ensure_shape(x, checked_shape)
     parts = ops.split(x, sections=sections, axis=axis)
     return (list[Value](parts),)
 
 
 def _parts(node: Node, x: Var, axis: int, sizes: Known) -> list[int]:
-    found = [int(n) for n in sizes.numbers().ravel()]
+    lengths = [int(n) for n in sizes.numbers().ravel()]
     if sizes.array.ndim:
-        return found
-    whole, (part,) = x.shape[axis], found
-    if not isinstance(whole, int):
+        return lengths
+    total, (part,) = x.shape[axis], lengths
+    if not isinstance(total, int):
         node.refuse("has a length that follows from a symbolic size", "Fix it: sizes=.")
-    rest = whole % part
-    return [part] * (whole // part) + ([rest] if rest else [])
+    remainder = total % part
+    return [part] * (total // part) + ([remainder] if remainder else [])
 
 
 def joined(node: Node) -> Var:
-    """All of a sequence as one array, along an axis or a new one."""
-    found, axis = sequence(node), node.attr("axis")
-    if not isinstance(found, list):
-        rows = stacked(node.names.runner, found)
-        return _joined_rows(rows, axis, node.flag("new_axis"))
-    parts = [node.names.runner.lift(value) for value in found]
+    """Concatenate or stack a sequence."""
+    values, axis = sequence(node), node.attr("axis")
+    if not isinstance(values, list):
+        rows = stacked(node.names.runner, values)
+        return _merge_rows(rows, axis, node.flag("new_axis"))
+    parts = [node.names.runner.lift(value) for value in values]
     function: Callable[..., Var] = ops.stack if node.flag("new_axis") else ops.concat
     return function(parts, axis=axis)
 
 
-def _joined_rows(rows: Var, axis: int, new: bool) -> Var:
-    """Rows along another axis, which is their own or goes on in one of theirs."""
+def _merge_rows(rows: Var, axis: int, new: bool) -> Var:
+    """Merge the stacked rows of a list along another axis, or as a new axis."""
     axis %= rows.ndim if new else rows.ndim - 1
-    moved = ops.moveaxis(rows, 0, axis) if axis else rows
+    reordered = ops.moveaxis(rows, 0, axis) if axis else rows
     if new:
-        return moved
-    count, size = moved.shape[axis : axis + 2]
-    return ops.reshape(moved, (*moved.shape[:axis], count * size, *moved.shape[axis + 2 :]))
+        return reordered
+    count, size = reordered.shape[axis : axis + 2]
+    return ops.reshape(
+        reordered, (*reordered.shape[:axis], count * size, *reordered.shape[axis + 2 :])
+    )
 
 
 # ---- maps ------------------------------------------------------------------------------------
 
 
 def each(node: Node) -> tuple[Value, ...]:
-    """What a graph gives of each value of sequences."""
+    """Map a graph over the values of sequences."""
     values = [node.value(at) for at in range(node.count)]
     if any(is_list(value) for value in values):
-        return _each_of_lists(node, values)
-    made = [list[Value]() for _ in node.attr("body").output]
+        return _map_lists(node, values)
+    results = [list[Value]() for _ in node.attr("body").output]
     first = sequence(node)
     assert isinstance(first, list)
-    for trip in range(len(first)):
-        given = [value[trip] if isinstance(value, list) else value for value in values]
-        for collected, value in zip(made, node.graph("body", given), strict=True):
+    for index in range(len(first)):
+        operands = [value[index] if isinstance(value, list) else value for value in values]
+        for collected, value in zip(results, node.graph("body", operands), strict=True):
             collected.append(value)
-    return tuple(made)
+    return tuple(results)
 
 
-def _each_of_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
-    """The same of lists of the program: a loop that gives lists."""
+def _map_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
+    """Map a graph over lists of the program, by a loop."""
     runner = node.names.runner
-    given = [_listed(node, value) if is_sequence(value) else value for value in values]
-    first = next(value for value in given if is_list(value))
+    operands = [_listed(node, value) if is_sequence(value) else value for value in values]
+    first = next(value for value in operands if is_list(value))
 
     def at(index: Var) -> list[Var]:
-        pieces = [one("list_get", v, index) if is_list(v) else v for v in given]
-        return [runner.lift(value) for value in node.graph("body", pieces)]
+        elements_at = [one("list_get", v, index) if is_list(v) else v for v in operands]
+        return [runner.lift(value) for value in node.graph("body", elements_at)]
 
-    def trip(index: Var, before: list[Var]) -> list[Var]:
+    def append_results(index: Var, before: list[Var]) -> list[Var]:
         return [grown(xs, value) for xs, value in zip(before, at(index), strict=True)]
 
     def types() -> list[TensorType]:
@@ -207,16 +209,16 @@ def _each_of_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
     if elements is None:
         node.refuse("has a graph that cannot be read")
     init = [list_of(runner, (), lost_sizes(element)) for element in elements]
-    return repeated(one("list_length", first), init, trip)
+    return repeated(one("list_length", first), init, append_results)
 
 
 def optional(node: Node) -> tuple[Value, ...]:
-    """A value that may be missing."""
+    """Convert `Optional`: a value that may be missing."""
     return (node.value(0) if node.count else None,)
 
 
 def content(node: Node) -> tuple[Value, ...]:
-    """The value of an optional."""
+    """Return the value of an optional."""
     if not node.has(0):
         node.refuse("is given an optional without a value")
     return (node.value(0),)

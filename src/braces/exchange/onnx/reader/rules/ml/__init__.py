@@ -1,1 +1,1 @@
-"""Ai.onnx.ml."""
+"""Rules of the domain ai.onnx.ml."""

@@ -1,4 +1,4 @@
-"""Rules of what weighs features: linear models, and machines of support vectors."""
+"""Rules of linear models and support vector machines."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from braces.frontend.core import functions as ops
 
 
 def examples(node: Node) -> Var:
-    """The features, a row for each example; those of one may have no axis for it."""
+    """Return the features, one row for each example; add the batch axis to a vector."""
     x = node.var(0)
     return ops.reshape(x, (1, -1)) if x.ndim == 1 else x
 
 
 def weighed(node: Node, count: int) -> Var:
-    """The scores of linear models, as many as there are."""
+    """Return the scores of linear models."""
     x, weights = in_dtype(examples(node), FLOAT32), node.floats("coefficients")
     if not count or not len(weights) or len(weights) % count:
         node.refuse(f"has {len(weights)} coefficients for {count} scores")
-    made = ops.matmul(x, weights.reshape(count, -1).T)
+    scores = ops.matmul(x, weights.reshape(count, -1).T)
     intercepts = node.floats("intercepts")
     if len(intercepts) not in (0, count):
         node.refuse(f"has {len(intercepts)} intercepts for {count} scores")
-    return made + intercepts if len(intercepts) else made
+    return scores + intercepts if len(intercepts) else scores
 
 
 def linear_regressor(node: Node) -> Var:
-    """Sums of weighed features."""
+    """Linear regression."""
     return transformed(node, weighed(node, int(node.attr("targets", 1))))
 
 
 def linear_classifier(node: Node) -> tuple[Var, ...]:
-    """The class of the largest sum of weighed features, and those sums."""
+    """Linear classification: the class with the largest score, and the scores."""
     labels = labels_of(node, "classlabels_ints")
     count = len(node.floats("intercepts")) or len(labels)
     scores = weighed(node, count)
@@ -69,37 +69,37 @@ KERNELS: Mapping[str, Callable[[Var, float, float, float], Var]] = {
     "POLY": _polynomial,
     "SIGMOID": lambda dot, gamma, bias, degree: ops.tanh(gamma * dot + bias),
 }
-"""What becomes of products of examples and support vectors."""
+"""Kernel functions of the products of examples and support vectors."""
 
 
 def near(node: Node, x: Var, vectors: Array) -> Var:
-    """How much each example is like each support vector, as the kernel says."""
+    """Return the kernel values of all pairs of examples and support vectors."""
     kind, params = str(node.attr("kernel_type", "LINEAR")), node.floats("kernel_params")
     gamma, bias, degree = params.tolist() if len(params) == 3 else (0.0, 0.0, 0.0)
     if kind == "RBF":
-        apart = ops.expand_dims(x, axis=1) - vectors
-        return ops.exp(-gamma * ops.sum(ops.square(apart), axis=-1))
+        differences = ops.expand_dims(x, axis=1) - vectors
+        return ops.exp(-gamma * ops.sum(ops.square(differences), axis=-1))
     if kind not in KERNELS:
         node.refuse(f"has the kernel `{kind:.80}`")
     return KERNELS[kind](ops.matmul(x, vectors.T), gamma, bias, degree)
 
 
 def svm_regressor(node: Node) -> Var:
-    """Sums of weighed kernels, or of weighed features where there are no support vectors."""
+    """Support vector regression; linear regression if there are no support vectors."""
     x, count = in_dtype(examples(node), FLOAT32), int(node.attr("n_supports", 0))
     weights, vectors = node.floats("coefficients"), node.floats("support_vectors")
     if count > 0:
         if len(weights) != count or not len(vectors) or len(vectors) % count:
             node.refuse(f"has other numbers of weights and vectors than of {count} supports")
         x = near(node, x, vectors.reshape(count, -1))
-    found = ops.matmul(x, weights.reshape(-1, 1)) + node.floats("rho")[:1]
+    decision = ops.matmul(x, weights.reshape(-1, 1)) + node.floats("rho")[:1]
     if not node.flag("one_class"):
-        return transformed(node, found)
-    return ops.where(found > 0, number(1, FLOAT32), number(-1, FLOAT32))
+        return transformed(node, decision)
+    return ops.where(decision > 0, number(1, FLOAT32), number(-1, FLOAT32))
 
 
 def svm_classifier(node: Node) -> tuple[Var, ...]:
-    """The class that wins most of the duels of two, and how each duel ended."""
+    """One-vs-one support vector classification: the class by votes, and the decision values."""
     labels = labels_of(node, "classlabels_ints")
     counts = list(node.attr("vectors_per_class") or ())
     if not counts or len(node.floats("prob_a")):
@@ -107,8 +107,8 @@ def svm_classifier(node: Node) -> tuple[Var, ...]:
     ends, classes = np.cumsum(counts).tolist(), len(labels)
     vectors, weights = node.floats("support_vectors"), node.floats("coefficients")
     pairs = list(combinations(range(classes), 2))
-    told = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
-    if told != (classes, ends[-1] * (classes - 1), len(pairs), 0):
+    counts_given = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
+    if counts_given != (classes, ends[-1] * (classes - 1), len(pairs), 0):
         node.refuse(f"has other numbers of weights and vectors than {classes} classes have")
     likeness = near(node, in_dtype(examples(node), FLOAT32), vectors.reshape(ends[-1], -1))
     owner, each = np.repeat(range(classes), counts), weights.reshape(classes - 1, -1)
@@ -119,8 +119,10 @@ def svm_classifier(node: Node) -> tuple[Var, ...]:
     label = ops.take(labels, ops.argmax(ops.sum(votes, axis=1), axis=-1))
     if classes > 2:
         return label, transformed(node, scores)
-    plain = transform_of(node) == "NONE"
-    return label, of_two(node, scores, labels, 0.0, lambda s: -s if plain else 1.0 - s)[1]
+    untransformed = transform_of(node) == "NONE"
+    return label, of_two(node, scores, labels, 0.0, lambda s: -s if untransformed else 1.0 - s)[
+        1
+    ]
 
 
 LINEAR: Mapping[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Rules of counts of n-grams."""
+"""Rules of n-gram counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Pool:
 
     Attributes:
         grams: The integers of each.
-        columns: The place of the result where each is counted.
+        columns: The index of the result where each is counted.
     """
 
     grams: Array
@@ -30,7 +30,7 @@ class Pool:
 
 
 def tf_idf(node: Node) -> Var:
-    """How often n-grams occur in rows of integers, perhaps with some left out in between."""
+    """Counts of n-grams in rows of integers, with skips."""
     if node.attr("pool_strings"):
         node.refuse("counts texts", "Turn texts into numbers before the model.")
     x = node.var(0)
@@ -38,11 +38,11 @@ def tf_idf(node: Node) -> Var:
     length, skipped = _length(node, x), int(node.attr("max_skip_count"))
     count = ops.broadcast_to(np.zeros((), "f4"), (*x.shape[:-1], columns))
     for pool in _pools(node):
-        wide = pool.grams.shape[1] - 1
-        steps = min(skipped, (length - 1) // wide - 1) if wide else 0
+        gaps = pool.grams.shape[1] - 1
+        steps = min(skipped, (length - 1) // gaps - 1) if gaps else 0
         for step in range(1, 2 + steps):
-            found = _occurrences(x, pool.grams, step)
-            count = ops.scatter_add(count, pool.columns, found, axis=-1)
+            occurrences = _occurrences(x, pool.grams, step)
+            count = ops.scatter_add(count, pool.columns, occurrences, axis=-1)
     mode, weights = node.attr("mode"), node.attr("weights")
     if mode == "IDF":
         count = ops.minimum(count, 1.0)
@@ -57,29 +57,29 @@ def _length(node: Node, x: Var) -> int:
 
 
 def _pools(node: Node) -> list[Pool]:
-    """The n-grams of each length that is asked for; those of length 1 come first."""
+    """Return the n-grams of each requested length, those of length 1 first."""
     flat = np.asarray(node.attr("pool_int64s"), np.int64)
     starts = [*map(int, node.attr("ngram_counts")), len(flat)]
-    wanted = range(int(node.attr("min_gram_length")), 1 + int(node.attr("max_gram_length")))
-    places, found, before = np.asarray(node.attr("ngram_indexes"), np.int64), list[Pool](), 0
+    lengths = range(int(node.attr("min_gram_length")), 1 + int(node.attr("max_gram_length")))
+    indexes, pools, before = np.asarray(node.attr("ngram_indexes"), np.int64), list[Pool](), 0
     for length, (first, end) in enumerate(pairwise(starts), 1):
         grams = flat[first:end].reshape(-1, length)
-        if length in wanted and len(grams):
-            found.append(Pool(grams, places[before : before + len(grams)]))
+        if length in lengths and len(grams):
+            pools.append(Pool(grams, indexes[before : before + len(grams)]))
         before += len(grams)
-    return found
+    return pools
 
 
 def _occurrences(x: Var, grams: Array, step: int) -> Var:
-    """How often each n-gram occurs in each row, where its integers stand so far apart."""
+    """Count the occurrences of each n-gram in each row, with `step` between its integers."""
     count = grams.shape[1]
-    places = x.shape[-1] - (count - 1) * step
-    found = [
-        ops.expand_dims(x[..., at * step : at * step + places], axis=-1)
+    positions = x.shape[-1] - (count - 1) * step
+    matches = [
+        ops.expand_dims(x[..., at * step : at * step + positions], axis=-1)
         == number(grams[:, at], x.dtype)
         for at in range(count)
     ]
-    return ops.sum(ops.cast(reduce(ops.logical_and, found), "float32"), axis=-2)
+    return ops.sum(ops.cast(reduce(ops.logical_and, matches), "float32"), axis=-2)
 
 
 N_GRAMS: Mapping[str, Rule] = {"TfIdfVectorizer": tf_idf}

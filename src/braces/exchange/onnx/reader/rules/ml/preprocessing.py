@@ -1,4 +1,4 @@
-"""Rules of what prepares features for models that learn from tables."""
+"""Rules of feature preprocessing for classical machine learning."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TEXTS = "Turn texts into numbers before the model."
 
 
 def extracted(node: Node) -> Var:
-    """Entries of the last axis, by their numbers."""
+    """Entries of the last axis, by index."""
     return ops.take(examples(node), ops.reshape(node.var(1), (-1,)), axis=-1)
 
 
@@ -31,21 +31,21 @@ def binarizer(node: Node) -> Var:
 
 
 def scaler(node: Node) -> Var:
-    """Features moved and stretched, each by numbers of its own or all by the same."""
+    """Features shifted and scaled, per feature or by common numbers."""
     x = in_dtype(node.var(0), FLOAT32)
     offset, scale = (_each(node, x, node.floats(name), name) for name in ("offset", "scale"))
     return (x - offset) * scale
 
 
 def _each(node: Node, x: Var, numbers: Array, what: str) -> Array:
-    """Numbers for each feature, or one for all."""
+    """Check that there is a number for each feature, or one for all."""
     if len(numbers) != 1 and (not len(numbers) or x.shape[-1] != len(numbers)):
         node.refuse(f"has {len(numbers)} numbers as `{what}` for {x.shape[-1]} features")
     return numbers
 
 
 def normalizer(node: Node) -> Var:
-    """Rows by their largest number, the sum of sizes, or the root of the sum of squares."""
+    """Rows divided by their maximum, L1 norm or L2 norm."""
     x, kind = in_dtype(node.var(0), FLOAT32), str(node.attr("norm", "MAX"))
     if kind == "MAX":
         size = ops.max(x, axis=-1, keepdims=True)
@@ -59,71 +59,73 @@ def normalizer(node: Node) -> Var:
 
 
 def imputer(node: Node) -> Var:
-    """Features, others in the place of a number that stands for what is missing."""
+    """Replace the number that marks missing values."""
     x = node.var(0)
     kinds = ("float", "floats") if is_float(x.dtype) else ("int64", "int64s")
-    name, gone = f"imputed_value_{kinds[1]}", node.attr(f"replaced_value_{kinds[0]}", 0)
-    others = _each(node, x, np.asarray(node.attr(name) or (), x.dtype), name)
-    missing = ops.isnan(x) if np.isnan(gone) else ops.equal(x, number(gone, x.dtype))
-    return ops.where(missing, others, x)
+    name, marker = f"imputed_value_{kinds[1]}", node.attr(f"replaced_value_{kinds[0]}", 0)
+    replacements = _each(node, x, np.asarray(node.attr(name) or (), x.dtype), name)
+    missing = ops.isnan(x) if np.isnan(marker) else ops.equal(x, number(marker, x.dtype))
+    return ops.where(missing, replacements, x)
 
 
 def one_hot(node: Node) -> Var:
-    """A one in the place of each category; a row of zeros, or an error, where it is none."""
+    """One-hot encoding; an unknown category gives a row of zeros, or an error."""
     if node.attr("cats_strings"):
         node.refuse("has texts as categories", TEXTS)
-    kinds = np.asarray(node.attr("cats_int64s") or (), np.int64)
-    found = ops.equal(ops.expand_dims(in_dtype(node.var(0), INT64), axis=-1), kinds)
+    categories = np.asarray(node.attr("cats_int64s") or (), np.int64)
+    matches = ops.equal(ops.expand_dims(in_dtype(node.var(0), INT64), axis=-1), categories)
     if node.flag("zeros", default=True):
-        return ops.cast(found, FLOAT32)
-    return ops.one_hot(_place(found, len(kinds)), num_classes=len(kinds), dtype=FLOAT32)
+        return ops.cast(matches, FLOAT32)
+    return ops.one_hot(
+        _first_true(matches, len(categories)), num_classes=len(categories), dtype=FLOAT32
+    )
 
 
-def _place(found: Var, otherwise: int) -> Var:
-    """Where the first one of a row is true, or a number where none is."""
+def _first_true(found: Var, otherwise: int) -> Var:
+    """Return the index of the first true element of a row, or a default."""
     at = ops.argmax(ops.cast(found, "int32"), axis=-1)
     return ops.where(ops.any(found, axis=-1), in_dtype(at, INT64), number(otherwise, INT64))
 
 
 def label_encoder(node: Node) -> Var:
-    """Other numbers in the place of those that are keys, and one in the place of the rest."""
-    keys, values = _side(node, "keys"), _side(node, "values")
+    """Map keys to values, and other numbers to a default value."""
+    keys, values = _numbers_of(node, "keys"), _numbers_of(node, "values")
     if keys is None or values is None:
         node.refuse("encodes texts", TEXTS)
     if len(keys) != len(values):
         node.refuse(f"has {len(keys)} keys for {len(values)} values")
-    x, otherwise = node.var(0), _default(node, values)
+    x, default = node.var(0), _default(node, values)
     if is_dense(keys) and not is_float(x.dtype):
-        return _look_up(x, keys, values, otherwise)
+        return _look_up(x, keys, values, default)
     x = ops.expand_dims(x, axis=-1)
-    found = ops.equal(x, keys)
+    matches = ops.equal(x, keys)
     if keys.dtype.kind == "f" and np.isnan(keys).any():
-        found = found | (ops.isnan(x) & np.isnan(keys))
-    return ops.take(np.append(values, otherwise), _place(found, len(values)))
+        matches = matches | (ops.isnan(x) & np.isnan(keys))
+    return ops.take(np.append(values, default), _first_true(matches, len(values)))
 
 
 def is_dense(keys: Array) -> bool:
-    """Whether an array over the range of integer keys is not much larger than the keys."""
+    """Return whether a lookup table over the range of integer keys is compact."""
     if keys.dtype.kind not in "iu" or not len(keys):
         return False
     return int(keys.max()) - int(keys.min()) < 4 * len(keys) + 64
 
 
 def _look_up(x: Var, keys: Array, values: Array, otherwise: Array) -> Var:
-    """The values of integer keys, read from an array over the range of all keys."""
+    """Read the values of integer keys from a lookup table over the range of all keys."""
     first, last = int(keys.min()), int(keys.max())
     table = np.full(last - first + 2, otherwise[0], values.dtype)
-    table[keys[::-1] - first] = values[::-1]  # of equal keys the first one holds
-    inside = (x >= number(first, x.dtype)) & (x <= number(last, x.dtype))
-    place = ops.where(inside, x - number(first, x.dtype), number(last - first + 1, x.dtype))
-    return ops.take(table, place)
+    table[keys[::-1] - first] = values[::-1]  # the first of equal keys wins
+    in_range = (x >= number(first, x.dtype)) & (x <= number(last, x.dtype))
+    index = ops.where(in_range, x - number(first, x.dtype), number(last - first + 1, x.dtype))
+    return ops.take(table, index)
 
 
-def _side(node: Node, name: str) -> Array | None:
-    """Keys or values, where they are numbers."""
-    written = node.tensor(f"{name}_tensor")
-    if written is not None:
-        return written.numbers().ravel()
+def _numbers_of(node: Node, name: str) -> Array | None:
+    """Return keys or values; `None` if they are strings."""
+    tensor_value = node.tensor(f"{name}_tensor")
+    if tensor_value is not None:
+        return tensor_value.numbers().ravel()
     for kind, dtype in (("int64s", INT64), ("floats", FLOAT32)):
         found = node.attr(f"{name}_{kind}")
         if found:
@@ -132,26 +134,28 @@ def _side(node: Node, name: str) -> Array | None:
 
 
 def _default(node: Node, values: Array) -> Array:
-    written = node.tensor("default_tensor")
-    if written is not None:
-        return written.numbers().ravel()[:1].astype(values.dtype)
-    whole = values.dtype.kind != "f"
-    found = node.attr("default_int64", -1) if whole else node.attr("default_float", -0.0)
-    return np.asarray([found]).astype(values.dtype)
+    tensor_value = node.tensor("default_tensor")
+    if tensor_value is not None:
+        return tensor_value.numbers().ravel()[:1].astype(values.dtype)
+    is_integer_ = values.dtype.kind != "f"
+    value = node.attr("default_int64", -1) if is_integer_ else node.attr("default_float", -0.0)
+    return np.asarray([value]).astype(values.dtype)
 
 
 def joined(node: Node) -> Var:
-    """All features in one row."""
+    """Concatenate all features."""
     xs = [in_dtype(x, FLOAT32) for x in node.vars()]
-    have = [x.shape[-1] for x in xs]
-    wanted = list(node.attr("inputdimensions") or have)
-    if have != wanted:
-        node.refuse(f"joins {len(xs)} arrays of other sizes than it says: {have}, {wanted}")
+    own_sizes = [x.shape[-1] for x in xs]
+    declared_sizes = list(node.attr("inputdimensions") or own_sizes)
+    if own_sizes != declared_sizes:
+        node.refuse(
+            f"joins {len(xs)} arrays of other sizes than it says: {own_sizes}, {declared_sizes}"
+        )
     return ops.concat(xs, axis=-1)
 
 
 def refused(what: str, fix: str, node: Node) -> NoReturn:
-    """Say what cannot be a program, and what to do."""
+    """Raise an error with advice for an unsupported node."""
     node.refuse(what, fix)
 
 

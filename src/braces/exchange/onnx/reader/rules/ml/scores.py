@@ -1,7 +1,7 @@
-"""What regressors and classifiers make of scores: probabilities, and the labels of classes.
+"""Post-transforms of regressors and classifiers: probabilities and class labels.
 
-Where ONNX leaves open what that is, it is what ONNX Runtime gives, by which such models were
-tried when they were written.
+Cases that ONNX leaves open follow ONNX Runtime, against which such models were tested when they
+were written.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from braces.exchange.onnx.reader.graph.node import Node
 from braces.frontend.core import functions as ops
 
 NOTHING = 1e-7
-"""Scores nearer to zero are none to SOFTMAX_ZERO."""
+"""The largest absolute score that SOFTMAX_ZERO treats as zero."""
 
 
 def softmax_of_others(scores: Var) -> Var:
-    """A softmax of what is not zero; zeros stay."""
-    some = ops.abs(scores) > NOTHING
+    """A softmax of the nonzero scores; zeros stay."""
+    nonzero = ops.abs(scores) > NOTHING
     best = ops.max(scores, axis=-1, keepdims=True)
-    made = ops.where(some, ops.exp(scores - best), ops.zeros_like(scores))
-    whole = ops.sum(made, axis=-1, keepdims=True)
-    return made / ops.where(whole > 0, whole, ops.ones_like(whole))
+    exponentials = ops.where(nonzero, ops.exp(scores - best), ops.zeros_like(scores))
+    total = ops.sum(exponentials, axis=-1, keepdims=True)
+    return exponentials / ops.where(total > 0, total, ops.ones_like(total))
 
 
 def probit(scores: Var) -> Var:
-    """Where the normal distribution reaches these probabilities."""
+    """The inverse of the normal distribution function."""
     return sqrt(2.0) * ops.erfinv(2.0 * scores - 1.0)
 
 
@@ -42,32 +42,32 @@ TRANSFORMS: Mapping[str, Callable[[Var], Var]] = {
     "SOFTMAX_ZERO": softmax_of_others,
     "PROBIT": probit,
 }
-"""By their names, in the order of their numbers."""
+"""The transforms by name, in the order of their codes."""
 
 
 def transform_of(node: Node) -> str:
-    """What a node says becomes of its scores, by name or number."""
-    found, names = node.attr("post_transform", "NONE"), list(TRANSFORMS)
-    if isinstance(found, int) and 0 <= found < len(names):
-        return names[found]
-    if found not in names:
-        node.refuse(f"transforms its scores by `{found:.80}`")
-    return str(found)
+    """Return the name of a node's post-transform, which it gives by name or code."""
+    transform, names = node.attr("post_transform", "NONE"), list(TRANSFORMS)
+    if isinstance(transform, int) and 0 <= transform < len(names):
+        return names[transform]
+    if transform not in names:
+        node.refuse(f"transforms its scores by `{transform:.80}`")
+    return str(transform)
 
 
 def transformed(node: Node, scores: Var) -> Var:
-    """Scores as a node gives them, a row of them for each example."""
-    way = transform_of(node)
-    if scores.shape[-1] == 1 and way != "PROBIT":  # nothing else is meant of one score alone
+    """Apply the post-transform of a node to a row of scores for each example."""
+    transform = transform_of(node)
+    if scores.shape[-1] == 1 and transform != "PROBIT":  # a single score has no other transform
         return scores
-    return TRANSFORMS[way](scores)
+    return TRANSFORMS[transform](scores)
 
 
 def labels_of(node: Node, name: str) -> Array:
-    """The labels of classes, which are integers.
+    """Return the integer labels of classes.
 
     Raises:
-        ProgramError: They are texts, or there are not two.
+        ProgramError: They are strings, or fewer than two.
     """
     if node.attr("classlabels_strings"):
         node.refuse(
@@ -83,13 +83,13 @@ def labels_of(node: Node, name: str) -> Array:
 def classified(
     node: Node, scores: Var, labels: Array, heard: Array | None = None
 ) -> tuple[Var, Var]:
-    """The label of the largest score of each row, and the scores.
+    """Return the label of the largest score of each row, and the scores.
 
     Args:
         node: The node.
-        scores: One for each class.
-        labels: Those of the classes.
-        heard: The classes that anything speaks for, where that need not be all.
+        scores: The scores, one for each class.
+        labels: The labels of the classes.
+        heard: The classes with any weight, if some have none.
     """
     best = scores
     if heard is not None and heard.any():
@@ -100,21 +100,21 @@ def classified(
 def of_two(
     node: Node, score: Var, labels: Array, bound: float, other: Callable[[Var], Var]
 ) -> tuple[Var, Var]:
-    """The label of one of two classes, and the scores of both.
+    """Return the label of one of two classes, and the scores of both.
 
     Args:
         node: The node.
-        score: That of the second class, the last axis of size 1.
-        labels: Those of the classes.
+        score: The score of the second class, with a last axis of size 1.
+        labels: The labels of the classes.
         bound: A larger score means the second class.
-        other: The score of the first class where they are not transformed.
+        other: Maps the score to that of the first class if there is no transform.
     """
-    way = transform_of(node)
-    if way == "PROBIT":
+    transform = transform_of(node)
+    if transform == "PROBIT":
         node.refuse("has one score for two classes, and takes the probit of it")
     chosen = ops.cast(ops.squeeze(score, axis=-1) > bound, "int64")
-    if way == "LOGISTIC":
-        both = [ops.sigmoid(-score), ops.sigmoid(score)]
+    if transform == "LOGISTIC":
+        pair = [ops.sigmoid(-score), ops.sigmoid(score)]
     else:
-        both = [other(score), score]
-    return ops.take(labels[:2], chosen), ops.concat(both, axis=-1)
+        pair = [other(score), score]
+    return ops.take(labels[:2], chosen), ops.concat(pair, axis=-1)

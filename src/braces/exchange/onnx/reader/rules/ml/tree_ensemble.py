@@ -1,4 +1,4 @@
-"""The sums over the leaves of trees, and TreeEnsemble, which is arrays of nodes and leaves."""
+"""Aggregation of tree leaves, and the rule of TreeEnsemble with its arrays of nodes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from braces.exchange.onnx.reader.rules.ml.tree_traversal import MEMBER, Nodes, r
 from braces.frontend.core import functions as ops
 
 MOST_TARGETS = 1 << 20
-"""Each row has a number for each target."""
+"""The largest number of targets; each row has a number for each."""
 MOST_MEMBERS = 1 << 24
-"""Each node has room for as many numbers as any has."""
+"""The largest size of the padded table of membership sets."""
 AVERAGE, SUM, MIN, MAX = range(4)
-"""What becomes of what several trees say of one target."""
+"""The aggregations of several trees' values for one target."""
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """What leaves say.
+    """The values of leaves.
 
     Attributes:
-        targets: What each speaks of, filled up with their count.
-        weights: What it says of them.
-        count: How many targets there are.
-        how: What becomes of what several trees say.
-        otherwise: What no tree says anything of, where the largest or smallest is taken.
+        targets: The targets of each leaf, padded with `count`.
+        weights: The value for each of these targets.
+        count: The number of targets.
+        how: The aggregation over trees.
+        otherwise: The result of a minimum or maximum for a target without values.
     """
 
     targets: Array
@@ -48,39 +48,41 @@ class Leaves:
 
 
 def together(node: Node, leaves: Leaves, leaf: Var, trees: int) -> Var:
-    """What the leaves that a row comes to say of each target, for all trees at once."""
+    """Aggregate the leaves that a row reaches, for all trees at once."""
     weight = ops.take(written(node, leaves.weights), leaf, axis=0)
     if leaves.count == 1 and leaves.how in (AVERAGE, SUM):
-        found = ops.sum(weight, axis=(1, 2))
-        found = ops.expand_dims(found, axis=-1)
+        totals = ops.sum(weight, axis=(1, 2))
+        totals = ops.expand_dims(totals, axis=-1)
     else:
-        said = (leaf.shape[0], trees * leaves.weights.shape[1])
-        target = ops.reshape(ops.take(written(node, leaves.targets), leaf, axis=0), said)
-        found = _by_target(leaves, target, ops.reshape(weight, said))
-    return found / float(trees) if leaves.how == AVERAGE else found
+        flat_shape = (leaf.shape[0], trees * leaves.weights.shape[1])
+        target = ops.reshape(ops.take(written(node, leaves.targets), leaf, axis=0), flat_shape)
+        totals = _by_target(leaves, target, ops.reshape(weight, flat_shape))
+    return totals / float(trees) if leaves.how == AVERAGE else totals
 
 
 def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
-    """The sum, the smallest or the largest of what is said of each target."""
+    """Return the sum, the minimum or the maximum of the values of each target."""
     limits = np.finfo(leaves.weights.dtype)
     first = {MIN: limits.max, MAX: limits.min}.get(leaves.how, 0.0)
     start = np.full((), first, leaves.weights.dtype)
-    room = ops.broadcast_to(start, (target.shape[0], leaves.count + 1))
+    accumulator = ops.broadcast_to(start, (target.shape[0], leaves.count + 1))
     if leaves.how in (AVERAGE, SUM):
-        return one("put_along_axis_add", room, target, weight, axis=1)[:, : leaves.count]
-    way = "min" if leaves.how == MIN else "max"
-    made = ops.put_along_axis(room, target, weight, axis=1, reduction=way)[:, : leaves.count]
+        return one("put_along_axis_add", accumulator, target, weight, axis=1)[:, : leaves.count]
+    operation = "min" if leaves.how == MIN else "max"
+    extremes = ops.put_along_axis(accumulator, target, weight, axis=1, reduction=operation)[
+        :, : leaves.count
+    ]
     if leaves.otherwise is None:
-        return made
-    silent = ops.equal(made, start)
-    return ops.where(silent, number(leaves.otherwise, made.dtype), made)
+        return extremes
+    untouched = ops.equal(extremes, start)
+    return ops.where(untouched, number(leaves.otherwise, extremes.dtype), extremes)
 
 
-# ---- as it is now ----------------------------------------------------------------------------
+# ---- TreeEnsemble ------------------------------------------------------------------------
 
 
 def tree_ensemble(node: Node) -> Var:
-    """The sums of the leaves at which each row ends, one for each target."""
+    """The aggregated leaves that each row reaches, one number for each target."""
     x = node.var(0)
     weights, targets = _numbers(node, "leaf_weights"), ints(node, "leaf_targetids")
     count, how = int(node.attr("n_targets")), int(node.attr("aggregate_function", SUM))
@@ -93,7 +95,7 @@ def tree_ensemble(node: Node) -> Var:
 
 
 def _parse_trees(node: Node, dtype: DType) -> Nodes:
-    """The trees that the attributes of a TreeEnsemble describe."""
+    """Parse the trees from the attributes of a TreeEnsemble."""
     modes, missing = _numbers(node, "nodes_modes"), node.attr("nodes_missing_value_tracks_true")
     yes, no = (_following(node, answer, len(modes)) for answer in ("true", "false"))
     return Nodes(
@@ -104,46 +106,46 @@ def _parse_trees(node: Node, dtype: DType) -> Nodes:
 
 
 def _numbers(node: Node, name: str) -> Array:
-    found = node.tensor(name)
-    if found is None:
+    numbers_tensor = node.tensor(name)
+    if numbers_tensor is None:
         node.refuse(f"has no attribute `{name}`")
-    return found.numbers().ravel()
+    return numbers_tensor.numbers().ravel()
 
 
 def ints(node: Node, name: str) -> Array:
-    """An attribute that is a list of integers."""
+    """Return an attribute that is a list of integers."""
     return np.asarray(node.attr(name) or (), np.int64)
 
 
 def among(places: Array, count: int) -> bool:
-    """Whether these are places of so many, and there are not absurdly many."""
+    """Return whether indices are below a count that is not too large."""
     return 0 < count <= MOST_TARGETS and (
         not len(places) or 0 <= places.min() <= places.max() < count
     )
 
 
 def _following(node: Node, answer: str, nodes: int) -> Array:
-    """Where each node sends the rows that it answers so; leaves come after the nodes."""
+    """Return the successors of nodes for one answer; leaves are numbered after the nodes."""
     return ints(node, f"nodes_{answer}nodeids") + nodes * ints(node, f"nodes_{answer}leafs")
 
 
 def _members(node: Node, modes: Array) -> Array | None:
-    """The numbers that each node asks for that asks for several, filled up with NaN."""
+    """Return the membership sets of nodes, padded with NaN."""
     if MEMBER not in modes:
         return None
     flat = _numbers(node, "membership_values")
     ends = np.flatnonzero(np.isnan(flat))
-    asking = np.flatnonzero(modes == MEMBER)
-    if len(ends) != len(asking):
+    member_nodes = np.flatnonzero(modes == MEMBER)
+    if len(ends) != len(member_nodes):
         node.refuse("has other numbers of sets and of nodes that ask for them")
     sets = np.split(flat, ends + 1)[:-1]
     widest = max(map(len, sets))
     if len(modes) * widest > MOST_MEMBERS:
         node.refuse(f"asks for one of {widest} numbers, in one of {len(modes)} nodes")
-    found = np.full((len(modes), widest), np.nan, flat.dtype)
-    for at, numbers in zip(asking, sets, strict=True):
-        found[at, : len(numbers)] = numbers
-    return found
+    padded_sets = np.full((len(modes), widest), np.nan, flat.dtype)
+    for at, numbers in zip(member_nodes, sets, strict=True):
+        padded_sets[at, : len(numbers)] = numbers
+    return padded_sets
 
 
 TREES: Mapping[str, Rule] = {f"{LEARNED}.TreeEnsemble": tree_ensemble}

@@ -1,7 +1,7 @@
 """Rules of TreeEnsembleRegressor and TreeEnsembleClassifier.
 
-They were before TreeEnsemble, and most files of trees are of them: nodes have names, a tree and
-a number in it, leaves are among them, and each leaf may have weights for several targets.
+They precede TreeEnsemble, and most files with trees use them. Nodes are named by a tree and a
+number in it, leaves are among them, and each leaf may have weights for several targets.
 """
 
 from __future__ import annotations
@@ -38,44 +38,44 @@ from braces.exchange.onnx.reader.rules.ml.tree_traversal import Nodes, reached
 from braces.frontend.core import functions as ops
 
 MOST_WEIGHTS = 1 << 20
-"""Each leaf has room for as many weights as any has; more are fine where they are there."""
+"""The largest padded table of leaf weights, unless the file itself has more weights."""
 ASKED = {
     "BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4,
     "BRANCH_NEQ": 5,
 }  # fmt: skip
-"""What a node asks, by its name."""
+"""The codes of tests, by name."""
 TOGETHER = {"AVERAGE": AVERAGE, "SUM": SUM, "MIN": MIN, "MAX": MAX}
 
 
 def tree_regressor(node: Node) -> Var:
-    """What the leaves say that a row reaches in each tree, and what is there from the start."""
+    """The aggregated leaf weights of all trees, plus base values."""
     how = TOGETHER.get(str(node.attr("aggregate_function", "SUM")))
     if how is None:
         node.refuse(f"puts trees together by `{node.attr('aggregate_function'):.80}`")
-    found, _ = _said(node, "target", int(node.attr("n_targets", 1)), how)
+    totals, _ = _aggregate(node, "target", int(node.attr("n_targets", 1)), how)
     base = node.floats("base_values")
-    if len(base) not in (0, found.shape[-1]):
-        node.refuse(f"has {len(base)} base values for {found.shape[-1]} targets")
-    return in_dtype(transformed(node, found + base if len(base) else found), FLOAT32)
+    if len(base) not in (0, totals.shape[-1]):
+        node.refuse(f"has {len(base)} base values for {totals.shape[-1]} targets")
+    return in_dtype(transformed(node, totals + base if len(base) else totals), FLOAT32)
 
 
 def tree_classifier(node: Node) -> tuple[Var, ...]:
-    """The class that most of what the leaves say speaks for, and the scores of all."""
+    """The class with the largest score, and the scores of all classes."""
     labels, base = labels_of(node, "classlabels_int64s"), node.floats("base_values")
-    spoken = np.unique(ints(node, "class_ids"))
-    alone = len(labels) == 2 and spoken.tolist() == [0]
-    found, weights = _said(node, "class", 1 if alone else len(labels), SUM)
-    if len(base) not in (0, found.shape[-1]):
-        node.refuse(f"has {len(base)} base values for {found.shape[-1]} scores")
-    scores = in_dtype(found + base if len(base) else found, FLOAT32)
-    if len(labels) == 2 and len(spoken) == 1:
-        return _of_one(node, scores, labels, positive=bool((weights >= 0).all()))
-    heard = None if len(base) else np.isin(np.arange(len(labels)), spoken)
+    weighted_classes = np.unique(ints(node, "class_ids"))
+    single_score = len(labels) == 2 and weighted_classes.tolist() == [0]
+    totals, weights = _aggregate(node, "class", 1 if single_score else len(labels), SUM)
+    if len(base) not in (0, totals.shape[-1]):
+        node.refuse(f"has {len(base)} base values for {totals.shape[-1]} scores")
+    scores = in_dtype(totals + base if len(base) else totals, FLOAT32)
+    if len(labels) == 2 and len(weighted_classes) == 1:
+        return _classify_by_one(node, scores, labels, positive=bool((weights >= 0).all()))
+    heard = None if len(base) else np.isin(np.arange(len(labels)), weighted_classes)
     return classified(node, scores, labels, heard)
 
 
-def _of_one(node: Node, scores: Var, labels: Array, positive: bool) -> tuple[Var, ...]:
-    """The class of two where weights speak of one: the second, whatever its number."""
+def _classify_by_one(node: Node, scores: Var, labels: Array, positive: bool) -> tuple[Var, ...]:
+    """Classify into two classes by the weights of one: the second class if above the bound."""
     bound = 0.5 if positive else 0.0
     if scores.shape[-1] == 1:
         return of_two(
@@ -85,21 +85,25 @@ def _of_one(node: Node, scores: Var, labels: Array, positive: bool) -> tuple[Var
     return ops.take(labels, chosen), transformed(node, scores)
 
 
-def _said(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]:
-    """What all trees say of each target or class, and all weights that there are."""
+def _aggregate(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]:
+    """Aggregate all trees per target or class; return this, and all weights."""
     x = examples(node)
     x = x if is_float(x.dtype) else in_dtype(x, FLOAT32)
-    where, nodes = _nodes_by_name(node, x.dtype)
+    node_numbers, nodes = _nodes_by_name(node, x.dtype)
     ids, weights = ints(node, f"{what}_ids"), node.floats(f"{what}_weights")
     trees, names = ints(node, f"{what}_treeids"), ints(node, f"{what}_nodeids")
     if len({len(ids), len(weights), len(trees), len(names)}) > 1:
         node.refuse(f"has attributes `{what}_...` of unlike lengths")
     if not among(ids, count):
         node.refuse(f"has weights of something else than its {count} scores")
-    at, first = where(trees, names), len(nodes.modes)
-    kept = at >= first
+    at, first = node_numbers(trees, names), len(nodes.modes)
+    on_leaves = at >= first
     leaves = _leaves(
-        node, (at[kept] - first, ids[kept], weights[kept]), nodes.leaves, count, how
+        node,
+        (at[on_leaves] - first, ids[on_leaves], weights[on_leaves]),
+        nodes.leaves,
+        count,
+        how,
     )
     leaf = reached(node, nodes, x, lambda other, dtype: _nodes_by_name(other, dtype)[1])
     return together(node, leaves, leaf, len(nodes.roots)), weights
@@ -113,9 +117,9 @@ class Places:
         node: The node of the graph.
         trees: The names of trees, in order.
         names: The names of nodes in trees, in order.
-        keys: Both as one number, in order.
+        keys: The combined keys, in order.
         numbers: The number of the node of each key; leaves come after the others.
-        leaves: How many leaves there are.
+        leaves: The number of leaves.
     """
 
     node: Node
@@ -127,42 +131,44 @@ class Places:
 
     @staticmethod
     def of(node: Node, trees: Array, names: Array, leaf: Array) -> Places:
-        """The numbers of all nodes.
+        """Number all nodes.
 
         Raises:
             ProgramError: Two nodes have one name.
         """
-        kinds, tree = np.unique(trees, return_inverse=True)
-        known, name = np.unique(names, return_inverse=True)
-        keys = tree * len(known) + name
+        tree_names, tree = np.unique(trees, return_inverse=True)
+        node_names, name = np.unique(names, return_inverse=True)
+        keys = tree * len(node_names) + name
         order = np.argsort(keys)
         if (np.diff(keys[order]) == 0).any():
             node.refuse("has two nodes of one tree with the same number")
         inner = len(leaf) - int(leaf.sum())
         numbers = np.where(leaf, inner + np.cumsum(leaf) - 1, np.cumsum(~leaf) - 1)
-        return Places(node, kinds, known, keys[order], numbers[order], int(leaf.sum()))
+        return Places(
+            node, tree_names, node_names, keys[order], numbers[order], int(leaf.sum())
+        )
 
     def __call__(self, trees: Array, names: Array) -> Array:
-        """The numbers of these nodes.
+        """Return the numbers of these nodes.
 
         Raises:
             ProgramError: There is no such node.
         """
-        tree, name = _found(self.trees, trees), _found(self.names, names)
-        at = _found(self.keys, tree * len(self.names) + name)
+        tree, name = _index_of(self.trees, trees), _index_of(self.names, names)
+        at = _index_of(self.keys, tree * len(self.names) + name)
         if ((tree < 0) | (name < 0) | (at < 0)).any():
             self.node.refuse("has a tree with a way to no node")
         return self.numbers[at]
 
 
-def _found(ordered: Array, wanted: Array) -> Array:
-    """Where each of these is; -1 where it is not."""
+def _index_of(ordered: Array, wanted: Array) -> Array:
+    """Return the indices of values in an ordered array; -1 for those absent."""
     at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
     return np.where(ordered[at] == wanted, at, -1)
 
 
 def _nodes_by_name(node: Node, dtype: DType) -> tuple[Places, Nodes]:
-    """The nodes of trees that are lists of nodes, leaves among them."""
+    """Parse trees whose nodes are lists of attributes, leaves among them."""
     trees, names, features, true, false = (
         ints(node, f"nodes_{name}ids")
         for name in ("tree", "node", "feature", "truenode", "falsenode")
@@ -172,38 +178,41 @@ def _nodes_by_name(node: Node, dtype: DType) -> tuple[Places, Nodes]:
     lists: list[Any] = [trees, names, features, true, false, texts, values]
     if len({*map(len, lists)}) > 1 or not texts or len(missing) not in (0, len(texts)):
         node.refuse("has attributes `nodes_...` of unlike lengths")
-    strange = {*texts} - {*ASKED, "LEAF"}
-    if strange:
-        node.refuse(f"has a node that asks `{min(strange):.80}`")
-    asks = np.asarray([text in ASKED for text in texts], bool)
+    unknown_modes = {*texts} - {*ASKED, "LEAF"}
+    if unknown_modes:
+        node.refuse(f"has a node that asks `{min(unknown_modes):.80}`")
+    is_inner = np.asarray([text in ASKED for text in texts], bool)
     codes = np.asarray([ASKED[text] for text in texts if text in ASKED], np.uint8)
-    where = Places.of(node, trees, names, ~asks)
+    places = Places.of(node, trees, names, ~is_inner)
     roots = np.sort(np.unique(trees, return_index=True)[1])
-    yes, no = (where(trees[asks], after[asks]) for after in (true, false))
-    return where, Nodes(
-        codes, features[asks], values[asks].astype(dtype), yes, no,
-        missing[asks] == 1 if len(missing) else None, None, where(trees[roots], names[roots]),
-        where.leaves,
+    yes, no = (places(trees[is_inner], after[is_inner]) for after in (true, false))
+    return places, Nodes(
+        codes, features[is_inner], values[is_inner].astype(dtype), yes, no,
+        missing[is_inner] == 1 if len(missing) else None, None,
+        places(trees[roots], names[roots]),
+        places.leaves,
     )  # fmt: skip
 
 
 def _leaves(
-    node: Node, said: tuple[Array, Array, Array], leaves: int, count: int, how: int
+    node: Node, entries: tuple[Array, Array, Array], leaves: int, count: int, how: int
 ) -> Leaves:
-    """What leaves say, from lists of a leaf, a target and a weight, once for each pair."""
-    leaf, target, weight = said
+    """Build the leaf table from lists of a leaf, a target and a weight; merge duplicates."""
+    leaf, target, weight = entries
     order = np.lexsort((target, leaf))
     leaf, target, weight = leaf[order], target[order], weight[order]
     first = np.flatnonzero(np.diff(leaf, prepend=-1) | np.diff(target, prepend=-1))
     if len(first):
-        joined = {MIN: np.minimum, MAX: np.maximum}.get(how, np.add)
-        weight = joined.reduceat(weight, first)
+        combine = {MIN: np.minimum, MAX: np.maximum}.get(how, np.add)
+        weight = combine.reduceat(weight, first)
     leaf, target = leaf[first], target[first]
-    each = np.bincount(leaf, minlength=leaves)
-    widest = max(int(each.max(initial=0)), 1)
+    weights_per_leaf = np.bincount(leaf, minlength=leaves)
+    widest = max(int(weights_per_leaf.max(initial=0)), 1)
     if leaves * widest > max(MOST_WEIGHTS, 16 * len(leaf)):
         node.refuse(f"has {leaves} leaves, one of them with {widest} weights")
-    column = np.arange(len(leaf)) - np.repeat(np.cumsum(each) - each, each)
+    column = np.arange(len(leaf)) - np.repeat(
+        np.cumsum(weights_per_leaf) - weights_per_leaf, weights_per_leaf
+    )
     targets = np.full((leaves, widest), count, np.int64)
     weights = np.zeros((leaves, widest), weight.dtype)
     targets[leaf, column], weights[leaf, column] = target, weight

@@ -1,10 +1,11 @@
-"""The walk of rows of features through trees.
+"""Tree traversal of rows of features, vectorized over rows and trees.
 
 All rows walk all trees at once, in one loop over the levels. The carry of the loop is the
 number of the node at which each row is in each tree. The test of a node and its successors are
 read from arrays:
 
     x: f32[rows, 2]                tests: x0 <= 0.5, x1 <= 2.0
+
     node    feature  split  successors (no, yes)
     0       0        0.5    2, 1
     1       1        2.0    4, 3
@@ -89,10 +90,10 @@ class WalkTable:
 
     @staticmethod
     def of(node: Node, nodes: Nodes, dtype: DType) -> WalkTable:
-        """The table of an ensemble, for features of a dtype."""
+        """Build the table of an ensemble, for features of a dtype."""
         leaves = nodes.leaves
         places = np.arange(len(nodes.modes), len(nodes.modes) + leaves)
-        ways = [np.concatenate([way, places]) for way in (nodes.no, nodes.yes)]
+        successor_lists = [np.concatenate([way, places]) for way in (nodes.no, nodes.yes)]
         padded = replace(
             nodes,
             modes=_padded(nodes.modes, leaves),
@@ -102,12 +103,12 @@ class WalkTable:
         )
         return WalkTable(
             written(node, _padded(nodes.features, leaves).astype(np.int32)),
-            written(node, np.stack(ways, axis=1).ravel().astype(np.int32)),
+            written(node, np.stack(successor_lists, axis=1).ravel().astype(np.int32)),
             _build_test(node, padded, nodes.modes, dtype),
         )
 
     def step(self, at: Var, x: Var) -> Var:
-        """The nodes after those at which the walks of each row of features are."""
+        """Return the next nodes of the walks of each row of features."""
         value = ops.take_along_axis(x, ops.take(self.features, at), axis=1)
         return ops.take(self.successors, at * 2 + ops.cast(self.test(at, value), INT32))
 
@@ -129,17 +130,17 @@ class Walk:
     first: int
 
     def leaves(self) -> Var:
-        """The leaf of each tree of the ensemble at which each row ends."""
-        whole = self.columns == slice(0, self.ends.shape[1])
-        return (self.ends if whole else self.ends[:, self.columns]) - self.first
+        """Return the leaf of each tree of the ensemble at which each row ends."""
+        is_only = self.columns == slice(0, self.ends.shape[1])
+        return (self.ends if is_only else self.ends[:, self.columns]) - self.first
 
 
 Parse: TypeAlias = "Callable[[Node, DType], Nodes]"
-"""From a node of the graph to the trees that its attributes describe."""
+"""Maps a node of the graph to the trees in its attributes."""
 
 
 class Ensemble(NamedTuple):
-    """A node of the graph, its trees, and the largest number of inner nodes on a way."""
+    """A node of the graph, its trees, and their depth in inner nodes."""
 
     node: Node
     nodes: Nodes
@@ -147,13 +148,13 @@ class Ensemble(NamedTuple):
 
 
 def reached(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
-    """The leaf of each tree at which each row of features ends.
+    """Return the leaf of each tree that each row of features reaches.
 
     Args:
         node: The node of the graph.
         nodes: Its trees.
         x: The features, a row for each example.
-        parse: The trees of other nodes of its operator.
+        parse: Parses the trees of other nodes of its operator.
     """
     walks = node.names.runner.walks
     key = _key(node)
@@ -169,8 +170,8 @@ def _key(node: Node) -> tuple[int, str]:
 
 
 def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[Ensemble]:
-    """Other ensembles of the graph that read the same features, and can be read."""
-    alike = list[Ensemble]()
+    """Return other supported ensembles of the graph that read the same features."""
+    ensembles = list[Ensemble]()
     for proto in node.names.value_numbers().nodes_like(node.proto):
         other = Node(node.names, proto, {})
         if _key(other) == _key(node) or _key(other) in node.names.runner.walks:
@@ -179,15 +180,15 @@ def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[Ensemble]:
             other = Node.of(node.names, proto)
             nodes = parse(other, x.dtype)
             depth = _checked_depth(other, nodes, x)
-        except BracesError:  # it is refused where it is read itself
+        except BracesError:  # the error is reported where that node is read
             continue
         if nodes.members is None:
-            alike.append(Ensemble(other, nodes, depth))
-    return alike
+            ensembles.append(Ensemble(other, nodes, depth))
+    return ensembles
 
 
 def _walk_together(ensembles: Sequence[Ensemble], x: Var) -> dict[tuple[int, str], Walk]:
-    """One walk through the trees of several ensembles."""
+    """Build one walk through the trees of several ensembles."""
     joint = _join([each.nodes for each in ensembles])
     depth = max(each.depth for each in ensembles)
     ends = _walk(ensembles[0].node, joint, depth, x)
@@ -200,29 +201,31 @@ def _walk_together(ensembles: Sequence[Ensemble], x: Var) -> dict[tuple[int, str
 
 
 def _join(several: Sequence[Nodes]) -> Nodes:
-    """The trees of several ensembles as those of one: inner nodes first, then all leaves."""
+    """Concatenate the trees of several ensembles: inner nodes first, then all leaves."""
     if len(several) == 1:
         return several[0]
     inner = sum(len(nodes.modes) for nodes in several)
-    moved, before, leaves = list[Nodes](), 0, 0
+    renumbered, offset, leaves = list[Nodes](), 0, 0
     for nodes in several:
         count = len(nodes.modes)
-        far = inner - count + leaves
+        leaf_offset = inner - count + leaves
         yes, no, roots = (
-            np.where(at < count, at + before, at + far)
+            np.where(at < count, at + offset, at + leaf_offset)
             for at in (nodes.yes, nodes.no, nodes.roots)
         )
         absent = np.zeros(count, bool)
         missing = absent if nodes.missing is None else nodes.missing
-        moved.append(replace(nodes, yes=yes, no=no, roots=roots, missing=missing))
-        before, leaves = before + count, leaves + nodes.leaves
+        renumbered.append(replace(nodes, yes=yes, no=no, roots=roots, missing=missing))
+        offset, leaves = offset + count, leaves + nodes.leaves
     fields = ("modes", "features", "splits", "yes", "no", "missing", "roots")
-    joined = {name: np.concatenate([getattr(n, name) for n in moved]) for name in fields}
-    return Nodes(**joined, members=None, leaves=leaves)
+    field_arrays = {
+        name: np.concatenate([getattr(n, name) for n in renumbered]) for name in fields
+    }
+    return Nodes(**field_arrays, members=None, leaves=leaves)
 
 
 def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
-    """The last node of each row in each tree.
+    """Return the last node of each row in each tree.
 
     One loop over the levels walks all trees: the number of operators does not depend on depth.
     """
@@ -239,7 +242,7 @@ def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
 
 
 def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
-    """The depth of trees without a cycle, whose successors and features exist."""
+    """Validate the successors and features of trees, and return their depth."""
     lists = (nodes.modes, nodes.features, nodes.splits, nodes.yes, nodes.no)
     if len({len(each) for each in lists}) > 1:
         node.refuse("says other numbers of nodes in its attributes")
@@ -250,14 +253,14 @@ def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
     if not len(nodes.roots):
         node.refuse("has no tree")
     width = x.shape[-1]
-    most = nodes.features.max() if len(nodes.features) else 0
-    if isinstance(width, int) and most >= width:
-        node.refuse(f"asks for the feature {most} of {width}")
+    largest_feature = nodes.features.max() if len(nodes.features) else 0
+    if isinstance(width, int) and largest_feature >= width:
+        node.refuse(f"asks for the feature {largest_feature} of {width}")
     return _depth(node, nodes)
 
 
 def _depth(node: Node, nodes: Nodes) -> int:
-    """The largest number of inner nodes on the way to a leaf."""
+    """Return the largest number of inner nodes on the way to a leaf."""
     count, level, depth = len(nodes.modes), np.unique(nodes.roots), 0
     while len(level := level[level < count]):
         depth += 1
@@ -268,19 +271,19 @@ def _depth(node: Node, nodes: Nodes) -> int:
 
 
 def written(node: Node, array: Array) -> Var:
-    """An array as a variable."""
+    """Return an array as a variable."""
     return node.names.runner.lift(Known.of(array))
 
 
 def _padded(array: Array, count: int) -> Array:
-    """An array with rows of zeros at its end."""
+    """Pad an array with rows of zeros at its end."""
     return np.concatenate([array, np.zeros((count, *array.shape[1:]), array.dtype)])
 
 
 def _build_test(
     node: Node, nodes: Nodes, modes: Array, dtype: DType
 ) -> Callable[[Var, Var], Var]:
-    """The function from nodes and the values of their features to the results of their tests.
+    """Build the function from nodes and the values of their features to test results.
 
     Args:
         node: The node of the graph.
@@ -307,8 +310,8 @@ def _build_test(
         first, *others = map(int, codes)
         result = result_of(first, at, value)
         for code in others:
-            here = ops.take(kinds, at) == number(code, kinds.dtype)
-            result = ops.where(here, result_of(code, at, value), result)
+            has_code = ops.take(kinds, at) == number(code, kinds.dtype)
+            result = ops.where(has_code, result_of(code, at, value), result)
         return (
             result | (ops.isnan(value) & ops.take(missing, at))
             if missing is not None

@@ -1,4 +1,4 @@
-"""Rules of what slides windows over arrays: convolutions and pools."""
+"""Rules of sliding windows: convolutions and pools."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ Ints: TypeAlias = "Sequence[int]"
 
 
 def padding_of(node: Node, sizes: Sequence[Size], reaches: Ints) -> Padding:
-    """What is added at both ends of each axis, as our operators take it.
+    """Return the padding of both ends of each axis, as our operators take it.
 
     Args:
         node: The node.
-        sizes: Of the axes that windows slide along.
-        reaches: What windows span of each.
+        sizes: The sizes of the spatial axes.
+        reaches: The dilated window sizes.
     """
     mode, rank = node.attr("auto_pad", "NOTSET"), len(reaches)
     if mode in ("VALID", "SAME_UPPER"):
         return "valid" if mode == "VALID" else "same"
     if mode in ("NOTSET", ""):
-        found = [int(v) for v in node.attr("pads") or [0] * (2 * rank)]
-        return flat(zip(found[:rank], found[rank:], strict=True))
+        pads = [int(v) for v in node.attr("pads") or [0] * (2 * rank)]
+        return flat(zip(pads[:rank], pads[rank:], strict=True))
     strides = ones(node, "strides", rank)
-    return flat(map(_more_before, [node] * rank, sizes, reaches, strides))
+    return flat(map(_same_lower, [node] * rank, sizes, reaches, strides))
 
 
-def _more_before(node: Node, size: Size, reach: int, stride: int) -> tuple[int, int]:
-    """The padding of as many windows as "same" has, of which an odd one is at the start."""
+def _same_lower(node: Node, size: Size, reach: int, stride: int) -> tuple[int, int]:
+    """Return "same" padding with the odd element at the start."""
     if stride == 1:
         total = reach - 1
     elif isinstance(size, int):
@@ -56,7 +56,7 @@ def conv(node: Node) -> Var:
 
 
 def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
-    """What a node that is a convolution makes of these arrays."""
+    """Build the convolution of a node for these arrays."""
     rank, groups = rank_of(node, x), node.attr("group", 1)
     x = as_weights(x, {1: w.shape[1] * groups})
     dilations = ones(node, "dilations", rank)
@@ -69,7 +69,7 @@ def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
 
 
 def deform_conv(node: Node) -> Var:
-    """A convolution over two axes whose elements lie where an input says."""
+    """A deformable convolution over two axes."""
     x, w = node.var(0), node.var(1)
     if rank_of(node, x) != 2:
         node.refuse("over other than two axes is not there")
@@ -88,7 +88,7 @@ def conv_transpose(node: Node) -> Var:
     strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
     extra = tuple(node.attr("output_padding") or [0] * rank)
     reaches = list(map(reach, map(int, w.shape[2:]), dilations))
-    pads, extra = _cut_off(node, x.shape[2:], reaches, strides, extra)
+    pads, extra = _crop_and_extend(node, x.shape[2:], reaches, strides, extra)
     return call(
         f"conv_transpose{rank}d", x, w, b,
         stride=strides, padding=pads, output_padding=extra, dilation=dilations,
@@ -96,32 +96,34 @@ def conv_transpose(node: Node) -> Var:
     )  # fmt: skip
 
 
-def _cut_off(
+def _crop_and_extend(
     node: Node,
     sizes: Shape,
     reaches: Ints,
     strides: Sequence[int],
     extra: Sequence[int],
 ) -> tuple[Padding, tuple[int, ...]]:
-    """What is cut off at both ends, and how much longer the result is."""
-    mode, wanted = node.attr("auto_pad", "NOTSET"), node.attr("output_shape")
-    if wanted is None and mode in ("NOTSET", "", "VALID"):
+    """Return the padding that crops both ends, and the output padding."""
+    mode, output_shape = node.attr("auto_pad", "NOTSET"), node.attr("output_shape")
+    if output_shape is None and mode in ("NOTSET", "", "VALID"):
         return padding_of(node, sizes, reaches), tuple(extra)
-    if wanted is None:
-        wanted = [size * stride for size, stride in zip(sizes, strides, strict=True)]
+    if output_shape is None:
+        output_shape = [size * stride for size, stride in zip(sizes, strides, strict=True)]
     pads, more = list[tuple[int, int]](), list[int]()
-    for n, s, r, e, want in zip(sizes, strides, reaches, extra, wanted, strict=True):
-        total = (n - 1) * s + r + e - want
+    for n, s, r, e, output_size in zip(
+        sizes, strides, reaches, extra, output_shape, strict=True
+    ):
+        total = (n - 1) * s + r + e - output_size
         if not isinstance(total, int):
             node.refuse("has an output_shape beside a symbolic size", "Fix it: sizes=.")
-        less, rest = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
-        pads.append((less, rest) if mode == "SAME_UPPER" else (rest, less))
+        less, other_end = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
+        pads.append((less, other_end) if mode == "SAME_UPPER" else (other_end, less))
         more.append(e + max(-total, 0))
     return flat(pads), tuple(more)
 
 
 def rank_of(node: Node, x: Var) -> int:
-    """How many axes windows slide along."""
+    """Return the number of spatial axes."""
     rank = x.ndim - 2
     if rank not in (1, 2, 3):
         node.refuse(f"over {rank} axes is not there")
@@ -129,17 +131,17 @@ def rank_of(node: Node, x: Var) -> int:
 
 
 def ones(node: Node, name: str, rank: int) -> tuple[int, ...]:
-    """An attribute with a number for each axis, 1 where it is left out."""
+    """Return an attribute with a number for each axis, 1 by default."""
     return tuple(node.attr(name) or [1] * rank)
 
 
 def flat(pads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Both ends of each axis, one after the other."""
+    """Flatten the pairs of axis ends."""
     return tuple(n for ends in pads for n in ends)
 
 
 def sliding(node: Node, x: Var) -> dict[str, Any]:
-    """The attributes that all pools have."""
+    """Return the attributes that all pools have."""
     rank, window = rank_of(node, x), tuple(node.attr("kernel_shape"))
     dilations = ones(node, "dilations", rank)
     return {
@@ -152,43 +154,43 @@ def sliding(node: Node, x: Var) -> dict[str, Any]:
 
 
 def max_pool(node: Node) -> Any:
-    """The largest of windows, and where it is among all elements."""
+    """Max pooling, with optional indices."""
     x = node.var(0)
     rank, attrs = rank_of(node, x), sliding(node, x)
     if not node.wants(1):
         return call(f"max_pool{rank}d", x, **attrs)
     out, at = call(f"max_pool_with_indices{rank}d", x, **attrs)
-    return out, _among_all(x, at, columns_first=node.flag("storage_order"))
+    return out, _global_indices(x, at, columns_first=node.flag("storage_order"))
 
 
-def _among_all(x: Var, at: Var, *, columns_first: bool) -> Var:
-    """Places in planes as places in the array, in which the first axis may run first."""
+def _global_indices(x: Var, at: Var, *, columns_first: bool) -> Var:
+    """Convert indices in planes to indices in the whole array, row- or column-major."""
     planes, space = product(x.shape[:2]), x.shape[2:]
     if columns_first:
-        at, rest = ops.zeros_like(at), at
+        at, remaining = ops.zeros_like(at), at
         for axis in reversed(range(len(space))):
-            index = ops.remainder(rest, number_of(space[axis]))
-            rest = ops.floor_divide(rest, number_of(space[axis]))
+            index = ops.remainder(remaining, number_of(space[axis]))
+            remaining = ops.floor_divide(remaining, number_of(space[axis]))
             at = at + index * number_of(product(space[:axis]))
     first = one("arange", stop=planes) * number_of(product(space))
     return at + ops.reshape(first, (*x.shape[:2], *[1] * len(space)))
 
 
 def number_of(size: Size) -> Var:
-    """A size as a number beside indices."""
+    """Return a size as an int64 scalar."""
     return ops.size(size, dtype="int64")
 
 
 def avg_pool(node: Node) -> Var:
-    """The mean of windows."""
+    """Average pooling."""
     x = node.var(0)
-    counted = node.flag("count_include_pad")
+    include_padding = node.flag("count_include_pad")
     name = f"avg_pool{rank_of(node, x)}d"
-    return call(name, x, count_include_pad=counted, **sliding(node, x))
+    return call(name, x, count_include_pad=include_padding, **sliding(node, x))
 
 
 def lp_pool(node: Node) -> Var:
-    """The norm of windows."""
+    """Lp pooling."""
     x = node.var(0)
     return call(f"lp_pool{rank_of(node, x)}d", x, p=node.attr("p", 2), **sliding(node, x))
 
@@ -203,7 +205,7 @@ def over_all(node: Node) -> Var:
 
 
 def over_plane(function: Callable[..., Var]) -> Rule:
-    """The rule of a pool over the whole plane."""
+    """Return the rule of a global pool."""
 
     def pooled(node: Node) -> Var:
         x = node.var(0)
@@ -213,7 +215,7 @@ def over_plane(function: Callable[..., Var]) -> Rule:
 
 
 def max_unpool(node: Node) -> Var:
-    """Numbers at their places, which are among all elements of what there was."""
+    """Max unpooling; the indices count in the whole array."""
     x, at = node.var(0), node.var(1)
     rank, window = rank_of(node, x), list(node.attr("kernel_shape"))
     pads, strides = node.attr("pads") or [0] * (2 * rank), ones(node, "strides", rank)
@@ -223,40 +225,40 @@ def max_unpool(node: Node) -> Var:
             x.shape[2:], strides, window, pads[:rank], pads[rank:], strict=True
         )
     ]
-    inside = ops.remainder(at, number_of(product(space)))
-    made = call(f"max_unpool{rank}d", x, inside, shape=(*x.shape[:2], *space))
-    wanted = node.ints(2, "The shape")
-    if wanted is None:
-        return made
-    more = [(0, want - n) for want, n in zip(wanted[2:], space, strict=True)]
-    return padded(made, dict(enumerate(more, 2)), "constant", 0)
+    plane_indices = ops.remainder(at, number_of(product(space)))
+    unpooled = call(f"max_unpool{rank}d", x, plane_indices, shape=(*x.shape[:2], *space))
+    output_shape = node.ints(2, "The shape")
+    if output_shape is None:
+        return unpooled
+    more = [(0, want - n) for want, n in zip(output_shape[2:], space, strict=True)]
+    return padded(unpooled, dict(enumerate(more, 2)), "constant", 0)
 
 
 def col2im(node: Node) -> Var:
-    """Columns put back as windows of an array."""
+    """Add columns back to the windows of an array."""
     x = node.var(0)
     image, window = node.ints(1, "The shape") or [], node.ints(2, "The window") or []
-    inside, rank = math.prod(map(number, window)), len(window)
-    channels = divide_exactly(x.shape[1], inside)
+    window_size, rank = math.prod(map(number, window)), len(window)
+    channels = divide_exactly(x.shape[1], window_size)
     if channels is None:
-        node.refuse(f"has columns of {x.shape[1]}, of windows of {inside}")
-    wide = x if is_float(x.dtype) else ops.cast(x, "float64")
+        node.refuse(f"has columns of {x.shape[1]}, of windows of {window_size}")
+    floats = x if is_float(x.dtype) else ops.cast(x, "float64")
     return call(
-        "col2im", wide, shape=(x.shape[0], channels, *image), window=tuple(window),
+        "col2im", floats, shape=(x.shape[0], channels, *image), window=tuple(window),
         stride=ones(node, "strides", rank), dilation=ones(node, "dilations", rank),
         padding=padding_of(node, image, [1] * rank),
     )  # fmt: skip
 
 
 def response_norm(node: Node) -> Var:
-    """Each number by those in channels beside it; one more of them behind than before."""
+    """Local response norm; an even window reaches one channel further behind than before."""
     x, size = node.var(0), node.attr("size")
-    turned = size % 2 == 0
+    is_even = size % 2 == 0
     out = call(
-        "local_response_norm", ops.flip(x, axis=1) if turned else x, size=size,
+        "local_response_norm", ops.flip(x, axis=1) if is_even else x, size=size,
         alpha=node.attr("alpha", 1e-4), beta=node.attr("beta", 0.75), k=node.attr("bias", 1.0),
     )  # fmt: skip
-    return ops.flip(out, axis=1) if turned else out
+    return ops.flip(out, axis=1) if is_even else out
 
 
 WINDOWS: Mapping[str, Rule] = {

@@ -1,7 +1,7 @@
-"""Rules of gradients, and of the steps of optimizers that models hold as operators.
+"""Rules of gradients and optimizer steps that models hold as operators.
 
-A gradient is one of ours, of what was read before it. An optimizer takes a rate and a step
-count, then all tensors, then their gradients, then what is kept of each.
+A gradient is built by our autodiff. An optimizer takes a learning rate and a step count, then
+all tensors, then their gradients, then their state.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from braces.passes.autodiff.reverse_mode import gradients
 DOMAIN = "ai.onnx.preview.training"
 
 Step: TypeAlias = "Callable[[Node, Var, Var, Sequence[Var]], Sequence[Var]]"
-"""From a tensor, its gradient and what is kept of it to the next tensor and what is kept."""
+"""Maps a tensor, its gradient and its state to the next tensor and state."""
 
 
 def stepped(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
-    """The rule of an optimizer that keeps so many arrays of each tensor."""
-    count, rest = divmod(node.count - 2, kept + 2)
-    if rest:
+    """The rule of an optimizer with `kept` state arrays for each tensor."""
+    count, extra = divmod(node.count - 2, kept + 2)
+    if extra:
         node.refuse(f"has {node.count} inputs, which are no tensors with all that is theirs")
     groups = [node.vars()[2 + count * at :][:count] for at in range(kept + 2)]
-    made = [
+    results = [
         step(node, x, _regularised(node, x, g), h) for x, g, *h in zip(*groups, strict=True)
     ]
-    return tuple(out for outs in zip(*made, strict=True) for out in outs)
+    return tuple(out for outs in zip(*results, strict=True) for out in outs)
 
 
 def _regularised(node: Node, x: Var, gradient: Var) -> Var:
-    """A gradient, with that of a norm of the tensor."""
+    """Add the gradient of L2 regularization."""
     factor = node.attr("norm_coefficient", 0.0)
     return gradient + factor * x if factor else gradient
 
 
 def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
-    """A step over the root of the sum of squares of all gradients."""
+    """An Adagrad step."""
     rate, count = node.var(0), in_dtype(node.var(1), x.dtype)
     rate = rate / (1.0 + count * node.attr("decay_factor", 0.0))
     squares = kept[0] + g * g
@@ -49,41 +49,41 @@ def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
 
 
 def adam(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
-    """A step along the mean of gradients, over the root of the mean of their squares."""
+    """An Adam step."""
     rate, count = node.var(0), in_dtype(node.var(1), x.dtype)
     alpha, beta = node.attr("alpha", 0.9), node.attr("beta", 0.999)
     mean = alpha * kept[0] + (1 - alpha) * g
     squares = beta * kept[1] + (1 - beta) * (g * g)
-    later = ops.maximum(count, 1.0)
-    adjusted = rate * ops.sqrt(1.0 - beta**later) / (1.0 - alpha**later)
+    step_count = ops.maximum(count, 1.0)
+    adjusted = rate * ops.sqrt(1.0 - beta**step_count) / (1.0 - alpha**step_count)
     rate = ops.where(count > 0, adjusted, rate)
     out = x - rate * mean / (ops.sqrt(squares) + node.attr("epsilon", 1e-6))
     return out * (1 - node.attr("norm_coefficient_post", 0.0)), mean, squares
 
 
 def momentum(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
-    """A step along gradients of which those before count less and less."""
+    """A momentum step, plain or Nesterov."""
     alpha, beta = node.attr("alpha"), node.attr("beta")
     share = ops.where(node.var(1) > 0, ops.full_like(node.var(0), beta), 1.0)
-    moved = alpha * kept[0] + share * g
-    way = g + alpha * moved if node.attr("mode") == "nesterov" else moved
-    return x - node.var(0) * way, moved
+    velocity = alpha * kept[0] + share * g
+    direction = g + alpha * velocity if node.attr("mode") == "nesterov" else velocity
+    return x - node.var(0) * direction, velocity
 
 
 def gradient(node: Node) -> tuple[Var, ...]:
     """The gradients of a value with respect to others of the same graph."""
     names = [*node.texts("xs"), *node.texts("zs")]
-    given = list(node.proto.input)
-    if given != names:
+    inputs = list(node.proto.input)
+    if inputs != names:
         node.refuse(
             "differentiates at other values than those of the graph",
             f"Give it {', '.join(names)} themselves.",
         )
     lift = node.names.runner.lift
     y, *xs = (lift(node.names.value(name)) for name in (node.attr("y"), *node.texts("xs")))
-    found = gradients([y], xs)
+    grads = gradients([y], xs)
     return tuple(
-        ops.zeros_like(x) if grad is None else grad for x, grad in zip(xs, found, strict=True)
+        ops.zeros_like(x) if grad is None else grad for x, grad in zip(xs, grads, strict=True)
     )
 
 

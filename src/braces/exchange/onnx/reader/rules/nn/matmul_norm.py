@@ -1,4 +1,4 @@
-"""Rules of products and normalisations."""
+"""Rules of matrix products and normalizations."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from braces.frontend.core import functions as ops
 
 
 def matmul(node: Node) -> Var:
-    """Products of matrices."""
+    """A matrix product."""
     return multiplied(node.var(0), node.var(1))
 
 
 def multiplied(a: Var, b: Var) -> Var:
-    """The product of matrices, of which one may say how long the other is."""
+    """Return a matrix product; the inner sizes of the operands are unified."""
     if not a.ndim or not b.ndim:
         return ops.matmul(a, b)
     inner = -2 if b.ndim > 1 else -1
@@ -28,16 +28,16 @@ def multiplied(a: Var, b: Var) -> Var:
 
 
 def gemm(node: Node) -> Var:
-    """Alpha A B + beta C, of matrices that may be transposed."""
+    """Alpha A B + beta C, with optional transposes."""
     a, b, c = node.var(0), node.var(1), node.maybe(2)
     a = ops.transpose(a) if node.flag("transA") else a
     b = ops.transpose(b) if node.flag("transB") else b
-    made = scaled(multiplied(a, b), node.attr("alpha", 1.0))
-    return made if c is None else made + scaled(c, node.attr("beta", 1.0))
+    scaled_product = scaled(multiplied(a, b), node.attr("alpha", 1.0))
+    return scaled_product if c is None else scaled_product + scaled(c, node.attr("beta", 1.0))
 
 
 def einsum(node: Node) -> Var:
-    """Sums of products, as letters say them."""
+    """An einsum."""
     equation = node.attr("equation").replace(" ", "")
     return call("einsum", *node.vars(), equation=equation)
 
@@ -46,49 +46,63 @@ def einsum(node: Node) -> Var:
 
 
 SAYS_WHETHER_IT_TRAINS = 14
-"""Since this version `BatchNormalization` has an attribute for it; before, outputs said so."""
+"""The version that introduced the training attribute of `BatchNormalization`.
+
+Earlier versions infer the mode from the outputs.
+"""
 
 
 def batch_norm(node: Node) -> tuple[Var, ...]:
-    """By the mean and variance of each channel, that are given or of the batch."""
-    x, *given = (node.var(at) for at in range(5))
+    """Batch norm with given statistics, or with those of the batch."""
+    x, *params = (node.var(at) for at in range(5))
     if not node.flag("spatial", default=True):
-        return _normed_each(node, x, given)
-    return _normed(node, x, given)
+        return _normed_each(node, x, params)
+    return _normed(node, x, params)
 
 
 def _normed_each(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
-    """Each number of an example by those of its own place, as version 7 can ask."""
-    place = x.shape[1:]
-    flat = ops.reshape(x, (x.shape[0], product(place)))
-    out, *others = _normed(node, flat, [ops.reshape(p, (product(place),)) for p in given])
-    return (ops.reshape(out, x.shape), *(ops.reshape(one, place) for one in others))
+    """Normalize each feature separately, an option of version 7."""
+    feature_shape = x.shape[1:]
+    flat = ops.reshape(x, (x.shape[0], product(feature_shape)))
+    out, *others = _normed(
+        node, flat, [ops.reshape(p, (product(feature_shape),)) for p in given]
+    )
+    return (
+        ops.reshape(out, x.shape),
+        *(ops.reshape(statistic, feature_shape) for statistic in others),
+    )
 
 
 def _normed(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
     scale, shift, mean, variance = given
     x = as_weights(x, {1: scale.shape[0]})
-    old = node.version < SAYS_WHETHER_IT_TRAINS
-    trains = any(map(node.wants, range(1, 5))) if old else node.flag("training_mode")
-    out, *moved = call(
+    infers_mode = node.version < SAYS_WHETHER_IT_TRAINS
+    is_training = (
+        any(map(node.wants, range(1, 5))) if infers_mode else node.flag("training_mode")
+    )
+    out, *running_stats = call(
         "batch_norm", x, mean, variance, scale, shift,
-        training=trains, momentum=node.attr("momentum", 0.9),
+        training=is_training, momentum=node.attr("momentum", 0.9),
         epsilon=node.attr("epsilon", 1e-5),
     )  # fmt: skip
-    others = tuple(axis for axis in range(x.ndim) if axis != 1)
-    saved = (ops.mean(x, axis=others), ops.var(x, axis=others)) if old and trains else ()
-    return (in_dtype(out, x.dtype), *moved, *saved)
+    reduced_axes = tuple(axis for axis in range(x.ndim) if axis != 1)
+    saved = (
+        (ops.mean(x, axis=reduced_axes), ops.var(x, axis=reduced_axes))
+        if infers_mode and is_training
+        else ()
+    )
+    return (in_dtype(out, x.dtype), *running_stats, *saved)
 
 
 def instance_norm(node: Node) -> Var:
-    """Each channel of each example, by its own mean and variance."""
+    """Instance norm."""
     x, scale, shift = node.vars()
     x, epsilon = as_weights(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
 def layer_norm(node: Node) -> Var | tuple[Var, ...]:
-    """By mean and variance of the last axes."""
+    """Layer norm over the last axes."""
     x, scale, shift, epsilon = (
         node.var(0),
         node.var(1),
@@ -100,14 +114,14 @@ def layer_norm(node: Node) -> Var | tuple[Var, ...]:
     out = call("layer_norm", x, scale, shift, axis=axes, epsilon=epsilon)
     if not node.wants(1) and not node.wants(2):
         return out
-    wide = ops.cast(x, "float32")
-    mean = ops.mean(wide, axis=axes, keepdims=True)
-    variance = ops.var(wide, axis=axes, keepdims=True)
+    as_float32 = ops.cast(x, "float32")
+    mean = ops.mean(as_float32, axis=axes, keepdims=True)
+    variance = ops.var(as_float32, axis=axes, keepdims=True)
     return out, mean, ops.rsqrt(variance + epsilon)
 
 
 def lp_norm(node: Node) -> Var:
-    """By the sum of absolute values or the root of the sum of squares; 0 where that is 0."""
+    """L1 or L2 normalization; 0 where the norm is 0."""
     x, axis = node.var(0), node.attr("axis", -1)
     if node.attr("p", 2) == 1:
         size = ops.sum(ops.abs(x), axis=axis, keepdims=True)

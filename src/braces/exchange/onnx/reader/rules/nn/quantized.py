@@ -1,7 +1,7 @@
-"""Rules of operators on numbers that are small integers with a scale.
+"""Rules of quantized operators: small integers with a scale and a zero point.
 
-Products and convolutions of such integers are exact, in int32; everything else is computed with
-the numbers that they stand for, and rounded once.
+Products and convolutions of such integers are exact, in int32. Everything else is computed with
+dequantized numbers and rounded once.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 EXACT = 2**24
-"""Sums of products are exact in float32 while they are smaller than this."""
+"""The bound below which float32 sums of integer products are exact."""
 FARTHEST = 255
-"""How far 8-bit integers lie apart."""
+"""The largest difference of 8-bit integers."""
 
 
 # ---- scales and zero points ------------------------------------------------------------------
 
 
 def alone(parameter: Var) -> Var:
-    """A scale or zero point; one of a single number without axes."""
+    """Return a scale or zero point; a single number becomes a scalar."""
     return ops.reshape(parameter, ()) if parameter.shape == (1,) else parameter
 
 
 def scale_of(node: Node) -> Var:
-    """The scales of a node; those that are powers of two, or integers, as float32."""
+    """Return the scales of a node; powers of two and integers become float32."""
     scale = alone(node.var(1))
     return scale if is_float(scale.dtype) else ops.cast(scale, "float32")
 
 
 def maybe_alone(parameter: Var | None) -> Var | None:
-    """A scale or zero point that may be left out."""
+    """Return an optional scale or zero point."""
     return None if parameter is None else alone(parameter)
 
 
 def ways(node: Node, x: Var, scale: Var) -> dict[str, Any]:
-    """Along which axis scales differ, and how many numbers share one."""
+    """Return the axis and the block size of scales."""
     if not scale.ndim:
         return {}
     block = node.attr("block_size", 0)
@@ -54,39 +54,39 @@ def ways(node: Node, x: Var, scale: Var) -> dict[str, Any]:
 
 
 def quantized(x: Var, scale: Var, zero: Var | None, dtype: DType, **along: Any) -> Var:
-    """Numbers as integers of a dtype."""
+    """Quantize numbers to a dtype."""
     return call("quantize", x, alone(scale), maybe_alone(zero), dtype=dtype, **along)
 
 
 def quantize_linear(node: Node) -> Var:
-    """Numbers as integers: of the dtype of the zero point, or the one that is said."""
+    """Quantize to the dtype of the zero point, or the declared one."""
     x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
-    said = np.dtype("uint8")
+    declared = np.dtype("uint8")
     if node.attr("output_dtype"):
-        said = node.dtype_attr("output_dtype")
-    dtype = said if zero is None else zero.dtype
+        declared = node.dtype_attr("output_dtype")
+    dtype = declared if zero is None else zero.dtype
     if dtype in ONE_BYTE.values() and not node.flag("saturate", default=True):
         return ops.cast(x / beside(x, scale, **ways(node, x, scale)), dtype)
     return quantized(x, scale, zero, dtype, **ways(node, x, scale))
 
 
 def beside(x: Var, scale: Var, axis: int | None = None, block: int = 0) -> Var:
-    """Scales, each beside the numbers that it is of."""
+    """Broadcast scales to the elements that they scale."""
     if axis is None:
         return scale
     if block:
-        long = ops.repeat(scale, block, axis=axis)
-        return one("window", long, start=0, size=x.shape[axis], axis=axis)
+        repeated = ops.repeat(scale, block, axis=axis)
+        return one("window", repeated, start=0, size=x.shape[axis], axis=axis)
     return along(scale, x, axis)
 
 
 def dynamic_quantize_linear(node: Node) -> tuple[Var, ...]:
-    """Numbers as uint8, by a scale and zero point that fit them."""
+    """Dynamic quantization to uint8."""
     return dynamic(node.var(0))
 
 
 def dynamic(x: Var) -> tuple[Var, Var, Var]:
-    """Numbers as uint8, the scale by which their whole range fits, and the zero point."""
+    """Return numbers as uint8, with the scale of their range and the zero point."""
     low, high = ops.minimum(ops.min(x), 0), ops.maximum(ops.max(x), 0)
     scale = (high - low) / 255.0
     zero = ops.cast(ops.clip(ops.round(-low / scale), min=0, max=255), "uint8")
@@ -94,7 +94,7 @@ def dynamic(x: Var) -> tuple[Var, Var, Var]:
 
 
 def dequantize_linear(node: Node) -> Var:
-    """The numbers that integers stand for."""
+    """Dequantize integers."""
     x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
     if node.attr("output_dtype"):
         scale = ops.cast(scale, node.dtype_attr("output_dtype"))
@@ -102,13 +102,13 @@ def dequantize_linear(node: Node) -> Var:
 
 
 def real(node: Node, at: int) -> Var:
-    """The numbers of an integer input, a scale and a zero point that follow each other."""
+    """Dequantize an input that is followed by its scale and zero point."""
     zero = maybe_alone(node.maybe(at + 2))
     return call("dequantize", node.var(at), alone(node.var(at + 1)), zero)
 
 
 def given(node: Node, out: Var, at: int, like: int = 0) -> Var:
-    """A result as integers, by the scale and zero point from an input on."""
+    """Quantize a result by the scale and zero point from an input on."""
     zero = node.maybe(at + 1)
     dtype = zero.dtype if zero is not None else node.var(like).dtype
     return quantized(out, node.var(at), zero, dtype)
@@ -118,28 +118,28 @@ def given(node: Node, out: Var, at: int, like: int = 0) -> Var:
 
 
 def shifted(x: Var, zero: Var | None, axis: int | None = None) -> Var:
-    """Integers without their zero point, which may differ along an axis, in int32."""
-    whole = ops.cast(x, "int32")
+    """Return integers minus their zero point, which may differ along an axis, in int32."""
+    integers = ops.cast(x, "int32")
     if zero is None:
-        return whole
-    return whole - along(ops.cast(alone(zero), "int32"), x, axis)
+        return integers
+    return integers - along(ops.cast(alone(zero), "int32"), x, axis)
 
 
 def along(parameter: Var, x: Var, axis: int | None) -> Var:
-    """What there is for each entry of an axis, beside an array."""
+    """Align a vector with an axis of an array."""
     if parameter.ndim != 1 or axis is None:
         return parameter
-    behind = range(1, x.ndim - axis % x.ndim)
-    return ops.expand_dims(parameter, axis=tuple(behind)) if behind else parameter
+    trailing_axes = range(1, x.ndim - axis % x.ndim)
+    return ops.expand_dims(parameter, axis=tuple(trailing_axes)) if trailing_axes else parameter
 
 
 def matmul_integer(node: Node) -> Var:
-    """Products of matrices of integers, in int32."""
+    """A product of integer matrices, in int32."""
     return product(node.var(0), node.maybe(2), node.var(1), node.maybe(3))
 
 
 def product(a: Var, a_zero: Var | None, b: Var, b_zero: Var | None) -> Var:
-    """A product of matrices of integers: zero points of rows, and of columns."""
+    """Return a product of integer matrices, with zero points of rows and of columns."""
     return ops.matmul(shifted(a, a_zero, -2), shifted(b, b_zero, -1))
 
 
@@ -149,22 +149,24 @@ def conv_integer(node: Node) -> Var:
 
 
 def convolution(node: Node, x: Var, x_zero: Var | None, w: Var, w_zero: Var | None) -> Var:
-    """A convolution of integers; floats that hold all its sums exactly compute it."""
+    """Convolve integers in a float dtype that holds all sums exactly."""
     x, w = shifted(x, x_zero), shifted(w, w_zero, 0)
-    most = prod(map(int, w.shape[1:])) * FARTHEST**2
-    dtype = "float32" if most < EXACT else "float64"
-    made = convolved(node, ops.cast(x, dtype), ops.cast(w, dtype), None)
-    return ops.cast(made, "int32")
+    largest_sum = prod(map(int, w.shape[1:])) * FARTHEST**2
+    dtype = "float32" if largest_sum < EXACT else "float64"
+    sums = convolved(node, ops.cast(x, dtype), ops.cast(w, dtype), None)
+    return ops.cast(sums, "int32")
 
 
 def rescaled(out: Var, factor: Var, scale: Var, zero: Var | None, dtype: DType) -> Var:
-    """Sums in int32 as integers of few bits, by the quotient of both scales."""
-    wide = ops.cast(out, "float32") * (factor / ops.cast(scale, "float32"))
-    return quantized(wide, one("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype)
+    """Requantize int32 sums by the quotient of both scales."""
+    scaled_sums = ops.cast(out, "float32") * (factor / ops.cast(scale, "float32"))
+    return quantized(
+        scaled_sums, one("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype
+    )
 
 
 def qlinear_matmul(node: Node) -> Var:
-    """Products of matrices of integers, rounded once."""
+    """A product of quantized matrices, rounded once."""
     a, b = node.var(0), node.var(3)
     zero = node.var(7)
     out = product(a, node.var(2), b, node.var(5))
@@ -174,7 +176,7 @@ def qlinear_matmul(node: Node) -> Var:
 
 
 def qlinear_conv(node: Node) -> Var:
-    """A convolution of integers, rounded once; its bias is in int32."""
+    """A quantized convolution, rounded once; its bias is in int32."""
     x, w, zero, bias = node.var(0), node.var(3), node.var(7), node.maybe(8)
     out = convolution(node, x, node.var(2), w, node.var(5))
     factor = alone(node.var(1)) * alone(node.var(4))

@@ -24,12 +24,12 @@ from braces.frontend.core import functions as ops
 
 
 def affine(x: Var, alpha: float, beta: float) -> Var:
-    """A line."""
+    """Return `alpha * x + beta`."""
     return alpha * x + beta
 
 
 def scaled_tanh(x: Var, alpha: float, beta: float) -> Var:
-    """tanh, stretched both ways."""
+    """Return `alpha * tanh(beta * x)`."""
     return alpha * ops.tanh(beta * x)
 
 
@@ -46,24 +46,24 @@ ACTIVATIONS: Mapping[str, tuple[Callable[..., Var], tuple[float, ...]]] = {
     "tanh": (ops.tanh, ()),
     "thresholdedrelu": (arithmetic.thresholded, (1.0,)),
 }
-"""What gates go through, and the numbers that each takes where none are said."""
+"""The activations of gates, with the default values of their numbers."""
 
 
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
 def functions_of(node: Node, directions: int) -> list[list[Function]]:
-    """What gates go through, by direction."""
+    """Return the activations of gates, by direction."""
     names = node.texts("activations") or DEFAULTS[node.type] * directions
     alphas, betas = (list(node.attr(f"activation_{w}", [])) for w in ("alpha", "beta"))
-    made = list[Function]()
+    activations = list[Function]()
     for name in names:
         function, numbers = ACTIVATIONS.get(name.lower()) or _unknown(node, name)
-        said = zip((alphas, betas), numbers, strict=False)  # many functions take none
-        given = [left.pop(0) if left else number for left, number in said]
-        made.append(partial(_with, function, given))
-    per = len(made) // directions
-    return [made[i * per : (i + 1) * per] for i in range(directions)]
+        candidates = zip((alphas, betas), numbers, strict=False)  # many functions take none
+        parameters = [left.pop(0) if left else number for left, number in candidates]
+        activations.append(partial(_with, function, parameters))
+    per = len(activations) // directions
+    return [activations[i * per : (i + 1) * per] for i in range(directions)]
 
 
 def _unknown(node: Node, name: str) -> Any:
@@ -78,16 +78,16 @@ def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
     """A layer of one or two directions: all outputs, and the last memories."""
     x, batch_first = node.var(0), node.flag("layout")
     x = as_weights(ops.swapaxes(x, 0, 1) if batch_first else x, {2: node.var(1).shape[2]})
-    way = node.attr("direction", "forward")
-    directions = 2 if way == "bidirectional" else 1
+    direction = node.attr("direction", "forward")
+    directions = 2 if direction == "bidirectional" else 1
     functions = functions_of(node, directions)
     runs = list[tuple[Var, list[Var]]]()
     for d in range(directions):
         cell = cell_of(node, order, d, functions[d])
         start = [_start(node, 5 + k, d, x, cell, batch_first) for k in range(memories)]
-        back = way == "reverse" or d == 1
+        back = direction == "reverse" or d == 1
         runs.append(run_cell(cell, step, x, start, back=back, lengths=node.maybe(4)))
-    outputs = ops.stack([made for made, _ in runs], axis=1)
+    outputs = ops.stack([outputs_of_run for outputs_of_run, _ in runs], axis=1)
     last = [ops.stack(list(ends)) for ends in zip(*(ends for _, ends in runs), strict=True)]
     if batch_first:
         outputs = ops.transpose(outputs, (2, 0, 1, 3))
@@ -96,7 +96,7 @@ def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
 
 
 def cell_of(node: Node, order: str, d: int, functions: Sequence[Function]) -> Cell:
-    """The cell of one direction."""
+    """Return the cell of one direction."""
     w, r, b = node.var(1), node.var(2), node.maybe(3)
     p = node.maybe(7) if order == LSTM else None
     size = r.shape[2] if isinstance(r.shape[2], int) else 0
@@ -114,10 +114,10 @@ def cell_of(node: Node, order: str, d: int, functions: Sequence[Function]) -> Ce
 
 
 def _start(node: Node, at: int, d: int, x: Var, cell: Cell, batch_first: bool) -> Var:
-    given = node.maybe(at)
-    if given is None:
+    initial = node.maybe(at)
+    if initial is None:
         return zeros(cell.r, x.shape[1], cell.size)
-    return (ops.swapaxes(given, 0, 1) if batch_first else given)[d]
+    return (ops.swapaxes(initial, 0, 1) if batch_first else initial)[d]
 
 
 LSTM = "iofg"

@@ -1,4 +1,4 @@
-"""Rules of images: other sizes, and parts of them."""
+"""Rules of images: resize, sampling and crops."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
 OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
-"""How positions are told where a model cannot say it."""
+"""The coordinate mode of models that cannot specify one."""
 
 # ---- sizes -----------------------------------------------------------------------------------
 
 
 def of_one_ratio(node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str) -> Any:
-    """Sizes and factors where the ratio of sides stays: no side larger, or none smaller."""
+    """Return sizes and factors that keep the aspect ratio, at most or at least the target."""
     if any(isinstance(size, Dim) for size in (*sizes, *wanted)):
         node.refuse("keeps the ratio of symbolic sizes", "Fix them: sizes=.")
-    known: Any = sizes
-    ratios = [int(w) / s for w, s in zip(wanted, known, strict=True)]
+    numbers: Any = sizes
+    ratios = [int(w) / s for w, s in zip(wanted, numbers, strict=True)]
     ratio = min(ratios) if policy == "not_larger" else max(ratios)
-    return [int(ratio * size + 0.5) for size in known], [ratio] * len(known)
+    return [int(ratio * size + 0.5) for size in numbers], [ratio] * len(numbers)
 
 
 def by_scales(
     node: Node, x: Var, axes: Sequence[int], scales: Sequence[float], **options: Any
 ) -> Var:
-    """An array with axes so many times as long."""
+    """Resize axes by factors."""
     sizes = [larger(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
     return brought(x, axes, sizes, scales, **options)
 
@@ -42,15 +42,15 @@ def by_scales(
 
 
 def factors_of(node: Node, at: int) -> list[float] | None:
-    """Factors, where they are given and not empty."""
+    """Return the scale factors; `None` if absent or empty."""
     if not node.has(at):
         return None
-    found = node.known(at, "The factors").numbers().ravel().tolist()
-    return [float(factor) for factor in found] or None
+    factors = node.known(at, "The factors").numbers().ravel().tolist()
+    return [float(factor) for factor in factors] or None
 
 
 def upsample(node: Node) -> Var:
-    """What images were resized by before there was Resize."""
+    """The predecessor of Resize."""
     x, mode = node.var(0), mode_of(node)
     if node.version >= 9:
         scales = factors_of(node, 1)
@@ -62,17 +62,17 @@ def upsample(node: Node) -> Var:
 
 
 def mode_of(node: Node) -> str:
-    """How new numbers are made; older models say which lines they draw."""
-    found = str(node.attr("mode", "nearest"))
-    return "linear" if found in ("bilinear", "trilinear") else found
+    """Return the interpolation mode without the rank that older models include."""
+    mode = str(node.attr("mode", "nearest"))
+    return "linear" if mode in ("bilinear", "trilinear") else mode
 
 
 def options_of(node: Node, rank: int, axes: Sequence[int]) -> dict[str, Any]:
-    """What of the attributes says how numbers are made."""
+    """Return the interpolation options of a node."""
     if node.version < 11:
         return {"mode": mode_of(node), **OLD}
     coordinates = node.attr("coordinate_transformation_mode", "half_pixel")
-    found = {
+    options = {
         "mode": mode_of(node),
         "coordinates": coordinates,
         "nearest_mode": node.attr("nearest_mode", "round_prefer_floor"),
@@ -82,21 +82,21 @@ def options_of(node: Node, rank: int, axes: Sequence[int]) -> dict[str, Any]:
         "extrapolation_value": node.attr("extrapolation_value", 0.0),
     }
     if coordinates == "tf_crop_and_resize":
-        found["region"] = region_of(node, rank, axes)
-    return found
+        options["region"] = region_of(node, rank, axes)
+    return options
 
 
 def region_of(node: Node, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
-    """Where the part begins that is resized, and where it ends, for each axis."""
-    given = node.known(1, "The region").numbers().ravel().tolist()
+    """Return the start and end of the cropped region for each axis."""
+    bounds = node.known(1, "The region").numbers().ravel().tolist()
     starts, ends = [0.0] * rank, [1.0] * rank
     for at, axis in enumerate(axes):
-        starts[axis], ends[axis] = given[at], given[len(axes) + at]
+        starts[axis], ends[axis] = bounds[at], bounds[len(axes) + at]
     return (*starts, *ends)
 
 
 def resize(node: Node) -> Var:
-    """An array with axes of other sizes, or so many times as long."""
+    """Resize axes to sizes or by factors."""
     x = node.var(0)
     axes = [axis % x.ndim for axis in node.attr("axes") or range(x.ndim)]
     options = options_of(node, x.ndim, axes)
@@ -115,57 +115,57 @@ def resize(node: Node) -> Var:
 
 
 def grid_sample(node: Node) -> Var:
-    """Images read where a grid says."""
+    """Sample images at the positions of a grid."""
     x, mode = node.var(0), str(node.attr("mode", "linear"))
-    made = ops.grid_sample(
+    sampled = ops.grid_sample(
         x,
         node.var(1),
         mode={"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode),
         padding_mode=node.attr("padding_mode", "zeros"),
         align_corners=node.flag("align_corners"),
     )
-    return in_dtype(made, x.dtype)
+    return in_dtype(sampled, x.dtype)
 
 
 def affine_grid(node: Node) -> Var:
-    """The places of an image, moved, turned and stretched by a matrix for each image."""
+    """The sampling grid of an affine transform for each image."""
     theta, sizes = node.var(0), node.ints(1, "The size")
     plane = (sizes or [])[2:]
     rank = len(plane)
     if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1):
         node.refuse(f"has matrices of the shape {theta.shape[1:]} for {rank} axes")
-    made = in_front(theta[:, :, rank], rank)
+    grid = in_front(theta[:, :, rank], rank)
     for axis, size in enumerate(plane):
         at = places(size, theta.dtype, align_corners=node.flag("align_corners"))
-        along = ops.reshape(at, (size, *[1] * (rank - axis)))
-        made = made + along * in_front(theta[:, :, rank - 1 - axis], rank)
-    return made
+        coordinate = ops.reshape(at, (size, *[1] * (rank - axis)))
+        grid = grid + coordinate * in_front(theta[:, :, rank - 1 - axis], rank)
+    return grid
 
 
 def in_front(x: Var, rank: int) -> Var:
-    """Numbers for each image and coordinate, the same at each place."""
+    """Broadcast numbers per image and coordinate over the positions."""
     images, coordinates = x.shape
     return ops.reshape(x, (images, *[1] * rank, coordinates))
 
 
 def places(size: Size, dtype: DType, *, align_corners: bool) -> Var:
-    """Where pixels lie between -1 and 1: at their middles, which may reach both ends."""
+    """Return pixel positions in [-1, 1]: pixel centers, or with both ends included."""
     count = in_dtype(ops.size(size), dtype)
-    whole = ops.maximum(count - 1, 1) if align_corners else count
-    return (2 * in_dtype(one("arange", stop=size), dtype) - (count - 1)) / whole
+    span = ops.maximum(count - 1, 1) if align_corners else count
+    return (2 * in_dtype(one("arange", stop=size), dtype) - (count - 1)) / span
 
 
 # ---- regions ---------------------------------------------------------------------------------
 
 ALIGNED = 16
-"""Since this version of `RoiAlign` a model says whether half a pixel is taken away."""
+"""The version that introduced the half-pixel option of `RoiAlign`."""
 
 
 def roi_align(node: Node) -> Var:
-    """Regions as means of samples, or as largest ones."""
+    """Regions of interest as means or maxima of samples."""
     x, rois, numbers = node.vars()
-    old = "output_half_pixel" if node.version < ALIGNED else "half_pixel"
-    made = ops.roi_align(
+    legacy_mode = "output_half_pixel" if node.version < ALIGNED else "half_pixel"
+    regions = ops.roi_align(
         x,
         rois,
         numbers,
@@ -173,13 +173,13 @@ def roi_align(node: Node) -> Var:
         spatial_scale=node.attr("spatial_scale", 1.0),
         sampling_ratio=node.attr("sampling_ratio", 0),
         mode=node.attr("mode", "avg"),
-        aligned=node.attr("coordinate_transformation_mode", old) == "half_pixel",
+        aligned=node.attr("coordinate_transformation_mode", legacy_mode) == "half_pixel",
     )
-    return in_dtype(made, x.dtype)
+    return in_dtype(regions, x.dtype)
 
 
 def max_roi_pool(node: Node) -> Var:
-    """Regions as largest pixels; the first number of each is that of its image."""
+    """Max pooling of regions of interest; the first number of each is its image index."""
     x, rois = node.vars()
     return ops.roi_pool(
         x,

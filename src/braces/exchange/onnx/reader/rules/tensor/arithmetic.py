@@ -1,4 +1,4 @@
-"""Rules of operators that work number by number."""
+"""Rules of elementwise operators."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
 POWERS = STORED["f8e8m0fnu"]
-"""Powers of two: exponents without anything else."""
+"""The dtype of powers of two: exponents without sign or mantissa."""
 LIMITS: Callable[[DType], Any] = ml_dtypes.finfo
-"""What floats of a dtype can be."""
+"""The limits of a float dtype."""
 SAME = {
     "Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Add": "add", "And": "logical_and",
     "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh",
@@ -42,16 +42,16 @@ SAME = {
     "Sinh": "sinh", "Softplus": "softplus", "Softsign": "softsign", "Sqrt": "sqrt",
     "Sub": "subtract", "Tan": "tan", "Tanh": "tanh", "Where": "where", "Xor": "logical_xor",
 }  # fmt: skip
-"""Operators that there is one of ours for, of the same inputs."""
+"""Operators with an equivalent of ours on the same inputs."""
 
 
 def same(op_type: str, node: Node) -> Var:
-    """One operator of the same inputs."""
+    """An equivalent operator on the same inputs."""
     return ops.function_of(op_type)(*alike(node.vars()))
 
 
 def folded(op_type: str, node: Node) -> Var:
-    """One operator after the other, over all inputs."""
+    """A binary operator folded over all inputs."""
     return reduce(ops.function_of(op_type), alike(node.vars()))
 
 
@@ -61,7 +61,7 @@ def mean(node: Node) -> Var:
 
 
 def divide(node: Node) -> Var:
-    """A quotient; that of integers is cut off towards zero."""
+    """A quotient; that of integers is truncated towards zero."""
     x, y = alike(node.vars())
     if is_float(x.dtype):
         return ops.divide(x, y)
@@ -69,7 +69,7 @@ def divide(node: Node) -> Var:
 
 
 def modulo(node: Node) -> Var:
-    """What is left of a division, with the sign of the divisor, or of what is divided."""
+    """A remainder, with the sign of the divisor or of the dividend."""
     x, y = alike(node.vars())
     if node.flag("fmod"):
         return remainder_towards_zero(x, y)
@@ -85,18 +85,18 @@ def power(node: Node) -> Var:
 
 
 def clip(node: Node) -> Var:
-    """Numbers, or the bounds that they lie beyond."""
+    """Clip to bounds."""
     x = node.var(0)
     if node.version < 11:
-        found = (node.attr("min"), node.attr("max"))
-        low, high = (None if v is None else number(v, x.dtype) for v in found)
+        bounds = (node.attr("min"), node.attr("max"))
+        low, high = (None if v is None else number(v, x.dtype) for v in bounds)
     else:
         low, high = (_bound(node, at) for at in (1, 2))
     return clamp(x, low, high)
 
 
 def _bound(node: Node, at: int) -> Any:
-    """A bound: a number where the model says it, else what computes it."""
+    """Return a bound: a number if it is constant, else a variable."""
     value = node.value(at)
     if isinstance(value, Known) and not value.weight and value.array.size == 1:
         return value.numbers().ravel()[0]
@@ -104,21 +104,21 @@ def _bound(node: Node, at: int) -> Any:
 
 
 def cast(node: Node) -> Value:
-    """The same numbers in another dtype; sizes stay sizes."""
+    """A cast; symbolic sizes stay symbolic."""
     value, dtype = node.value(0), node.dtype_attr("to")
-    known = isinstance(value, Known) and value.plain and not value.weight
-    if isinstance(value, Known) and known and not is_stored(dtype):
+    is_constant = isinstance(value, Known) and value.plain and not value.weight
+    if isinstance(value, Known) and is_constant and not is_stored(dtype):
         return Known.of(value.numbers().astype(dtype))
     return converted(node, node.var(0), dtype)
 
 
 def cast_like(node: Node) -> Var:
-    """The same numbers in the dtype of another array."""
+    """A cast to the dtype of another array."""
     return converted(node, node.var(0), node.var(1).dtype)
 
 
 def converted(node: Node, x: Var, dtype: DType) -> Var:
-    """The same numbers in another dtype; as floats of one byte, at most the largest."""
+    """Cast to another dtype; casts to one-byte floats saturate."""
     if not is_stored(dtype) or is_narrow(dtype) or not is_float(x.dtype):
         return in_dtype(x, dtype)
     saturate = node.flag("saturate", default=True)
@@ -131,45 +131,45 @@ def converted(node: Node, x: Var, dtype: DType) -> Var:
 
 
 def powers(x: Var, way: str, saturate: bool) -> Var:
-    """Powers of two: those of the exponents, of which the next one may be nearer."""
+    """Round to powers of two by the exponent bits."""
     bits = ops.bitcast(ops.abs(ops.cast(x, "float32")), dtype="uint32")
     exponent = ops.bitwise_right_shift(bits, ops.full_like(bits, 23))
-    rest = ops.bitwise_and(bits, ops.full_like(bits, 2**23 - 1))
-    half = ops.full_like(rest, 2**22)
-    after_half = ops.where(exponent == 0, rest > half, rest >= half)
-    more = {
-        "up": ops.where(exponent == 0, rest > half, rest > 0),
-        "down": ops.zeros_like(rest, dtype="bool"),
-    }.get(way, after_half)
-    found = exponent + ops.cast(more, "uint32")
-    found = ops.minimum(found, ops.full_like(found, 254 if saturate else 255))
-    found = ops.where(ops.isnan(x), ops.full_like(found, 255), found)
-    return ops.bitcast(ops.cast(found, "uint8"), dtype=POWERS)
+    mantissa = ops.bitwise_and(bits, ops.full_like(bits, 2**23 - 1))
+    half = ops.full_like(mantissa, 2**22)
+    round_half = ops.where(exponent == 0, mantissa > half, mantissa >= half)
+    round_up = {
+        "up": ops.where(exponent == 0, mantissa > half, mantissa > 0),
+        "down": ops.zeros_like(mantissa, dtype="bool"),
+    }.get(way, round_half)
+    result = exponent + ops.cast(round_up, "uint32")
+    result = ops.minimum(result, ops.full_like(result, 254 if saturate else 255))
+    result = ops.where(ops.isnan(x), ops.full_like(result, 255), result)
+    return ops.bitcast(ops.cast(result, "uint8"), dtype=POWERS)
 
 
 def computed(x: Var) -> Var:
-    """Numbers in a dtype that is computed with, which holds them all."""
+    """Cast a storage dtype to one that operators support."""
     return ops.cast(x, "float32") if is_stored(x.dtype) else x
 
 
 def is_infinite(node: Node) -> Var:
-    """Whether numbers are infinite, on one side or both."""
+    """Test for infinity, of one sign or both."""
     x = computed(node.var(0))
-    found = ops.isinf(x)
+    infinite = ops.isinf(x)
     if not node.flag("detect_positive", default=True):
-        found = found & (x < 0)
+        infinite = infinite & (x < 0)
     if not node.flag("detect_negative", default=True):
-        found = found & (x > 0)
-    return found
+        infinite = infinite & (x > 0)
+    return infinite
 
 
 def on(function: Callable[[Var], Var]) -> Rule:
-    """The rule of a function of the first input."""
+    """Return the rule of a function of the first input."""
     return lambda node: function(node.var(0))
 
 
 def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
-    """The rule of an activation with numbers as attributes."""
+    """Return the rule of an activation with numbers as attributes."""
 
     def activated(node: Node) -> Var:
         return function(node.var(0), *(node.attr(k, v) for k, v in defaults.items()))
@@ -178,18 +178,20 @@ def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[N
 
 
 def selu(x: Var, alpha: float, gamma: float) -> Var:
-    """A scaled ELU."""
+    """Return a scaled ELU."""
     return elu(x, alpha, gamma)
 
 
 def shrunk(node: Node) -> Var:
-    """Numbers beyond a bound, moved towards zero; 0 in place of others, NaN among them.
+    """Shrinkage: numbers beyond a bound move towards zero, others and NaN become 0.
 
     Integers are computed as float32.
     """
     x = node.var(0)
-    wide = x if is_float(x.dtype) else ops.cast(x, "float32")
-    return in_dtype(_shrunk(wide, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype)
+    as_float_ = x if is_float(x.dtype) else ops.cast(x, "float32")
+    return in_dtype(
+        _shrunk(as_float_, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype
+    )
 
 
 def _shrunk(x: Var, bound: float, bias: float) -> Var:
@@ -198,13 +200,13 @@ def _shrunk(x: Var, bound: float, bias: float) -> Var:
 
 
 def prelu(node: Node) -> Var:
-    """Numbers, times a slope of their own where they are below zero."""
+    """Leaky ReLU with learned slopes."""
     x, slope = alike(node.vars())
     return ops.where(x < 0, x * slope, x)
 
 
 def gelu(node: Node) -> Var:
-    """X Phi(x), or what tanh makes of it."""
+    """GELU, exact or by the tanh approximation."""
     return ops.gelu(node.var(0), approximate=node.attr("approximate", "none") == "tanh")
 
 

@@ -1,4 +1,4 @@
-"""Rules of operators on the bits of numbers."""
+"""Rules of bitwise operators."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from braces.frontend.core import functions as ops
 
 
 def bit_shift(node: Node) -> Var:
-    """Bits moved up or down; the numbers are unsigned."""
-    ways = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
-    way = ways.get(node.attr("direction"))
-    if way is None:
+    """A shift of the bits of unsigned numbers."""
+    functions = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
+    function = functions.get(node.attr("direction"))
+    if function is None:
         node.refuse(f"has the direction {node.attr('direction')!r:.20}", "Say LEFT or RIGHT.")
-    return way(*alike(node.vars()))
+    return function(*alike(node.vars()))
 
 
 def bit_cast(node: Node) -> Var:
-    """The same bits as numbers of another dtype."""
+    """A bitcast to another dtype."""
     return ops.bitcast(node.var(0), dtype=node.dtype_attr("to"))
 
 

@@ -1,4 +1,4 @@
-"""Rules of Fourier transforms and what is made of signals; complex numbers are pairs."""
+"""Rules of Fourier transforms and of signals; complex numbers are pairs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
 LENGTH, AXIS_IS_INPUT = "The length of a transform", 20
-"""What messages call a length; the version of `DFT` in which the axis has become an input."""
+"""The name of a length in messages; the version of `DFT` in which the axis became an input."""
 
 
 def numbers_of(node: Node, x: Var) -> Var:
-    """An array whose last axis holds real numbers, or real and imaginary parts."""
+    """Return an array whose last axis holds real numbers, or real and imaginary parts."""
     if x.shape[-1] not in (1, 2):
         node.refuse(f"needs 1 or 2 numbers along the last axis, not {x.shape[-1]}")
     real = x[..., 0]
@@ -29,94 +29,95 @@ def numbers_of(node: Node, x: Var) -> Var:
 
 
 def pairs_of(x: Var) -> Var:
-    """Complex numbers as pairs along a new last axis."""
+    """Return complex numbers as pairs along a new last axis."""
     return ops.stack([ops.real(x), ops.imag(x)], axis=-1)
 
 
 def size_of(node: Node, at: int, what: str) -> Size | None:
-    """An input that is one size, where it is given."""
-    given = node.ints(at, what)
-    return given[0] if given else None
+    """Return an optional input that is one size."""
+    sizes_ = node.ints(at, what)
+    return sizes_[0] if sizes_ else None
 
 
 def transform_axis(node: Node, rank: int) -> int:
-    """The axis of a transform, among `rank`, the last of which holds the parts of numbers."""
-    old = node.version < AXIS_IS_INPUT
-    axis = int(node.attr("axis", 1) if old else node.number(2, "The axis", -2))
+    """Return the axis of a transform; the last axis holds the parts of numbers."""
+    is_attribute = node.version < AXIS_IS_INPUT
+    axis = int(node.attr("axis", 1) if is_attribute else node.number(2, "The axis", -2))
     if not -rank <= axis < rank or axis % rank == rank - 1:
         node.refuse(f"has the axis {axis} of an array with {rank}")
     return axis % rank
 
 
 def dft(node: Node) -> Var:
-    """A Fourier transform or its inverse, of all frequencies or of those not negative.
+    """A Fourier transform or its inverse, two- or one-sided.
 
-    ONNX's own values are those of 64 bits, rounded once, but for inverses those of the dtype.
+    ONNX's own values are computed in 64 bits and rounded once; its inverses use the dtype of
+    the input.
     """
     x = node.var(0)
     axis, n = transform_axis(node, x.ndim), size_of(node, 1, LENGTH)
     inverse, onesided = node.flag("inverse"), node.flag("onesided")
-    given = numbers_of(node, x if inverse else in_dtype(x, FLOAT64))
+    signal = numbers_of(node, x if inverse else in_dtype(x, FLOAT64))
     if inverse and onesided:
-        return in_dtype(ops.expand_dims(ops.irfft(given, n=n, axis=axis), axis=-1), x.dtype)
+        return in_dtype(ops.expand_dims(ops.irfft(signal, n=n, axis=axis), axis=-1), x.dtype)
     if inverse:
-        return in_dtype(pairs_of(ops.ifft(given, n=n, axis=axis)), x.dtype)
-    return in_dtype(pairs_of(frequencies(given, n, axis, onesided=onesided)), x.dtype)
+        return in_dtype(pairs_of(ops.ifft(signal, n=n, axis=axis)), x.dtype)
+    return in_dtype(pairs_of(frequencies(signal, n, axis, onesided=onesided)), x.dtype)
 
 
 def frequencies(x: Var, n: Size | None, axis: int, *, onesided: bool) -> Var:
-    """A transform along an axis, of complex numbers too."""
+    """Return a transform along an axis, of complex numbers too."""
     if onesided and x.dtype.kind != "c":
         return ops.rfft(x, n=n, axis=axis)
-    made = ops.fft(x, n=n, axis=axis)
+    spectrum = ops.fft(x, n=n, axis=axis)
     if not onesided:
-        return made
-    half: Any = dims.call("floordiv", made.shape[axis], 2) + 1
-    return made[(slice(None),) * axis + (slice(None, half),)]
+        return spectrum
+    half: Any = dims.call("floordiv", spectrum.shape[axis], 2) + 1
+    return spectrum[(slice(None),) * axis + (slice(None, half),)]
 
 
 def stft(node: Node) -> Var:
-    """Transforms of pieces of a signal, each weighted by a window."""
+    """Transforms of windowed frames of a signal."""
     x, window = node.var(0), node.maybe(2)
     step, length = node.number(1, "The step"), size_of(node, 3, "The length of a frame")
     if length is None:
         length = x.shape[1] if window is None else window.shape[0]
     if not isinstance(length, int):
         node.refuse(f"has frames of a symbolic length {length}", "Fix it: sizes=.")
-    pieces = ops.frame(numbers_of(node, x), length=length, step=int(step), axis=1)
+    frames = ops.frame(numbers_of(node, x), length=length, step=int(step), axis=1)
     if window is not None:
-        pieces = pieces * window
+        frames = frames * window
     onesided = node.flag("onesided", default=True)
-    return in_dtype(pairs_of(frequencies(pieces, None, 2, onesided=onesided)), x.dtype)
+    return in_dtype(pairs_of(frequencies(frames, None, 2, onesided=onesided)), x.dtype)
 
 
 MOST_WEIGHTS = 1 << 24
-"""The most weights of Mel's scale that are written into a program."""
+"""The most weights of a Mel matrix that are written into a program."""
 
 
 def mel_weights(node: Node) -> Known:
-    """From the bins of a spectrum to bins of Mel's scale, as overlapping triangles."""
-    said = ("bands", "length", "rate", "lowest", "highest")
+    """The matrix from spectrum bins to Mel bands, as overlapping triangles."""
+    labels = ("bands", "length", "rate", "lowest", "highest")
     bands, length, rate, lowest, highest = (
-        node.number(at, f"The {what}") for at, what in enumerate(said)
+        node.number(at, f"The {what}") for at, what in enumerate(labels)
     )
     if not 0 <= bands * length <= MOST_WEIGHTS:
         node.refuse(f"has {bands} bands of {length} numbers")
     edges = mel_edges(bands, lowest, highest)
-    places = np.floor((length + 1) * edges / rate).astype(np.int64)
-    weights = triangles(int(length) // 2 + 1, places)
+    bins = np.floor((length + 1) * edges / rate).astype(np.int64)
+    weights = triangles(int(length) // 2 + 1, bins)
     return Known.of(weights.astype(node.dtype_attr("output_datatype", FLOAT32)))
 
 
 def mel_edges(bands: int, lowest: float, highest: float) -> Array:
-    """Where bands begin and end, in hertz: evenly spread on Mel's scale."""
+    """Return the edges of bands in hertz, evenly spaced on the Mel scale."""
     low, high = (2595 * np.log10(1 + edge / 700) for edge in (lowest, highest))
     mels = low + np.arange(bands + 2) * (high - low) / (bands + 2)
     return 700 * (10 ** (mels / 2595) - 1)
 
 
 def triangles(count: int, edges: Array) -> Array:
-    """Triangles of height 1, each from one edge to the second next, at so many places."""
+    """Return triangles of height 1, each from one edge to the second next, at `count` bins."""
     at = np.arange(count)[:, None]
     left, top, right = edges[:-2], edges[1:-1], edges[2:]
     rising = (at - left) / np.maximum(top - left, 1)

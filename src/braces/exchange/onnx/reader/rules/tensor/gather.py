@@ -1,4 +1,4 @@
-"""Rules of operators that take from places, and put in order."""
+"""Rules of gather, one-hot and top-k."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braces.frontend.core import functions as ops
 
 
 def gather(node: Node) -> Var:
-    """What stands at places of an axis."""
+    """A gather along an axis."""
     return ops.take(node.var(0), node.var(1), axis=node.attr("axis", 0))
 
 
@@ -22,21 +22,21 @@ def one_hot(node: Node) -> Var:
     """One value at the class of each index, another one elsewhere."""
     (depth,) = sizes_at(node, 1) or [0]
     classes, values = in_dtype(node.var(0), INT64), node.var(2)
-    counted = one("arange", stop=depth)
+    class_indices = one("arange", stop=depth)
     at = ops.where(classes < 0, classes + node_size(depth), classes)
-    chosen = ops.equal(ops.expand_dims(at, axis=-1), counted)
-    made = ops.where(chosen, values[1], values[0])
+    chosen = ops.equal(ops.expand_dims(at, axis=-1), class_indices)
+    encoded = ops.where(chosen, values[1], values[0])
     axis = node.attr("axis", -1)
-    return made if axis == -1 else ops.moveaxis(made, -1, axis)
+    return encoded if axis == -1 else ops.moveaxis(encoded, -1, axis)
 
 
 def node_size(size: object) -> Var:
-    """A size as a number of the program."""
+    """Return a size as a number of the program."""
     return one("size", value=size, dtype=INT64)
 
 
 def top_k(node: Node) -> tuple[Var, Var]:
-    """The largest or smallest numbers of an axis, in order, and where they are."""
+    """The k largest or smallest numbers of an axis in order, and their indices."""
     x, axis = node.var(0), node.attr("axis", -1)
     (k,) = sizes_at(node, 1) or [0] if node.version >= 10 else [node.attr("k")]
     largest = node.flag("largest", default=True)

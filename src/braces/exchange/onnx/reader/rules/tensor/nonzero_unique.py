@@ -1,4 +1,4 @@
-"""Rules of operators that find something, of which only a run knows how much."""
+"""Rules of operators with data-dependent output sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braces.frontend.core import functions as ops
 
 
 def nonzero(node: Node) -> Var:
-    """The places of what is not zero, one axis after the other."""
+    """The indices of nonzero elements, one row per axis."""
     x = node.var(0)
     if not x.ndim:
         x = ops.expand_dims(x, axis=0)
@@ -22,21 +22,21 @@ def nonzero(node: Node) -> Var:
 
 
 def compress(node: Node) -> Var:
-    """The slices for which a condition holds."""
+    """The slices where a condition holds."""
     x, axis = node.var(0), node.attr("axis")
     at = None if axis is None else node.axis("axis", 0, x.ndim)
     return found.compress(node.var(1), x, axis=at)
 
 
 def unique(node: Node) -> tuple[Var, ...]:
-    """The slices that occur: they, where they occur first, which each is, how many are."""
+    """Unique slices, with their first indices, the inverse, and the counts."""
     x = node.var(0)
     axis = None if node.attr("axis") is None else node.axis("axis", 0, x.ndim)
     return tuple(found.unique(x, axis, node.flag("sorted", default=True)))
 
 
 def non_max_suppression(node: Node) -> Var:
-    """Batch, class and number of boxes that overlap none with a higher score."""
+    """Batch, class and index of boxes that overlap none with a higher score."""
     boxes, scores = node.var(0), node.var(1)
     if node.flag("center_point_box"):
         boxes = _corners(boxes)
@@ -48,17 +48,17 @@ def non_max_suppression(node: Node) -> Var:
         iou_threshold=node.number(3, "The threshold", 0.0),
         score_threshold=node.number(4, "The threshold of scores"),
     )
-    places = found.nonzero(ops.greater_equal(chosen, 0))
-    return ops.stack([*places[:2], ops.gather_nd(chosen, places)], axis=1)
+    chosen_indices = found.nonzero(ops.greater_equal(chosen, 0))
+    return ops.stack([*chosen_indices[:2], ops.gather_nd(chosen, chosen_indices)], axis=1)
 
 
 def _corners(boxes: Var) -> Var:
-    """Opposite corners of boxes with a middle and a size."""
-    middle, size = (
+    """Return opposite corners of boxes given by center and size."""
+    center, size = (
         one("window", boxes, start=start, size=2, axis=boxes.ndim - 1) for start in (0, 2)
     )
     half = size * 0.5
-    return ops.concat([middle - half, middle + half], axis=-1)
+    return ops.concat([center - half, center + half], axis=-1)
 
 
 FINDING: Mapping[str, Rule] = {

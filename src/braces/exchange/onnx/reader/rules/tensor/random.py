@@ -1,7 +1,7 @@
-"""Rules of operators that draw random numbers.
+"""Rules of random operators.
 
-Draws follow from the program's own state, which `Executor.init` seeds: a model's `seed` is not
-read, since ONNX does not say which numbers a seed gives.
+Random numbers depend on the program's own state, which `Executor.init` seeds. A model's `seed`
+is ignored, since ONNX does not specify the numbers of a seed.
 """
 
 from __future__ import annotations
@@ -18,61 +18,64 @@ from braces.frontend import random
 from braces.frontend.core import functions as ops
 
 MASKS_ARE_BOOLS = 10
-"""Since this version what `Dropout` kept is of bools, and of the dtype of its input before."""
+"""The version in which the mask of `Dropout` became bool; before, it had the input's dtype."""
 SAYS_WHETHER_IT_DROPS = 12
-"""Before this version it drops nothing, and its mask, which means nothing, is zeros."""
+"""Before this version `Dropout` drops nothing, and its meaningless mask is zeros."""
 
 
 def uniform(node: Node, shape: Any, dtype: Any) -> Var:
-    """Numbers that are equally likely everywhere between two."""
+    """Uniform random numbers."""
     low, high = node.attr("low", 0.0), node.attr("high", 1.0)
     return random.uniform(shape, low, high, dtype=dtype)
 
 
 def normal(node: Node, shape: Any, dtype: Any) -> Var:
-    """Normally distributed numbers."""
+    """Normal random numbers."""
     return random.normal(shape, node.attr("mean", 0.0), node.attr("scale", 1.0), dtype=dtype)
 
 
 def of_shape(draw: Callable[[Node, Any, Any], Var]) -> Rule:
-    """The rule of a draw whose shape is an attribute."""
+    """Return the rule of a random operator whose shape is an attribute."""
     return lambda node: draw(node, node.attr("shape"), node.dtype_attr("dtype", FLOAT32))
 
 
 def like(draw: Callable[[Node, Any, Any], Var]) -> Rule:
-    """The rule of a draw in the shape of an input, and in its dtype where none is said."""
+    """Return the rule of a random operator with the shape of an input.
 
-    def drawn(node: Node) -> Var:
+    Its dtype is that of the input by default.
+    """
+
+    def rule(node: Node) -> Var:
         x = node.var(0)
         return draw(node, x.shape, node.dtype_attr("dtype", x.dtype))
 
-    return drawn
+    return rule
 
 
 def bernoulli(node: Node) -> Var:
-    """1 with a probability that an input tells, else 0."""
+    """1 with the probability that the input gives, else 0."""
     x = node.var(0)
     drawn = random.uniform(x.shape, dtype=x.dtype) < x
     return in_dtype(drawn, node.dtype_attr("dtype", x.dtype))
 
 
 def multinomial(node: Node) -> Var:
-    """Class numbers, each with a probability whose logarithm an input tells."""
+    """Class indices, sampled by log probabilities."""
     logits, count = node.var(0), int(node.attr("sample_size", 1))
     rows, classes = logits.shape
-    many = ops.broadcast_to(ops.expand_dims(logits, axis=1), (rows, count, classes))
-    return in_dtype(random.categorical(many), node.dtype_attr("dtype", INT32))
+    repeated = ops.broadcast_to(ops.expand_dims(logits, axis=1), (rows, count, classes))
+    return in_dtype(random.categorical(repeated), node.dtype_attr("dtype", INT32))
 
 
 def dropout(node: Node) -> Any:
-    """Dropout where the model says that it trains; the array itself where it does not."""
+    """Dropout in training mode; the identity otherwise."""
     x = node.var(0)
     if node.version < SAYS_WHETHER_IT_DROPS:
         mask = ops.zeros_like(x, dtype=x.dtype if node.version < MASKS_ARE_BOOLS else BOOL)
         return (x, mask) if node.wants(1) else x
-    trains, rate = _said(node, 2, default=False), _said(node, 1, default=0.5)
+    trains, rate = _number_or_var(node, 2, default=False), _number_or_var(node, 1, default=0.5)
     if isinstance(trains, Var) or (trains and isinstance(rate, Var)):
-        return _as_told(x, rate, trains)
+        return _dynamic_dropout(x, rate, trains)
     if not trains or rate == 0:
         return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
     if not node.wants(1):
@@ -82,23 +85,24 @@ def dropout(node: Node) -> Any:
     return ops.where(mask, x * kept, ops.zeros_like(x)), mask
 
 
-def _said(node: Node, at: int, default: Any) -> Any:
-    """A number, or the variable that holds it where only a run tells."""
+def _number_or_var(node: Node, at: int, default: Any) -> Any:
+    """Return an input as a number, or as a variable if it is known at run time only."""
     if not node.has(at) or node.maybe_known(at) is not None:
         return node.number(at, "The number", default)
     return ops.reshape(node.var(at), ())
 
 
-def _as_told(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
-    """Dropout where a run tells how much of it there is, or whether there is any.
+def _dynamic_dropout(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
+    """Dropout whose rate or mode is known at run time only.
 
-    Of one number all is dropped, but not in programs for tests, which so drop nothing of `x`.
+    The random dropout of a scalar 1 gives 0, except in programs for tests; these then drop
+    nothing of `x`.
     """
-    tests = random.dropout(one("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
-    told = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
-    wide = ops.where(trains, told, 0.0) * (1.0 - tests)
-    mask = random.uniform(x.shape) >= wide
-    scaled = x * in_dtype(1 / (1 - wide), x.dtype)
+    in_test = random.dropout(one("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
+    rate_ = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
+    effective_rate = ops.where(trains, rate_, 0.0) * (1.0 - in_test)
+    mask = random.uniform(x.shape) >= effective_rate
+    scaled = x * in_dtype(1 / (1 - effective_rate), x.dtype)
     return ops.where(mask, scaled, ops.zeros_like(x)), mask
 
 

@@ -1,4 +1,4 @@
-"""Rules of operators that reduce axes, and of those that run along one."""
+"""Rules of reductions, and of operators along one axis."""
 
 from __future__ import annotations
 
@@ -22,30 +22,31 @@ from braces.ir.walk import dimensions
 Reduction = Callable[..., Var]
 
 AXES_AS_INPUT = 18
-"""Since this version axes are an input and no attribute; of `ReduceSum` since 13."""
+"""The version in which axes became an input instead of an attribute; 13 for `ReduceSum`."""
 
 
 def axes_of(node: Node, at: int, since: int) -> tuple[int, ...] | None:
-    """Axes, which are an attribute in older versions and an input in newer ones."""
+    """Return axes, which are an attribute in older versions and an input in newer ones."""
     if node.version < since:
-        found = node.attr("axes")
-        return None if found is None else tuple(found)
-    given = node.ints(at, "axes")
+        attribute = node.attr("axes")
+        return None if attribute is None else tuple(attribute)
+    axes_input = node.ints(at, "axes")
     return (
-        None if given is None else tuple(int(axis) for axis in given if isinstance(axis, int))
+        None
+        if axes_input is None
+        else tuple(int(axis) for axis in axes_input if isinstance(axis, int))
     )
 
 
 def reduction(
     function: Reduction, since: int = AXES_AS_INPUT, single: Callable[[Var], Var] | None = None
 ) -> Rule:
-    """The rule of a reduction.
+    """Return the rule of a reduction.
 
     Args:
-        function: What computes it, of an array, axes and whether they are kept.
+        function: The reduction, a function of an array, `axis` and `keepdims`.
         since: The first version in which axes are an input.
-        single: What it is of each number alone, where no axis is reduced; the number itself
-            where nothing is said.
+        single: The elementwise function if no axis is reduced; by default the identity.
     """
 
     def reduced(node: Node) -> Var:
@@ -59,7 +60,7 @@ def reduction(
 
 
 def of_bools(function: Reduction) -> Reduction:
-    """A reduction that takes bools as 0 and 1."""
+    """Return a reduction that takes bools as 0 and 1."""
 
     def reduced(x: Var, **options: Any) -> Var:
         return function(ops.cast(x, "uint8") if x.dtype == BOOL else x, **options)
@@ -68,7 +69,7 @@ def of_bools(function: Reduction) -> Reduction:
 
 
 def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reduction:
-    """A largest or smallest number; of nothing it is what no number changes."""
+    """Return a minimum or maximum whose empty result is the identity element."""
     reduce = of_bools(function)
 
     def reduced(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
@@ -84,9 +85,9 @@ def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reducti
 
 
 def _never_empty(x: Var, axes: Iterable[int], otherwise: Callable[[DType], float]) -> Var:
-    """An array with one more number where a run may find nothing to reduce.
+    """Pad an array with the identity element along axes that may be empty.
 
-    Such are data-dependent sizes, as the count that NonZero gives; those of inputs are not.
+    Such are data-dependent sizes, as the count that NonZero gives; sizes of inputs are not.
     """
     inputs = [info.type for info in current_program().table.vars.values() if info.kind == DATA]
     fed = dimensions(tuple(each.shape for each in inputs if isinstance(each, TensorType)))
@@ -98,52 +99,52 @@ def _never_empty(x: Var, axes: Iterable[int], otherwise: Callable[[DType], float
 
 
 def lowest(dtype: DType) -> float:
-    """What is below all numbers of a dtype."""
+    """Return the identity element of the maximum."""
     if is_float(dtype):
         return -math.inf
     return 0 if dtype == BOOL else int(np.iinfo(dtype).min)
 
 
 def highest(dtype: DType) -> float:
-    """What is above all numbers of a dtype."""
+    """Return the identity element of the minimum."""
     if is_float(dtype):
         return math.inf
     return 1 if dtype == BOOL else int(np.iinfo(dtype).max)
 
 
 def absolute_sum(x: Var, **options: Any) -> Var:
-    """The sum of absolute values."""
+    """Return the sum of absolute values."""
     return ops.sum(ops.abs(x), **options)
 
 
 def square_sum(x: Var, **options: Any) -> Var:
-    """The sum of squares."""
+    """Return the sum of squares."""
     return ops.sum(ops.square(x), **options)
 
 
 def log_sum(x: Var, **options: Any) -> Var:
-    """The logarithm of the sum."""
+    """Return the logarithm of the sum."""
     return ops.log(ops.sum(x, **options))
 
 
 def best(function: Callable[..., Var]) -> Rule:
-    """The rule of where the largest or smallest number is, the first of equal ones or last."""
+    """Return the rule of an argmax or argmin, with the first or the last of ties."""
 
-    def found(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x = node.var(0)
         axis, kept = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
         if not node.flag("select_last_index"):
             return in_dtype(function(x, axis=axis, keepdims=kept), INT64)
-        behind = function(ops.flip(x, axis=axis), axis=axis, keepdims=kept)
-        return ops.size(x.shape[axis], dtype="int64") - 1 - behind
+        from_end = function(ops.flip(x, axis=axis), axis=axis, keepdims=kept)
+        return ops.size(x.shape[axis], dtype="int64") - 1 - from_end
 
-    return found
+    return rule
 
 
 def along(function: Callable[..., Var]) -> Rule:
-    """The rule of a softmax; before version 13 all axes from one on are one."""
+    """Return the rule of a softmax; before version 13 all axes from one on are merged."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x = node.var(0)
         if node.version >= 13:
             return function(x, axis=node.attr("axis", -1))
@@ -151,33 +152,33 @@ def along(function: Callable[..., Var]) -> Rule:
         flat = ops.reshape(x, (product(x.shape[:at]), product(x.shape[at:])))
         return ops.reshape(function(flat, axis=-1), x.shape)
 
-    return computed
+    return rule
 
 
 def hardmax(x: Var, axis: int) -> Var:
-    """1 at the first largest number of an axis, 0 elsewhere."""
+    """1 at the first maximum of an axis, 0 elsewhere."""
     at = axis % x.ndim
     ones = ops.one_hot(ops.argmax(x, axis=at), x.shape[at], dtype=x.dtype)
     return ops.moveaxis(ones, -1, at)
 
 
 def running(function: Callable[..., Var], first: float) -> Rule:
-    """The rule of sums or products so far.
+    """Return the rule of a cumulative sum or product.
 
-    Exclusive ones leave out the number itself: they are those of numbers moved on by one place.
+    Exclusive ones leave out the number itself: they shift the input by one.
     """
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x, reverse = node.var(0), node.flag("reverse")
         axis = int(node.number(1, "The axis")) % x.ndim
         if node.flag("exclusive"):
             widths = [(0, 0)] * x.ndim
             widths[axis] = (0, 1) if reverse else (1, 0)
-            long, size = ops.pad(x, widths, value=first), x.shape[axis]
-            x = one("window", long, start=1 if reverse else 0, size=size, axis=axis)
+            padded, size = ops.pad(x, widths, value=first), x.shape[axis]
+            x = one("window", padded, start=1 if reverse else 0, size=size, axis=axis)
         return in_dtype(function(x, axis=axis, reverse=reverse), x.dtype)
 
-    return computed
+    return rule
 
 
 REDUCTIONS: Mapping[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Shapes, slices and ranges whose sizes follow from what a run is fed."""
+"""Data-dependent shapes, slices and ranges."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from braces.frontend.core import functions as ops
 
 
 def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
-    """The sizes that numbers say, of which a run tells some: 0 for that of the array, and -1.
+    """Return the sizes of a reshape with run-time numbers; 0 keeps a size, -1 infers one.
 
-    What is known stays known; where it says -1, the run tells sizes of its own.
+    Known sizes stay known; a known -1 becomes a data-dependent size.
     """
     if not any(isinstance(part, Told) for part in given):
         return as_sizes(node.names, list(given))
-    own = [x.shape[i] if i < x.ndim else 1 for i in range(len(given))]
+    own_sizes = [x.shape[i] if i < x.ndim else 1 for i in range(len(given))]
     keeps = not node.flag("allowzero")
-    numbers = [_or_own(part, size, keeps) for part, size in zip(given, own, strict=True)]
-    wanted = ops.stack(numbers)
-    missing = wanted < 0
-    others = ops.prod(ops.where(missing, ops.ones_like(wanted), wanted))
-    rest = number_of(dims.product(x.shape)) // ops.maximum(others, 1)
-    told_sizes = ops.where(missing, rest, wanted)
+    numbers = [_or_own(part, size, keeps) for part, size in zip(given, own_sizes, strict=True)]
+    target = ops.stack(numbers)
+    missing = target < 0
+    others = ops.prod(ops.where(missing, ops.ones_like(target), target))
+    inferred = number_of(dims.product(x.shape)) // ops.maximum(others, 1)
+    run_time_sizes = ops.where(missing, inferred, target)
     return [
-        finding.as_size(told_sizes[i]) if isinstance(part, Told) or part == -1 else part
+        finding.as_size(run_time_sizes[i]) if isinstance(part, Told) or part == -1 else part
         for i, part in enumerate(given)
     ]
 
@@ -53,44 +53,49 @@ def _or_own(part: Part, own: Size, keeps: bool) -> Var:
 
 
 def no_smaller(x: Var, given: Sequence[Part]) -> Var:
-    """An array that is spread to these sizes, of which a symbolic one is stretched in no run.
+    """Return an operand of a broadcast whose symbolic sizes are never stretched.
 
-    A run looks whether it is as long as what it meets already; that may be 1, where it has no
-    number.
+    Each run checks that such a size equals the target; it may be 1 if it has no number.
     """
-    own, wanted = x.shape[::-1], [*given[::-1], *[1] * x.ndim]
-    shape = [_kept(size, part) for size, part in zip(own, wanted, strict=False)][::-1]
+    own, target = x.shape[::-1], [*given[::-1], *[1] * x.ndim]
+    shape = [_unify_size(size, part) for size, part in zip(own, target, strict=False)][::-1]
     return x if tuple(shape) == x.shape else looked_at(x, shape)
 
 
 def looked_at(x: Var, shape: Sequence[Size]) -> Var:
-    """An array that a run finds to have these sizes; what is no number keeps its name."""
-    kept = [n if isinstance(n, int) else own for n, own in zip(shape, x.shape, strict=True)]
-    made = ops.ensure_shape(x, shape)
-    return made if made.shape == tuple(kept) else ops.ensure_shape(made, kept)
+    """Check the sizes of an array in each run; symbolic sizes keep their names."""
+    named_shape = [
+        n if isinstance(n, int) else own for n, own in zip(shape, x.shape, strict=True)
+    ]
+    checked = ops.ensure_shape(x, shape)
+    return (
+        checked
+        if checked.shape == tuple(named_shape)
+        else ops.ensure_shape(checked, named_shape)
+    )
 
 
-def _kept(own: Size, wanted: Part) -> Size:
+def _unify_size(own: Size, wanted: Part) -> Size:
     if not isinstance(own, Dim) or isinstance(wanted, Told) or wanted in (own, 1):
         return own
     return wanted if isinstance(wanted, int) else sizes.largest(own, wanted)
 
 
 def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
-    """The sizes of an array that is spread to some: its own where they are not 1."""
+    """Return the shape of a broadcast: the array's own sizes unless they are 1."""
     rank = max(len(given), len(shape))
     own: list[Size] = [*[1] * (rank - len(shape)), *shape]
-    wanted: list[Part] = [*[1] * (rank - len(given)), *given]
-    chosen = [n if m == 1 else m for n, m in zip(wanted, own, strict=True)]
-    return as_sizes(node.names, chosen)
+    target: list[Part] = [*[1] * (rank - len(given)), *given]
+    sizes_ = [n if m == 1 else m for n, m in zip(target, own, strict=True)]
+    return as_sizes(node.names, sizes_)
 
 
 def counted_told(node: Node, bounds: Sequence[Any]) -> Var:
-    """Numbers from one to another, as many as a run tells.
+    """Return a range of data-dependent length.
 
     Args:
         node: The node.
-        bounds: Start, limit and step, where they are known; `None` where they are not.
+        bounds: Start, limit and step; `None` for those that are not known.
     """
     start, limit, delta = (node.var(at) for at in range(3))
     if bounds[0] == 0 and bounds[2] == 1 and is_integer(limit.dtype):

@@ -1,4 +1,4 @@
-"""Rules of operators that take from places that several indices say, and put to places."""
+"""Rules of gathers and scatters by several indices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from braces.exchange.onnx.reader.rules.tensor.arithmetic import computed
 from braces.frontend.core import functions as ops
 
 REDUCTIONS = {"none": "set", "mul": "mul", "min": "min", "max": "max"}
-"""What becomes of a place; sums have operators of their own."""
+"""The reductions of updates; sums have operators of their own."""
 
 
 def gather_nd(node: Node) -> Var:
-    """What stands at places that several indices say, in each row of batches."""
+    """A gather by index vectors, with batch axes."""
     x, indices = node.var(0), node.var(1)
     batches = range(node.attr("batch_dims", 0))
     rows = [counted(x, axis, axis, indices.ndim - 1) for axis in batches]
@@ -25,7 +25,7 @@ def gather_nd(node: Node) -> Var:
 
 
 def counted(x: Var, axis: int, at: int, rank: int) -> Var:
-    """The places on an axis of an array, along one of so many axes."""
+    """Return the indices along an axis, shaped to broadcast with other indices."""
     shape = [1] * rank
     return ops.reshape(
         one("arange", stop=x.shape[axis]), (*shape[:at], x.shape[axis], *shape[at + 1 :])
@@ -33,7 +33,7 @@ def counted(x: Var, axis: int, at: int, rank: int) -> Var:
 
 
 def scatter_nd(node: Node) -> Var:
-    """Updates at places that several indices say."""
+    """A scatter by index vectors."""
     x, indices, updates = node.vars()
     return _scattered(node, x, updates, ops.unstack(indices, axis=-1))
 
@@ -45,7 +45,7 @@ def _scattered(node: Node, x: Var, updates: Var, indices: list[Var]) -> Var:
 
 
 def gather_elements(node: Node) -> Var:
-    """What stands at a place of its own for each number."""
+    """A gather with an index for each element along an axis."""
     x, indices = node.var(0), node.var(1)
     axis = node.axis("axis", 0, x.ndim)
     if _in_lines(x, indices, axis):
@@ -54,7 +54,7 @@ def gather_elements(node: Node) -> Var:
 
 
 def scatter_elements(node: Node) -> Var:
-    """Updates at a place of its own for each number."""
+    """A scatter with an index for each element along an axis."""
     x, indices, updates = node.vars()
     axis = node.axis("axis", 0, x.ndim)
     if not _in_lines(x, indices, axis):
@@ -65,13 +65,13 @@ def scatter_elements(node: Node) -> Var:
 
 
 def _in_lines(x: Var, indices: Var, axis: int) -> bool:
-    """Whether there are indices for all lines of an axis; there may be for the first ones."""
+    """Return whether the indices cover all other axes; they may cover leading parts only."""
     pairs = enumerate(zip(x.shape, indices.shape, strict=False))
-    return all(i == axis or whole == part for i, (whole, part) in pairs)
+    return all(i == axis or size == index_size for i, (size, index_size) in pairs)
 
 
 def _places(indices: Var, axis: int) -> list[Var]:
-    """An index for each axis, where one says that of one axis for each number."""
+    """Return an index array for each axis, from one for a single axis."""
     rank = indices.ndim
     return [indices if i == axis else counted(indices, i, i, rank) for i in range(rank)]
 
@@ -81,14 +81,14 @@ def _adds(node: Node) -> bool:
 
 
 def _reduction(node: Node) -> str:
-    found = REDUCTIONS.get(node.attr("reduction", "none"))
-    if found is None:
+    reduction = REDUCTIONS.get(node.attr("reduction", "none"))
+    if reduction is None:
         node.refuse(f"has the reduction {node.attr('reduction')!r:.20}")
-    return found
+    return reduction
 
 
 def tensor_scatter(node: Node) -> Var:
-    """New entries of a cache, from a place on that each row of the batch has for itself."""
+    """Write new entries to a cache, from a position that differs per batch element."""
     cache, updates = computed(node.var(0)), computed(node.var(1))
     axis = node.axis("axis", -2, cache.ndim)
     at = counted(updates, axis, axis, cache.ndim)
@@ -97,12 +97,12 @@ def tensor_scatter(node: Node) -> Var:
         at = at + ops.expand_dims(first, axis=tuple(range(1, cache.ndim)))
     if node.attr("mode", "linear") == "circular":
         at = ops.remainder(at, one("size", value=cache.shape[axis], dtype=INT64))
-    places = ops.broadcast_to(at, updates.shape)
-    return ops.put_along_axis(cache, places, updates, axis=axis)
+    positions = ops.broadcast_to(at, updates.shape)
+    return ops.put_along_axis(cache, positions, updates, axis=axis)
 
 
 def reverse_sequence(node: Node) -> Var:
-    """The first entries of each row backwards, as many as its length says."""
+    """Reverse the first entries of each row, as many as its length."""
     x, lengths = node.var(0), in_dtype(node.var(1), INT64)
     time, batch = node.axis("time_axis", 0, x.ndim), node.axis("batch_axis", 1, x.ndim)
     length = ops.expand_dims(lengths, axis=[i for i in range(x.ndim) if i != batch])
@@ -110,7 +110,7 @@ def reverse_sequence(node: Node) -> Var:
 
 
 def first_backwards(x: Var, length: Var, axis: int) -> Var:
-    """The first entries along an axis backwards, as many as a length beside the array says."""
+    """Reverse the first entries along an axis, as many as a broadcastable length gives."""
     steps = counted(x, axis, axis, x.ndim)
     at = ops.where(steps < length, length - 1 - steps, steps)
     return ops.take_along_axis(x, ops.broadcast_to(at, x.shape), axis=axis)

@@ -1,4 +1,4 @@
-"""Rules of operators that give the same numbers another shape, or fill one."""
+"""Rules of shapes: reshapes, slices, padding and constants."""
 
 from __future__ import annotations
 
@@ -43,42 +43,42 @@ from braces.frontend.nn.pooling import pixel_shuffle
 
 
 def constant(node: Node) -> Known:
-    """What is written in the node."""
-    written = node.tensor("value")
-    if written is not None:
-        return written
+    """The constant of a node."""
+    tensor_value = node.tensor("value")
+    if tensor_value is not None:
+        return tensor_value
     for name, dtype in (("int", "int64"), ("float", "float32")):
-        for found in (f"value_{name}", f"value_{name}s"):
-            if found in node.attrs:
-                return Known.of(node.attrs[found], dtype)
+        for name_ in (f"value_{name}", f"value_{name}s"):
+            if name_ in node.attrs:
+                return Known.of(node.attrs[name_], dtype)
     if "sparse_value" in node.attrs:
         return Known.of(dense(node.attrs["sparse_value"]))
     node.refuse("holds texts")
 
 
 def shape(node: Node) -> Known:
-    """The shape, or a part of it."""
+    """The shape, or a slice of it."""
     part = slice(node.attr("start", 0), node.attr("end"))
     return Known.sizes(shape_of(node.value(0))[part])
 
 
 def size(node: Node) -> Known:
-    """How many numbers there are."""
+    """The number of elements."""
     array = np.empty((), object)
     array[()] = dims.product(shape_of(node.value(0)))
     return Known.of(array)
 
 
 def reshape(node: Node) -> Var:
-    """The same numbers, in order, in another shape."""
+    """A reshape."""
     x = node.var(0)
     if node.version < 5:
-        given: list[Part] = list(node.attr("shape"))
+        target: list[Part] = list(node.attr("shape"))
     else:
-        given = parts(node.names, node.proto.input[1])
+        target = parts(node.names, node.proto.input[1])
     if not node.flag("allowzero"):
-        given = [x.shape[i] if n == 0 else n for i, n in enumerate(given)]
-    return in_shape(x, shape_told(node, x, given))
+        target = [x.shape[i] if n == 0 else n for i, n in enumerate(target)]
+    return in_shape(x, shape_told(node, x, target))
 
 
 def flatten(node: Node) -> Var:
@@ -90,7 +90,7 @@ def flatten(node: Node) -> Var:
 
 
 def transpose(node: Node) -> Var:
-    """The axes in another order; backwards where none is said."""
+    """A transpose; by default the axes are reversed."""
     x = node.var(0)
     return (
         ops.transpose(x, axes=tuple(node.attr("perm") or range(x.ndim)[::-1])) if x.ndim else x
@@ -98,60 +98,60 @@ def transpose(node: Node) -> Var:
 
 
 def unsqueeze(node: Node) -> Var:
-    """With new axes of size 1."""
+    """An array with new axes of size 1."""
     x, axes = node.var(0), axes_of(node, 1, 13) or ()
     rank = x.ndim + len(axes)
     return ops.expand_dims(x, axis=sorted(axis % rank for axis in axes)) if axes else x
 
 
 def longer(size: Size) -> Size:
-    """A size that is not 1, which a run looks at where nobody says which axes are squeezed."""
+    """Return a size that each run checks not to be 1, for a squeeze without axes."""
     return sizes.largest(size, 2)
 
 
 def squeeze(node: Node) -> Var:
-    """Without axes of size 1.
+    """An array without axes of size 1.
 
-    Of axes that are said a symbolic one has this size in a run that makes sense; where none are
-    said, no symbolic one has.
+    A symbolic size of an axis that is given must be 1 at run time. Without axes, no symbolic
+    size may be 1.
     """
     x, axes = node.var(0), axes_of(node, 1, 13)
     if axes is None:
         if sizes.symbolic(*x.shape):
             x = looked_at(x, [n if isinstance(n, int) else longer(n) for n in x.shape])
         axes = tuple(i for i, n in enumerate(x.shape) if n == 1)
-    places = {axis % x.ndim for axis in axes}
-    if not places:
+    squeezed_axes = {axis % x.ndim for axis in axes}
+    if not squeezed_axes:
         return x
-    if sizes.symbolic(*(x.shape[axis] for axis in places)):
-        x = ops.ensure_shape(x, [1 if i in places else n for i, n in enumerate(x.shape)])
-    return ops.squeeze(x, axis=sorted(places))
+    if sizes.symbolic(*(x.shape[axis] for axis in squeezed_axes)):
+        x = ops.ensure_shape(x, [1 if i in squeezed_axes else n for i, n in enumerate(x.shape)])
+    return ops.squeeze(x, axis=sorted(squeezed_axes))
 
 
 def concat(node: Node) -> Var:
-    """One after the other along an axis; the others are as long in a run that makes sense."""
+    """A concatenation; the sizes of other axes are unified."""
     xs = node.vars()
     axis = node.axis("axis", 1, xs[0].ndim)
     return ops.concat(as_long(xs, axis), axis=axis)
 
 
 def split(node: Node) -> tuple[Value, ...]:
-    """Parts of an axis: of the sizes that are said, or equal ones, the last maybe smaller.
+    """Split an axis into given sizes, or equal ones of which the last may be smaller.
 
-    Parts of what is known are known.
+    Parts of a known value are known.
     """
     shape, wanted = node.shape(), len(node.proto.output)
     axis = node.axis("axis", 0, len(shape))
-    given = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
-    if given is None:
+    part_sizes = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
+    if part_sizes is None:
         if node.attr("num_outputs", wanted) != wanted:
             node.refuse(f"has {wanted} outputs, and not as many as it says")
-        given = _equal_parts(shape[axis], wanted)
+        part_sizes = _equal_parts(shape[axis], wanted)
     x = node.value(0)
-    if isinstance(x, Known) and x.small and not x.weight and sum(given) == shape[axis]:
-        parts = np.split(x.array, np.cumsum(np.asarray(given, np.int64))[:-1], axis)
+    if isinstance(x, Known) and x.small and not x.weight and sum(part_sizes) == shape[axis]:
+        parts = np.split(x.array, np.cumsum(np.asarray(part_sizes, np.int64))[:-1], axis)
         return tuple(Known(part, x.dtype) for part in parts)
-    return tuple(ops.split(node.var(0), sections=tuple(given), axis=axis))
+    return tuple(ops.split(node.var(0), sections=tuple(part_sizes), axis=axis))
 
 
 def _equal_parts(size: Size, count: int) -> list[Size]:
@@ -165,7 +165,7 @@ def _equal_parts(size: Size, count: int) -> list[Size]:
 
 
 def slice_(node: Node) -> Var:
-    """A part of some axes, with bounds that are cut off at their ends."""
+    """A slice of some axes; bounds are clipped to their ends."""
     x = node.var(0)
     if node.version < 10:
         starts, ends, axes = (node.attr(name) for name in ("starts", "ends", "axes"))
@@ -173,9 +173,9 @@ def slice_(node: Node) -> Var:
     else:
         starts, ends = (parts(node.names, node.proto.input[at]) for at in (1, 2))
         axes, steps = node.ints(3, "The axes"), node.ints(4, "The steps")
-    places = range(len(starts)) if axes is None else axes
+    slice_axes = range(len(starts)) if axes is None else axes
     for axis, start, end, step in zip(
-        places, starts, ends, steps or [1] * len(starts), strict=True
+        slice_axes, starts, ends, steps or [1] * len(starts), strict=True
     ):
         x = _cut(node, x, int(axis) % x.ndim, start, end, step)
     return x
@@ -194,35 +194,35 @@ def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> V
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
     low, high = (clipped(x.shape[axis], bound) for bound in (start, end))
-    if low == 0 and high == x.shape[axis]:  # so rows stay rows
+    if low == 0 and high == x.shape[axis]:  # a full slice keeps the size
         return x
     return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
 
 
 def expand(node: Node) -> Var:
-    """Copies along axes of size 1, and along new ones."""
-    x, given = node.var(0), parts(node.names, node.proto.input[1])
-    x = no_smaller(x, given)
-    return ops.broadcast_to(x, expanded(node, x.shape, given))
+    """A broadcast along axes of size 1 and along new ones."""
+    x, target = node.var(0), parts(node.names, node.proto.input[1])
+    x = no_smaller(x, target)
+    return ops.broadcast_to(x, expanded(node, x.shape, target))
 
 
 def tile(node: Node) -> Var:
-    """Copies of the whole, one after the other along each axis."""
+    """A tile along each axis."""
     return ops.tile(node.var(0), sizes_at(node, 1) or ())
 
 
 def constant_of_shape(node: Node) -> Value:
-    """One number everywhere."""
-    given = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
-    wanted, value = sizes_at(node, 0) or [], given.array.ravel()[0]
-    numbers = [n for n in wanted if isinstance(n, int)]
-    if len(numbers) == len(wanted) and prod(numbers) <= MOST_ELEMENTS:
-        return Known(np.full(numbers, value, given.dtype), given.dtype)
-    return filled(wanted, value, given.dtype)
+    """An array filled with one number."""
+    fill = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
+    target, value = sizes_at(node, 0) or [], fill.array.ravel()[0]
+    numbers = [n for n in target if isinstance(n, int)]
+    if len(numbers) == len(target) and prod(numbers) <= MOST_ELEMENTS:
+        return Known(np.full(numbers, value, fill.dtype), fill.dtype)
+    return filled(target, value, fill.dtype)
 
 
 def range_(node: Node) -> Var:
-    """Numbers from one to another; known, from sizes by a step of one, or told by a run."""
+    """A range: known, symbolic with step 1, or data-dependent."""
     bounds = [node.maybe_known(at) for at in range(3)]
     if None in bounds:
         return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
@@ -237,7 +237,7 @@ def eye_like(node: Node) -> Var:
 
 
 def pad(node: Node) -> Var:
-    """Numbers added at the ends of axes, or taken away where a width is negative."""
+    """Pad the ends of axes; negative widths crop."""
     x, mode = node.var(0), node.attr("mode", "constant")
     if node.version < 11:
         widths, axes = list[Size](node.attr("pads") or ()), None
@@ -245,20 +245,20 @@ def pad(node: Node) -> Var:
     else:
         widths = sizes_at(node, 1) or list[Size]()
         axes, fill = node.ints(3, "The axes"), _fill(node)
-    places = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
-    ends = list(zip(widths[: len(places)], widths[len(places) :], strict=True))
-    return padded(x, dict(zip(places, ends, strict=True)), mode, fill)
+    padded_axes = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
+    ends = list(zip(widths[: len(padded_axes)], widths[len(padded_axes) :], strict=True))
+    return padded(x, dict(zip(padded_axes, ends, strict=True)), mode, fill)
 
 
 def _fill(node: Node) -> Any:
-    """What margins hold: a number, or a variable where that follows from what is fed."""
+    """Return the fill value: a number, or a variable if it depends on feeds."""
     if node.has(2) and node.maybe_known(2) is None:
         return node.var(2)
     return node.number(2, "The value", 0)
 
 
 def depth_to_space(node: Node) -> Var:
-    """Blocks of channels side by side in the plane."""
+    """Move blocks of channels into the plane."""
     x, b = node.var(0), node.attr("blocksize")
     if node.attr("mode", "DCR") != "DCR":
         return pixel_shuffle(x, b)
@@ -266,24 +266,24 @@ def depth_to_space(node: Node) -> Var:
     deep = dims.divide_exactly(c, b * b)
     if deep is None:
         raise ShapeError(f"{c} channels cannot be split into blocks of {b} by {b}.")
-    apart = ops.reshape(x, (n, b, b, deep, h, w))
-    return ops.reshape(ops.transpose(apart, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
+    blocks = ops.reshape(x, (n, b, b, deep, h, w))
+    return ops.reshape(ops.transpose(blocks, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
 
 
 def space_to_depth(node: Node) -> Var:
-    """Blocks of the plane as channels, in front of those that there are or behind each."""
+    """Move blocks of the plane into channels, before or after the existing ones."""
     x, b = node.var(0), node.attr("blocksize")
     n, c, h, w = x.shape
     high, wide = dims.divide_exactly(h, b), dims.divide_exactly(w, b)
     if high is None or wide is None:
         raise ShapeError(f"A plane of {h} by {w} cannot be split into blocks of {b} by {b}.")
-    apart = ops.reshape(x, (n, c, high, b, wide, b))
+    blocks = ops.reshape(x, (n, c, high, b, wide, b))
     deep = (1, 3, 5) if node.attr("mode", "DCR") != "DCR" else (3, 5, 1)
-    return ops.reshape(ops.transpose(apart, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
+    return ops.reshape(ops.transpose(blocks, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
 
 
 def triangle(node: Node) -> Var:
-    """The part of matrices above a diagonal, or below it."""
+    """The upper or lower triangle of matrices."""
     function: Callable[..., Var] = ops.triu if node.flag("upper", default=True) else ops.tril
     return function(node.var(0), k=node.number(1, "The diagonal", 0))
 
