@@ -1,1 +1,1 @@
-"""Programs of Braces as models of ONNX."""
+"""Export programs of Braces as ONNX models."""

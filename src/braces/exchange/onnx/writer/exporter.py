@@ -1,4 +1,4 @@
-"""A program as a model of ONNX."""
+"""Export a program as an ONNX model."""
 
 from __future__ import annotations
 
@@ -39,32 +39,33 @@ def to_onnx(
     updates: bool = False,
     sizes: Mapping[str, int] | None = None,
 ) -> None:
-    """Write a program as a model of ONNX, which runs without Braces.
+    """Export a program as an ONNX model, which runs without Braces.
 
     Inputs are the data that the fetches need, outputs are the fetches, and persistable
-    variables are initializers, all under their own names. Loops become `Loop` or `Scan`, what a
-    gradient keeps of a loop becomes a sequence, branches become `If`, rows of a row-wise branch
-    are gathered and scattered, symbolic sizes are computed from the shapes of inputs. What
-    ONNX has no operator for is written by what its kernel is made of. Checks of values, as of
-    indices out of range and of `max_trips`, are left out.
+    variables are initializers, all under their own names. Loops become `Loop` or `Scan`,
+    residuals of loops become sequences, branches become `If`, and row-wise branches become
+    gathers and scatters. Symbolic sizes are computed from the shapes of inputs. Operators that
+    ONNX lacks are decomposed by tracing their kernels. Checks of values, as of indices out of
+    range and of `max_trips`, are left out.
 
     Args:
-        program: The program, which stays as it is.
-        path: The file, which is replaced. Weights beyond 1 GiB go into a data file beside it,
-            `path` with a digest of them and `.data` behind it. The data file of the model that
-            is replaced is removed last.
-        scope: Where persistable variables have their values.
-        fetches: Variables or names; what the program gives where they are left out.
-        updates: Whether the model also gives the next values of persistable variables, as
-            outputs `NAME.next`. These variables are inputs then, with their values of now
-            where they are not fed: the model is a whole training step.
+        program: The program, which is not modified.
+        path: The file, which is replaced. Weights beyond 1 GiB go into a data file next to it,
+            `path` followed by a digest of them and `.data`. The data file of a replaced model
+            is removed last.
+        scope: The scope with the values of persistable variables.
+        fetches: Variables or names; by default the fetches of the program.
+        updates: Whether the model also returns the next values of persistable variables, as
+            outputs `NAME.next`. These variables become inputs with their current values as
+            defaults: the model is a whole training step.
         sizes: Numbers for symbolic sizes, as `{"batch": 1}`.
 
     Raises:
-        ProgramError: ONNX does not have what the program needs; the message lists all of that.
+        ProgramError: ONNX lacks operators that the program needs; the message lists all of
+            them.
         UnknownNameError: A fetch or a size does not exist.
         UninitializedError: A persistable variable has no value.
-        OSError: The folder is missing, full, or must not be written to.
+        OSError: The folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile, braces as br, onnxruntime
@@ -79,17 +80,19 @@ def to_onnx(
         >>> model.run([y.name], {"x": [[1.0, 10.0]]})
         [array([[32.]], dtype=float32)]
     """
-    plan, spare = _planned(program, fetches, updates, sizes or {})
+    plan, spare = _plan_export(program, fetches, updates, sizes or {})
     write_model(path, *_model(plan, spare, scope))
 
 
-def _planned(
+def _plan_export(
     program: Program, fetches: Any, updates: bool, sizes: Mapping[str, int]
 ) -> tuple[Plan, dict[str, TensorType]]:
-    """What is to be computed, and the data that it does not need."""
+    """Return the execution plan, and the data that it does not need."""
     names, _ = read_fetch(program.fetches if fetches is None else fetches)
-    whole = program.definition
-    definition = without_other_counts(whole, names) if updates else whole.with_(updates={})
+    original = program.definition
+    definition = (
+        without_other_counts(original, names) if updates else original.with_(updates={})
+    )
     if not names and not definition.updates:
         raise ProgramError(
             "A model has something that it gives.", fix="Name variables in `fetches`."
@@ -97,8 +100,10 @@ def _planned(
     _check_sizes(definition, sizes)
     main = resolve_body(definition.main, lambda size: _fixed(size, sizes))
     plan = Plan.of(definition.with_(main=main), names, passes=())
-    rest = {n: v.type for n, v in main.vars.items() if v.kind == DATA and n not in plan.feeds}
-    return plan, {n: t for n, t in rest.items() if isinstance(t, TensorType)}
+    unused_data = {
+        n: v.type for n, v in main.vars.items() if v.kind == DATA and n not in plan.feeds
+    }
+    return plan, {n: t for n, t in unused_data.items() if isinstance(t, TensorType)}
 
 
 def _fixed(size: Size, sizes: Mapping[str, int]) -> Size:
@@ -108,11 +113,11 @@ def _fixed(size: Size, sizes: Mapping[str, int]) -> Size:
 def _check_sizes(definition: ProgramDef, sizes: Mapping[str, int]) -> None:
     types = (info.type for info in definition.main.vars.values())
     shapes = [getattr(type_, "shape", ()) for type_ in types]
-    known = {n for shape in shapes for size in shape for n in _names(size)}
+    size_names = {n for shape in shapes for size in shape for n in _names(size)}
     for name in sizes:
-        if name not in known:
+        if name not in size_names:
             raise UnknownNameError(
-                f"The program has no size `{name}`.", fix=suggest(name, known)
+                f"The program has no size `{name}`.", fix=suggest(name, size_names)
             )
 
 
@@ -123,31 +128,31 @@ def _names(size: Size) -> set[str]:
 def _model(
     plan: Plan, spare: dict[str, TensorType], scope: Scope | None
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """The model without weights, and these."""
+    """Return the model without weights, and the weights."""
     body, moved = plan.interpreted, plan.updates
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
-    kept = frozenset((*body.vars, *spare))
-    whole = Model(kept, spare=dict(spare), used=set(kept))
-    g, writer = Graph(whole), Writer()
-    whole.main = g
+    reserved_names = frozenset((*body.vars, *spare))
+    model_state = Model(reserved_names, spare=dict(spare), used=set(reserved_names))
+    g, writer = Graph(model_state), Writer()
+    model_state.main = g
     for name, info in (plan.feeds | states).items():
         g.bind(name, name, info.type)
     writer.body(g, body.with_(params=()), ())
     outputs = [*_outputs(g, body.results), *_nexts(g, moved)]
     writer.problems.refuse()
-    rename(g.nodes, whole.called)
-    functions = [one.proto for one in whole.functions.values()]
+    rename(g.nodes, model_state.called)
+    functions = [shared_function.proto for shared_function in model_state.functions.values()]
     complete(g.nodes, functions)
-    told = [name for name in spare if name not in whole.spare]
-    given = [*plan.feeds, *told, *moved]
-    made = onnx.helper.make_graph(
+    size_inputs = [name for name in spare if name not in model_state.spare]
+    input_names = [*plan.feeds, *size_inputs, *moved]
+    graph_proto = onnx.helper.make_graph(
         [*g.model.constants, *g.nodes],
         "program",
-        [declared(name, g.type(name)) for name in given],
+        [declared(name, g.type(name)) for name in input_names],
         [declared(called, g.type(name)) for called, name in outputs],
     )
     model = onnx.helper.make_model(
-        made,
+        graph_proto,
         producer_name=PRODUCER,
         ir_version=IR_VERSION,
         functions=functions,
@@ -159,22 +164,22 @@ def _model(
             for (called, _), name in zip(outputs[-len(moved) :], moved, strict=True)
         }
         onnx.helper.set_model_props(model, {UPDATES: json.dumps(nexts)})
-    read = {*_read(g.nodes), *(entry.name for entry in made.output), *moved}
-    return model, list(_values([name for name in states if name in read], scope))
+    read_names = {*_read(g.nodes), *(entry.name for entry in graph_proto.output), *moved}
+    return model, list(_values([name for name in states if name in read_names], scope))
 
 
 def _outputs(g: Graph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What outputs are called, each with its variable; one that is fetched again is copied."""
+    """Yield the names and variables of outputs; a repeated fetch is copied."""
     for at, name in enumerate(fetches):
-        made = g.name(name)
+        value_name = g.name(name)
         if name in fetches[:at]:
-            yield _output(g, made, name), name
-        elif g.model.called.get(made) == name:
+            yield _output(g, value_name, name), name
+        elif g.model.called.get(value_name) == name:
             yield name, name
-        elif made == name:  # an input, or a weight
-            yield _output(g, made, f"{name}.value"), name
+        elif value_name == name:  # an input, or a weight
+            yield _output(g, value_name, f"{name}.value"), name
         else:
-            yield _output(g, made, name, kept=True), name
+            yield _output(g, value_name, name, kept=True), name
 
 
 def _nexts(g: Graph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -183,14 +188,14 @@ def _nexts(g: Graph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _output(g: Graph, made: str, wanted: str, kept: bool = False) -> str:
-    """A value under another name."""
-    found = g.op("Identity", made)
-    g.model.called[found] = wanted if kept else g.model.fresh(wanted)
-    return g.model.called[found]
+    """Return a value under another name."""
+    copy_name = g.op("Identity", made)
+    g.model.called[copy_name] = wanted if kept else g.model.fresh(wanted)
+    return g.model.called[copy_name]
 
 
 def _read(nodes: Iterable[Any]) -> Iterator[str]:
-    """All names that nodes read, and those inside of them."""
+    """Yield all names that nodes and their subgraphs read."""
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:
@@ -201,7 +206,7 @@ def _read(nodes: Iterable[Any]) -> Iterator[str]:
 def _values(
     states: Iterable[str], scope: Scope | None
 ) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """The values of persistable variables."""
+    """Yield the values of persistable variables."""
     for name in states:
         variable = None if scope is None else scope.find_var(name)
         if variable is None or variable.value is None:

@@ -1,10 +1,10 @@
-"""Operators without a rule of their own: their kernels, traced, and each primitive written.
+"""Export operators without a rule by tracing their kernels and exporting each primitive.
 
     silu: f32[b,4]              a = logistic x              sigmoid = Sigmoid(x)
                                 b = mul x a                 mul = Mul(x, sigmoid)
 
-A kernel is a function of JAX, and so is what is derived from one: `tanh.vjp.jvp` is traced as
-`tanh` is. Sizes stay symbolic, and are computed in the model.
+A kernel is a JAX function, and so are the kernels derived from it: `tanh.vjp.jvp` is traced
+like `tanh`. Sizes stay symbolic and are computed in the model.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ KEYED = frozenset(
         "squeeze",
     }
 )
-"""The primitives that are written for keys, too."""
+"""The primitives that are supported for random keys."""
 
 
 class Kernels:
-    """Writes jaxprs, of one operator.
+    """Exports the jaxprs of one operator.
 
     Attributes:
-        translation: Between JAX's symbolic sizes and ours.
+        translation: The mapping between symbolic sizes of JAX and ours.
     """
 
     def __init__(self, translation: Translation) -> None:
@@ -61,25 +61,25 @@ class Kernels:
     def run(
         self, g: Graph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
     ) -> list[str]:
-        """Write the equations of a jaxpr; what its results are called.
+        """Export the equations of a jaxpr; return the names of its results.
 
         Raises:
             Cannot: A primitive has no rule.
         """
-        known: dict[Any, str] = dict(zip(jaxpr.invars, given, strict=True))
-        known.update(
+        names: dict[Any, str] = dict(zip(jaxpr.invars, given, strict=True))
+        names.update(
             (var, g.constant(np.asarray(value)))
             for var, value in zip(jaxpr.constvars, consts, strict=True)
         )
 
         def read(atom: Any) -> str:
-            literal = isinstance(atom, extend.Literal)
-            return g.constant(written(atom)) if literal else known[atom]
+            is_literal = isinstance(atom, extend.Literal)
+            return g.constant(written(atom)) if is_literal else names[atom]
 
         _, equations = needed(jaxpr)
         for eqn in equations:
-            made = self._written(g, eqn, [read(atom) for atom in eqn.invars])
-            known.update(zip(eqn.outvars, made, strict=True))
+            results = self._written(g, eqn, [read(atom) for atom in eqn.invars])
+            names.update(zip(eqn.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def _written(self, g: Graph, eqn: Any, values: Sequence[str]) -> Sequence[str]:
@@ -89,8 +89,8 @@ class Kernels:
             raise Cannot(why_not(name))
         if any(is_complex(v.aval) for v in eqn.outvars):
             raise Cannot(f"{COMPLEX}.")
-        made = rule(Equation(g, self, eqn), *values)
-        return [made] if isinstance(made, str) else made
+        results = rule(Equation(g, self, eqn), *values)
+        return [results] if isinstance(results, str) else results
 
     def call(
         self,
@@ -99,28 +99,30 @@ class Kernels:
         structs: Sequence[Any],
         given: Sequence[str],
     ) -> list[str]:
-        """Trace a function of JAX for arrays of these types, and write its equations."""
+        """Trace a JAX function for abstract arrays, and export its equations."""
         try:
             with own_settings():
                 closed = _traced(function, *structs)
-        except Exception as error:  # what JAX makes of sizes
-            raise _no_sizes(error) from None
+        except Exception as error:  # JAX may reject operations on symbolic sizes
+            raise _size_error(error) from None
         return self.run(g, closed.jaxpr, closed.consts, given)
 
 
 def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
-    """Write the kernel of an operator; what its outputs are called, by slot.
+    """Export the kernel of an operator; return the names of its outputs by slot.
 
     Raises:
-        Cannot: Something in it cannot be written.
+        Cannot: It contains an unsupported primitive.
     """
     definition = OPS.get(op.type)
     types = {slot: [g.type(name) for name in names] for slot, names in op.inputs.items()}
-    given = {slot: tuple(map(g.name, names)) for slot, names in op.inputs.items()}
-    every = [one for some in types.values() for one in some]
-    refuse_complex(every)
-    translation = Translation(every, op.attrs)
-    structs = {slot: tuple(map(translation.struct, some)) for slot, some in types.items()}
+    input_names = {slot: tuple(map(g.name, names)) for slot, names in op.inputs.items()}
+    all_types = [type_ for slot_types in types.values() for type_ in slot_types]
+    refuse_complex(all_types)
+    translation = Translation(all_types, op.attrs)
+    structs = {
+        slot: tuple(map(translation.struct, slot_types)) for slot, slot_types in types.items()
+    }
     attrs = {name: translation.attr(value) for name, value in op.attrs.items()}
     wanted = tuple(op.outputs)
 
@@ -130,12 +132,12 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
     try:
         with own_settings():
             closed, shapes = _traced(compute, structs, return_shape=True)
-    except Exception as error:  # kernels may ask anything of sizes
-        raise _no_sizes(error) from None
-    names = jax.tree.leaves(given)
-    made = Kernels(translation).run(g, closed.jaxpr, closed.consts, names)
+    except Exception as error:  # kernels may need numbers as sizes
+        raise _size_error(error) from None
+    names = jax.tree.leaves(input_names)
+    results = Kernels(translation).run(g, closed.jaxpr, closed.consts, names)
     trees: Any = jax.tree
-    return trees.unflatten(trees.structure(shapes), made)
+    return trees.unflatten(trees.structure(shapes), results)
 
 
 def _traced(function: Callable[..., Any], *structs: Any, return_shape: bool = False) -> Any:
@@ -143,7 +145,7 @@ def _traced(function: Callable[..., Any], *structs: Any, return_shape: bool = Fa
     return library.make_jaxpr(function, return_shape=return_shape)(*structs)
 
 
-def _no_sizes(error: Exception) -> BracesError:
-    """The error for a kernel that asks for sizes which only a run has."""
+def _size_error(error: Exception) -> BracesError:
+    """Return the error for a kernel that needs sizes as numbers."""
     reason = str(error).strip().partition("\n")[0]
     return Cannot(f"its sizes must be numbers: {reason:.150}")

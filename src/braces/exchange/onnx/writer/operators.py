@@ -1,6 +1,6 @@
-"""Operators that ONNX has itself: models that people can read.
+"""Operators with an ONNX equivalent, for readable models.
 
-All others, and where a rule gives `None`, are written by their kernels.
+Other operators, and those whose rule returns `None`, are exported by their kernels.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REDUCING: Mapping[str, str] = {"max": "ReduceMax", "mean": "ReduceMean", "sum": 
 
 
 def promoted(kind: str, n: Node) -> str | None:
-    """A node of inputs in the dtype of the result."""
+    """Export as one node with operands in the dtype of the result."""
     dtype = n.result().dtype
     if dtype == BOOL or dtype.kind == "c" or (kind == "Div" and not is_float(dtype)):
         return None
@@ -39,7 +39,7 @@ def promoted(kind: str, n: Node) -> str | None:
 
 
 def elementwise(kind: str, n: Node) -> str | None:
-    """A node of one input of a float dtype."""
+    """Export as one unary node on floats."""
     dtype = n.result().dtype
     if not is_float(dtype) or dtype.kind == "c":
         return None
@@ -59,27 +59,27 @@ def reduced(kind: str, n: Node) -> str | None:
     axis, dtype = n.attr("axis"), n.result().dtype
     if dtype == BOOL or dtype.kind == "c" or axis == () or not n.type("x").rank:
         return None
-    every = range(n.type("x").rank) if axis is None else axis
-    axes = (every,) if isinstance(every, int) else tuple(every)
+    all_axes = range(n.type("x").rank) if axis is None else axis
+    axes = (all_axes,) if isinstance(all_axes, int) else tuple(all_axes)
     if any(n.type("x").shape[at] == 0 for at in axes):
-        return None  # of which ONNX does not say what it is
-    keep = int(n.attr("keepdims"))
+        return None  # ONNX leaves its result open
+    keepdims_ = int(n.attr("keepdims"))
     beside = (n.g.integers(*axes),)
-    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, beside=beside, keepdims=keep)
+    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, beside=beside, keepdims=keepdims_)
 
 
 def same(n: Node) -> str:
-    """The value itself."""
+    """The identity."""
     return n.g.op("Identity", next(n.g.name(name) for name in n.op.reads()))
 
 
 def same_integers(n: Node) -> str:
-    """The numbers, in 64 bits."""
+    """A cast to int64."""
     return widths.moved(n.g, n.input("x"), n.type("x").dtype, INT64)
 
 
 def fenced(n: Node) -> str:
-    """The value behind a fence."""
+    """The value of a fence."""
     return n.g.op("Identity", n.input("x"))
 
 
@@ -89,25 +89,25 @@ def constant(n: Node) -> str:
 
 
 def cast(n: Node) -> str | None:
-    """The same numbers in another dtype."""
-    of, to = n.type("x").dtype, n.result().dtype
-    if "c" in (of.kind, to.kind):
+    """A cast."""
+    source_dtype, to = n.type("x").dtype, n.result().dtype
+    if "c" in (source_dtype.kind, to.kind):
         return None
     return n.g.op("Cast", n.input("x"), to=code_of(to))
 
 
 def reshape(n: Node) -> str:
-    """The same numbers, in order, in another shape."""
+    """A reshape."""
     return reshaped(n.g, n.input("x"), n.result().shape)
 
 
 def broadcast(n: Node) -> str:
-    """Copies along axes of size 1, and along new ones."""
+    """A broadcast."""
     return expanded(n.g, n.input("x"), n.result().shape, n.result().dtype)
 
 
 def concat(n: Node) -> str:
-    """One after the other."""
+    """A concatenation."""
     return n.g.op("Concat", *n.promoted(), axis=n.attr("axis"))
 
 
@@ -118,21 +118,21 @@ def new_axes(n: Node) -> str:
 
 
 def where(n: Node) -> str | None:
-    """One of two, number by number."""
+    """An elementwise selection."""
     (condition, yes, no), dtype = n.op.reads(), n.result().dtype
     if dtype.kind == "c":
         return None
-    types = ((one, n.g.type(one)) for one in (yes, no))
+    types = ((operand, n.g.type(operand)) for operand in (yes, no))
     first, second = (
-        widths.moved(n.g, n.g.name(one), type_.dtype, dtype)
-        for one, type_ in types
+        widths.moved(n.g, n.g.name(operand), type_.dtype, dtype)
+        for operand, type_ in types
         if isinstance(type_, TensorType)
     )
     return widths.chosen(n.g, n.g.name(condition), first, second, dtype)
 
 
 def take(n: Node) -> str | None:
-    """Elements at places along one axis."""
+    """A gather along one axis."""
     axis = n.attr("axis")
     if not isinstance(axis, int):
         return None
@@ -145,7 +145,7 @@ def embedding(n: Node) -> str:
 
 
 def _places(n: Node, slot: str) -> str:
-    """Indices as int64, which all of ONNX's operators take."""
+    """Return indices as int64, which all ONNX operators support."""
     return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
 
@@ -153,29 +153,29 @@ def _places(n: Node, slot: str) -> str:
 
 
 def getitem(n: Node) -> str:
-    """`x[...]` by a known index."""
-    g, found, axis = n.g, n.input("x"), 0
+    """`x[...]` by a constant index."""
+    g, result, axis = n.g, n.input("x"), 0
     slices = dict[int, tuple[int, int, int]]()
     index: Sequence[Any] = n.attr("index")
     for entry in index:
         if isinstance(entry, int):
-            found = g.op("Gather", found, g.constant(entry, INT64), axis=axis)
+            result = g.op("Gather", result, g.constant(entry, INT64), axis=axis)
         elif entry != "new":
             if entry != ":":
                 slices[axis] = _bounds(*entry)
             axis += 1
     if slices:
         starts, ends, steps = (g.integers(*some) for some in zip(*slices.values(), strict=True))
-        found = g.op("Slice", found, starts, ends, g.integers(*slices), steps)
-    return unsqueezed(g, found, _new_axes(index))
+        result = g.op("Slice", result, starts, ends, g.integers(*slices), steps)
+    return unsqueezed(g, result, _new_axes(index))
 
 
 def _bounds(
     start: int | None = None, end: int | None = None, step: int = 1
 ) -> tuple[int, int, int]:
-    """The bounds of a slice, with numbers beyond the ends in place of none."""
-    far = 2**62
-    first, last = (0, far) if step > 0 else (far, -far)
+    """Return the bounds of a slice, with large numbers for open ends."""
+    unbounded = 2**62
+    first, last = (0, unbounded) if step > 0 else (unbounded, -unbounded)
     return first if start is None else start, last if end is None else end, step
 
 
@@ -190,20 +190,20 @@ def window(n: Node) -> str:
 
 
 def window_add(n: Node) -> str:
-    """An array with something added to consecutive elements of one axis."""
+    """Add to consecutive elements of one axis."""
     type_, update = n.type("x"), n.type("update")
     rank = type_.rank
     axis: int = n.attr("axis") % rank
-    have = type_.shape[axis]
-    first = _first(n, have)
+    axis_size = type_.shape[axis]
+    first = _first(n, axis_size)
     low: list[Size] = [0] * rank
     high: list[Size] = [0] * rank
-    low[axis], high[axis] = first, have - first - update.shape[axis]
+    low[axis], high[axis] = first, axis_size - first - update.shape[axis]
     return _added(n, n.input("update"), low, high)
 
 
 def _first(n: Node, have: Size) -> Size:
-    """Where a window begins on an axis of this size."""
+    """Return the start of a window."""
     start: Size = n.attr("start")
     return have - start if n.attr("from_end") else start
 
@@ -211,45 +211,49 @@ def _first(n: Node, have: Size) -> Size:
 def _added(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
     g, dtype = n.g, n.result().dtype
     zero = g.constant(0, dtype)
-    moved = widths.padded(g, update, g.shape((*low, *high)), zero, dtype)
-    return widths.same(g, "Add", n.input("x"), moved, dtype=dtype)
+    padded_update = widths.padded(g, update, g.shape((*low, *high)), zero, dtype)
+    return widths.same(g, "Add", n.input("x"), padded_update, dtype=dtype)
 
 
 def setitem_add(n: Node) -> str:
-    """An array with something added where a known index says."""
+    """Add at a constant index."""
     g, type_ = n.g, n.type("x")
     entries = [one for one in n.attr("index") if one != "new"]
-    new = _new_axes(n.attr("index"))
-    update = g.op("Squeeze", n.input("update"), g.integers(*new)) if new else n.input("update")
+    new_axes_ = _new_axes(n.attr("index"))
+    update = (
+        g.op("Squeeze", n.input("update"), g.integers(*new_axes_))
+        if new_axes_
+        else n.input("update")
+    )
     pads = _pads(entries, type_.shape)
     if pads is not None:
         numbers = [at for at, one in enumerate(entries) if isinstance(one, int)]
-        whole = unsqueezed(g, update, numbers)
+        aligned_update = unsqueezed(g, update, numbers)
         if not any(map(any, pads)):
-            return widths.same(g, "Add", n.input("x"), whole, dtype=type_.dtype)
-        return _added(n, whole, *pads)
-    shape = [size for at, size in enumerate(n.type("update").shape) if at not in new]
-    kept = [at for at, one in enumerate(entries) if not isinstance(one, int)]
-    parts, rank = list[str](), len(kept)
+            return widths.same(g, "Add", n.input("x"), aligned_update, dtype=type_.dtype)
+        return _added(n, aligned_update, *pads)
+    shape = [size for at, size in enumerate(n.type("update").shape) if at not in new_axes_]
+    sliced_axes = [at for at, one in enumerate(entries) if not isinstance(one, int)]
+    parts, rank = list[str](), len(sliced_axes)
     for axis, entry in enumerate(entries):
-        places = counted(g, type_.shape[axis])
+        positions = counted(g, type_.shape[axis])
         if isinstance(entry, int):
-            line = g.op("Gather", places, g.constant(entry, INT64))
+            axis_indices = g.op("Gather", positions, g.constant(entry, INT64))
         else:
             bounds = _bounds(*(entry if entry != ":" else ()))
             start, end, step = (g.integers(one) for one in bounds)
-            places = g.op("Slice", places, start, end, g.integers(0), step)
-            own = kept.index(axis)
-            line = unsqueezed(g, places, [at for at in range(rank) if at != own])
-        parts.append(unsqueezed(g, expanded(g, line, shape[:rank], INT64), [rank]))
-    where = g.op("Concat", *parts, axis=rank)
-    return g.op("ScatterND", n.input("x"), where, update, reduction="add")
+            positions = g.op("Slice", positions, start, end, g.integers(0), step)
+            own = sliced_axes.index(axis)
+            axis_indices = unsqueezed(g, positions, [at for at in range(rank) if at != own])
+        parts.append(unsqueezed(g, expanded(g, axis_indices, shape[:rank], INT64), [rank]))
+    index_vectors = g.op("Concat", *parts, axis=rank)
+    return g.op("ScatterND", n.input("x"), index_vectors, update, reduction="add")
 
 
 def _pads(entries: Sequence[Any], shape: Shape) -> tuple[list[int], list[int]] | None:
-    """How much is before and after a part of an array; `None` where it has holes.
+    """Return the padding around a slice; `None` if it is strided.
 
-    So rows stay rows, which scattered places do not tell.
+    Padding keeps the batch axis recognizable, unlike scattered indices.
     """
     low, high = [0] * len(shape), [0] * len(shape)
     for axis, (entry, size) in enumerate(zip(entries, shape, strict=False)):
@@ -257,8 +261,10 @@ def _pads(entries: Sequence[Any], shape: Shape) -> tuple[list[int], list[int]] |
             continue
         if not isinstance(size, int):
             return None
-        part = slice(entry, entry + 1 or None) if isinstance(entry, int) else slice(*entry)
-        start, end, step = part.indices(size)
+        axis_slice = (
+            slice(entry, entry + 1 or None) if isinstance(entry, int) else slice(*entry)
+        )
+        start, end, step = axis_slice.indices(size)
         if step != 1:
             return None
         low[axis], high[axis] = start, size - max(start, end)
@@ -266,20 +272,20 @@ def _pads(entries: Sequence[Any], shape: Shape) -> tuple[list[int], list[int]] |
 
 
 def _new_axes(index: Sequence[Any]) -> list[int]:
-    """The places of new axes in what an index gives."""
-    left = [entry for entry in index if not isinstance(entry, int)]
-    return [place for place, entry in enumerate(left) if entry == "new"]
+    """Return the positions of new axes in the result of an index."""
+    remaining = [entry for entry in index if not isinstance(entry, int)]
+    return [position for position, entry in enumerate(remaining) if entry == "new"]
 
 
 def gather_nd(n: Node) -> str:
-    """Parts of an array at places of its first axes."""
+    """A gather by indices of the first axes."""
     indices = n.op.inputs["indices"]
     shape = n.result().shape[: n.result().rank - n.type("x").rank + len(indices)]
     return n.g.op("GatherND", n.input("x"), _joined(n, shape))
 
 
 def scatter_nd_add(n: Node) -> str:
-    """An array with something added at places of its first axes."""
+    """A scatter-add by indices of the first axes."""
     indices, update = n.op.inputs["indices"], n.type("updates")
     shape = update.shape[: update.rank - n.type("x").rank + len(indices)]
     where = _joined(n, shape)
@@ -287,16 +293,16 @@ def scatter_nd_add(n: Node) -> str:
 
 
 def _joined(n: Node, shape: Sequence[Size]) -> str:
-    """The places along several axes, side by side."""
+    """Return the index vectors of several axes."""
     g, parts = n.g, list[str]()
     for position, name in enumerate(n.op.inputs["indices"]):
-        place = widths.moved(g, g.name(name), n.type("indices", position).dtype, INT64)
-        parts.append(unsqueezed(g, expanded(g, place, shape, INT64), [len(shape)]))
+        axis_index = widths.moved(g, g.name(name), n.type("indices", position).dtype, INT64)
+        parts.append(unsqueezed(g, expanded(g, axis_index, shape, INT64), [len(shape)]))
     return g.op("Concat", *parts, axis=len(shape))
 
 
 def spaced(n: Node) -> str | None:
-    """Evenly spaced integers."""
+    """An `arange` of integers."""
     start, stop, step = (n.attr(name) for name in ("start", "stop", "step"))
     dtype = n.result().dtype
     if not isinstance(step, int) or dtype.kind not in "iuf":
@@ -305,8 +311,8 @@ def spaced(n: Node) -> str | None:
         return None
     g = n.g
     bounds = (0, start) if stop is None else (start, stop)
-    found = g.op("Range", *map(g.number, bounds), g.constant(step, INT64))
-    return widths.moved(g, found, INT64, dtype)
+    range_name = g.op("Range", *map(g.number, bounds), g.constant(step, INT64))
+    return widths.moved(g, range_name, INT64, dtype)
 
 
 def size(n: Node) -> str:
@@ -315,16 +321,16 @@ def size(n: Node) -> str:
 
 
 def places(n: Node) -> list[list[str]] | None:
-    """The places of what is not zero, an index for each axis; of so many, by its kernel."""
+    """The indices of nonzero elements, one array per axis; with a fixed count by the kernel."""
     x, g = n.type("x"), n.g
     if isinstance(n.attr("count"), int) or x.dtype.kind == "c":
         return None
-    found = g.op("NonZero", widths.moved(g, n.input("x"), x.dtype, BOOL))
-    return [[g.op("Gather", found, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
+    indices_ = g.op("NonZero", widths.moved(g, n.input("x"), x.dtype, BOOL))
+    return [[g.op("Gather", indices_, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
 
 
 def told_size(n: Node) -> str:
-    """A number of the program, which is the size of axes."""
+    """A data-dependent size."""
     value, size = same_integers(n), n.attr("size")
     if isinstance(size, Dim) and size.name:
         n.g.told[size.name] = unsqueezed(n.g, value, (0,)), -1
@@ -332,15 +338,15 @@ def told_size(n: Node) -> str:
 
 
 def resize(n: Node) -> str | None:
-    """Axes of other sizes, where a size is symbolic; by its kernel where all are numbers."""
+    """A resize with symbolic sizes; with known sizes by the kernel."""
     x, shape = n.type("x"), n.result().shape
     if all(isinstance(size, int) for size in (*x.shape, *shape)) or n.attr("antialias"):
         return None
-    crops = n.attr("coordinates") == "tf_crop_and_resize"
-    if x.dtype.kind == "c" or (crops and n.attr("region") is None):
+    has_region = n.attr("coordinates") == "tf_crop_and_resize"
+    if x.dtype.kind == "c" or (has_region and n.attr("region") is None):
         return None
     g, scales = n.g, n.attr("scales")
-    region = g.constant(np.asarray(n.attr("region"), np.float32)) if crops else ""
+    region = g.constant(np.asarray(n.attr("region"), np.float32)) if has_region else ""
     return widths.same(
         g, "Resize", *n.promoted(), dtype=n.result().dtype, beside=(region, "", g.shape(shape)),
         mode=n.attr("mode"), coordinate_transformation_mode=n.attr("coordinates"),

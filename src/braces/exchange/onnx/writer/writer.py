@@ -1,4 +1,4 @@
-"""Blocks of operators as nodes, and what cannot be written, collected."""
+"""Export blocks of operators as nodes, and collect unsupported operators."""
 
 from __future__ import annotations
 
@@ -17,55 +17,55 @@ from braces.exchange.onnx.writer.operators import OPERATORS
 from braces.ir.records import Body, Op
 
 MISSING = "missing"
-"""What stands for what could not be written, so that the rest is looked at, too."""
+"""The placeholder for an unsupported output, so that export goes on."""
 
 
 @dataclass
 class Problems:
-    """What cannot be written, by operator and reason, with the operators that it is of."""
+    """The unsupported operators, by type and reason."""
 
     found: dict[tuple[str, str], list[Op]] = field(
         default_factory=dict[tuple[str, str], "list[Op]"]
     )
 
     def add(self, op: Op, error: BracesError) -> None:
-        """One operator cannot be written."""
+        """Record an unsupported operator."""
         self.found.setdefault((op.type, error.what), []).append(op)
 
     def refuse(self) -> None:
-        """Say all that cannot be written.
+        """Raise an error that lists all unsupported operators.
 
         Raises:
-            ProgramError: There is something.
+            ProgramError: There is one.
         """
         if not self.found:
             return
         raise ProgramError(
             "ONNX does not have what this program needs.",
-            given="; ".join(_told(*one) for one in self.found.items()),
+            given="; ".join(_format_problem(*entry) for entry in self.found.items()),
             fix="Fix sizes with sizes={...}, or fetch what does not need these operators.",
         )
 
 
-def _told(key: tuple[str, str], ops: Sequence[Op]) -> str:
+def _format_problem(key: tuple[str, str], ops: Sequence[Op]) -> str:
     type_, reason = key
     places = list(dict.fromkeys(str(op.source) for op in ops if op.source))
-    where = f", built at {', '.join(places[:3])}" if places else ""
-    return f"{len(ops)} {type_} ({reason.rstrip('.')}){where}"
+    location = f", built at {', '.join(places[:3])}" if places else ""
+    return f"{len(ops)} {type_} ({reason.rstrip('.')}){location}"
 
 
 @dataclass
 class Writer:
-    """Writes blocks.
+    """Exports blocks.
 
     Attributes:
-        problems: What could not be written.
+        problems: The unsupported operators.
     """
 
     problems: Problems = field(default_factory=Problems)
 
     def body(self, g: Graph, body: Body, given: Sequence[str]) -> list[str]:
-        """Write a block whose parameters are called so; what its results are called."""
+        """Export a block with these parameter names; return the names of its results."""
         for param, name in zip(body.params, given, strict=True):
             g.bind(param, name, body.vars[param].type)
             g.call(name, param)
@@ -75,13 +75,13 @@ class Writer:
 
     def _op(self, g: Graph, op: Op, types: Mapping[str, Type]) -> None:
         try:
-            found = self._found(Node(g, op, list(types.values())))
+            outputs = self._found(Node(g, op, list(types.values())))
         except BracesError as error:
             self.problems.add(op, error)
-            found = dict.fromkeys(types, MISSING)
+            outputs = dict.fromkeys(types, MISSING)
         for variable, type_ in types.items():
-            g.bind(variable, found[variable], type_)
-            g.call(found[variable], variable)
+            g.bind(variable, outputs[variable], type_)
+            g.call(outputs[variable], variable)
 
     def _found(self, n: Node) -> Mapping[str, str]:
         op = n.op
@@ -89,12 +89,12 @@ class Writer:
         if construct is not None:
             return construct(n, self.body)
         rule = LISTS.get(op.type) or OPERATORS.get(op.type)
-        made = rule(n) if rule is not None else None
-        if made is None:
+        results = rule(n) if rule is not None else None
+        if results is None:
             return _by_name(op, write_kernel(n.g, op))
         slots = [slot.name for slot in OPS.get(op.type).outputs]
-        each = [made] if isinstance(made, str) else made
-        return _by_name(op, dict(zip(slots, map(_listed, each), strict=False)))
+        slot_results = [results] if isinstance(results, str) else results
+        return _by_name(op, dict(zip(slots, map(_listed, slot_results), strict=False)))
 
 
 def _listed(made: str | Sequence[str]) -> Sequence[str]:

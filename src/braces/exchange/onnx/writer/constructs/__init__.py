@@ -1,1 +1,1 @@
-"""Loops, branches, functions."""
+"""Export of loops, branches, functions and sequences."""

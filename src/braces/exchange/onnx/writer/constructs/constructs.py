@@ -1,8 +1,8 @@
-"""Operators that own blocks: loops, branches, rows, and plain blocks.
+"""Export of operators with blocks: loops, branches, row-wise branches, and plain blocks.
 
-loop        Loop, or Scan where the number of trips is written in the program
-switch      If, one in the other
-partition   for each case: NonZero, Gather, the block, ScatterND, in an If that asks whether
+loop        Loop, or Scan if the trip count is a number
+switch      If, nested
+partition   for each case: NonZero, Gather, the block, ScatterND, in an If on whether
             the case has any rows
 block       a function of the model (functions.py), and a node that calls it
 """
@@ -30,67 +30,74 @@ SIZE = TensorType(INT64, (1,))
 
 
 def switch(n: Node, write: Write) -> Found:
-    """One of several blocks; an index that names none takes the last.
+    """Export a switch as nested `If`; an out-of-range index takes the last case.
 
-    Sizes that a case tells, as that of rows of a while, leave it with its results: elsewhere
-    there may be what has the same size. In the other cases they are 0. Where a result has an
-    axis of that size, that tells it.
+    Data-dependent sizes of a case, as the row count of a `While`, are returned with its
+    results, because other code may use them; in the other cases they are 0. A result with an
+    axis of that size makes this unnecessary.
     """
     view = SwitchView.of(n.op)
-    shown = {size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape}
-    every = [name for body in view.cases for name in learned(body)]
-    told = [name for name in every if Dim.named(name) not in shown]
+    shape_sizes = {
+        size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape
+    }
+    block_sizes = [name for body in view.cases for name in learned(body)]
+    told = [name for name in block_sizes if Dim.named(name) not in shape_sizes]
     types = [*n.types, *[SIZE] * len(told)]
     index, dtype = n.g.name(view.index), _array(n.g, view.index).dtype
     cases = view.cases
 
     def run(number: int, g: Graph) -> Sequence[str]:
-        others = set(every).difference(learned(cases[number]))
+        others = set(block_sizes).difference(learned(cases[number]))
         g.told.update((name, (g.integers(0), -1)) for name in others)
         results = write(g, cases[number], ())
         return [*results, *(g.size(Dim.named(name)) for name in told)]
 
-    def chosen(number: int, g: Graph) -> Sequence[str]:
+    def nested_if(number: int, g: Graph) -> Sequence[str]:
         if number == len(cases) - 1:
             return run(number, g)
-        here = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
+        is_case = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
         label = f"{n.label}.{number}"
-        rest = partial(chosen, number + 1)
-        return loops.branch(g, label, here, partial(run, number), rest, types)
+        other_cases = partial(nested_if, number + 1)
+        return loops.branch(g, label, is_case, partial(run, number), other_cases, types)
 
-    found = chosen(0, n.g.beside(n.label))
+    outputs = nested_if(0, n.g.beside(n.label))
     results = len(n.types)
     n.g.told.update(
-        (name, (size, -1)) for name, size in zip(told, found[results:], strict=True)
+        (name, (size, -1)) for name, size in zip(told, outputs[results:], strict=True)
     )
-    return view.bound(found[:results])
+    return view.bound(outputs[:results])
 
 
 def _array(g: Graph, name: str) -> TensorType:
-    found = g.type(name)
-    assert isinstance(found, TensorType)
-    return found
+    array_type = g.type(name)
+    assert isinstance(array_type, TensorType)
+    return array_type
 
 
 # ---- rows ------------------------------------------------------------------------------------
 
 
 def partition(n: Node, write: Write) -> Found:
-    """Each case on its own rows; one without rows does not run, as its rows may be none."""
+    """Export each case on its own rows; a case without rows does not run."""
     view, g = PartitionView.of(n.op), n.g
-    found = [filled(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
+    merged = [filled(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
     for number, case in enumerate(view.cases):
         mask = g.name(case.mask)
-        own = g.cast(mask, INT64)
-        count = g.op("ReduceSum", own, keepdims=0)
-        some = g.op("Greater", count, g.constant(0, INT64))
-        run = _Case(n, view, number, case, mask, own, write)
-        before = tuple(found)
+        as_integers = g.cast(mask, INT64)
+        count = g.op("ReduceSum", as_integers, keepdims=0)
+        has_rows = g.op("Greater", count, g.constant(0, INT64))
+        run = _Case(n, view, number, case, mask, as_integers, write)
+        before = tuple(merged)
         label = f"{n.label}.{number}"
-        found = loops.branch(
-            g, label, some, partial(run.on_rows, before), partial(_unchanged, before), n.types
+        merged = loops.branch(
+            g,
+            label,
+            has_rows,
+            partial(run.on_rows, before),
+            partial(_unchanged, before),
+            n.types,
         )
-    return view.bound(found)
+    return view.bound(merged)
 
 
 def _unchanged(before: Sequence[str], g: Graph) -> Sequence[str]:
@@ -99,7 +106,7 @@ def _unchanged(before: Sequence[str], g: Graph) -> Sequence[str]:
 
 
 class _Case:
-    """One case of a row-wise branch, which has rows."""
+    """One case of a row-wise branch that has rows."""
 
     def __init__(
         self, n: Node, view: PartitionView, number: int, case: Case, mask: str, own: str,
@@ -109,26 +116,26 @@ class _Case:
         self._mask, self._own, self._write = mask, own, write
 
     def on_rows(self, before: Sequence[str], g: Graph) -> list[str]:
-        """Run it, and put what it gives to what other cases gave.
+        """Export the case, and merge its results with those of the cases before.
 
-        A row that is not its own is stood in for by the first one that is.
+        In a branch that is not compact, the first selected row stands in for the others.
         """
         if self._view.compact:
-            places = g.op("Squeeze", g.op("NonZero", self._mask), g.integers(0))
-            given = [g.op("Gather", self._mask, places)]
+            indices = g.op("Squeeze", g.op("NonZero", self._mask), g.integers(0))
+            arguments = [g.op("Gather", self._mask, indices)]
         else:
-            places = g.op("ArgMax", self._own, axis=0, keepdims=1)
-            given = [self._mask]
+            indices = g.op("ArgMax", self._own, axis=0, keepdims=1)
+            arguments = [self._mask]
         for row in self._view.rows:
             source = g.name(row.source)
-            given.append(self._taken(g, source, row.source, row.linear, places))
-        results = self._write(g, self._view.bodies[self._number], given)
+            arguments.append(self._taken(g, source, row.source, row.linear, indices))
+        results = self._write(g, self._view.bodies[self._number], arguments)
         outs = len(self._view.outs)
         return [
-            self._put(g, one, value, places, i)
+            self._put(g, base, value, indices, i)
             if i < outs
-            else widths.same(g, "Add", one, value, dtype=self._n.result(i).dtype)
-            for i, (one, value) in enumerate(zip(before, results, strict=True))
+            else widths.same(g, "Add", base, value, dtype=self._n.result(i).dtype)
+            for i, (base, value) in enumerate(zip(before, results, strict=True))
         ]
 
     def _taken(self, g: Graph, source: str, name: str, linear: bool, places: str) -> str:
@@ -138,10 +145,10 @@ class _Case:
         if linear:
             zero = g.constant(0, type_.dtype)
             return widths.chosen(g, self._mask_of(g, type_), source, zero, type_.dtype)
-        every = g.op(
+        all_indices = g.op(
             "Range", g.constant(0, INT64), g.number(type_.shape[0]), g.constant(1, INT64)
         )
-        return g.op("Gather", source, g.op("Where", self._mask, every, places))
+        return g.op("Gather", source, g.op("Where", self._mask, all_indices, places))
 
     def _mask_of(self, g: Graph, type_: TensorType) -> str:
         return unsqueezed(g, self._mask, range(1, type_.rank))
@@ -157,7 +164,7 @@ class _Case:
 
 
 def loop(n: Node, write: Write) -> Found:
-    """A loop, whatever ends it."""
+    """Export a loop of any kind."""
     view = LoopView.of(n.op)
     if not view.counted:
         return _while(n, view, write)
@@ -173,9 +180,9 @@ def _memories(view: LoopView) -> list[Type]:
 
 
 def _rows(n: Node, view: LoopView) -> list[TensorType]:
-    """What a trip gives to each of the rows."""
-    found = map(n.result, range(len(view.memories), len(view.memories) + len(view.rows)))
-    return [type_.with_shape(type_.shape[1:]) for type_ in found]
+    """Return the types of one element of each stacked output."""
+    row_types = map(n.result, range(len(view.memories), len(view.memories) + len(view.rows)))
+    return [type_.with_shape(type_.shape[1:]) for type_ in row_types]
 
 
 def _length(n: Node, view: LoopView) -> Size:
@@ -186,7 +193,7 @@ def _length(n: Node, view: LoopView) -> Size:
 
 
 def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
-    """So many trips, one at least; the index is one more thing that is cut."""
+    """Export a loop with a known positive trip count; the index is one more scanned input."""
     g = n.g
     count = g.constant(length, INT64)
     index = g.op("Range", g.constant(0, INT64), count, g.constant(1, INT64))
@@ -199,9 +206,9 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
     outputs = zip(ends, (*_memories(view), *_rows(n, view)), strict=True)
     body = inner.proto(
         (loops.declared(names[param], types[param]) for param in order),
-        (loops.declared(*one) for one in outputs),
+        (loops.declared(*output) for output in outputs),
     )
-    cut, rows, back = len(view.slices) + 1, len(view.rows), int(view.reverse)
+    scan_count, rows, direction = len(view.slices) + 1, len(view.rows), int(view.reverse)
     found = g.several(
         "Scan",
         *(g.name(memory.init) for memory in view.memories),
@@ -209,39 +216,39 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
         *(g.name(slice_.source) for slice_ in view.slices),
         count=len(results),
         body=body,
-        num_scan_inputs=cut,
-        scan_input_directions=[back] * cut,
-        scan_output_directions=[back] * rows or None,
+        num_scan_inputs=scan_count,
+        scan_input_directions=[direction] * scan_count,
+        scan_output_directions=[direction] * rows or None,
     )
     finals = len(view.memories)
     return view.bound(found[:finals], found[finals:], count)
 
 
 def _counted(n: Node, view: LoopView, write: Write) -> Found:
-    """As many trips as an axis is long, maybe none."""
+    """Export a loop whose trip count is the size of an axis, maybe 0."""
     g, rows = n.g, _rows(n, view)
     length = _length(n, view)
     count = g.number(length)
     sources = [g.name(slice_.source) for slice_ in view.slices]
 
     def step(inner: Graph, index: str, carried: list[str]) -> Trip:
-        place = loops.last_first(inner, count, index) if view.reverse else index
-        pieces = [loops.at(inner, source, place) for source in sources]
-        made = write(inner, view.body, [place, *carried, *pieces])
-        return Trip(made[: len(carried)], made[len(carried) :])
+        position = loops.last_first(inner, count, index) if view.reverse else index
+        slices_ = [loops.at(inner, source, position) for source in sources]
+        outputs = write(inner, view.body, [position, *carried, *slices_])
+        return Trip(outputs[: len(carried)], outputs[len(carried) :])
 
     inits = [g.name(memory.init) for memory in view.memories]
-    made = loops.loop(g, n.label, inits, _memories(view), step, count=count, rows=rows)
-    stacked = zip(made.rows, rows, strict=True)
+    outputs = loops.loop(g, n.label, inits, _memories(view), step, count=count, rows=rows)
+    stacked = zip(outputs.rows, rows, strict=True)
     return view.bound(
-        made.carried,
+        outputs.carried,
         [loops.collected(g, name, length, row, view.reverse) for name, row in stacked],
         count,
     )
 
 
 def _while(n: Node, view: LoopView, write: Write) -> Found:
-    """As many trips as values tell; it counts them."""
+    """Export a loop with a data-dependent trip count, which it counts."""
     g, cond = n.g, view.cond
     limit, goes_on = "", ""
     if view.count is not None:
@@ -253,18 +260,18 @@ def _while(n: Node, view: LoopView, write: Write) -> Found:
         (goes_on,) = write(g.beside(f"{n.label}/first"), cond, inits)
 
     def step(inner: Graph, index: str, carried: list[str]) -> Trip:
-        place = loops.last_first(inner, limit, index) if view.reverse else index
-        after = write(inner, view.body, [place, *carried[:-1]])
+        position = loops.last_first(inner, limit, index) if view.reverse else index
+        after = write(inner, view.body, [position, *carried[:-1]])
         trips = inner.op("Add", index, inner.constant(1, INT64))
         if cond is None:
             return Trip([*after, trips])
-        (more,) = write(inner.beside("cond"), cond, after)
-        return Trip([*after, trips], goes_on=more)
+        (next_condition,) = write(inner.beside("cond"), cond, after)
+        return Trip([*after, trips], goes_on=next_condition)
 
     start = g.constant(0, INT64)
     types = [*_memories(view), loops.SCALAR]
-    made = loops.loop(g, n.label, [*inits, start], types, step, count=limit, goes_on=goes_on)
-    return view.bound(made.carried[:-1], (), made.carried[-1])
+    outputs = loops.loop(g, n.label, [*inits, start], types, step, count=limit, goes_on=goes_on)
+    return view.bound(outputs.carried[:-1], (), outputs.carried[-1])
 
 
 ConstructRule: TypeAlias = "Callable[[Node, Write], Found]"

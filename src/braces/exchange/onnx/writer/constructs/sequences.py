@@ -1,4 +1,4 @@
-"""Lists as sequences: the history of loops."""
+"""Export lists as sequences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from braces.exchange.onnx.writer.primitives.shape import filled
 
 
 def empty(n: Node) -> str:
-    """A sequence of nothing."""
+    """An empty sequence."""
     return _empty(n.g, _element(n))
 
 
 def push(n: Node) -> str:
-    """One more value at the end."""
+    """Append a value."""
     return n.g.op("SequenceInsert", n.input("list"), n.input("value"))
 
 
@@ -30,44 +30,44 @@ def pop(n: Node) -> tuple[str, str]:
 
 
 def taken(n: Node) -> str:
-    """The value at a place."""
+    """The value at an index."""
     return n.g.op("SequenceAt", n.input("list"), _told(n, "index"))
 
 
 def erased(n: Node) -> str:
-    """All but the value at a place."""
+    """Remove the value at an index."""
     return n.g.op("SequenceErase", n.input("list"), _told(n, "index"))
 
 
 def inserted(n: Node) -> str:
-    """One more value at a place."""
+    """Insert a value at an index."""
     return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _told(n, "index"))
 
 
 def replaced(n: Node) -> str:
-    """Another value at a place."""
+    """Replace the value at an index."""
     return _with(n, _from_front(n), n.input("value"))
 
 
 def added_at(n: Node) -> str:
-    """The sum of the value at a place and another one."""
-    place = _from_front(n)
-    before = n.g.op("SequenceAt", n.input("list"), place)
+    """Add to the value at an index."""
+    index = _from_front(n)
+    before = n.g.op("SequenceAt", n.input("list"), index)
     value = widths.same(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
-    return _with(n, place, value)
+    return _with(n, index, value)
 
 
 def resized(n: Node) -> tuple[str, str]:
-    """As many of the values as are wanted, with zeros for those that are missing."""
+    """Resize a sequence; new values are zeros."""
     sequence, element = n.input("list"), _element(n)
     before = n.g.op("SequenceLength", sequence)
 
     def value(g: Graph, index: str) -> str:
-        there = g.op("Less", index, before)
+        exists = g.op("Less", index, before)
         return loops.branch(
             g,
             n.label,
-            there,
+            exists,
             lambda inner: [inner.op("SequenceAt", sequence, index)],
             lambda inner: [filled(inner, 0, element)],
             [element],
@@ -81,30 +81,30 @@ def _told(n: Node, slot: str) -> str:
 
 
 def _from_front(n: Node) -> str:
-    """A place as it counts from the front, in a list that gets shorter on the way."""
-    g, place = n.g, _told(n, "index")
-    behind = g.op("Add", place, g.op("SequenceLength", n.input("list")))
-    return g.op("Where", g.op("Less", place, g.constant(0, INT64)), behind, place)
+    """Return an index counted from the front; negative ones count from the end."""
+    g, index = n.g, _told(n, "index")
+    from_end = g.op("Add", index, g.op("SequenceLength", n.input("list")))
+    return g.op("Where", g.op("Less", index, g.constant(0, INT64)), from_end, index)
 
 
 def _with(n: Node, place: str, value: str) -> str:
-    rest = n.g.op("SequenceErase", n.input("list"), place)
-    return n.g.op("SequenceInsert", rest, value, place)
+    remaining = n.g.op("SequenceErase", n.input("list"), place)
+    return n.g.op("SequenceInsert", remaining, value, place)
 
 
 def length(n: Node) -> str:
-    """How many values there are."""
+    """The length of a sequence."""
     return n.g.op("SequenceLength", n.input("list"))
 
 
 def zeros(n: Node) -> str:
-    """A zero in place of each value."""
+    """A sequence of zeros of the same length."""
     element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
     return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
 def extended(n: Node) -> str:
-    """A sequence with the values of another one behind its own."""
+    """Append the values of another sequence."""
     sequence, element = n.input("values"), _element(n)
 
     def step(g: Graph, index: str, carried: list[str]) -> Trip:
@@ -115,13 +115,13 @@ def extended(n: Node) -> str:
 
 
 def divided(n: Node) -> tuple[str, str]:
-    """The last values of a sequence, so many of them, and the sequence before them."""
+    """Split off the last values of a sequence."""
     sequence, element = n.input("list"), _element(n)
     count, last = _told(n, "count"), n.g.constant(-1, INT64)
-    begin = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
+    first_index = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
 
     def value(g: Graph, index: str) -> str:
-        return g.op("SequenceAt", sequence, g.op("Add", begin, index))
+        return g.op("SequenceAt", sequence, g.op("Add", first_index, index))
 
     def shorter(g: Graph, index: str, carried: list[str]) -> Trip:
         del index
@@ -133,7 +133,7 @@ def divided(n: Node) -> tuple[str, str]:
 
 
 def added(n: Node) -> str:
-    """The sums of values at the same place."""
+    """Elementwise addition of two sequences."""
     dtype = _element(n).dtype
 
     def plus(g: Graph, x: str, y: str) -> str:
@@ -143,41 +143,41 @@ def added(n: Node) -> str:
 
 
 def stacked(n: Node) -> str:
-    """All values as one array; of none, one of as many axes."""
+    """Stack a sequence; an empty one gives an array with the same rank."""
     g, type_ = n.g, n.result()
     sequence = n.input("list")
-    some = g.op("Greater", g.op("SequenceLength", sequence), g.constant(0, INT64))
-    row = type_.with_shape(type_.shape[1:])
+    is_nonempty = g.op("Greater", g.op("SequenceLength", sequence), g.constant(0, INT64))
+    element_type = type_.with_shape(type_.shape[1:])
 
-    def joined(inner: Graph) -> Sequence[str]:
+    def stack_values(inner: Graph) -> Sequence[str]:
         return [inner.op("ConcatFromSequence", sequence, axis=0, new_axis=1)]
 
-    def nothing(inner: Graph) -> Sequence[str]:
-        return [filled(inner, 0, row.with_shape((0, *row.shape)))]
+    def empty_stack(inner: Graph) -> Sequence[str]:
+        return [filled(inner, 0, element_type.with_shape((0, *element_type.shape)))]
 
-    return loops.branch(g, n.label, some, joined, nothing, [type_])[0]
+    return loops.branch(g, n.label, is_nonempty, stack_values, empty_stack, [type_])[0]
 
 
 def unstacked(n: Node) -> str:
     """The rows of an array, or the first of them, as a sequence."""
     g, element = n.g, _element(n)
     x = n.input("x")
-    told = n.op.inputs.get("count", ())
-    count = g.name(told[0]) if told else g.number(n.type("x").shape[0])
+    count_names = n.op.inputs.get("count", ())
+    count = g.name(count_names[0]) if count_names else g.number(n.type("x").shape[0])
     return _repeated(n, count, lambda inner, index: loops.at(inner, x, index), element)
 
 
 def repeated(n: Node) -> str:
-    """So many zeros."""
+    """A sequence of zeros."""
     element = _element(n)
     count = widths.moved(n.g, n.input("length"), n.type("length").dtype, INT64)
     return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
 def _element(n: Node) -> TensorType:
-    found = n.types[0]
-    assert isinstance(found, ListType)
-    return found.element
+    list_type = n.types[0]
+    assert isinstance(list_type, ListType)
+    return list_type.element
 
 
 def _empty(g: Graph, element: TensorType) -> str:
@@ -186,7 +186,7 @@ def _empty(g: Graph, element: TensorType) -> str:
 
 def _mapped(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
     def value(g: Graph, index: str) -> str:
-        return change(g, *(g.op("SequenceAt", one, index) for one in sequences))
+        return change(g, *(g.op("SequenceAt", sequence, index) for sequence in sequences))
 
     return _repeated(n, n.g.op("SequenceLength", sequences[0]), value, _element(n))
 
@@ -194,14 +194,14 @@ def _mapped(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> st
 def _repeated(
     n: Node, count: str, value: Callable[[Graph, str], str], element: TensorType
 ) -> str:
-    """A sequence of so many values."""
+    """Build a sequence of computed values."""
 
     def step(g: Graph, index: str, carried: list[str]) -> Trip:
         return Trip([g.op("SequenceInsert", carried[0], value(g, index))])
 
     init = _empty(n.g, element)
-    made = loops.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
-    return made.carried[0]
+    outputs = loops.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
+    return outputs.carried[0]
 
 
 LISTS: Mapping[str, Rule] = {

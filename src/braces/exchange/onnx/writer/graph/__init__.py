@@ -1,1 +1,1 @@
-"""Graph being written."""
+"""The ONNX graph during export: nodes, names, sizes, dtypes and files."""

@@ -1,8 +1,7 @@
-"""Dtypes that ONNX's operators, or the kernels that run them, do not have.
+"""Widen dtypes that ONNX's operators or their kernels do not support.
 
-What an operator does not take is computed in a wider dtype that it does, which has all numbers
-of the narrow one, and brought back. `float64` stays what it is: nothing wider is there, and
-narrower would be another model.
+An unsupported dtype is cast to a wider one that holds all its numbers, and the result is cast
+back. `float64` has nothing wider and stays, since a narrower dtype would change the model.
 """
 
 from __future__ import annotations
@@ -45,20 +44,20 @@ TAKEN: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("Expand", "Tile"), _NUMBERS | {"bool"}),
     "Range": frozenset({"i32", "i64", "f32", "f64"}),
 }
-"""The dtypes that an operator takes as it is; what is not here takes floats but bfloat16."""
+"""The dtypes that an operator supports; the default is floats without bfloat16."""
 
 _WIDER = {
     "bool": INT32, "i8": INT32, "i16": INT32, "u8": INT32, "u16": INT32, "u32": INT64,
     "bf16": FLOAT32,
 }  # fmt: skip
 _WRAPPING = frozenset({"Add", "Sub", "Mul", "ReduceSum", "ReduceProd", "CumSum", "MatMul"})
-"""What gives the same bits of 64 whether they are signed or not."""
+"""Operators with equal bits in signed and unsigned 64-bit arithmetic."""
 _MOVING = frozenset({"Where"})
 _SHORT = {dtype: name for name, dtype in SHORT_NAMES.items()}
 
 
 def computed_in(kind: str, dtype: DType) -> DType:
-    """The dtype in which an operator of ONNX computes on numbers of a dtype.
+    """Return the dtype in which an ONNX operator computes for operands of a dtype.
 
     Raises:
         DTypeError: There is none.
@@ -76,7 +75,7 @@ def computed_in(kind: str, dtype: DType) -> DType:
 
 
 def moved(g: Graph, value: str, dtype: DType, to: DType) -> str:
-    """A value in another dtype, where that is another."""
+    """Cast a value, unless it has the dtype."""
     return value if dtype == to else g.cast(value, to)
 
 
@@ -88,10 +87,10 @@ def same(
     beside: tuple[str, ...] = (),
     **attrs: object,
 ) -> str:
-    """A node from values of one dtype to a value of it; `beside` are inputs of their own."""
+    """Add a node with operands and result of one dtype; `beside` are other inputs."""
     wide = computed_in(kind, dtype)
-    given = (moved(g, value, dtype, wide) for value in inputs)
-    return moved(g, g.op(kind, *given, *beside, **attrs), wide, dtype)
+    operands = (moved(g, value, dtype, wide) for value in inputs)
+    return moved(g, g.op(kind, *operands, *beside, **attrs), wide, dtype)
 
 
 def asked(
@@ -102,13 +101,13 @@ def asked(
     beside: tuple[str, ...] = (),
     **attrs: object,
 ) -> str:
-    """A node from values of one dtype to a value of ONNX's choice: a bool, or places."""
+    """Add a node with operands of one dtype and a result of ONNX's choice: bool or indices."""
     wide = computed_in(kind, dtype)
     return g.op(kind, *(moved(g, x, dtype, wide) for x in inputs), *beside, **attrs)
 
 
 def chosen(g: Graph, condition: str, yes: str, no: str, dtype: DType) -> str:
-    """One of two, number by number."""
+    """Select elementwise between two values."""
     if dtype == BOOL:
         return g.op(
             "Or",
@@ -116,12 +115,12 @@ def chosen(g: Graph, condition: str, yes: str, no: str, dtype: DType) -> str:
             g.op("And", g.op("Not", condition), no),
         )
     wide = computed_in("Where", dtype)
-    given = (moved(g, value, dtype, wide) for value in (yes, no))
-    return moved(g, g.op("Where", condition, *given), wide, dtype)
+    operands = (moved(g, value, dtype, wide) for value in (yes, no))
+    return moved(g, g.op("Where", condition, *operands), wide, dtype)
 
 
 def padded(g: Graph, value: str, pads: str, filling: str, dtype: DType) -> str:
-    """An array with more around it: as many before and after each axis as `pads` says."""
+    """Pad an array by the widths before and after each axis."""
     wide = computed_in("Pad", dtype)
-    value, filling = (moved(g, one, dtype, wide) for one in (value, filling))
+    value, filling = (moved(g, operand, dtype, wide) for operand in (value, filling))
     return moved(g, g.op("Pad", value, pads, filling), wide, dtype)

@@ -1,11 +1,11 @@
-"""Models as files, with large weights in a data file beside.
+"""Write models, with large weights in a data file next to them.
 
     m.onnx                            the graph, which names the data file
     m.onnx.0123456789abcdef.data      the weights; the middle is a digest of them
 
 A model is replaced in three steps: the new data file is written, the graph is replaced, and the
-data file of the old graph is removed. Whenever the process ends, the graph that is there names
-the data file that belongs to it.
+data file of the old graph is removed. Whenever the process ends, the existing graph names the
+data file that belongs to it.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ from braces.ir.files.atomic_write import refuse_unwritable, replacing, write_ato
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 30
-"""So many bytes of weights are in the model itself; protobuf reads twice that at most."""
+"""The largest total size of weights in the model itself; the protobuf limit is twice that."""
 LEAST_BESIDE = 1 << 10
-"""Smaller ones stay in the model: what reads shapes wants them there."""
+"""The smallest external weight; shape inference needs small ones in the model."""
 ALIGNED = 1 << 12
-"""Where weights begin in the file beside, so that it can be mapped into memory."""
+"""The alignment of weights in the data file, for memory mapping."""
 
 PRODUCER = "braces"
-"""The name of Braces in the models that it writes."""
+"""The producer name of Braces in models."""
 
 Values: TypeAlias = "Sequence[tuple[str, np.ndarray[Any, Any]]]"
 
 
 def write_model(path: str | os.PathLike[str], model: Any, values: Values) -> None:
-    """Write a model and its weights, at once or not at all.
+    """Write a model and its weights atomically.
 
     Raises:
-        ProgramError: The checker of ONNX refuses what was written: a mistake of Braces.
-        OSError: The folder is missing, full, or must not be written to.
+        ProgramError: ONNX's checker rejects the model: a bug in Braces.
+        OSError: The folder is missing, full, or not writable.
     """
     refuse_unwritable(path)
     small = sum(value.nbytes for _, value in values) <= MOST_BYTES
-    beside = [] if small else [one for one in values if one[1].nbytes >= LEAST_BESIDE]
-    outside = {name for name, _ in beside}
-    kept = (one for one in values if one[0] not in outside)
-    model.graph.initializer.extend(_tensor(*one) for one in kept)
+    external = [] if small else [entry for entry in values if entry[1].nbytes >= LEAST_BESIDE]
+    external_names = {name for name, _ in external}
+    internal = (entry for entry in values if entry[0] not in external_names)
+    model.graph.initializer.extend(_tensor(*entry) for entry in internal)
     old = _data_files(path)
-    if not beside:
+    if not external:
         _check(model)
         write_atomically(path, model.SerializeToString())
     else:
-        with _data_file(path, model, beside) as data:
+        with _data_file(path, model, external) as data:
             write_atomically(path, model.SerializeToString())
         old.discard(data)
     for data in old:
@@ -66,13 +66,13 @@ def write_model(path: str | os.PathLike[str], model: Any, values: Values) -> Non
 
 @contextmanager
 def _data_file(path: str | os.PathLike[str], model: Any, values: Values) -> Generator[str]:
-    """Write a data file for a model, which is removed where the model is not replaced."""
+    """Write the data file of a model; remove it if the model is not replaced."""
     data = f"{os.fspath(path)}.{_digest(values)}.data"
     existed = os.path.lexists(data)
     try:
         with replacing(data) as file:
             for name, value in values:
-                tensor = _outside(file, os.path.basename(data), name, value)
+                tensor = _external_tensor(file, os.path.basename(data), name, value)
                 model.graph.initializer.append(tensor)
         yield data
     except BaseException:
@@ -83,33 +83,37 @@ def _data_file(path: str | os.PathLike[str], model: Any, values: Values) -> Gene
 
 
 def _digest(values: Values) -> str:
-    """16 digits that depend on the names, shapes, dtypes and numbers of all weights."""
-    found = hashlib.blake2b(digest_size=8)
+    """Return 16 hex digits of a hash of all weights' names, shapes, dtypes and values."""
+    digest_state = hashlib.blake2b(digest_size=8)
     for name, value in values:
-        found.update(repr((name, value.shape, value.dtype.str)).encode())
-        found.update(np.ascontiguousarray(value).view(np.uint8).data)
-    return found.hexdigest()
+        digest_state.update(repr((name, value.shape, value.dtype.str)).encode())
+        digest_state.update(np.ascontiguousarray(value).view(np.uint8).data)
+    return digest_state.hexdigest()
 
 
 def _data_files(path: str | os.PathLike[str]) -> set[str]:
-    """The data files that an existing model of Braces reads and that were written for it."""
+    """Return the data files of an existing model that Braces wrote."""
     target: str = os.fspath(path)
     if not os.path.isfile(target):
         return set()
     library: Any = onnx
     try:
         model = library.load(target, load_external_data=False)
-    except Exception:  # whatever is replaced need not be a model
+    except Exception:  # the replaced file need not be a model
         return set()
     if model.producer_name != PRODUCER:
         return set()
     folder, name = os.path.split(target)
     own = re.compile(re.escape(name) + r"(\.[0-9a-f]{16})?\.data")
-    return {os.path.join(folder, one) for one in _locations(model) if own.fullmatch(one)}
+    return {
+        os.path.join(folder, location)
+        for location in _locations(model)
+        if own.fullmatch(location)
+    }
 
 
 def _locations(model: Any) -> set[str]:
-    """The files that hold weights of a model."""
+    """Return the external files of a model."""
     entries = (entry for tensor in model.graph.initializer for entry in tensor.external_data)
     return {str(entry.value) for entry in entries if entry.key == "location"}
 
@@ -130,8 +134,10 @@ def _tensor(name: str, value: np.ndarray[Any, Any]) -> Any:
     return onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
 
 
-def _outside(file: IO[bytes], location: str, name: str, value: np.ndarray[Any, Any]) -> Any:
-    """A tensor whose numbers are written to a file beside the model."""
+def _external_tensor(
+    file: IO[bytes], location: str, name: str, value: np.ndarray[Any, Any]
+) -> Any:
+    """Write a tensor to the data file, and return its record."""
     offset = file.tell() + -file.tell() % ALIGNED
     file.seek(offset)
     file.write(np.ascontiguousarray(value).tobytes())

@@ -1,7 +1,7 @@
-"""Graphs of ONNX while they are written: nodes, names, constants, and sizes as numbers.
+"""ONNX graphs under construction: nodes, names, constants, and sizes as tensors.
 
-A graph of a sub-block sees what the graphs around it have. ONNX lets no name stand for two
-things anywhere in a model, so names inside begin with the path of their block.
+A subgraph sees the names of enclosing graphs. ONNX requires names that are unique in the model,
+so inner names begin with the path of their block.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
 from braces.lazy import onnx
 
 OPSET, IR_VERSION = 21, 10
-"""The version of ONNX's operators that is written, and that of its files."""
+"""The opset version and the IR version of exported models."""
 
 
 def code_of(dtype: DType) -> int:
-    """The number that ONNX has for a dtype.
+    """Return the dtype code of ONNX.
 
     Raises:
-        DTypeError: Its numbers have less than 8 bits: few operators of ONNX take them.
+        DTypeError: Its numbers have fewer than 8 bits: few operators of ONNX support them.
     """
     if is_narrow(dtype):
         raise DTypeError(
@@ -41,8 +41,8 @@ class Function:
     """A function of a model.
 
     Attributes:
-        proto: ONNX's own record.
-        names: What its values are called, by their numbers in it.
+        proto: The protobuf record.
+        names: The names of its values, by their numbers in it.
     """
 
     proto: Any
@@ -51,17 +51,17 @@ class Function:
 
 @dataclass
 class Model:
-    """What all graphs of a model share, or all of one of its functions.
+    """The shared state of all graphs of a model, or of one of its functions.
 
     Attributes:
-        kept: The names of the main block, which nothing else gets.
-        prefix: What names of variables and operators begin with that is left out.
-        functions: The functions of the whole model, by their names and what they compute.
-        spare: Data that the program has and nothing computes with, which may tell sizes.
-        main: The graph that has it then.
-        used: All names that stand for something.
-        made: Names that were made up: they may be called otherwise in the end.
-        called: What they are called then.
+        kept: The names of the main block, which are reserved.
+        prefix: The prefix of names that is removed.
+        functions: The functions of the whole model, by their names and content.
+        spare: Unused data of the program, which may determine sizes.
+        main: The graph that gets them as inputs.
+        used: All names in use.
+        made: Generated names, which may be renamed at the end.
+        called: The final names of these.
         constants: The nodes of constants, which come first.
         numbers: Constants by their dtypes, shapes and bytes.
         values: The arrays of constants, by name.
@@ -82,7 +82,7 @@ class Model:
     )
 
     def teller(self, dimension: str) -> Graph | None:
-        """The main graph, with one more input that tells a size, if there is one."""
+        """Add an unused input that determines a size; return the main graph, or `None`."""
         for name, type_ in self.spare.items():
             if self.main is not None and Dim.named(dimension) in type_.shape:
                 self.main.bind(name, name, self.spare.pop(name))
@@ -90,7 +90,7 @@ class Model:
         return None
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing has yet."""
+        """Return an unused name."""
         name, number = stem, 1
         while name in self.used:
             name, number = f"{stem}.{number}", number + 1
@@ -98,7 +98,7 @@ class Model:
         return name
 
     def constant(self, array: Any) -> str:
-        """A constant, once for all graphs."""
+        """Return a constant, shared by all graphs."""
         array = np.asarray(array)
         key = array.dtype, array.shape, array.tobytes()
         if key not in self.numbers:
@@ -114,13 +114,13 @@ class Graph:
     """One graph.
 
     Attributes:
-        model: What all graphs share.
-        path: Before the names of what is made here.
-        outer: The graph around it.
-        nodes: In the order of execution.
-        names: What the variables of programs are called here.
+        model: The shared state of all graphs.
+        path: The prefix of generated names.
+        outer: The enclosing graph.
+        nodes: The nodes in order of execution.
+        names: The ONNX names of program variables.
         types: The types of those variables.
-        told: The dimensions that a tensor here tells, and its axis; -1 where it is the size.
+        told: The tensor that determines a dimension, and its axis; -1 if it is the size itself.
     """
 
     model: Model
@@ -133,33 +133,33 @@ class Graph:
     _sizes: dict[Size, str] = field(default_factory=dict[Size, str])
 
     def inside(self, label: str) -> Graph:
-        """A graph in this one."""
+        """Return a subgraph."""
         return Graph(self.model, f"{self.path}{label}/", self)
 
     def beside(self, label: str) -> Graph:
-        """The same graph, with names of its own for variables."""
+        """Return the same graph with its own variable names."""
         path = f"{self.path}{label}/"
         return Graph(self.model, path, self, self.nodes, told=self.told, _sizes=self._sizes)
 
     # ---- variables -----------------------------------------------------------------------
 
     def bind(self, variable: str, name: str, type_: Type) -> None:
-        """Say what a variable is called, and learn the sizes that it tells."""
+        """Set the name of a variable, and record the sizes that it determines."""
         self.names[variable], self.types[variable] = name, type_
         if isinstance(type_, TensorType):
             self.learn(name, type_)
 
     def learn(self, name: str, type_: TensorType) -> None:
-        """Learn the sizes that a tensor tells."""
+        """Record the sizes that a tensor determines."""
         for axis, size in enumerate(type_.shape):
             if isinstance(size, Dim) and size.name and self._teller(size.name) is None:
                 self.told[size.name] = name, axis
 
     def call(self, name: str, variable: str) -> None:
-        """Call a name that was made up as a variable is called.
+        """Rename a generated name after its variable.
 
-        Names of the main block are kept; others are unique in most programs, and else begin
-        with the path of their block.
+        Names of the main block are kept. Others are unique in most programs; if not, they get
+        the path of their block as a prefix.
         """
         called, variable = self.model.called, variable.removeprefix(self.model.prefix)
         if name not in self.model.made or called.get(name) in self.model.kept:
@@ -167,15 +167,15 @@ class Graph:
         if not self.path:
             called[name] = variable
         elif name not in called:
-            free = variable not in self.model.used
-            called[name] = self.model.fresh(variable if free else f"{self.path}{variable}")
+            is_free = variable not in self.model.used
+            called[name] = self.model.fresh(variable if is_free else f"{self.path}{variable}")
 
     def name(self, variable: str) -> str:
-        """What a variable is called."""
+        """Return the name of a variable."""
         return self._home(variable).names[variable]
 
     def type(self, variable: str) -> Type:
-        """The type of a variable."""
+        """Return the type of a variable."""
         return self._home(variable).types[variable]
 
     def _home(self, variable: str) -> Graph:
@@ -188,7 +188,7 @@ class Graph:
     # ---- nodes ---------------------------------------------------------------------------
 
     def op(self, kind: str, *inputs: str, **attrs: Any) -> str:
-        """Add a node that gives one value; what it is called."""
+        """Add a node with one output, and return its name."""
         if kind == "Div" and self._is_one(inputs[0]):
             kind, inputs = "Reciprocal", inputs[1:]
         return self.several(kind, *inputs, count=1, **attrs)[0]
@@ -202,56 +202,56 @@ class Graph:
         return value is not None and value.shape == () and is_float(value.dtype) and value == 1
 
     def several(self, kind: str, *inputs: str, count: int, **attrs: Any) -> list[str]:
-        """Add a node that gives several values."""
+        """Add a node with several outputs."""
         outputs = [self.fresh(kind.lower()) for _ in range(count)]
-        given = {name: value for name, value in attrs.items() if value is not None}
-        self.nodes.append(onnx.helper.make_node(kind, list(inputs), outputs, **given))
+        attributes = {name: value for name, value in attrs.items() if value is not None}
+        self.nodes.append(onnx.helper.make_node(kind, list(inputs), outputs, **attributes))
         return outputs
 
     def fresh(self, stem: str) -> str:
-        """A name for something here."""
+        """Return a generated name in this graph."""
         name = self.model.fresh(f"{self.path}{stem}")
         self.model.made.add(name)
         return name
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """A constant."""
+        """Return a constant."""
         return self.model.constant(np.asarray(value, dtype))
 
     def integers(self, *values: int) -> str:
-        """Several sizes, axes or places that are numbers."""
+        """Return a constant vector of int64."""
         return self.constant(values, INT64)
 
     def cast(self, value: str, dtype: DType) -> str:
-        """A value in another dtype."""
+        """Cast a value."""
         return self.op("Cast", value, to=code_of(dtype))
 
     # ---- sizes ---------------------------------------------------------------------------
 
     def number(self, size: Size) -> str:
-        """A size as a scalar."""
+        """Return a size as a scalar."""
         if isinstance(size, int):
             return self.constant(size, INT64)
         return self.op("Squeeze", self.size(size), self.integers(0))
 
     def shape(self, shape: Sequence[Size]) -> str:
-        """Sizes as one tensor."""
+        """Return sizes as a vector."""
         if all(isinstance(size, int) for size in shape):
             return self.constant(shape, INT64)
         return self.op("Concat", *map(self.size, shape), axis=0)
 
     def size(self, size: Size) -> str:
-        """A size as a tensor of one number.
+        """Return a size as a vector of one element.
 
         Raises:
-            ShapeError: No input of the model tells it.
+            ShapeError: No input of the model determines it.
         """
         if isinstance(size, int):
             return self.integers(size)
-        found = self._sizes.get(size)
-        if found is None:
-            found = self._sizes[size] = self._computed(size)
-        return found
+        size_name = self._sizes.get(size)
+        if size_name is None:
+            size_name = self._sizes[size] = self._computed(size)
+        return size_name
 
     def _computed(self, size: Dim) -> str:
         if size.name:
@@ -275,20 +275,20 @@ class Graph:
         return total or self.integers(0)
 
     def size_along(self, size: Dim, teller: str, axis: int) -> str:
-        """The size of an axis of a tensor of this graph."""
+        """Return the size of an axis of a tensor of this graph."""
         if axis < 0:
             return teller
-        found = self._sizes.get(size)
-        if found is None:
-            found = self.op("Shape", teller, start=axis, end=axis + 1)
-            self._sizes[size] = found
-        return found
+        size_name = self._sizes.get(size)
+        if size_name is None:
+            size_name = self.op("Shape", teller, start=axis, end=axis + 1)
+            self._sizes[size] = size_name
+        return size_name
 
     def _atom(self, atom: Any) -> str:
         if not isinstance(atom, Call):
             return self.size(Dim.named(atom))
         left, right = map(self.size, atom.arguments)
-        if atom.name == "floordiv":  # ONNX's own cuts off towards zero
+        if atom.name == "floordiv":  # ONNX's own division truncates towards zero
             return self.op("Div", self.op("Sub", left, self.op("Mod", left, right)), right)
         return self.op({"mod": "Mod", "max": "Max", "min": "Min"}[atom.name], left, right)
 
@@ -301,16 +301,16 @@ class Graph:
     # ---- the end -------------------------------------------------------------------------
 
     def proto(self, inputs: Iterable[Any], outputs: Iterable[Any], name: str = "") -> Any:
-        """The graph as ONNX has it."""
-        called = name or self.path.rstrip("/").replace("/", ".")
-        return onnx.helper.make_graph(self.nodes, called, list(inputs), list(outputs))
+        """Return the graph as a protobuf record."""
+        graph_name = name or self.path.rstrip("/").replace("/", ".")
+        return onnx.helper.make_graph(self.nodes, graph_name, list(inputs), list(outputs))
 
 
 def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
-    """Give all values of nodes, and of graphs inside them, other names."""
+    """Rename all values of nodes and of their subgraphs."""
     for node in nodes:
-        for some in (node.input, node.output):
-            some[:] = [called.get(name, name) for name in some]
+        for io_names in (node.input, node.output):
+            io_names[:] = [called.get(name, name) for name in io_names]
         for graph in graphs_in([node]):
             for entry in (*graph.input, *graph.output):
                 entry.name = called.get(entry.name, entry.name)
@@ -318,13 +318,13 @@ def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
 
 
 def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
-    """The graphs that nodes have as attributes."""
+    """Yield the graphs that nodes have as attributes."""
     for node in nodes:
         yield from (one.g for one in node.attribute if one.HasField("g"))
 
 
 def declared(name: str, type_: Type) -> Any:
-    """What ONNX says of an input or output."""
+    """Return the declaration of an input or output."""
     if isinstance(type_, ListType):
         element = type_.element
         return onnx.helper.make_tensor_sequence_value_info(
@@ -334,7 +334,7 @@ def declared(name: str, type_: Type) -> Any:
 
 
 def _axes(shape: Shape) -> list[int | str | None]:
-    """Sizes as ONNX declares them: a number, a name, or nothing that is known."""
+    """Return the declared sizes: a number, a name, or `None` if unknown."""
     return [
         size if isinstance(size, int) else (None if size.unnamed else size.name)
         for size in shape
@@ -342,7 +342,7 @@ def _axes(shape: Shape) -> list[int | str | None]:
 
 
 def refuse_complex(types: Iterable[Type]) -> None:
-    """Refuse complex numbers, with which ONNX hardly computes.
+    """Raise an error for complex numbers, which few ONNX operators support.
 
     Raises:
         DTypeError: There is one.

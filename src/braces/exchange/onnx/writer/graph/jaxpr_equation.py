@@ -1,4 +1,4 @@
-"""One equation of a kernel's jaxpr, as the rules of primitives see it."""
+"""The interface of primitive rules to an equation of a kernel's jaxpr."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ WORD = np.dtype(np.uint32)
 
 
 def is_key(aval: Any) -> bool:
-    """Whether values are keys of draws."""
+    """Return whether values are random keys."""
     dtypes: Any = jax.dtypes
     return dtypes.issubdtype(aval.dtype, dtypes.extended)
 
 
 def is_complex(aval: Any) -> bool:
-    """Whether values are complex numbers."""
+    """Return whether values are complex numbers."""
     dtypes: Any = jax.dtypes
     return dtypes.issubdtype(aval.dtype, np.complexfloating)
 
 
 class Cannot(ProgramError):
-    """What stands in the way of an operator: a primitive, or a parameter of it."""
+    """An unsupported primitive, or a parameter of it."""
 
 
 class Runner(Protocol):
-    """What writes jaxprs into the graph that it is given."""
+    """Exports jaxprs into a graph."""
 
     translation: Translation
 
     def run(
         self, g: Graph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
     ) -> list[str]:
-        """Write the equations of a jaxpr; what its results are called."""
+        """Export the equations of a jaxpr; return the names of its results."""
         ...
 
     def call(
@@ -53,18 +53,18 @@ class Runner(Protocol):
         structs: Sequence[Any],
         given: Sequence[str],
     ) -> list[str]:
-        """Trace a function of JAX for arrays of these types, and write its equations."""
+        """Trace a JAX function for abstract arrays, and export its equations."""
         ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Equation:
-    """An equation: a primitive of JAX, its parameters, and where its nodes go.
+    """An equation: a JAX primitive, its parameters, and the graph for its nodes.
 
     Attributes:
         g: The graph.
-        runner: What writes other jaxprs.
-        eqn: JAX's own record.
+        runner: The exporter of inner jaxprs.
+        eqn: The JAX record.
     """
 
     g: Graph
@@ -83,17 +83,17 @@ class Equation:
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the first that it gives."""
+        """The dtype of the first result."""
         return self.result().dtype
 
     @property
     def shape(self) -> Shape:
-        """The shape of the first that it gives."""
+        """The shape of the first result."""
         return self.sizes(self.eqn.outvars[0].aval.shape)
 
     @property
     def stored(self) -> Shape:
-        """The shape of what the first is in ONNX: keys are two words each."""
+        """The shape of the first result in ONNX: keys are two words each."""
         return (*self.shape, 2) if is_key(self.eqn.outvars[0].aval) else self.shape
 
     def type(self, position: int = 0) -> TensorType:
@@ -105,20 +105,20 @@ class Equation:
         return self._type(self.eqn.outvars[position].aval)
 
     def _type(self, aval: Any) -> TensorType:
-        """The type of a value; of keys without the axis of their two words, which is last."""
+        """Return the type of a value; keys are without their last axis of two words."""
         dtype = WORD if is_key(aval) else np.dtype(aval.dtype)
         return TensorType(dtype, self.sizes(aval.shape))
 
     def sizes(self, given: Sequence[Any]) -> Shape:
-        """Sizes of JAX as ours."""
+        """Convert sizes of JAX."""
         return self.runner.translation.shape(given)
 
     def size(self, given: Any) -> Size:
-        """A size of JAX as ours."""
+        """Convert a size of JAX."""
         return self.sizes([given])[0]
 
     def same(self, kind: str, *inputs: str, **attrs: Any) -> str:
-        """A node from values of the dtype of the result to it."""
+        """Add a node with operands and result of the result's dtype."""
         return widths.same(self.g, kind, *inputs, dtype=self.dtype, **attrs)
 
     def asked(self, kind: str, *inputs: str, **attrs: Any) -> str:
@@ -126,17 +126,17 @@ class Equation:
         return widths.asked(self.g, kind, *inputs, dtype=self.type().dtype, **attrs)
 
     def scalar(self, number: Any) -> str:
-        """A number in the dtype of the result."""
+        """Return a number in the dtype of the result."""
         return self.g.constant(number, self.dtype)
 
     def call(self, closed: Any, given: Sequence[str]) -> list[str]:
-        """Write the equations of what is called in its place."""
+        """Export the equations of a called jaxpr inline."""
         return self.runner.run(self.g, closed.jaxpr, closed.consts, given)
 
     def refuse(self, why: str) -> Cannot:
-        """The error for what ONNX does not have."""
+        """Return the error for an unsupported equation."""
         return Cannot(f"`{self.name}` of JAX, {why}")
 
 
 Rule: TypeAlias = "Callable[..., str | Sequence[str]]"
-"""From an equation and the names of its inputs to those of what it gives."""
+"""Maps an equation and the names of its inputs to those of its results."""

@@ -1,4 +1,4 @@
-"""Loops and branches of ONNX, whatever they stand for."""
+"""Build `Loop` and `If` nodes of ONNX."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from braces.exchange.onnx.writer.graph.graph import Graph, declared
 
 SCALAR = TensorType(INT64, ())
 LEAST = -(2**63)
-"""Before all that there is: where a slice backwards ends."""
+"""The end of a backwards slice that includes the first element."""
 
 
 class Trip(NamedTuple):
-    """What a trip gives.
+    """The results of an iteration.
 
     Attributes:
-        carried: The next values of what is carried.
-        rows: What is collected.
-        goes_on: Whether there is one more trip; where that is not known, there is.
+        carried: The next carries.
+        rows: The elements of stacked outputs.
+        goes_on: The condition for the next iteration; unchanged if `None`.
     """
 
     carried: Sequence[str]
@@ -29,14 +29,14 @@ class Trip(NamedTuple):
 
 
 class Looped(NamedTuple):
-    """What a loop gives: the last values of what was carried, and what was collected."""
+    """The results of a loop: the final carries, and the stacked outputs."""
 
     carried: list[str]
     rows: list[str]
 
 
 Step: TypeAlias = "Callable[[Graph, str, list[str]], Trip]"
-"""From the graph of a trip, its number and what is carried."""
+"""Maps the graph of an iteration, its number and the carries to its results."""
 
 
 def loop(
@@ -50,17 +50,17 @@ def loop(
     goes_on: str = "",
     rows: Sequence[TensorType] = (),
 ) -> Looped:
-    """A loop.
+    """Build a `Loop`.
 
     Args:
-        g: The graph that it stands in.
-        label: Before the names of what is in it.
-        inits: What it carries at first.
-        types: Their types.
-        step: Writes a trip.
-        count: How many trips there are at most.
-        goes_on: Whether there is a first one.
-        rows: The types of what it collects, one piece a trip.
+        g: The enclosing graph.
+        label: The prefix of inner names.
+        inits: The initial carries.
+        types: The types of the carries.
+        step: Writes an iteration.
+        count: The maximal trip count.
+        goes_on: The initial condition.
+        rows: The element types of the stacked outputs.
     """
     inner = g.inside(label)
     index, before = inner.fresh("trip"), inner.fresh("goes_on")
@@ -68,38 +68,44 @@ def loop(
     for name, type_ in zip(carried, types, strict=True):
         if isinstance(type_, TensorType):
             inner.learn(name, type_)
-    made = step(inner, index, list(carried))
+    iteration = step(inner, index, list(carried))
     names = [
         inner.op("Identity", name)
-        for name in (made.goes_on or before, *made.carried, *made.rows)
+        for name in (iteration.goes_on or before, *iteration.carried, *iteration.rows)
     ]
     flag = TensorType(BOOL, ())
-    given = zip((index, before, *carried), (SCALAR, flag, *types), strict=True)
-    found = zip(names, (flag, *types, *rows), strict=True)
-    body = inner.proto((declared(*one) for one in given), (declared(*one) for one in found))
+    input_types = zip((index, before, *carried), (SCALAR, flag, *types), strict=True)
+    output_types = zip(names, (flag, *types, *rows), strict=True)
+    body = inner.proto(
+        (declared(*entry) for entry in input_types),
+        (declared(*entry) for entry in output_types),
+    )
     results = g.several("Loop", count, goes_on, *inits, count=len(types) + len(rows), body=body)
     return Looped(results[: len(types)], results[len(types) :])
 
 
 def at(g: Graph, x: str, place: str, axis: int = 0) -> str:
-    """What an array has at a place of an axis, which goes."""
+    """Take one index of an axis, which is removed."""
     return g.op("Gather", x, place, axis=axis)
 
 
 def backwards(g: Graph, x: str, axes: Sequence[int]) -> str:
-    """An array the other way round along some axes."""
+    """Reverse an array along some axes."""
     ends = g.integers(*[LEAST] * len(axes))
     ones = g.integers(*[-1] * len(axes))
     return g.op("Slice", x, ones, ends, g.integers(*axes), ones)
 
 
 def last_first(g: Graph, count: str, trip: str) -> str:
-    """The place of a trip where they count down."""
+    """Return the index of an iteration that counts down."""
     return g.op("Sub", g.op("Sub", count, g.constant(1, INT64)), trip)
 
 
 def collected(g: Graph, rows: str, size: Size, row: TensorType, reverse: bool = False) -> str:
-    """What a loop collected, in order; of no trips ONNX does not know the shape."""
+    """Return a stacked output in order, with its shape, which ONNX may not know.
+
+    ONNX does not know the shape after 0 iterations.
+    """
     ordered = backwards(g, rows, (0,)) if reverse else rows
     shape: Shape = (size, *row.shape)
     return g.op("Reshape", ordered, g.shape(shape), allowzero=1)
@@ -114,44 +120,44 @@ def along(
     step: Callable[[Graph, str, str], tuple[str, str]],
     reverse: bool = False,
 ) -> str:
-    """What is collected going along an axis, as an array of the same shape.
+    """Scan along an axis, with a stacked output of the same shape.
 
     Args:
         g: The graph.
         x: An array.
         type_: Its type.
         axis: The axis.
-        start: What is carried at first; of the type of a piece.
-        step: From what is carried, and a piece, to the next of it and a piece.
+        start: The initial carry, of the type of an element.
+        step: Maps the carry and an element to the next carry and an output element.
         reverse: Whether to go backwards.
     """
     row = type_.with_shape(tuple(n for i, n in enumerate(type_.shape) if i != axis))
     count = g.number(type_.shape[axis])
 
     def trip(inner: Graph, index: str, carried: list[str]) -> Trip:
-        place = last_first(inner, count, index) if reverse else index
-        after, piece = step(inner, carried[0], at(inner, x, place, axis))
-        return Trip([after], [piece])
+        position = last_first(inner, count, index) if reverse else index
+        after, element = step(inner, carried[0], at(inner, x, position, axis))
+        return Trip([after], [element])
 
-    made = loop(g, "along", [start], [row], trip, count=count, rows=[row])
-    rows = collected(g, made.rows[0], type_.shape[axis], row, reverse)
+    results = loop(g, "along", [start], [row], trip, count=count, rows=[row])
+    rows = collected(g, results.rows[0], type_.shape[axis], row, reverse)
     order = list(range(1, type_.rank))
     order.insert(axis, 0)
     return g.op("Transpose", rows, perm=order)
 
 
 Case: TypeAlias = "Callable[[Graph], Sequence[str]]"
-"""Writes a case into its graph; what its results are called."""
+"""Exports a case into its graph, and returns the names of its results."""
 
 
 def branch(
     g: Graph, label: str, condition: str, yes: Case, no: Case, types: Sequence[Type]
 ) -> list[str]:
-    """One of two cases."""
+    """Build an `If` of two cases."""
     graphs = {}
     for name, case in (("then_branch", yes), ("else_branch", no)):
         inner = g.inside(f"{label}/{name.removesuffix('_branch')}")
         names = [inner.op("Identity", result) for result in case(inner)]
         outputs = zip(names, types, strict=True)
-        graphs[name] = inner.proto((), (declared(*one) for one in outputs))
+        graphs[name] = inner.proto((), (declared(*output) for output in outputs))
     return g.several("If", condition, count=len(types), **graphs)

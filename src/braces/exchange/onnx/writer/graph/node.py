@@ -1,4 +1,4 @@
-"""One operator of a program, as the rules of operators see it."""
+"""The interface of operator rules to an operator of the program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Node:
     """An operator.
 
     Attributes:
-        g: The graph that its nodes go to.
+        g: The graph for its nodes.
         op: The operator.
-        types: The types of what it binds.
+        types: The types of its outputs.
     """
 
     g: Graph
@@ -28,31 +28,31 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Before the names of what is in its blocks."""
+        """The prefix of names in its blocks."""
         return self.op.name.removeprefix(self.g.model.prefix)
 
     def input(self, slot: str) -> str:
-        """What the one input of a slot is called."""
+        """Return the name of the only input of a slot."""
         return self.g.name(self.op.inputs[slot][0])
 
     def type(self, slot: str, position: int = 0) -> TensorType:
-        """The type of an input, which is an array."""
-        found = self.g.type(self.op.inputs[slot][position])
-        assert isinstance(found, TensorType)
-        return found
+        """Return the type of an input that is an array."""
+        array_type = self.g.type(self.op.inputs[slot][position])
+        assert isinstance(array_type, TensorType)
+        return array_type
 
     def result(self, position: int = 0) -> TensorType:
-        """The type of what it binds, which is an array."""
-        found = self.types[position]
-        assert isinstance(found, TensorType)
-        return found
+        """Return the type of an output that is an array."""
+        array_type = self.types[position]
+        assert isinstance(array_type, TensorType)
+        return array_type
 
     def attr(self, name: str) -> Any:
-        """An attribute."""
+        """Return an attribute."""
         return self.op.attrs[name]
 
     def promoted(self) -> list[str]:
-        """All inputs, in the dtype of the result."""
+        """Return all inputs in the dtype of the result."""
         reads = [(name, self.g.type(name)) for name in self.op.reads()]
         return [
             widths.moved(self.g, self.g.name(name), type_.dtype, self.result().dtype)
@@ -62,4 +62,4 @@ class Node:
 
 
 Rule: TypeAlias = "Callable[[Node], str | Sequence[str | Sequence[str]] | None]"
-"""From an operator to what it binds, slot by slot; `None` leaves it to its kernel."""
+"""Maps an operator to its outputs, slot by slot; `None` leaves it to its kernel."""

@@ -1,4 +1,4 @@
-"""Primitives that are not written: why, once, for messages, tests and docs."""
+"""Unsupported primitives and the reasons, for messages, tests and docs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MISSING: Mapping[str, str] = {
     **dict.fromkeys(("eig", "eigh", "schur", "svd"), ITERATED),
     "random_gamma": DRAWN,
 }
-"""Why ONNX cannot say a primitive of JAX, where more than a rule is missing."""
+"""The reason for a primitive that cannot be expressed in ONNX."""
 
 
 def why_not(primitive: str) -> str:
-    """Why a primitive is not written, as messages say it."""
+    """Return the reason that a primitive is not exported, for messages."""
     reason = MISSING.get(primitive)
     return f"`{primitive}` of JAX" + (f": {reason}" if reason else "")

@@ -1,4 +1,4 @@
-"""What each primitive of JAX is in ONNX: all the rules there are, by its name."""
+"""The registry of export rules, by JAX primitive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives that compute number by number."""
+"""Export of elementwise primitives."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME: Mapping[str, str] = {
     "log": "Log", "logistic": "Sigmoid", "mul": "Mul", "pow": "Pow", "sign": "Sign",
     "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
-"""What ONNX has under another name."""
+"""Primitives with an ONNX equivalent."""
 
 COMPARISONS: Mapping[str, str] = {
     "eq": "Equal", "ge": "GreaterOrEqual", "gt": "Greater", "le": "LessOrEqual", "lt": "Less",
@@ -27,7 +27,7 @@ COMPARISONS: Mapping[str, str] = {
 
 
 def same(kind: str, e: Equation, *values: str) -> str:
-    """One node, whose result has the dtype of its inputs."""
+    """Export as one node with the dtype of its inputs."""
     return e.same(kind, *values)
 
 
@@ -37,53 +37,59 @@ def compared(kind: str, e: Equation, x: str, y: str) -> str:
 
 
 def in_order(kind: str, e: Equation, x: str, y: str) -> str:
-    """A comparison in which NaN comes last."""
-    found, dtype = e.asked(kind, x, y), e.type().dtype
+    """A comparison in total order: NaN comes last."""
+    compared_, dtype = e.asked(kind, x, y), e.type().dtype
     if not is_float(dtype):
-        return found
+        return compared_
     g, wide = e.g, dtype if dtype in (FLOAT32, FLOAT64) else FLOAT32
-    first, last = (g.op("IsNaN", widths.moved(g, one, dtype, wide)) for one in (x, y))
-    before = last if kind == "LessOrEqual" else g.op("And", last, g.op("Not", first))
-    return g.op("Or", found, before)
+    left_is_nan, right_is_nan = (
+        g.op("IsNaN", widths.moved(g, operand, dtype, wide)) for operand in (x, y)
+    )
+    before = (
+        right_is_nan
+        if kind == "LessOrEqual"
+        else g.op("And", right_is_nan, g.op("Not", left_is_nan))
+    )
+    return g.op("Or", compared_, before)
 
 
 def unequal(e: Equation, x: str, y: str) -> str:
-    """Where two differ."""
+    """Inequality."""
     return e.g.op("Not", e.asked("Equal", x, y))
 
 
 def negative(e: Equation, x: str) -> str:
-    """The negative; of unsigned numbers too, where it wraps."""
+    """Negation; unsigned numbers wrap."""
     return e.same("Sub", e.scalar(0), x) if e.dtype.kind == "u" else e.same("Neg", x)
 
 
 def extreme(kind: str, of_bools: str, e: Equation, x: str, y: str) -> str:
-    """The larger or smaller of two."""
+    """A maximum or minimum."""
     return e.g.op(of_bools, x, y) if e.dtype == BOOL else e.same(kind, x, y)
 
 
 def divided(e: Equation, x: str, y: str) -> str:
-    """A division; ONNX Runtime refuses one by integers that are 0, even of nothing."""
+    """A division; ONNX Runtime refuses integer division by 0, even of empty arrays."""
     return e.same("Mul" if 0 in e.shape else "Div", x, y)
 
 
 def remainder(e: Equation, x: str, y: str) -> str:
-    """What is left of a division that is cut off towards zero."""
+    """The remainder of a truncating division."""
     return divided(e, x, y) if 0 in e.shape else e.same("Mod", x, y, fmod=1)
 
 
 def square(e: Equation, x: str) -> str:
-    """A number times itself."""
+    """A square."""
     return e.same("Mul", x, x)
 
 
 def root(e: Equation, x: str) -> str:
-    """One by the square root."""
+    """The reciprocal square root."""
     return e.same("Reciprocal", e.same("Sqrt", x))
 
 
 def power(e: Equation, x: str) -> str:
-    """A power by a known integer."""
+    """A power with a constant integer exponent."""
     exponent = int(e.params["y"])
     if exponent < 0:
         return e.same("Div", e.scalar(1), e.same("Pow", x, e.scalar(-exponent)))
@@ -96,15 +102,15 @@ def power_of_two(e: Equation, x: str) -> str:
 
 
 def cube_root(e: Equation, x: str) -> str:
-    """The cube root, which has the sign of its number."""
+    """The cube root, with the sign of its argument."""
     return e.same("Mul", e.same("Sign", x), e.same("Pow", e.same("Abs", x), e.scalar(1 / 3)))
 
 
 def finite(e: Equation, x: str) -> str:
-    """Whether numbers are neither infinite nor NaN."""
-    wide = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
-    given = widths.moved(e.g, x, e.type().dtype, wide)
-    return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", given), e.g.op("IsInf", given)))
+    """A test for numbers that are neither infinite nor NaN."""
+    test_dtype = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
+    operand = widths.moved(e.g, x, e.type().dtype, test_dtype)
+    return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", operand), e.g.op("IsInf", operand)))
 
 
 def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
@@ -113,12 +119,12 @@ def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
 
 
 def _unless(e: Equation, x: str, special: str, then: str, value: str) -> str:
-    found = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
-    return widths.chosen(e.g, found, then, value, e.dtype)
+    is_special = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
+    return widths.chosen(e.g, is_special, then, value, e.dtype)
 
 
 def exp_minus_one(e: Equation, x: str) -> str:
-    """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, in which errors cancel."""
+    """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, where errors cancel."""
     one = e.scalar(1)
     u = e.same("Exp", x)
     less = e.same("Sub", u, one)
@@ -127,7 +133,7 @@ def exp_minus_one(e: Equation, x: str) -> str:
 
 
 def log_plus_one(e: Equation, x: str) -> str:
-    """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, in which errors cancel."""
+    """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, where errors cancel."""
     one = e.scalar(1)
     u = e.same("Add", one, x)
     log = e.same("Log", u)
@@ -136,15 +142,15 @@ def log_plus_one(e: Equation, x: str) -> str:
 
 
 def next_after(e: Equation, x: str, y: str) -> str:
-    """The next float on the way to another one, where both are known."""
-    number, towards = (e.g.model.values.get(one) for one in (x, y))
+    """The next float towards another one, for constants."""
+    number, towards = (e.g.model.values.get(operand) for operand in (x, y))
     if number is None or towards is None:
         raise e.refuse("of what only a run knows")
     return e.g.constant(np.nextafter(number, towards), e.dtype)
 
 
 def angle(e: Equation, y: str, x: str) -> str:
-    """The angle of a point: `atan(|y| / |x|)`, turned into the quadrant of the signs."""
+    """The angle of a point: `atan(|y| / |x|)`, moved to the quadrant of the signs."""
     g, zero, dtype = e.g, e.scalar(0), e.dtype
     height, length = e.same("Abs", y), e.same("Abs", x)
     equal = widths.asked(g, "Equal", height, length, dtype=dtype)
@@ -160,14 +166,16 @@ def angle(e: Equation, y: str, x: str) -> str:
 
 
 def is_negative(e: Equation, x: str) -> str:
-    """The sign bit of a number that is not NaN; `1 / x` has that of zero."""
+    """The sign bit of a number that is not NaN; `1 / x` reveals that of zero."""
     numbers = (x, e.same("Div", e.scalar(1), x))
-    found = (widths.asked(e.g, "Less", one, e.scalar(0), dtype=e.dtype) for one in numbers)
-    return e.g.op("Or", *found)
+    tests = (
+        widths.asked(e.g, "Less", operand, e.scalar(0), dtype=e.dtype) for operand in numbers
+    )
+    return e.g.op("Or", *tests)
 
 
 def rounded(e: Equation, x: str) -> str:
-    """The nearest integer; halves go to the even one, or away from zero."""
+    """Rounding to nearest, with ties to even or away from zero."""
     if int(e.params["rounding_method"]) == 1:
         return e.same("Round", x)
     nearest = e.same("Floor", e.same("Add", e.same("Abs", x), e.scalar(0.5)))
@@ -175,40 +183,40 @@ def rounded(e: Equation, x: str) -> str:
 
 
 def clamp(e: Equation, low: str, x: str, high: str) -> str:
-    """A number, or the bound that it lies beyond."""
+    """Clamp a number to bounds."""
     return e.same("Min", e.same("Max", x, low), high)
 
 
 def select(e: Equation, which: str, *cases: str) -> str:
-    """One of several, number by number: a bool takes the second where it is true."""
+    """Select elementwise among several cases; a bool selects the second if true."""
     if e.type().dtype == BOOL:
         return widths.chosen(e.g, which, cases[-1], cases[0], e.dtype)
-    found = cases[-1]
+    result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
-        here = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
-        found = widths.chosen(e.g, here, cases[number], found, e.dtype)
-    return found
+        is_case = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
+        result = widths.chosen(e.g, is_case, cases[number], result, e.dtype)
+    return result
 
 
 def convert(e: Equation, x: str) -> str:
-    """The same numbers in another dtype."""
+    """A cast."""
     return widths.moved(e.g, x, e.type().dtype, e.dtype)
 
 
 def unchanged(e: Equation, *values: str) -> Sequence[str]:
-    """The same values."""
+    """The identity."""
     del e
     return values
 
 
 def size(e: Equation) -> str:
     """A symbolic size as a number."""
-    found = e.g.number(e.size(e.params["dim"]))
-    return e.g.cast(found, e.dtype)
+    size_name = e.g.number(e.size(e.params["dim"]))
+    return e.g.cast(size_name, e.dtype)
 
 
 def logic(of_bools: str, of_bits: str, e: Equation, *values: str) -> str:
-    """A logical operation on bools, or the same on the bits of integers."""
+    """A logical operation on bools, or a bitwise one on integers."""
     return e.g.op(of_bools if e.dtype == BOOL else of_bits, *values)
 
 

@@ -1,4 +1,4 @@
-"""Primitives on the bits of integers."""
+"""Export of bitwise primitives."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
 
 
 def unsigned(dtype: DType) -> DType:
-    """The unsigned integers of the same width."""
+    """Return the unsigned integer dtype of the same width."""
     return np.dtype(f"uint{8 * dtype.itemsize}")
 
 
 def _shifted(e: Equation, x: str, by: str, direction: str) -> str:
-    """Bits moved, with zeros behind them; all are gone where they move as far as there are."""
-    g, dtype, plain = e.g, e.dtype, unsigned(e.dtype)
-    x, by = (widths.moved(g, one, dtype, plain) for one in (x, by))
-    width = g.constant(8 * dtype.itemsize, plain)
-    within = widths.asked(g, "Less", by, width, dtype=plain)
-    few = widths.chosen(g, within, by, g.constant(0, plain), plain)
-    found = g.op("BitShift", x, few, direction=direction)
-    found = widths.chosen(g, within, found, g.constant(0, plain), plain)
-    return widths.moved(g, found, plain, dtype)
+    """Shift bits with zero fill; the result is 0 from the full width on."""
+    g, dtype, unsigned_dtype = e.g, e.dtype, unsigned(e.dtype)
+    x, by = (widths.moved(g, operand, dtype, unsigned_dtype) for operand in (x, by))
+    width = g.constant(8 * dtype.itemsize, unsigned_dtype)
+    within = widths.asked(g, "Less", by, width, dtype=unsigned_dtype)
+    safe_shift = widths.chosen(g, within, by, g.constant(0, unsigned_dtype), unsigned_dtype)
+    shifted = g.op("BitShift", x, safe_shift, direction=direction)
+    shifted = widths.chosen(g, within, shifted, g.constant(0, unsigned_dtype), unsigned_dtype)
+    return widths.moved(g, shifted, unsigned_dtype, dtype)
 
 
 def shift_left(e: Equation, x: str, by: str) -> str:
-    """Bits moved up."""
+    """A left shift."""
     return _shifted(e, x, by, "LEFT")
 
 
 def shift_right(e: Equation, x: str, by: str) -> str:
-    """Bits moved down, with zeros behind them."""
+    """A right shift with zero fill."""
     return _shifted(e, x, by, "RIGHT")
 
 
 def shift_number(e: Equation, x: str, by: str) -> str:
-    """Bits moved down, with the sign behind them."""
+    """A right shift with sign fill."""
     if e.dtype.kind == "u":
         return _shifted(e, x, by, "RIGHT")
     negative = e.asked("Less", x, e.scalar(0))
@@ -49,41 +49,41 @@ def shift_number(e: Equation, x: str, by: str) -> str:
 
 
 def bitcast(e: Equation, x: str) -> str:
-    """The same bits as numbers of another dtype: integers as integers, or as floats."""
-    of, to = e.type().dtype, e.dtype
-    if of.itemsize != to.itemsize or to.kind == "c":
-        raise e.refuse(f"from {of} to {to}")
-    if of.kind in "iu" and to.kind in "iu":
-        return widths.moved(e.g, x, of, to)
-    if of.kind not in "iu" or to not in (FLOAT32, FLOAT64):
-        raise e.refuse(f"from {of} to {to}")
-    bits = widths.moved(e.g, x, of, unsigned(of))
-    return floats_of_bits(e.g, bits, to)
+    """A bitcast: integers to integers, or to floats."""
+    source_dtype, target_dtype = e.type().dtype, e.dtype
+    if source_dtype.itemsize != target_dtype.itemsize or target_dtype.kind == "c":
+        raise e.refuse(f"from {source_dtype} to {target_dtype}")
+    if source_dtype.kind in "iu" and target_dtype.kind in "iu":
+        return widths.moved(e.g, x, source_dtype, target_dtype)
+    if source_dtype.kind not in "iu" or target_dtype not in (FLOAT32, FLOAT64):
+        raise e.refuse(f"from {source_dtype} to {target_dtype}")
+    bits = widths.moved(e.g, x, source_dtype, unsigned(source_dtype))
+    return floats_of_bits(e.g, bits, target_dtype)
 
 
 def floats_of_bits(g: Graph, bits: str, dtype: DType) -> str:
-    """The floats that unsigned integers are the bits of, by sign, exponent and fraction."""
+    """Return the floats with these bits, by sign, exponent and fraction."""
     info, plain = np.finfo(dtype), unsigned(dtype)
     digits, width = info.nmant, 8 * dtype.itemsize
 
-    def part(down: int, kept: int) -> str:
-        moved_down = g.op("BitShift", bits, g.constant(down, plain), direction="RIGHT")
-        return g.cast(g.op("BitwiseAnd", moved_down, g.constant(kept, plain)), INT64)
+    def part(shift: int, bit_mask: int) -> str:
+        moved_down = g.op("BitShift", bits, g.constant(shift, plain), direction="RIGHT")
+        return g.cast(g.op("BitwiseAnd", moved_down, g.constant(bit_mask, plain)), INT64)
 
-    most = (1 << (width - 1 - digits)) - 1
-    exponents = np.maximum(np.arange(most), 1) - (most >> 1) - digits
+    max_exponent = (1 << (width - 1 - digits)) - 1
+    exponents = np.maximum(np.arange(max_exponent), 1) - (max_exponent >> 1) - digits
     scales = np.append(np.ldexp(1.0, exponents), np.inf)
-    starts = np.where(np.arange(most + 1) > 0, float(1 << digits), 0.0)
-    exponent, fraction = part(digits, most), part(0, (1 << digits) - 1)
-    special = g.op("Equal", exponent, g.constant(most, INT64))
-    whole = g.op("Equal", fraction, g.constant(0, INT64))
+    starts = np.where(np.arange(max_exponent + 1) > 0, float(1 << digits), 0.0)
+    exponent, fraction = part(digits, max_exponent), part(0, (1 << digits) - 1)
+    special = g.op("Equal", exponent, g.constant(max_exponent, INT64))
+    is_zero = g.op("Equal", fraction, g.constant(0, INT64))
     value = g.op(
         "Mul",
         g.op("Add", g.cast(fraction, FLOAT64), g.op("Gather", g.constant(starts), exponent)),
         g.op("Gather", g.constant(scales), exponent),
     )
-    no_number = g.op("And", special, g.op("Not", whole))
-    value = g.op("Where", no_number, g.constant(np.nan), value)
+    is_nan = g.op("And", special, g.op("Not", is_zero))
+    value = g.op("Where", is_nan, g.constant(np.nan), value)
     sign = g.op("Gather", g.constant([1.0, -1.0]), part(width - 1, 1))
     return widths.moved(g, g.op("Mul", value, sign), FLOAT64, dtype)
 

@@ -1,7 +1,7 @@
-"""Primitives that look at windows: convolutions and pooling.
+"""Export of sliding windows: convolutions and pooling.
 
-ONNX has batch and features before space, and convolutions over inputs without gaps. So axes are
-brought into that order, and gaps are filled with zeros before.
+ONNX requires the order batch, features, space, and convolutions without input dilation. So axes
+are transposed, and dilated inputs are filled with zeros.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from braces.lazy import extend, jax
 from braces.ops.conv_pool.cpu_algorithms import BY_XLA
 
 Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
-"""One of two windows, from both: the names of an element of each array."""
+"""Combines two windows: the names of an element of each array."""
 
 
 def by_parts(part: str, e: Equation, one: str, other: str) -> list[str]:
@@ -30,36 +30,36 @@ def by_parts(part: str, e: Equation, one: str, other: str) -> list[str]:
 
 
 def convolution(e: Equation, x: str, kernel: str) -> str:
-    """A convolution of JAX, whatever its order of axes."""
+    """A JAX convolution with any order of axes."""
     numbers, p = e.params["dimension_numbers"], e.params
     g, groups, batches = e.g, p["feature_group_count"], p["batch_group_count"]
     x = g.op("Transpose", x, perm=list(numbers.lhs_spec))
     kernel = g.op("Transpose", kernel, perm=list(numbers.rhs_spec))
     shape: list[Size] = [e.type().shape[i] for i in numbers.lhs_spec]
     zero = e.scalar(0)
-    for axis, step in enumerate(p["lhs_dilation"], 2):
-        if step > 1:
-            x = spread(g, x, shape, axis, step, zero, e.dtype)
-            shape[axis] = (shape[axis] - 1) * step + 1
+    for axis, dilation in enumerate(p["lhs_dilation"], 2):
+        if dilation > 1:
+            x = spread(g, x, shape, axis, dilation, zero, e.dtype)
+            shape[axis] = (shape[axis] - 1) * dilation + 1
     low, high = ([e.size(pair[k]) for pair in p["padding"]] for k in (0, 1))
     x = around(g, x, [0, 0, *low], [0, 0, *high], zero, e.dtype)
     shape[2:] = [n + a + b for n, a, b in zip(shape[2:], low, high, strict=True)]
-    if batches > 1:  # the parts of the batch become groups of features
+    if batches > 1:  # batch groups become feature groups
         x, groups = _batches_as_groups(e, x, shape, batches), batches
-    found = e.same(
+    output = e.same(
         "Conv", x, kernel, strides=p["window_strides"], dilations=p["rhs_dilation"],
         group=groups,
     )  # fmt: skip
-    return g.op("Transpose", found, perm=_inverse(numbers.out_spec))
+    return g.op("Transpose", output, perm=_inverse(numbers.out_spec))
 
 
 def _batches_as_groups(e: Equation, x: str, shape: Sequence[Size], batches: int) -> str:
     rows, features, *space = shape
     assert isinstance(rows, int)
-    few = rows // batches
-    apart = reshaped(e.g, x, [batches, few, features, *space])
-    front = e.g.op("Transpose", apart, perm=[1, 0, *range(2, len(shape) + 1)])
-    return reshaped(e.g, front, [few, batches * features, *space])
+    group_size = rows // batches
+    grouped = reshaped(e.g, x, [batches, group_size, features, *space])
+    front = e.g.op("Transpose", grouped, perm=[1, 0, *range(2, len(shape) + 1)])
+    return reshaped(e.g, front, [group_size, batches * features, *space])
 
 
 def _inverse(order: Sequence[int]) -> list[int]:
@@ -67,7 +67,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def pooled(kind: str, e: Equation, x: str) -> str:
-    """Sums or extremes of windows."""
+    """A sum, minimum or maximum of windows."""
 
     def combine(total: list[str], piece: list[str]) -> list[str]:
         return [e.same(kind, *total, *piece)]
@@ -76,7 +76,7 @@ def pooled(kind: str, e: Equation, x: str) -> str:
 
 
 def combined(e: Equation, *given: str) -> list[str]:
-    """What a function makes of the elements of windows, of one array or of several."""
+    """A reduction of windows by a function, of one array or of several."""
     count = len(given) // 2
     closed = extend.ClosedJaxpr(e.params["jaxpr"], e.params["consts"])
 
@@ -89,13 +89,13 @@ def combined(e: Equation, *given: str) -> list[str]:
 def _slid(
     e: Equation, values: Sequence[str], fillings: Sequence[str], combine: Combine
 ) -> list[str]:
-    """Windows combined along one axis after the other, slice by slice."""
-    p, shape, found = e.params, list(e.type().shape), list(values)
-    every = zip(
+    """Reduce windows along one axis after the other, slice by slice."""
+    p, shape, results = e.params, list(e.type().shape), list(values)
+    axis_params = zip(
         p["window_dimensions"], p["window_strides"], p["padding"], p["base_dilation"],
         p["window_dilation"], strict=True,
     )  # fmt: skip
-    for axis, (width, stride, pads, spacing, dilation) in enumerate(every):
+    for axis, (width, stride, pads, spacing, dilation) in enumerate(axis_params):
         low, high = map(e.size, pads)
         before: list[Size] = [0] * len(shape)
         after: list[Size] = [0] * len(shape)
@@ -103,20 +103,20 @@ def _slid(
         for i, filling in enumerate(fillings):
             dtype, wide = e.result(i).dtype, list(shape)
             if spacing > 1:
-                found[i] = spread(e.g, found[i], wide, axis, spacing, filling, dtype)
-            found[i] = around(e.g, found[i], before, after, filling, dtype)
+                results[i] = spread(e.g, results[i], wide, axis, spacing, filling, dtype)
+            results[i] = around(e.g, results[i], before, after, filling, dtype)
         if width > 1 or stride > 1:
             reach = (e.shape[axis] - 1) * stride + 1
-            found = _joined(e, found, axis, e.size(width), reach, stride, dilation, combine)
+            results = _joined(e, results, axis, e.size(width), reach, stride, dilation, combine)
         shape[axis] = e.shape[axis]
-    return found
+    return results
 
 
 def _joined(
     e: Equation, values: Sequence[str], axis: int, width: Size, reach: Size, stride: int,
     step: int, combine: Combine,
 ) -> list[str]:  # fmt: skip
-    """Each window of an axis as one element; `reach` is how far their first elements go."""
+    """Reduce the windows of an axis; `reach` is the extent of their first elements."""
     if not isinstance(width, int):
         raise e.refuse("with windows of a symbolic size")
     g, total = e.g, list[str]()
@@ -129,7 +129,7 @@ def _joined(
 
 
 def neutral(kind: str, e: Equation) -> Any:
-    """What changes nothing in a window."""
+    """Return the identity element of a reduction."""
     if kind in ("Add", "Mul"):
         return int(kind == "Mul")
     if is_float(e.dtype):

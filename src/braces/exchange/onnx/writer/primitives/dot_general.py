@@ -1,4 +1,4 @@
-"""Primitives that multiply and add up: products of matrices."""
+"""Export of `dot_general`."""
 
 from __future__ import annotations
 
@@ -13,30 +13,34 @@ from braces.exchange.onnx.writer.primitives.shape import reshaped
 
 
 def contraction(e: Equation, x: str, y: str) -> str:
-    """Sums of products: a product of matrices where it is one, else as einsum says them."""
+    """A contraction: a matrix product if possible, else an einsum."""
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
-    x, y = (widths.moved(e.g, one, e.type(i).dtype, e.dtype) for i, one in enumerate((x, y)))
+    x, y = (
+        widths.moved(e.g, operand, e.type(i).dtype, e.dtype) for i, operand in enumerate((x, y))
+    )
     rank_x, rank_y = e.type(0).rank, e.type(1).rank
     free_x = [i for i in range(rank_x) if i not in (*of_x, *batch_x)]
     free_y = [i for i in range(rank_y) if i not in (*of_y, *batch_y)]
     orders = [*batch_x, *free_x, *of_x], [*batch_y, *of_y, *free_y]
     if len(of_x) == len(free_x) == len(free_y) == 1:
         return e.same("MatMul", _ordered(e, x, orders[0]), _ordered(e, y, orders[1]))
-    may_lack = [_may_be_empty(e.type(at), one) for at, one in enumerate((free_x, free_y))]
-    if not all(may_lack):
-        return _einsum(e, x, y, swapped=may_lack[1])
+    may_be_empty = [
+        _may_be_empty(e.type(at), operand) for at, operand in enumerate((free_x, free_y))
+    ]
+    if not all(may_be_empty):
+        return _einsum(e, x, y, swapped=may_be_empty[1])
     left, right = _ordered(e, x, orders[0]), _ordered(e, y, orders[1])
     return _as_matrices(e, left, right, len(batch_x), len(free_x))
 
 
 def _may_be_empty(type_: TensorType, axes: Sequence[int]) -> bool:
-    """Whether one of some axes may be of size 0."""
+    """Return whether one of some axes may have size 0."""
     sizes = [type_.shape[axis] for axis in axes]
     return any(not dims.never_negative(dims.sum_of((size, -1))) for size in sizes)
 
 
 def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
-    """A product of matrices, whose rows, columns, and sums each go along several axes."""
+    """Return a matrix product whose rows, columns and sums each merge several axes."""
     common, rows = e.shape[:batch], dims.product(e.shape[batch : batch + free])
     columns = dims.product(e.shape[batch + free :])
     (of_x, _), _ = e.params["dimension_numbers"]
@@ -52,10 +56,10 @@ def _ordered(e: Equation, x: str, axes: list[int]) -> str:
 
 
 def _einsum(e: Equation, x: str, y: str, swapped: bool) -> str:
-    """The same in letters; `swapped` where only the second operand may have nothing.
+    """Return the contraction as an einsum; `swapped` if only the second operand may be empty.
 
-    ONNX Runtime's einsum ends the process where its second operand has nothing along the axes
-    that are its own, for it divides by their size.
+    ONNX Runtime's einsum crashes if its second operand is empty along its free axes, because it
+    divides by their size.
     """
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
     fresh = map(chr, count(ord("a")))
@@ -67,8 +71,8 @@ def _einsum(e: Equation, x: str, y: str, swapped: bool) -> str:
         [letters[i] if i in letters else next(fresh) for i in range(e.type(at).rank)]
         for at, letters in enumerate((letters_x, letters_y))
     ]
-    rest = [name for term in terms for name in term if name not in names]
-    result = "".join([*names[: len(batch_x)], *rest])
+    free_names = [name for term in terms for name in term if name not in names]
+    result = "".join([*names[: len(batch_x)], *free_names])
     order = slice(None, None, -1 if swapped else 1)
     equation = f"{','.join(map(''.join, terms[order]))}->{result}"
     return e.same("Einsum", *(x, y)[order], equation=equation)

@@ -1,6 +1,6 @@
-"""Primitives that hold jaxprs of their own, and draws, which are made of others.
+"""Export of primitives with inner jaxprs, and of random bits.
 
-A call is put in its place. Random bits are those of Threefry, as JAX computes them.
+Calls are inlined. Random bits are computed by Threefry, as in JAX.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ PARITY = 0x1BD11BDA
 
 
 def call(parameter: str) -> Rule:
-    """The rule of a primitive that calls the jaxpr in one of its parameters."""
+    """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
 
     def inlined(e: Equation, *values: str) -> list[str]:
-        found = e.params[parameter]
-        closed = found if hasattr(found, "consts") else extend.ClosedJaxpr(found, ())
+        inner = e.params[parameter]
+        closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
         return e.call(closed, values)
 
     return inlined
 
 
 def cond(e: Equation, index: str, *values: str) -> list[str]:
-    """One of several jaxprs; JAX has brought the index into range."""
+    """One of several jaxprs; JAX has clamped the index."""
     branches = e.params["branches"]
-    known = e.g.model.values.get(index)
-    if known is not None:
-        return e.call(branches[int(known)], values)
+    constant_index = e.g.model.values.get(index)
+    if constant_index is not None:
+        return e.call(branches[int(constant_index)], values)
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
     dtype = e.type().dtype
 
@@ -46,107 +46,109 @@ def cond(e: Equation, index: str, *values: str) -> list[str]:
         closed = branches[number]
         return e.runner.run(g, closed.jaxpr, closed.consts, values)
 
-    def chosen(number: int, g: Graph) -> Sequence[str]:
+    def nested_if(number: int, g: Graph) -> Sequence[str]:
         if number == len(branches) - 1:
             return case(number, g)
-        here = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
-        rest = partial(chosen, number + 1)
-        return loops.branch(g, f"cond.{number}", here, partial(case, number), rest, types)
+        is_case = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
+        other_cases = partial(nested_if, number + 1)
+        return loops.branch(
+            g, f"cond.{number}", is_case, partial(case, number), other_cases, types
+        )
 
-    return list(chosen(0, e.g))
+    return list(nested_if(0, e.g))
 
 
 def platform(e: Equation) -> str:
-    """Which of several ways a machine takes: that for all machines, which comes last."""
+    """The index of the platform-independent variant, which comes last."""
     return e.g.constant(len(e.params["platforms"]) - 1, e.dtype)
 
 
 def while_loop(e: Equation, *values: str) -> list[str]:
-    """A loop with a condition; one for each of several goes on while any holds.
+    """A loop with a condition; a batched loop runs while any element is active.
 
-    Those that ended keep what they have.
+    Elements that have ended keep their values.
     """
     of_cond, of_body = e.params["cond_nconsts"], e.params["body_nconsts"]
-    asked, read = values[:of_cond], values[of_cond : of_cond + of_body]
+    cond_consts, body_consts = values[:of_cond], values[of_cond : of_cond + of_body]
     inits, closed = values[of_cond + of_body :], e.params["cond_jaxpr"]
-    several = len(closed.out_avals[0].shape)
+    batch_rank = len(closed.out_avals[0].shape)
     types = [e.result(i) for i in range(len(inits))]
 
     def running(g: Graph, carried: Sequence[str]) -> str:
-        return e.runner.run(g, closed.jaxpr, closed.consts, [*asked, *carried])[0]
+        return e.runner.run(g, closed.jaxpr, closed.consts, [*cond_consts, *carried])[0]
 
     def goes_on(g: Graph, carried: Sequence[str]) -> str:
-        found = running(g, carried)
-        if not several:
-            return found
-        count = g.op("ReduceSum", g.cast(found, INT64), keepdims=0)
+        condition = running(g, carried)
+        if not batch_rank:
+            return condition
+        count = g.op("ReduceSum", g.cast(condition, INT64), keepdims=0)
         return g.op("Greater", count, g.constant(0, INT64))
 
     def step(g: Graph, index: str, carried: list[str]) -> Trip:
         del index
         body = e.params["body_jaxpr"]
-        made = e.runner.run(g, body.jaxpr, body.consts, [*read, *carried])
-        if several:
+        next_values = e.runner.run(g, body.jaxpr, body.consts, [*body_consts, *carried])
+        if batch_rank:
             mask = running(g, carried)
-            made = [
-                kept_where(g, mask, several, *pair)
-                for pair in zip(made, carried, types, strict=True)
+            next_values = [
+                kept_where(g, mask, batch_rank, *pair)
+                for pair in zip(next_values, carried, types, strict=True)
             ]
-        return Trip(made, goes_on=goes_on(g, made))
+        return Trip(next_values, goes_on=goes_on(g, next_values))
 
     return loops.loop(e.g, "while", inits, types, step, goes_on=goes_on(e.g, inits)).carried
 
 
 def kept_where(g: Graph, mask: str, axes: int, new: str, old: str, type_: TensorType) -> str:
-    """What is new where a mask of the first axes holds, else what was there."""
-    wide = unsqueezed(g, mask, range(axes, type_.rank))
-    return widths.chosen(g, wide, new, old, type_.dtype)
+    """Select new values by a mask over the first axes, else the old ones."""
+    broadcast_mask = unsqueezed(g, mask, range(axes, type_.rank))
+    return widths.chosen(g, broadcast_mask, new, old, type_.dtype)
 
 
 def scan(e: Equation, *values: str) -> list[str]:
     """A counted loop."""
-    fixed, carried = e.params["num_consts"], e.params["num_carry"]
-    consts, inits = values[:fixed], values[fixed : fixed + carried]
-    sliced, closed = values[fixed + carried :], e.params["jaxpr"]
+    const_count, carried = e.params["num_consts"], e.params["num_carry"]
+    consts, inits = values[:const_count], values[const_count : const_count + carried]
+    scanned, closed = values[const_count + carried :], e.params["jaxpr"]
     length, reverse = e.size(e.params["length"]), bool(e.params["reverse"])
     count = e.g.number(length)
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
-    rows = [one.with_shape(one.shape[1:]) for one in types[carried:]]
+    rows = [output_type.with_shape(output_type.shape[1:]) for output_type in types[carried:]]
 
     def step(g: Graph, index: str, before: list[str]) -> Trip:
-        place = loops.last_first(g, count, index) if reverse else index
-        pieces = [loops.at(g, x, place) for x in sliced]
-        made = e.runner.run(g, closed.jaxpr, closed.consts, [*consts, *before, *pieces])
-        return Trip(made[:carried], made[carried:])
+        position = loops.last_first(g, count, index) if reverse else index
+        slices_ = [loops.at(g, x, position) for x in scanned]
+        outputs = e.runner.run(g, closed.jaxpr, closed.consts, [*consts, *before, *slices_])
+        return Trip(outputs[:carried], outputs[carried:])
 
-    found = loops.loop(e.g, "scan", inits, types[:carried], step, count=count, rows=rows)
-    stacked = zip(found.rows, rows, strict=True)
+    results = loops.loop(e.g, "scan", inits, types[:carried], step, count=count, rows=rows)
+    stacked = zip(results.rows, rows, strict=True)
     return [
-        *found.carried,
+        *results.carried,
         *(loops.collected(e.g, name, length, row, reverse) for name, row in stacked),
     ]
 
 
-# ---- draws -----------------------------------------------------------------------------------
+# ---- random bits -------------------------------------------------------------------------
 
 
 def drawn(name: str, parameters: Sequence[str], e: Equation, key: str, *more: str) -> list[str]:
-    """What JAX makes of a key, as it makes it."""
+    """Export a function of random keys by tracing JAX's implementation."""
     aval = e.eqn.invars[0].aval
-    make: Callable[..., Any] = getattr(keys.threefry_prng_impl, name)
+    primitive: Callable[..., Any] = getattr(keys.threefry_prng_impl, name)
     given = [e.params[parameter] for parameter in parameters]
 
     common = e.eqn.outvars[0].aval.shape if more else aval.shape
 
-    def each(key: Any, *values: Any) -> Any:
-        return make(key, *values, *given)
+    def batched(key: Any, *values: Any) -> Any:
+        return primitive(key, *values, *given)
 
     for _ in common:
-        each = jax.vmap(each)
+        batched = jax.vmap(batched)
 
     def function(key: Any, *values: Any) -> Any:
-        wide = (jnp.broadcast_to(value, common) for value in values)
-        return each(jnp.broadcast_to(key, (*common, 2)), *wide)
+        broadcast_values = (jnp.broadcast_to(value, common) for value in values)
+        return batched(jnp.broadcast_to(key, (*common, 2)), *broadcast_values)
 
     structs = [
         jax.ShapeDtypeStruct((*aval.shape, 2), WORD),
@@ -183,7 +185,7 @@ def counters(e: Equation) -> list[str]:
 
 
 def same_words(e: Equation, key: str) -> str:
-    """A key is its words."""
+    """A key is represented by its words."""
     del e
     return key
 

@@ -1,7 +1,7 @@
-"""Decompositions of matrices, which ONNX has not: loops over their columns.
+"""Matrix decompositions, which ONNX lacks: loops over their columns.
 
-Each is a function of JAX made of primitives that are written, and is traced like a kernel. In a
-loop nothing is cut out by place: columns are taken and put with a vector that is one at theirs.
+Each is a JAX function of supported primitives, traced like a kernel. The loops avoid dynamic
+slices: columns are read and written by products with one-hot vectors.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ lax: Any = lazy.lax
 
 
 def cholesky(a: Any) -> Any:
-    """The lower triangle whose product with its transpose is a matrix, column by column."""
+    """Return the Cholesky factor, column by column."""
     rows = jnp.arange(a.shape[-1])
 
-    def step(k: Any, found: Any) -> Any:
-        here = (rows == k).astype(a.dtype)
-        column = a @ here - jnp.einsum("...ij,...j->...i", found, here @ found)
-        column = column / jnp.sqrt(column @ here)[..., None]
-        return found + jnp.where(rows >= k, column, 0)[..., None] * here
+    def step(k: Any, factor: Any) -> Any:
+        one_hot = (rows == k).astype(a.dtype)
+        column = a @ one_hot - jnp.einsum("...ij,...j->...i", factor, one_hot @ factor)
+        column = column / jnp.sqrt(column @ one_hot)[..., None]
+        return factor + jnp.where(rows >= k, column, 0)[..., None] * one_hot
 
     return lax.fori_loop(0, a.shape[-1], step, jnp.zeros_like(a))
 
@@ -33,7 +33,7 @@ def cholesky(a: Any) -> Any:
 def triangular_solve(
     a: Any, b: Any, *, left_side: bool, lower: bool, transpose_a: bool, unit_diagonal: bool
 ) -> Any:
-    """What gives `b` when it is multiplied with a triangle, row by row."""
+    """Solve a triangular system, row by row."""
     if not left_side:
         a, b, lower = (jnp.swapaxes(a, -1, -2), jnp.swapaxes(b, -1, -2), not lower)
     if transpose_a:
@@ -41,40 +41,40 @@ def triangular_solve(
     size = a.shape[-1]
     rows = jnp.arange(size)
 
-    def step(trip: Any, found: Any) -> Any:
-        here = (rows == (trip if lower else size - 1 - trip)).astype(a.dtype)
-        row = here @ a
-        left = here @ b - jnp.einsum("...j,...jk->...k", row, found)
-        value = left if unit_diagonal else left / (row @ here)[..., None]
-        return found + here[:, None] * value[..., None, :]
+    def step(iteration: Any, solution: Any) -> Any:
+        one_hot = (rows == (iteration if lower else size - 1 - iteration)).astype(a.dtype)
+        row = one_hot @ a
+        residual = one_hot @ b - jnp.einsum("...j,...jk->...k", row, solution)
+        value = residual if unit_diagonal else residual / (row @ one_hot)[..., None]
+        return solution + one_hot[:, None] * value[..., None, :]
 
-    found = lax.fori_loop(0, size, step, jnp.zeros_like(b))
-    return found if left_side else jnp.swapaxes(found, -1, -2)
+    solution = lax.fori_loop(0, size, step, jnp.zeros_like(b))
+    return solution if left_side else jnp.swapaxes(solution, -1, -2)
 
 
 def lu(a: Any) -> tuple[Any, Any, Any]:
-    """Both triangles in one matrix, the rows that change places, and the order of them."""
+    """Return the packed LU factors, the pivots, and the permutation."""
     rows, columns = jnp.arange(a.shape[-2]), jnp.arange(a.shape[-1])
     steps, batch = min(a.shape[-2:]), a.shape[:-2]
-    turns = jnp.arange(steps)
+    pivot_indices = jnp.arange(steps)
 
     def step(k: Any, carried: Any) -> Any:
         matrix, pivots, order = carried
-        there = (columns == k).astype(a.dtype)
-        column = jnp.where(rows >= k, jnp.abs(matrix @ there), -1)
+        one_hot_column = (columns == k).astype(a.dtype)
+        column = jnp.where(rows >= k, jnp.abs(matrix @ one_hot_column), -1)
         best = jnp.argmax(column, -1)[..., None]
-        swapped = jnp.where(rows == k, best, jnp.where(rows == best, k, rows))
-        matrix = jnp.take_along_axis(matrix, swapped[..., None], -2)
-        order = jnp.take_along_axis(order, swapped, -1)
-        pivots = jnp.where(turns == k, best.astype("int32"), pivots)
+        permutation = jnp.where(rows == k, best, jnp.where(rows == best, k, rows))
+        matrix = jnp.take_along_axis(matrix, permutation[..., None], -2)
+        order = jnp.take_along_axis(order, permutation, -1)
+        pivots = jnp.where(pivot_indices == k, best.astype("int32"), pivots)
         row = (rows == k).astype(a.dtype) @ matrix
-        pivot = (row @ there)[..., None]
-        column = matrix @ there
+        pivot = (row @ one_hot_column)[..., None]
+        column = matrix @ one_hot_column
         factor = jnp.where(pivot == 0, column, column / jnp.where(pivot == 0, 1, pivot))
         factor = jnp.where(rows > k, factor, 0)
         less = matrix - factor[..., None] * jnp.where(columns > k, row, 0)[..., None, :]
-        own = (rows > k)[:, None] & (columns == k)
-        return jnp.where(own, factor[..., None], less), pivots, order
+        is_factor = (rows > k)[:, None] & (columns == k)
+        return jnp.where(is_factor, factor[..., None], less), pivots, order
 
     start = (
         a,
@@ -85,42 +85,42 @@ def lu(a: Any) -> tuple[Any, Any, Any]:
 
 
 def qr(a: Any, *, full_matrices: bool) -> tuple[Any, Any]:
-    """A matrix with orthogonal columns and a triangle, by reflections."""
+    """Return the QR factors, by Householder reflections."""
     height, width = a.shape[-2:]
     rows, columns = jnp.arange(height), jnp.arange(width)
     eye = jnp.broadcast_to(jnp.eye(height, dtype=a.dtype), (*a.shape[:-2], height, height))
 
     def step(k: Any, carried: Any) -> Any:
         q, r = carried
-        here = (rows == k).astype(a.dtype)
+        one_hot = (rows == k).astype(a.dtype)
         column = r @ (columns == k).astype(a.dtype)
-        rest = jnp.where(rows > k, column, 0)
-        first = (column @ here)[..., None]
-        below = jnp.sum(rest * rest, -1, keepdims=True)
+        below_diagonal = jnp.where(rows > k, column, 0)
+        first = (column @ one_hot)[..., None]
+        below = jnp.sum(below_diagonal * below_diagonal, -1, keepdims=True)
         sign = jnp.where(first < 0, -1, 1).astype(a.dtype)
-        moved = rest + here * (first + sign * jnp.sqrt(first * first + below))
-        moved = jnp.where(below == 0, 0, moved)
-        square = jnp.sum(moved * moved, -1, keepdims=True)
-        scaled = moved * (2 / jnp.where(square == 0, 1, square))
-        q = q - jnp.einsum("...ij,...j,...k->...ik", q, moved, scaled)
-        return q, r - jnp.einsum("...i,...j,...jk->...ik", scaled, moved, r)
+        reflector = below_diagonal + one_hot * (first + sign * jnp.sqrt(first * first + below))
+        reflector = jnp.where(below == 0, 0, reflector)
+        square = jnp.sum(reflector * reflector, -1, keepdims=True)
+        scaled = reflector * (2 / jnp.where(square == 0, 1, square))
+        q = q - jnp.einsum("...ij,...j,...k->...ik", q, reflector, scaled)
+        return q, r - jnp.einsum("...i,...j,...jk->...ik", scaled, reflector, r)
 
     q, r = lax.fori_loop(0, min(height, width), step, (eye, a))
-    most = height if full_matrices else min(height, width)
-    return q[..., :most], jnp.triu(r[..., :most, :])
+    column_count = height if full_matrices else min(height, width)
+    return q[..., :column_count], jnp.triu(r[..., :column_count, :])
 
 
 def decomposed(
     function: Callable[..., Any], names: tuple[str, ...], e: Equation, *given: str
 ) -> list[str]:
-    """A decomposition, whose parameters have these names."""
+    """Export a decomposition with these parameters."""
     structs = [lazy.jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
     parameters = {name: e.params[name] for name in names}
     return e.runner.call(e.g, partial(function, **parameters), structs, given)
 
 
 def solved(e: Equation, *given: str) -> list[str]:
-    """What a function for it gives, of what it reads and of the right-hand sides."""
+    """Export the solve function of a custom linear solve."""
     lengths, solve = e.params["const_lengths"], e.params["jaxprs"].solve
     before, own = lengths.matvec + lengths.vecmat, lengths.solve
     sides = given[before + own + lengths.transpose_solve :]

@@ -1,4 +1,4 @@
-"""Primitives that reduce axes, or go along one: sums, products so far, orders."""
+"""Export of reductions, cumulative operations and sorts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def reduced(kind: str, e: Equation, x: str) -> str:
 def reduce(
     g: Graph, kind: str, x: str, axes: Sequence[int], dtype: DType, keepdims: bool = False
 ) -> str:
-    """A reduction over axes, which may be none."""
+    """Build a reduction over axes, of which there may be none."""
     if not axes:
         return x
     at = g.integers(*axes)
@@ -28,93 +28,97 @@ def reduce(
 
 
 def any_of(e: Equation, x: str) -> str:
-    """Whether any holds; none of nothing does."""
+    """A logical any; false for empty axes."""
     return e.g.cast(_number_of(e, x), BOOL)
 
 
 def all_of(e: Equation, x: str) -> str:
-    """Whether all hold; all of nothing do."""
+    """A logical all; true for empty axes."""
     return e.g.op("Not", e.g.cast(_number_of(e, e.g.op("Not", x)), BOOL))
 
 
 def _number_of(e: Equation, x: str) -> str:
-    """How many hold."""
+    """Count the true elements."""
     if e.dtype != BOOL:
         raise e.refuse("of integers")
     return reduce(e.g, "ReduceSum", e.g.cast(x, INT32), e.params["axes"], INT32)
 
 
 def best(kind: str, e: Equation, x: str) -> str:
-    """Where the largest or smallest number of an axis is."""
+    """An argmax or argmin."""
     (axis,) = e.params["axes"]
-    found = e.asked(kind, x, axis=axis, keepdims=0)
-    return widths.moved(e.g, found, INT64, e.dtype)
+    position = e.asked(kind, x, axis=axis, keepdims=0)
+    return widths.moved(e.g, position, INT64, e.dtype)
 
 
 def sums(e: Equation, x: str) -> str:
-    """Sums so far."""
+    """A cumulative sum."""
     axis = e.g.constant(e.params["axis"], INT64)
     return e.same("CumSum", x, beside=(axis,), reverse=int(e.params["reverse"]))
 
 
 def running(kind: str, e: Equation, x: str) -> str:
-    """Products, or extremes, so far: a loop over the axis."""
+    """A cumulative product, minimum or maximum: a loop over the axis."""
     type_, axis, g = e.type(), e.params["axis"], e.g
-    row = tuple(size for i, size in enumerate(type_.shape) if i != axis)
-    start = g.op("Expand", e.scalar(neutral(kind, e)), g.shape(row))
+    row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
+    start = g.op("Expand", e.scalar(neutral(kind, e)), g.shape(row_shape))
 
     def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
-        found = widths.same(inner, kind, before, piece, dtype=e.dtype)
-        return found, inner.op("Identity", found)
+        accumulated = widths.same(inner, kind, before, piece, dtype=e.dtype)
+        return accumulated, inner.op("Identity", accumulated)
 
     return loops.along(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
 def running_log(e: Equation, x: str) -> str:
-    """Logarithms of sums of exponentials so far: a loop over the axis."""
+    """A cumulative logsumexp: a loop over the axis."""
     type_, axis, dtype = e.type(), e.params["axis"], e.dtype
-    row = tuple(size for i, size in enumerate(type_.shape) if i != axis)
-    start = e.g.op("Expand", e.scalar(neutral("Max", e)), e.g.shape(row))
+    row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
+    start = e.g.op("Expand", e.scalar(neutral("Max", e)), e.g.shape(row_shape))
 
     def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
         same = partial(widths.same, inner, dtype=dtype)
-        most = same("Max", before, piece)
-        endless = inner.op("IsInf", widths.moved(inner, most, dtype, FLOAT32))
-        shift = widths.chosen(inner, endless, inner.constant(0, dtype), most, dtype)
-        parts = (same("Exp", same("Sub", one, shift)) for one in (before, piece))
-        found = same("Add", same("Log", same("Add", *parts)), shift)
-        return found, inner.op("Identity", found)
+        maximum = same("Max", before, piece)
+        is_infinite = inner.op("IsInf", widths.moved(inner, maximum, dtype, FLOAT32))
+        shift = widths.chosen(inner, is_infinite, inner.constant(0, dtype), maximum, dtype)
+        parts = (same("Exp", same("Sub", operand, shift)) for operand in (before, piece))
+        accumulated = same("Add", same("Log", same("Add", *parts)), shift)
+        return accumulated, inner.op("Identity", accumulated)
 
     return loops.along(e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
 def ordered(e: Equation, *values: str) -> list[str]:
-    """Numbers in order, and what belongs to them moved along; equal ones stay in order.
+    """A stable sort of several arrays by keys.
 
-    By several keys they are brought into order by each, the last one first.
+    Several keys are sorted one by one, the last one first.
     """
     g, axis = e.g, int(e.params["dimension"])
-    found = list(values)
+    sorted_values = list(values)
     for at in reversed(range(e.params["num_keys"])):
         type_ = e.type(at)
-        key = widths.moved(g, found[at], type_.dtype, widths.computed_in("TopK", type_.dtype))
+        key = widths.moved(
+            g, sorted_values[at], type_.dtype, widths.computed_in("TopK", type_.dtype)
+        )
         size = g.size(type_.shape[axis])
-        _, places = g.several("TopK", key, size, count=2, axis=axis, largest=0)
-        found = [g.op("GatherElements", value, places, axis=axis) for value in found]
-    return found
+        _, permutation = g.several("TopK", key, size, count=2, axis=axis, largest=0)
+        sorted_values = [
+            g.op("GatherElements", value, permutation, axis=axis) for value in sorted_values
+        ]
+    return sorted_values
 
 
 def largest(e: Equation, x: str) -> list[str]:
-    """The largest numbers of an axis, and where they are."""
+    """The largest numbers of an axis, and their indices."""
     g, dtype = e.g, e.dtype
     wide = widths.computed_in("TopK", dtype)
     size = g.size(e.size(e.params["k"]))
     axis = e.params.get("axis", len(e.shape) - 1)
     moved = widths.moved(g, x, dtype, wide)
-    values, places = g.several("TopK", moved, size, count=2, axis=axis)
+    values, positions = g.several("TopK", moved, size, count=2, axis=axis)
     return [
         widths.moved(g, values, wide, dtype),
-        widths.moved(g, places, INT64, e.result(1).dtype),
+        widths.moved(g, positions, INT64, e.result(1).dtype),
     ]
 
 

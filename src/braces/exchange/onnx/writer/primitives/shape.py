@@ -1,4 +1,4 @@
-"""Primitives that give the same numbers another shape, take parts, or fill one."""
+"""Export of shape operations: reshapes, slices, padding and fills."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from braces.exchange.onnx.writer.graph.loop_if import backwards
 
 
 def reshaped(g: Graph, x: str, shape: Sequence[Size]) -> str:
-    """The same numbers, in order, in another shape."""
+    """Reshape."""
     return g.op("Reshape", x, g.shape(shape), allowzero=1)
 
 
 def expanded(g: Graph, x: str, shape: Sequence[Size], dtype: DType) -> str:
-    """Copies along axes of size 1, and along new ones in front.
+    """Broadcast along axes of size 1 and along new leading axes.
 
-    ONNX Runtime keeps one where there are to be none, so that is cut off.
+    ONNX Runtime keeps one element where the target size is 0, so a slice removes it.
     """
-    found = widths.same(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
+    expanded_ = widths.same(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
     axes = [i for i, size in enumerate(shape) if not isinstance(size, int) or not size]
     if not axes:
-        return found
+        return expanded_
     starts, ends = g.integers(*[0] * len(axes)), g.shape([shape[i] for i in axes])
-    return g.op("Slice", found, starts, ends, g.integers(*axes))
+    return g.op("Slice", expanded_, starts, ends, g.integers(*axes))
 
 
 def unsqueezed(g: Graph, x: str, axes: Sequence[int]) -> str:
-    """New axes of size 1."""
+    """Add axes of size 1."""
     return g.op("Unsqueeze", x, g.integers(*axes)) if axes else x
 
 
 def filled(g: Graph, number: float, type_: TensorType) -> str:
-    """One number, as often as a shape says."""
+    """Fill a shape with one number."""
     scalar = g.constant(number, type_.dtype)
     return expanded(g, scalar, type_.shape, type_.dtype) if type_.shape else scalar
 
 
 def broadcast(e: Equation, x: str) -> str:
-    """Copies along new axes, and along axes of size 1."""
-    kept = e.params["broadcast_dimensions"]
-    apart = unsqueezed(e.g, x, [i for i in range(len(e.shape)) if i not in kept])
-    place = {axis: size for axis, size in zip(kept, e.type().shape, strict=True)}
-    if tuple(place.get(i, 1) for i in range(len(e.shape))) == e.shape:
-        return apart
-    return expanded(e.g, apart, e.stored, e.dtype)
+    """A broadcast along new axes and along axes of size 1."""
+    mapped_axes = e.params["broadcast_dimensions"]
+    aligned = unsqueezed(e.g, x, [i for i in range(len(e.shape)) if i not in mapped_axes])
+    axis_sizes = {axis: size for axis, size in zip(mapped_axes, e.type().shape, strict=True)}
+    if tuple(axis_sizes.get(i, 1) for i in range(len(e.shape))) == e.shape:
+        return aligned
+    return expanded(e.g, aligned, e.stored, e.dtype)
 
 
 def reshape(e: Equation, x: str) -> str:
-    """The same numbers in another shape, in order or in that of other axes."""
+    """A reshape, with an optional order of axes."""
     if e.params["dimensions"] is not None:
         x = e.g.op("Transpose", x, perm=list(e.params["dimensions"]))
         return reshaped(e.g, x, e.shape)
@@ -60,48 +60,48 @@ def reshape(e: Equation, x: str) -> str:
 
 
 def squeeze(e: Equation, x: str) -> str:
-    """Without some axes of size 1."""
+    """An array without some axes of size 1."""
     axes = e.params["dimensions"]
     return e.g.op("Squeeze", x, e.g.integers(*axes)) if axes else x
 
 
 def transpose(e: Equation, x: str) -> str:
-    """The axes in another order."""
+    """A transpose."""
     return e.g.op("Transpose", x, perm=list(e.params["permutation"]))
 
 
 def concatenate(e: Equation, *xs: str) -> str:
-    """One after the other along an axis."""
+    """A concatenation."""
     return e.g.op("Concat", *xs, axis=e.params["dimension"])
 
 
 def stack(e: Equation, *xs: str) -> str:
-    """One beside the other along a new axis."""
+    """A stack along a new axis."""
     axis = e.params["axis"]
     return e.g.op("Concat", *(unsqueezed(e.g, x, [axis]) for x in xs), axis=axis)
 
 
 def split(e: Equation, x: str) -> list[str]:
-    """Cut into parts of these sizes."""
+    """A split into parts of given sizes."""
     sizes = e.sizes(e.params["sizes"])
     at = e.g.shape(sizes)
     return e.g.several("Split", x, at, count=len(sizes), axis=e.params["axis"])
 
 
 def unstack(e: Equation, x: str) -> list[str]:
-    """Each of the parts along an axis, which is gone then."""
-    places = (e.g.constant(at, INT64) for at in range(len(e.eqn.outvars)))
-    return [e.g.op("Gather", x, place, axis=e.params["axis"]) for place in places]
+    """The slices along an axis, which is removed."""
+    indices = (e.g.constant(at, INT64) for at in range(len(e.eqn.outvars)))
+    return [e.g.op("Gather", x, place, axis=e.params["axis"]) for place in indices]
 
 
 def reverse(e: Equation, x: str) -> str:
-    """The other way round along some axes."""
+    """A reversal along some axes."""
     axes = e.params["dimensions"]
     return backwards(e.g, x, axes) if axes else x
 
 
 def cut(e: Equation, x: str) -> str:
-    """A part of an array, by bounds that are known."""
+    """A slice with known bounds."""
     starts, ends = (e.sizes(e.params[name]) for name in ("start_indices", "limit_indices"))
     return part(e.g, x, e.type().shape, starts, ends, e.params["strides"])
 
@@ -114,7 +114,7 @@ def part(
     ends: Sequence[Size],
     strides: Sequence[int] | None = None,
 ) -> str:
-    """A part of an array; axes that stay whole are not named."""
+    """Slice an array; axes that stay whole are left out."""
     steps = strides or (1,) * len(shape)
     axes = [
         i
@@ -123,37 +123,37 @@ def part(
     ]
     if not axes:
         return x
-    bounds = (g.shape([some[i] for i in axes]) for some in (starts, ends))
+    bounds = (g.shape([bound[i] for i in axes]) for bound in (starts, ends))
     return g.op("Slice", x, *bounds, g.integers(*axes), g.integers(*(steps[i] for i in axes)))
 
 
 def iota(e: Equation, *sizes: str) -> str:
-    """Counting from 0 along an axis."""
+    """A range along an axis."""
     del sizes
     g = e.g
     axis: int = e.params["dimension"]
     line = counted(g, e.shape[axis])
     others = [i for i in range(len(e.shape)) if i != axis]
-    found = unsqueezed(g, widths.moved(g, line, INT64, e.dtype), others)
-    return expanded(g, found, e.shape, e.dtype) if others else found
+    line_values = unsqueezed(g, widths.moved(g, line, INT64, e.dtype), others)
+    return expanded(g, line_values, e.shape, e.dtype) if others else line_values
 
 
 def counted(g: Graph, size: Size) -> str:
-    """0, 1, … up to a size."""
+    """Return `arange(size)`."""
     return g.op("Range", g.constant(0, INT64), g.number(size), g.constant(1, INT64))
 
 
 def tile(e: Equation, x: str) -> str:
-    """Copies side by side."""
+    """A tile."""
     times = e.g.shape(e.sizes(e.params["reps"]))
     return widths.same(e.g, "Tile", x, dtype=e.dtype, beside=(times,))
 
 
 def pad(e: Equation, x: str, filling: str) -> str:
-    """More around an array and between its elements; less where that is negative."""
-    low, high, between = zip(*e.params["padding_config"], strict=True) or ((), (), ())
+    """Padding around an array and between its elements; negative widths crop."""
+    low, high, interior = zip(*e.params["padding_config"], strict=True) or ((), (), ())
     shape = list(e.type().shape)
-    for axis, gap in enumerate(map(int, between)):
+    for axis, gap in enumerate(map(int, interior)):
         if gap:
             x = spread(e.g, x, shape, axis, gap + 1, filling, e.dtype)
             shape[axis] = (shape[axis] - 1) * (gap + 1) + 1
@@ -163,7 +163,7 @@ def pad(e: Equation, x: str, filling: str) -> str:
 def around(
     g: Graph, x: str, low: Sequence[Size], high: Sequence[Size], filling: str, dtype: DType
 ) -> str:
-    """So many elements more before and after each axis; fewer where they are negative."""
+    """Pad each axis before and after; negative widths crop."""
     if all(size == 0 for size in (*low, *high)):
         return x
     return widths.padded(g, x, g.shape((*low, *high)), filling, dtype)
@@ -172,41 +172,43 @@ def around(
 def spread(
     g: Graph, x: str, shape: Sequence[Size], axis: int, step: int, filling: str, dtype: DType
 ) -> str:
-    """An array whose elements lie `step` apart along an axis, with a filling between them."""
+    """Dilate an axis, with a fill value between elements."""
     rank = len(shape)
-    apart = unsqueezed(g, x, [axis + 1])
+    with_gap_axis = unsqueezed(g, x, [axis + 1])
     gaps = [0] * (2 * rank + 2)
     gaps[rank + 1 + axis + 1] = step - 1
-    wide = widths.padded(g, apart, g.integers(*gaps), filling, dtype)
-    long = [n * step if i == axis else n for i, n in enumerate(shape)]
+    padded_array = widths.padded(g, with_gap_axis, g.integers(*gaps), filling, dtype)
+    dilated_shape = [n * step if i == axis else n for i, n in enumerate(shape)]
     end = g.integers(-(step - 1))
-    joined = reshaped(g, wide, long)
-    return g.op("Slice", joined, g.integers(0), end, g.integers(axis))
+    merged = reshaped(g, padded_array, dilated_shape)
+    return g.op("Slice", merged, g.integers(0), end, g.integers(axis))
 
 
 def empty(e: Equation, *sizes: str) -> str:
-    """An array of which nothing is read before it is written."""
+    """An uninitialized array."""
     del sizes
     return filled(e.g, 0, e.result())
 
 
 def first_places(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> list[str | None]:
-    """The first place of a part along each axis, as a scalar; `None` where the axis is whole.
+    """Return the start of a slice along each axis as a scalar; `None` for whole axes.
 
-    A part that would reach beyond the array is moved into it, as JAX does.
+    A start out of bounds is clamped, as in JAX.
     """
-    g, found = e.g, list[str | None]()
-    for start, have, size in zip(starts, e.type().shape, sizes, strict=True):
-        wide = widths.moved(g, start, e.type(-len(starts)).dtype, INT64)
-        low = g.op("Max", wide, g.constant(0, INT64))
-        found.append(None if have == size else g.op("Min", low, g.number(have - size)))
-    return found
+    g, starts_ = e.g, list[str | None]()
+    for start, axis_size, size in zip(starts, e.type().shape, sizes, strict=True):
+        start_index = widths.moved(g, start, e.type(-len(starts)).dtype, INT64)
+        low = g.op("Max", start_index, g.constant(0, INT64))
+        starts_.append(
+            None if axis_size == size else g.op("Min", low, g.number(axis_size - size))
+        )
+    return starts_
 
 
 def dynamic_cut(e: Equation, x: str, *starts: str) -> str:
-    """A part of an array that begins where values say.
+    """A dynamic slice.
 
-    It is gathered: the sizes of the result follow from the indices, and not from values.
+    It is a gather: the sizes of the result then depend on the indices, not on values.
     """
     sizes = e.sizes(e.params["slice_sizes"])
     for axis, first in enumerate(first_places(e, starts, sizes)):
@@ -217,9 +219,9 @@ def dynamic_cut(e: Equation, x: str, *starts: str) -> str:
 
 
 def dynamic_put(e: Equation, x: str, update: str, *starts: str) -> str:
-    """An array with a part, that begins where values say, replaced.
+    """A dynamic update of a slice.
 
-    The update is gathered to the places of the array, and chosen inside of the part:
+    The update is gathered to the positions of the array, and selected inside the slice:
 
         offset = place - first;  out = where(0 <= offset < size, update[clip(offset)], x)
     """
@@ -232,12 +234,12 @@ def dynamic_put(e: Equation, x: str, update: str, *starts: str) -> str:
             return x
         offset = g.op("Sub", counted(g, e.shape[axis]), first)
         zero, last = g.constant(0, INT64), g.number(size - 1)
-        here = g.op(
+        in_axis = g.op(
             "And", g.op("GreaterOrEqual", offset, zero), g.op("LessOrEqual", offset, last)
         )
-        here = unsqueezed(g, here, range(1, rank - axis))
-        inside = here if inside is None else g.op("And", inside, here)
-        if not isinstance(size, int):  # it may be 0, and there is always something to gather
+        in_axis = unsqueezed(g, in_axis, range(1, rank - axis))
+        inside = in_axis if inside is None else g.op("And", inside, in_axis)
+        if not isinstance(size, int):  # it may be 0, and a gather needs an element
             high = [int(other == axis) for other in range(rank)]
             update = around(g, update, [0] * rank, high, e.scalar(0), e.dtype)
         at = g.op("Max", g.op("Min", offset, last), zero)

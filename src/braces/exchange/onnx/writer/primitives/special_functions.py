@@ -1,7 +1,7 @@
-"""Special functions, which ONNX has not: of erf, gamma, beta and Bessel.
+"""Special functions that ONNX lacks: of erf, gamma, beta and Bessel.
 
-Each is a function of JAX made of primitives that are written, and is traced like a kernel. They
-compute in float64 whatever they are given, and each formula's source stands beside it.
+Each is a JAX function of supported primitives, traced like a kernel. All compute in float64,
+and name the source of their formulas.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BERNOULLI = (
     1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798,
     -174611 / 330, 854513 / 138, -236364091 / 2730,
 )  # fmt: skip
-"""Bernoulli's numbers of even index, from the second on."""
+"""Bernoulli numbers of even index, from the second on."""
 
 SCALED_ERFC = (
     -0.6513268598908547, 0.6419697923564901, 0.0194764732041859, -0.009561514786808912,
@@ -41,18 +41,18 @@ SCALED_ERFC = (
     1.3286696845629768e-15, 6.315421436837638e-15, -8.838094865013688e-16,
     -8.940893293219721e-16, 7.89363430587076e-16,
 )  # fmt: skip
-"""Chebyshev's coefficients of log(erfc(x) exp(x^2) / t) over 2 t - 1, where t = 2 / (2 + x)."""
+"""Chebyshev coefficients of log(erfc(x) exp(x^2) / t) over 2 t - 1, with t = 2 / (2 + x)."""
 
 SHIFT = 12
-"""By so much arguments are raised before a series in 1 / x is summed up."""
+"""The shift of arguments before an asymptotic series in 1 / x."""
 
 POINTS = 48
-"""At so many angles the integrals of Bessel's functions are summed up; exact to 20."""
+"""The quadrature points of Bessel integrals; exact up to 20."""
 FAR = 20.0
 
 
 def poly(coefficients: Sequence[float], x: Any) -> Any:
-    """A polynomial, the coefficient of the highest power first."""
+    """Evaluate a polynomial, the coefficient of the highest power first."""
     total = jnp.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:
         total = total * x + coefficient
@@ -63,13 +63,13 @@ def poly(coefficients: Sequence[float], x: Any) -> Any:
 
 
 def erfc(x: Any) -> Any:
-    """T exp(-x^2 + polynomial(2 t - 1)), which is exact in the tail, too."""
+    """T exp(-x^2 + polynomial(2 t - 1)), which is accurate in the tail, too."""
     t = 2 / (2 + jnp.abs(x))
     u, after, last = 2 * (2 * t - 1), jnp.zeros_like(x), jnp.zeros_like(x)
     for coefficient in SCALED_ERFC[:0:-1]:
         after, last = u * after - last + coefficient, after
-    found = t * jnp.exp(-x * x + SCALED_ERFC[0] + u * after / 2 - last)
-    return jnp.where(x < 0, 2 - found, found)
+    tail = t * jnp.exp(-x * x + SCALED_ERFC[0] + u * after / 2 - last)
+    return jnp.where(x < 0, 2 - tail, tail)
 
 
 def erf(x: Any) -> Any:
@@ -85,18 +85,18 @@ def erf(x: Any) -> Any:
 
 
 def erf_inv(x: Any) -> Any:
-    """Steps of Halley's method from Winitzki's approximation."""
+    """Halley's method from Winitzki's approximation."""
     inside = jnp.clip(jnp.abs(x), 0, 1 - 2.0**-53)
     log = jnp.log1p(-inside) + jnp.log1p(inside)
     half = 2 / (math.pi * 0.147) + log / 2
     y = jnp.sqrt(jnp.maximum(jnp.sqrt(half * half - log / 0.147) - half, 0))
     for _ in range(4):
-        missing = jnp.where(inside < 0.5, erf(y) - inside, (1 - inside) - erfc(y))
-        step = missing * jnp.exp(y * y) * (math.sqrt(math.pi) / 2)
+        error_ = jnp.where(inside < 0.5, erf(y) - inside, (1 - inside) - erfc(y))
+        step = error_ * jnp.exp(y * y) * (math.sqrt(math.pi) / 2)
         y = y - step / (1 + y * step)
-    found = jnp.where(x < 0, -y, y)
-    found = jnp.where(jnp.abs(x) == 1, x * jnp.inf, found)
-    return jnp.where(jnp.abs(x) <= 1, found, jnp.nan)
+    result = jnp.where(x < 0, -y, y)
+    result = jnp.where(jnp.abs(x) == 1, x * jnp.inf, result)
+    return jnp.where(jnp.abs(x) <= 1, result, jnp.nan)
 
 
 # ---- gamma -----------------------------------------------------------------------------------
@@ -108,34 +108,34 @@ def lgamma(x: Any) -> Any:
     z = jnp.where(left, 1 - x, x)
     far = z + SHIFT
     terms = [b / (2 * k * (2 * k - 1)) for k, b in enumerate(BERNOULLI[:8], 1)]
-    found = (far - 0.5) * jnp.log(far) - far + 0.5 * math.log(2 * math.pi)
-    found = found + poly(terms[::-1], 1 / (far * far)) / far
+    log_gamma = (far - 0.5) * jnp.log(far) - far + 0.5 * math.log(2 * math.pi)
+    log_gamma = log_gamma + poly(terms[::-1], 1 / (far * far)) / far
     for k in range(SHIFT):
-        found = found - jnp.log(z + k)
-    found = jnp.where(jnp.isinf(z), jnp.inf, found)
+        log_gamma = log_gamma - jnp.log(z + k)
+    log_gamma = jnp.where(jnp.isinf(z), jnp.inf, log_gamma)
     sine = jnp.abs(jnp.sin(math.pi * (x - jnp.round(x))))
-    mirrored = math.log(math.pi) - jnp.log(sine) - found
+    mirrored = math.log(math.pi) - jnp.log(sine) - log_gamma
     mirrored = jnp.where(sine == 0, jnp.inf, mirrored)
-    return jnp.where(left, jnp.where(jnp.isinf(x), jnp.inf, mirrored), found)
+    return jnp.where(left, jnp.where(jnp.isinf(x), jnp.inf, mirrored), log_gamma)
 
 
 def digamma(x: Any) -> Any:
-    """The slope of the same series; https://dlmf.nist.gov/5.11."""
+    """The derivative of the same series; https://dlmf.nist.gov/5.11."""
     left = x < 0.5
     z = jnp.where(left, 1 - x, x)
     far = z + SHIFT
     terms = [b / (2 * k) for k, b in enumerate(BERNOULLI[:8], 1)]
     square = 1 / (far * far)
-    found = jnp.log(far) - 0.5 / far - square * poly(terms[::-1], square)
+    psi = jnp.log(far) - 0.5 / far - square * poly(terms[::-1], square)
     for k in range(SHIFT):
-        found = found - 1 / (z + k)
+        psi = psi - 1 / (z + k)
     fraction = x - jnp.round(x)
-    mirrored = found - math.pi * jnp.cos(math.pi * fraction) / jnp.sin(math.pi * fraction)
-    return jnp.where(left, jnp.where(fraction == 0, jnp.nan, mirrored), found)
+    mirrored = psi - math.pi * jnp.cos(math.pi * fraction) / jnp.sin(math.pi * fraction)
+    return jnp.where(left, jnp.where(fraction == 0, jnp.nan, mirrored), psi)
 
 
 def zeta(s: Any, q: Any) -> Any:
-    """Some terms, and Euler's and Maclaurin's sum of the rest; https://dlmf.nist.gov/25.11."""
+    """Leading terms and the Euler-Maclaurin remainder; https://dlmf.nist.gov/25.11."""
     total, far = jnp.zeros_like(s + q), q + SHIFT
     for k in range(SHIFT):
         total = total + (q + k) ** -s
@@ -145,54 +145,54 @@ def zeta(s: Any, q: Any) -> Any:
     for k, b in enumerate(BERNOULLI, 1):
         total = total + factor * (b / math.factorial(2 * k))
         factor = factor * (s + 2 * k - 1) * (s + 2 * k) / (far * far)
-    whole = q == jnp.floor(q)
-    undefined = (s < 1) | ((q <= 0) & ~whole & (s != jnp.floor(s)))
-    total = jnp.where((s == 1) | ((q <= 0) & whole), jnp.inf, total)
+    is_integer_q = q == jnp.floor(q)
+    undefined = (s < 1) | ((q <= 0) & ~is_integer_q & (s != jnp.floor(s)))
+    total = jnp.where((s == 1) | ((q <= 0) & is_integer_q), jnp.inf, total)
     return jnp.where(undefined, jnp.nan, total)
 
 
 def polygamma(n: Any, x: Any) -> Any:
     """(-1)^(n + 1) n! zeta(n + 1, x); https://dlmf.nist.gov/5.15."""
-    some = jnp.maximum(n, 1)
+    safe_n = jnp.maximum(n, 1)
     sign = jnp.where(n % 2 == 1, 1.0, -1.0)
-    found = sign * jnp.exp(lgamma(some + 1)) * zeta(some + 1, x)
-    known = jnp.where((n >= 0) & (n == jnp.floor(n)), found, jnp.nan)
-    return jnp.where(n == 0, digamma(x), known)
+    value = sign * jnp.exp(lgamma(safe_n + 1)) * zeta(safe_n + 1, x)
+    defined = jnp.where((n >= 0) & (n == jnp.floor(n)), value, jnp.nan)
+    return jnp.where(n == 0, digamma(x), defined)
 
 
 def _halves(a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """What is below `x` and above it, of which the first or the second is exact."""
+    """Return the lower and upper regularized gamma functions, the smaller computed directly."""
     left = (x <= 1) | (x <= a)
-    known = (a > 0) & (x >= 0)
-    a, at = jnp.where(known, a, 1.0), jnp.where(known & ~jnp.isinf(x), x, 1.0)
+    defined = (a > 0) & (x >= 0)
+    a, at = jnp.where(defined, a, 1.0), jnp.where(defined & ~jnp.isinf(x), x, 1.0)
     density = jnp.exp((a - 1) * jnp.log(jnp.where(at > 0, at, 1.0)) - at - lgamma(a))
     below = density * below_over_density(a, jnp.where(left, at, a))
     above = density * above_over_density(a, jnp.where(left, a + 2, at))
     below = jnp.where(left, jnp.where(at > 0, below, 0.0), 1 - above)
     below = jnp.where(jnp.isinf(x), 1.0, below)
     above = jnp.where(left, 1 - below, jnp.where(jnp.isinf(x), 0.0, above))
-    return known, below, above
+    return defined, below, above
 
 
 def gammainc(a: Any, x: Any) -> Any:
-    """The series or the continued fraction that the operator has for its slopes."""
-    known, below, _ = _halves(a, x)
-    return jnp.where(known, below, jnp.nan)
+    """The lower one by the series or the continued fraction of the operator's gradient."""
+    defined, below, _ = _halves(a, x)
+    return jnp.where(defined, below, jnp.nan)
 
 
 def gammaincc(a: Any, x: Any) -> Any:
-    """What is above, as `gammainc`."""
-    known, _, above = _halves(a, x)
-    return jnp.where(known, above, jnp.nan)
+    """The upper one, as `gammainc`."""
+    defined, _, above = _halves(a, x)
+    return jnp.where(defined, above, jnp.nan)
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The continued fraction that the operator has for its slopes."""
+    """The continued fraction of the operator's gradient."""
     inside = (x > 0) & (x < 1)
-    known = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
-    a, b = jnp.where(known, a, 1.0), jnp.where(known, b, 1.0)
-    found = beta_part_below(a, b, jnp.where(inside, x, 0.5))
-    return jnp.where(known, jnp.where(inside, found, x), jnp.nan)
+    defined = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
+    a, b = jnp.where(defined, a, 1.0), jnp.where(defined, b, 1.0)
+    value = beta_part_below(a, b, jnp.where(inside, x, 0.5))
+    return jnp.where(defined, jnp.where(inside, value, x), jnp.nan)
 
 
 # ---- Bessel ----------------------------------------------------------------------------------
@@ -201,7 +201,8 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 def bessel(order: int, x: Any) -> Any:
     """I(x) exp(-|x|): an integral, and far out a series; https://dlmf.nist.gov/10.32, 10.40.
 
-    The integral is a sum over angles, which converges with their number like a power of it.
+    The integral is a quadrature over angles, with an error that falls like a power of their
+    number.
     """
     size = jnp.abs(x)
     near, far = jnp.minimum(size, FAR)[..., None], jnp.maximum(size, FAR)
@@ -214,25 +215,25 @@ def bessel(order: int, x: Any) -> Any:
         term = term * ((2 * k - 1) ** 2 - 4 * order) / (8 * k * far)
         total = total + term
     outer = total / jnp.sqrt(2 * math.pi * far)
-    found = jnp.where(size > FAR, outer, inner)
-    return jnp.where(x < 0, -found, found) if order else found
+    value = jnp.where(size > FAR, outer, inner)
+    return jnp.where(x < 0, -value, value) if order else value
 
 
 # ---- the rules -------------------------------------------------------------------------------
 
 
 def in_float64(function: Callable[..., Any], e: Equation, *given: str) -> list[str]:
-    """What a function gives, computed in float64."""
+    """Compute a function in float64."""
     structs = [lazy.jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
 
-    def wide(*values: Any) -> Any:
+    def compute_in_float64(*values: Any) -> Any:
         return function(*(x.astype("float64") for x in values)).astype(e.dtype)
 
-    return e.runner.call(e.g, wide, structs, given)
+    return e.runner.call(e.g, compute_in_float64, structs, given)
 
 
 def erf_rule(e: Equation, x: str) -> str | list[str]:
-    """ONNX's own; ONNX Runtime has none for float64."""
+    """ONNX's own `Erf`; ONNX Runtime has none for float64."""
     return in_float64(erf, e, x) if e.dtype == FLOAT64 else e.same("Erf", x)
 
 
