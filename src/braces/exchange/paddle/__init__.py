@@ -1,1 +1,1 @@
-"""Inference programs of Paddle as ours: `files` finds them, `reader` walks, `rules` builds."""
+"""Import inference programs of Paddle: `files` finds them, `reader` walks, `rules` builds."""

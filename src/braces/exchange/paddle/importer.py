@@ -1,4 +1,4 @@
-"""An inference program of Paddle as one of ours."""
+"""Import an inference program of Paddle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from braces.frontend.core.variables import data
 from braces.program import Program
 
 STATISTICS = ("Mean", "Variance")
-"""Slots whose arrays run along with training: no gradient moves them."""
+"""Slots of running statistics, which have no gradients."""
 Shapes = Mapping[str, Sequence[Any]]
 
 
@@ -38,31 +38,30 @@ Shapes = Mapping[str, Sequence[Any]]
 def from_paddle(
     folder: str | PathLike[str], shapes: Shapes | None = None
 ) -> tuple[Program, dict[str, Array]]:
-    """An inference program of Paddle as one of ours, and the values of its parameters.
+    """Convert a Paddle inference program, and return the values of its parameters.
 
-    Every operator becomes a few of ours, called after what Paddle calls its outputs; `while`
-    and `recurrent` become loops, `conditional_block` with `select_input` branches. Arrays of
-    float dtypes become parameters, which train; the statistics of batch norm become states. A
-    size that the program leaves open, -1, is a symbolic one.
+    Every operator becomes a few of ours, with names derived from its outputs. `while` and
+    `recurrent` become loops, `conditional_block` with `select_input` becomes a branch. Arrays
+    of float dtypes become trainable parameters; the statistics of batch norm become states. An
+    unknown size, -1, becomes a symbolic one.
 
-    An input that is sequences one behind the other (LoD) becomes two: `x`, padded to
-    `[batch, time, ...]`, and `x.lengths`; and so does an output. What lies in the padding never
-    counts.
+    An input of ragged sequences (LoD) becomes two: `x`, padded to `[batch, time, ...]`, and
+    `x.lengths`. So does an output. The values of the padding never matter.
 
     Args:
-        folder: Where the program lies: `__model__`, with a file for each array or `__params__`
-            of fluid 1.x, or `NAME.pdmodel` with `NAME.pdiparams` of 2.x; or the path of one of
-            them, which may end with `NAME`. No file outside of that folder is read.
-        shapes: The shapes of inputs by name, where the program leaves sizes open:
-            `{"x": ["batch", 3, 224, 224]}`.
+        folder: The folder of the program: `__model__`, with a file for each array or
+            `__params__` of fluid 1.x, or `NAME.pdmodel` with `NAME.pdiparams` of 2.x; or the
+            path of one of them, which may end with `NAME`. No file outside that folder is read.
+        shapes: The shapes of inputs by name, for inputs with unknown sizes: `{"x": ["batch", 3,
+            224, 224]}`.
 
     Returns:
         The program, whose `feeds` and `fetches` are in the order of Paddle's inputs and
         outputs, and the values of its parameters and states by name, for `scope.update`.
 
     Raises:
-        FileFormatError: The files are no program of Paddle, or of a format that is not read.
-        ProgramError: The program has what none of ours has; the message lists all of that.
+        FileFormatError: The files are not a Paddle program, or have an unsupported format.
+        ProgramError: The program has unsupported operators; the message lists all of them.
         OSError: There is no such file or folder.
 
     Example:
@@ -85,20 +84,20 @@ def from_paddle(
         names = Names(reader, values=dict(weights))
         reader.run(names, 0)
         if not problems:
-            _give(reader, problems)
+            _fetch_outputs(reader, problems)
     if problems:
         raise unreadable(problems, files.program.name, of="operators")
     return program, reader.parameters
 
 
-def _give(reader: Reader, problems: list[Problem]) -> None:
+def _fetch_outputs(reader: Reader, problems: list[Problem]) -> None:
     if not reader.fetched:
         raise ProgramError(
             f"{reader.file} fetches nothing, and so computes nothing.",
             fix="Save it for inference: paddle.static.save_inference_model, paddle.jit.save.",
         )
     try:
-        with suppress(Missing):  # what could not be read is said elsewhere
+        with suppress(Missing):  # unsupported operators are reported elsewhere
             reader.give()
     except BracesError as error:
         problems.append(Problem("fetch", "", error))
@@ -108,7 +107,7 @@ def _give(reader: Reader, problems: list[Problem]) -> None:
 
 
 def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Known]:
-    """The arrays that files hold, by name."""
+    """Return the arrays in the files, by name."""
     declared = {
         var.name: var
         for block in blocks
@@ -116,19 +115,19 @@ def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Known]:
         if var.persistable and var.kind == ARRAY
     }
     if files.arrays is None:
-        read = {
+        read_names = {
             name
             for block in blocks
             for op in block.operators
             for names in op.inputs.values()
             for name in names
         }
-        declared = {name: var for name, var in declared.items() if name in read}
-    found = dict[str, Known]()
+        declared = {name: var for name, var in declared.items() if name in read_names}
+    arrays_ = dict[str, Known]()
     for name, array in files.read_arrays(sorted(declared)):
         _check_shape(declared[name], array)
-        found[name] = Known(array, array.dtype, name)
-    return found
+        arrays_[name] = Known(array, array.dtype, name)
+    return arrays_
 
 
 def _check_shape(var: Variable, array: Array) -> None:
@@ -144,7 +143,7 @@ def _check_shape(var: Variable, array: Array) -> None:
 
 
 def _statistics(blocks: Sequence[Block]) -> set[str]:
-    """The arrays that normalisations keep."""
+    """Return the running statistics of normalizations."""
     return {
         name
         for block in blocks
@@ -156,7 +155,7 @@ def _statistics(blocks: Sequence[Block]) -> set[str]:
 
 
 def _frozen(blocks: Sequence[Block]) -> set[str]:
-    """The arrays to which Paddle gives no gradient."""
+    """Return the arrays for which Paddle computes no gradient."""
     return {var.name for block in blocks for var in block.variables.values() if var.frozen}
 
 
@@ -166,7 +165,7 @@ def _frozen(blocks: Sequence[Block]) -> set[str]:
 def _inputs(
     block: Block, shapes: dict[str, Sequence[Any]], problems: list[Problem]
 ) -> dict[str, Held]:
-    """What the feeds of a program stand for, declared in their order."""
+    """Declare the feeds of a program in order, and return their values."""
     feeds = [op for op in block.operators if op.type == "feed" and op.made()]
     feeds.sort(key=_column)
     names = [op.made()[0] for op in feeds]
@@ -175,24 +174,24 @@ def _inputs(
             raise UnknownNameError(
                 f"The program has no input `{name}`.", fix=suggest(name, names)
             )
-    found = dict[str, Held]()
+    values_ = dict[str, Held]()
     for name in names:
         var = block.variables.get(name)
         if var is None:
             continue
         shape = _shape(var, shapes.get(name))
         try:
-            found[name] = _input(var, shape)
+            values_[name] = _input(var, shape)
         except BracesError as error:
             problems.append(Problem("feed", f"`{name:.80}`", error))
-            found[name] = Missing
-    return found
+            values_[name] = Missing
+    return values_
 
 
 def _column(op: Operator) -> int:
-    """Which of the inputs a feed is."""
-    found = op.attrs.get("col", 0)
-    return found if isinstance(found, int) else 0
+    """Return the index of a feed among the inputs."""
+    column = op.attrs.get("col", 0)
+    return column if isinstance(column, int) else 0
 
 
 def _input(var: Variable, shape: Sequence[Any]) -> Held:
@@ -200,15 +199,15 @@ def _input(var: Variable, shape: Sequence[Any]) -> Held:
         raise ProgramError(
             "An input that is no array, or is divided into sequences of sequences, is not read."
         )
-    called = cleaned(var.name, "input")
-    found = data(called, shape, dtype=dtype_named(var.code))
+    input_name = cleaned(var.name, "input")
+    variable = data(input_name, shape, dtype=dtype_named(var.code))
     if not var.level:
-        return found
-    return Rows.of(found, data(f"{called}.lengths", shape[:1], dtype="int64"))
+        return variable
+    return Rows.of(variable, data(f"{input_name}.lengths", shape[:1], dtype="int64"))
 
 
 def _shape(var: Variable, said: Sequence[Any] | None) -> list[Any]:
-    """The shape of an input: what the program leaves open is said, or symbolic."""
+    """Return the shape of an input; unknown sizes are declared or symbolic."""
     own: list[Size | str | None] = [None if n < 0 else n for n in var.dims]
     if var.level:
         own = ["batch", "time", *own[1:]]

@@ -1,12 +1,12 @@
-"""From the operators of a program of Paddle to operators of the current block.
+"""Convert the operators of a Paddle program to operators of the current block.
 
     elementwise_add(X=a, Y=w, axis=1) -> b      b = add(a, reshape(w))
-    while(Condition=c, X=..., Out=[i, s])       a loop; i and s are its memories, and so is c
-    increment(X=i) -> i                         i stands for another variable from here on
+    while(Condition=c, X=..., Out=[i, s])       a loop; c, i and s are its memories
+    increment(X=i) -> i                         i is another variable from here on
 
-Names may be written again, by blocks inside too: what a name stands for changes while operators
-are read in order. What cannot be read is noted with its operator, and so the rest is read all
-the same: a user learns of everything at once.
+Names may be reassigned, also by nested blocks: the value of a name changes while operators are
+read in order. Errors are collected per operator and reading goes on, so that one message lists
+all of them.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from braces.frontend.core import functions as ops
 from braces.ir.records import PARAMETER, STATE, Source
 
 MOST_OPERATORS = 1 << 17
-"""What a program has at most, those of a block counted each time that it is read."""
+"""The largest number of operators, where a block counts each time that it is read."""
 DEEPEST = 48
-"""Blocks within blocks."""
+"""The deepest nesting of blocks."""
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)')
 _FOREIGN = re.compile(r"<|[/\\](site|dist)-packages[/\\]")
-"""Files that are no code of a user: Paddle's own, and what it calls them by."""
+"""Source files that are not user code: Paddle's own, and its callers."""
 
 
 class Endless(ProgramError):
-    """So many operators, or so deep, that reading them would take forever."""
+    """Too many operators, or too deep a nesting."""
 
 
 @dataclass(eq=False)
@@ -59,17 +59,17 @@ class Reader:
     """Reads the operators of one program.
 
     Attributes:
-        program: What is built.
-        file: What messages call it.
-        blocks: What the file says.
-        inputs: What the feeds of the program stand for, by name.
-        states: The names of arrays that no gradient moves.
-        frozen: The names of parameters that Paddle gives no gradient.
-        parameters: What the persistables of the program hold.
-        problems: What could not be read.
-        chosen: What was chosen of several values, by the names that are seen and the values;
-            with the values.
-        fetched: What the program gives, by place: a name, and what it stands for.
+        program: The program that is built.
+        file: The name of the file, for messages.
+        blocks: The blocks of the file.
+        inputs: The values of the feeds, by name.
+        states: The names of arrays without gradients.
+        frozen: The names of parameters for which Paddle computes no gradient.
+        parameters: The values of persistable variables.
+        problems: The unsupported operators.
+        chosen: Memoized results of selections, by the names in scope and the values; with the
+            values, which keeps them alive.
+        fetched: The fetches by index: a name and its value.
     """
 
     program: Builder
@@ -87,13 +87,13 @@ class Reader:
     _depth: int = 0
 
     def block(self, at: int) -> Block:
-        """A block of the program."""
+        """Return a block of the program."""
         return self.blocks[at]
 
     # ---- operators ---------------------------------------------------------------------------
 
     def run(self, names: Names, block: int) -> None:
-        """Read the operators of a block, in order."""
+        """Read the operators of a block in order."""
         self._depth += 1
         if self._depth > DEEPEST:
             raise Endless(f"Blocks of {self.file} nest deeper than {DEEPEST}.")
@@ -126,30 +126,32 @@ class Reader:
         node.names.values.update(made)
 
     def _attempt(self) -> AbstractContextManager[None]:
-        """Where an exception leaves, nothing was built."""
+        """Return a transaction that an exception rolls back."""
         return attempt(self.program, self.parameters, self._lifted, self.chosen)
 
     def tried(self, build: Callable[[], T]) -> T:
-        """What is found by building something, of which nothing is left."""
-        found, problems = list[T](), len(self.problems)
+        """Build speculatively, roll back, and return the result."""
+        results, problems = list[T](), len(self.problems)
         with suppress(Missing), self._attempt():
-            found.append(build())
+            results.append(build())
             raise Missing
         del self.problems[problems:]
-        if not found:
+        if not results:
             raise Missing
-        return found[0]
+        return results[0]
 
     def _made(self, node: Node) -> dict[str, Value]:
-        """What an operator gives, by name."""
+        """Return the results of an operator by name."""
         if node.type not in RULES:
-            near = did_you_mean(node.type, RULES)
-            raise ProgramError("It is an operator that cannot be read.", fix=near or None)
-        given = [node.names.find(name) for names in node.op.inputs.values() for name in names]
-        folded = fold(node, given)
+            suggestion = did_you_mean(node.type, RULES)
+            raise ProgramError("It is an operator that cannot be read.", fix=suggestion or None)
+        operands = [
+            node.names.find(name) for names in node.op.inputs.values() for name in names
+        ]
+        folded = fold(node, operands)
         if folded is not None:
             return self._bound(node, folded)
-        if any(isinstance(value, Rows) for value in given) and node.type not in OF_SEQUENCES:
+        if any(isinstance(value, Rows) for value in operands) and node.type not in OF_SEQUENCES:
             return self._by_rows(node)
         return self._by_rule(node)
 
@@ -160,24 +162,30 @@ class Reader:
         path = f"{node.names.path}{cleaned(first)}"
         with table.naming(f"{path}/"):
             made = RULES[node.type](node)
-        kept = names_lifted(self._lifted, lifted)
+        lifted_names = names_lifted(self._lifted, lifted)
         if isinstance(made, Var):
             made = self._as_said(node, first, made)
-            made = rename_made(table, before, made, path, kept)
+            made = rename_made(table, before, made, path, lifted_names)
         elif isinstance(made, Rows):
-            made = made.like(rename_made(table, before, made.flat, path, kept))
+            made = made.like(rename_made(table, before, made.flat, path, lifted_names))
         return self._bound(node, made)
 
     @staticmethod
     def _as_said(node: Node, name: str, made: Var) -> Var:
-        """One number in the shape that the file says: older versions give it an axis."""
-        said = node.names.declared(name)
-        if said is None or is_list(made) or any(n != 1 for n in (*made.shape, *said.dims)):
+        """Reshape a single number to the declared shape: older versions give it an axis."""
+        declaration = node.names.declared(name)
+        if (
+            declaration is None
+            or is_list(made)
+            or any(n != 1 for n in (*made.shape, *declaration.dims))
+        ):
             return made
-        return made if made.ndim == len(said.dims) else ops.reshape(made, said.dims)
+        return (
+            made if made.ndim == len(declaration.dims) else ops.reshape(made, declaration.dims)
+        )
 
     def _by_rows(self, node: Node) -> dict[str, Value]:
-        """An operator that computes row by row, on the rows of all sequences."""
+        """Apply a row-wise operator to the rows of all sequences."""
         if node.type not in EACH_ROW or (node.type in ALONG and _along_rows(node)):
             node.refuse(
                 "is given sequences, and is not known to compute row by row",
@@ -185,15 +193,15 @@ class Reader:
             )
         names = node.names.inner()
         sequences = list[Rows]()
-        for name in (name for found in node.op.inputs.values() for name in found):
+        for name in (name for slot_names in node.op.inputs.values() for name in slot_names):
             value = node.names.value(name)
             if isinstance(value, Rows):
                 sequences.append(value)
                 value = value.flat
             names.values[name] = value
         like = sequences[0]
-        made = self._by_rule(Node(names, node.op, node.later))
-        return {name: self._as_rows(node, like, value) for name, value in made.items()}
+        results = self._by_rule(Node(names, node.op, node.later))
+        return {name: self._as_rows(node, like, value) for name, value in results.items()}
 
     @staticmethod
     def _as_rows(node: Node, like: Rows, value: Value) -> Value:
@@ -205,19 +213,21 @@ class Reader:
 
     @staticmethod
     def _bound(node: Node, made: Results) -> dict[str, Value]:
-        """Values by the names that the operator gives them."""
+        """Return the values by the output names of the operator."""
         if not isinstance(made, Mapping):
             made = {node.main: made}
         bound = dict[str, Value]()
         for slot, values in made.items():
-            each = cast("Sequence[Value]", values if isinstance(values, list) else [values])
-            bound.update(zip(node.made(slot), each, strict=False))
+            slot_values = cast(
+                "Sequence[Value]", values if isinstance(values, list) else [values]
+            )
+            bound.update(zip(node.made(slot), slot_values, strict=False))
         return bound
 
     # ---- values ------------------------------------------------------------------------------
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable; a constant becomes one where it is read."""
+        """Return a value as a variable; a constant is created in the block that reads it."""
         if isinstance(value, Var):
             return value
         if not isinstance(value, Known | Case):
@@ -226,13 +236,13 @@ class Reader:
         weight = isinstance(value, Known) and bool(value.weight)
         table = self.program.table if weight else self.program.current
         key = id(value), id(table)
-        found = self._lifted.get(key)
-        if found is None:
-            made = {value: self._lift(value)} if isinstance(value, Known) else resolved(value)
-            for one_value, var in made.items():
+        entry = self._lifted.get(key)
+        if entry is None:
+            lifted = {value: self._lift(value)} if isinstance(value, Known) else resolved(value)
+            for one_value, var in lifted.items():
                 self._lifted[id(one_value), id(table)] = Lifted(one_value, table, var)
-            found = self._lifted[key]
-        return found.var
+            entry = self._lifted[key]
+        return entry.var
 
     def _lift(self, value: Known) -> Var:
         if value.weight:
@@ -250,7 +260,7 @@ class Reader:
     # ---- inputs and outputs ------------------------------------------------------------------
 
     def feed(self, name: str) -> Value:
-        """An input of the program.
+        """Return an input of the program.
 
         Raises:
             Missing: It could not be declared.
@@ -258,48 +268,48 @@ class Reader:
         """
         if name not in self.inputs:
             raise ProgramError(f"`{name:.80}` is fed, and no array of the program.")
-        found = self.inputs[name]
-        if isinstance(found, type):
+        value_ = self.inputs[name]
+        if isinstance(value_, type):
             raise Missing(name)
-        return found
+        return value_
 
     def fetch(self, at: int, name: str, value: Value) -> None:
-        """Make a value an output of the program, at a place among others."""
+        """Make a value the output of the program with this index."""
         self.fetched[at] = name, value
 
     def give(self) -> None:
-        """Make what is fetched what the program gives; of sequences their lengths, too."""
+        """Fetch the outputs; those of sequences with their lengths."""
         for _, (name, value) in sorted(self.fetched.items(), key=lambda entry: entry[0]):
-            called = cleaned(name, "output")
+            output_name = cleaned(name, "output")
             if isinstance(value, Rows):
-                give(self.program, value.masked(), called)
-                give(self.program, ops.identity(value.lengths), f"{called}.lengths")
+                give(self.program, value.masked(), output_name)
+                give(self.program, ops.identity(value.lengths), f"{output_name}.lengths")
             else:
-                give(self.program, self.lift(value), called)
+                give(self.program, self.lift(value), output_name)
 
 
 def _along_rows(node: Node) -> bool:
-    """Whether an operator says that it goes along the first axis."""
+    """Return whether an operator works along the first axis."""
     axes = [n for name in ("axis", "axes", "dim") for n in node.many(name)]
     return node.type not in ("transpose", "transpose2") and 0 in axes
 
 
 def _source(op: Operator) -> Source | None:
-    """The line that made an operator, where the file still says it."""
+    """Return the source line of an operator, if the file contains it."""
     stack: Any = op.attrs.get("op_callstack")
     lines = cast("list[Any]", stack) if isinstance(stack, list) else []
     frames = (_FRAME.match(str(line)) for line in lines)
-    found = [frame for frame in frames if frame is not None]
-    own = [frame for frame in found if not _FOREIGN.search(frame[1])] or found
-    return Source(own[-1][1], int(own[-1][2])) if own else None
+    matched = [frame for frame in frames if frame is not None]
+    user_frames = [frame for frame in matched if not _FOREIGN.search(frame[1])] or matched
+    return Source(user_frames[-1][1], int(user_frames[-1][2])) if user_frames else None
 
 
 @contextmanager
 def _sensible(node: Node) -> Generator[None]:
-    """Inside, what only an operator that makes no sense leads to is said of the operator.
+    """Report exceptions of an invalid operator as errors of that operator.
 
-    Attributes are what the file says, of any type and value; rules take them as Paddle writes
-    them, and trip over others.
+    Attributes may have any type and value. Rules expect those that Paddle writes, and raise on
+    others.
     """
     sizes = "Say the shapes of inputs: shapes={'x': [1, 3, 224, 224]}."
     with sensible(node.type, sizes, kind=ShapeError):

@@ -1,1 +1,1 @@
-"""Program description."""
+"""The program description of Paddle: files, operators, names, constant folding."""

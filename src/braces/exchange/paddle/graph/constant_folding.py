@@ -1,9 +1,9 @@
-"""What is computed while a program is read: sizes, and what follows from them.
+"""Constant folding of Paddle operators at import time: sizes, and values computed from them.
 
     shape -> slice -> elementwise_mul -> reshape2
 
-Only the last is an operator of ours; what stands before it is arithmetic of numbers and
-symbolic sizes, on small arrays.
+Only the last becomes an operator of ours. The others are arithmetic of numbers and symbolic
+sizes, on small arrays.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from braces.exchange.paddle.graph.environment import Held
 from braces.exchange.paddle.graph.node import Node, Results
 
 Fold: TypeAlias = "Callable[[Node], Array | Known | list[Known]]"
-"""From an operator to an array of the dtype of its first input, or one that says its own."""
+"""Maps an operator to an array of the dtype of its first input, or to values with dtypes."""
 
 
 def fold(node: Node, given: Sequence[Held]) -> Results:
-    """What an operator gives, where its inputs say it; else nothing."""
+    """Return the results of an operator if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None:
         return None
@@ -39,20 +39,20 @@ def fold(node: Node, given: Sequence[Held]) -> Results:
             return None
     try:
         with np.errstate(all="ignore"):
-            made = rule(node)
+            folded = rule(node)
     except (BracesError, Unknown, ArithmeticError, LookupError, TypeError, ValueError):
-        return None  # the operator itself says what is wrong, when it is built
-    if isinstance(made, list):
-        return {node.main: made}
-    return made if isinstance(made, Known) else _as(made, _first(node))
+        return None  # the operator itself reports the error when it is built
+    if isinstance(folded, list):
+        return {node.main: folded}
+    return folded if isinstance(folded, Known) else _as(folded, _first(node))
 
 
 def _first(node: Node) -> Known:
-    """The first input, whose dtype others have."""
+    """Return the first input, which determines the dtype of the result."""
     for slot in ("X", "Input", "Start"):
-        found = node.known(slot)
-        if found is not None:
-            return found
+        value = node.known(slot)
+        if value is not None:
+            return value
     raise Unknown
 
 
@@ -61,24 +61,24 @@ def _as(array: Array, like: Known) -> Known:
 
 
 def _array(node: Node, slot: str) -> Array:
-    found = node.known(slot)
-    if found is None:
+    value = node.known(slot)
+    if value is None:
         raise Unknown
-    return found.array
+    return value.array
 
 
-def _room(shape: Sequence[Any]) -> list[int]:
-    """A shape of numbers, that is small."""
+def _check_small(shape: Sequence[Any]) -> list[int]:
+    """Check that a shape consists of numbers and is small."""
     if sizes.symbolic(*shape) or prod(shape) > MOST_ELEMENTS or min([0, *shape]) < 0:
         raise Unknown
     return [int(n) for n in shape]
 
 
-# ---- number by number ------------------------------------------------------------------------
+# ---- elementwise -------------------------------------------------------------------------
 
 
 def spread(y: Array, rank: int, axis: int) -> Array:
-    """The second operand with axes of size 1 behind it, so that its first is that axis."""
+    """Align the second operand with an axis of the first, by axes of size 1 behind it."""
     at = rank - y.ndim if axis == -1 else axis
     return y.reshape([*y.shape, *[1] * max(rank - at - y.ndim, 0)])
 
@@ -97,7 +97,7 @@ def _compared(compute: Callable[..., bool]) -> Fold:
     )
 
 
-def _differ(x: Number, y: Number) -> bool:
+def _not_equal(x: Number, y: Number) -> bool:
     return not sizes.same(x, y)
 
 
@@ -107,12 +107,12 @@ def _over(x: Number, y: Number) -> Number:
 
 def _scale(node: Node) -> Array:
     factor, bias = node.number("scale", "ScaleTensor", 1.0), node.attr("bias", 0.0)
-    after, x = node.attr("bias_after_scale", True), _array(node, "X")
+    bias_after_scale, x = node.attr("bias_after_scale", True), _array(node, "X")
     whole = x.dtype.kind != "f"
 
     def scaled(item: Number) -> Number:
         a, b = (sizes.whole(float(v)) if whole else float(v) for v in (factor, bias))
-        if after:
+        if bias_after_scale:
             return sizes.plus(sizes.times(item, a), b)
         return sizes.times(sizes.plus(item, b), a)
 
@@ -135,7 +135,7 @@ def _increment(node: Node) -> Array:
 
 
 def _filled(node: Node) -> Known:
-    shape = _room(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
+    shape = _check_small(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
     value, dtype = _value(node), node.dtype("dtype", FLOAT32)
     if isinstance(value, Dim):
         array = np.empty(shape, object)
@@ -152,7 +152,7 @@ def _value(node: Node) -> Any:
 
 
 def number_written(text: str) -> int | float:
-    """A number as text, which keeps all digits of integers."""
+    """Parse a number; integers keep all digits."""
     try:
         return int(text)
     except ValueError:
@@ -160,10 +160,10 @@ def number_written(text: str) -> int | float:
 
 
 def written(node: Node) -> Known:
-    """The array that stands in the attributes of an operator."""
+    """Return the array in the attributes of an operator."""
     dtype, shape = node.dtype("dtype"), [int(n) for n in node.attr("shape")]
     names = ("values", "fp32_values", "int32_values", "int64_values", "bool_values")
-    values = next((found for name in names if (found := node.many(name))), list[Any]())
+    values = next((values_ for name in names if (values_ := node.many(name))), list[Any]())
     return Known(np.asarray(values).astype(dtype).reshape(shape), dtype)
 
 
@@ -177,9 +177,9 @@ def _slice(node: Node) -> Array:
     index: list[Any] = [slice(None)] * x.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         index[axis] = slice(start, end, step)
-    made = x[tuple(index)]
-    less = node.attr("decrease_axis") or ()
-    return np.squeeze(made, tuple(less)) if less else made
+    part = x[tuple(index)]
+    squeezed_axes = node.attr("decrease_axis") or ()
+    return np.squeeze(part, tuple(squeezed_axes)) if squeezed_axes else part
 
 
 def _concat(node: Node) -> Array:
@@ -212,15 +212,15 @@ def _tile(node: Node) -> Array:
         node.sizes("repeat_times", "RepeatTimes", "repeat_times_tensor"),
         _array(node, "X"),
     )
-    _room([prod(x.shape), *times])
-    return np.tile(x, _room(times))
+    _check_small([prod(x.shape), *times])
+    return np.tile(x, _check_small(times))
 
 
 def _expand(node: Node) -> Array:
     x, shape = _array(node, "X"), node.sizes("shape", "Shape", "expand_shapes_tensor")
     own = [1] * (len(shape) - x.ndim) + list(x.shape)
     return np.broadcast_to(
-        x, _room([o if n == -1 else n for n, o in zip(shape, own, strict=True)])
+        x, _check_small([o if n == -1 else n for n, o in zip(shape, own, strict=True)])
     )
 
 
@@ -238,9 +238,9 @@ def _reduced(compute: Callable[[Number, Number], Number], first: int) -> Fold:
         axes = node.attr("dim") or range(x.ndim)
         if not node.attr("reduce_all") and len({axis % x.ndim for axis in axes}) < x.ndim:
             raise Unknown
-        made = np.empty((1,) * x.ndim if node.attr("keep_dim") else (), object)
-        made[...] = reduce(compute, x.ravel().tolist(), first)
-        return made
+        total_ = np.empty((1,) * x.ndim if node.attr("keep_dim") else (), object)
+        total_[...] = reduce(compute, x.ravel().tolist(), first)
+        return total_
 
     return folded
 
@@ -253,9 +253,9 @@ def _gathered(node: Node) -> Array:
 
 
 def _unstacked(node: Node) -> list[Known]:
-    found = _first(node)
-    parts = np.moveaxis(found.array, node.attr("axis", 0), 0)
-    return [Known(np.asarray(part), found.dtype) for part in parts]
+    value = _first(node)
+    parts = np.moveaxis(value.array, node.attr("axis", 0), 0)
+    return [Known(np.asarray(part), value.dtype) for part in parts]
 
 
 FOLDS: Mapping[str, Fold] = {
@@ -269,7 +269,7 @@ FOLDS: Mapping[str, Fold] = {
         "equal": sizes.same, "greater_equal": sizes.at_least, "greater_than": sizes.above,
         "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.both,
         "logical_not": sizes.untrue, "logical_or": sizes.either,
-        "not_equal": _differ,
+        "not_equal": _not_equal,
     }.items()},
     **dict.fromkeys(("assign", "share_data"), lambda node: _array(node, "X")),
     **dict.fromkeys(("reshape", "reshape2"), _reshape),
@@ -293,4 +293,4 @@ FOLDS: Mapping[str, Fold] = {
     "strided_slice": _slice,
     "tile": _tile,
 }  # fmt: skip
-"""What is computed of numbers and sizes; what is not here, or raises, is an operator."""
+"""Foldable operators; one that is not here, or whose fold raises, becomes an operator."""

@@ -1,4 +1,4 @@
-"""Dtypes of Paddle as ours."""
+"""Convert dtypes of Paddle."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _NAMES: Mapping[int, str] = {
     19: "int64", 20: "uint8", 21: "int8", 22: "bfloat16", 23: "complex64", 24: "complex128",
     32: "float8_e4m3fn", 33: "float8_e5m2",
 }  # fmt: skip
-"""By the numbers that files have; 19 is that of sizes."""
+"""Dtypes by the codes in files; 19 is that of sizes."""
 
 
 def dtype_named(code: int) -> DType:
-    """The dtype that a number of Paddle stands for.
+    """Return the dtype of a dtype code of Paddle.
 
     Raises:
-        DTypeError: There is no such dtype in Braces: texts, for one.
+        DTypeError: Braces has no such dtype; strings, for example.
     """
     if code not in _NAMES:
         raise DTypeError(f"There is no dtype in Braces for Paddle's number {code}.")

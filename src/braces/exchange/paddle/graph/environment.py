@@ -1,4 +1,4 @@
-"""What names of a program stand for, block by block: arrays, sequences, and cases."""
+"""The values of names in a program, block by block: arrays, sequences, and cases."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Sequences that Paddle keeps one behind the other, without padding (a LoD of one level).
+    """Ragged sequences, which Paddle concatenates without padding (a LoD of one level).
 
-    Here they are as long as the longest one, with their lengths beside them. What lies in the
-    padding means nothing.
+    Here they are padded to the longest one, with their lengths. The values of the padding are
+    undefined.
 
     Attributes:
-        flat: The rows of all sequences, those of the padding included: `[batch * time, ...]`.
-        batch: How many sequences there are.
-        time: How long the longest one may be.
-        lengths: How long each is, `[batch]`.
+        flat: The rows of all sequences, including the padding: `[batch * time, ...]`.
+        batch: The number of sequences.
+        time: The maximal length.
+        lengths: The length of each, `[batch]`.
     """
 
     flat: Var
@@ -40,42 +40,46 @@ class Rows:
 
     @staticmethod
     def of(padded: Var, lengths: Var) -> Rows:
-        """The sequences of an array `[batch, time, ...]`."""
-        batch, time, *rest = padded.shape
-        return Rows(ops.reshape(padded, (product((batch, time)), *rest)), batch, time, lengths)
+        """Return the sequences of an array `[batch, time, ...]`."""
+        batch, time, *features = padded.shape
+        return Rows(
+            ops.reshape(padded, (product((batch, time)), *features)), batch, time, lengths
+        )
 
     def padded(self) -> Var:
-        """The array `[batch, time, ...]`."""
+        """Return the array `[batch, time, ...]`."""
         return ops.reshape(self.flat, (self.batch, self.time, *self.flat.shape[1:]))
 
     def like(self, flat: Var) -> Rows:
-        """Other rows of the same sequences."""
+        """Return other rows with the same lengths."""
         return Rows(flat, self.batch, self.time, self.lengths)
 
     def inside(self) -> Var:
-        """Where a row is one of a sequence, `[batch, time]`."""
+        """Return the mask of rows that are not padding, `[batch, time]`."""
         steps = ops.function_of("arange")(stop=self.time)
         lengths = ops.cast(self.lengths, steps.dtype)
         return ops.expand_dims(steps, axis=0) < ops.expand_dims(lengths, axis=1)
 
     def masked(self, outside: float = 0.0) -> Var:
-        """The array `[batch, time, ...]`, with one number in the padding."""
-        whole = self.padded()
-        inside = ops.reshape(self.inside(), (self.batch, self.time, *[1] * (whole.ndim - 2)))
-        return ops.where(inside, whole, ops.full_like(whole, outside))
+        """Return the array `[batch, time, ...]`, with a constant in the padding."""
+        padded_rows = self.padded()
+        inside = ops.reshape(
+            self.inside(), (self.batch, self.time, *[1] * (padded_rows.ndim - 2))
+        )
+        return ops.where(inside, padded_rows, ops.full_like(padded_rows, outside))
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What a block gives if a condition holds; it is built where that is known to be read.
+    """A result of a conditional block; the block is built when its readers are known.
 
     Attributes:
-        names: What the block sees, as it was where the block stands.
-        block: The number of the block.
-        name: What of the block it is.
+        names: The names visible to the block, at its position.
+        block: The index of the block.
+        name: The name of the result.
         asked: The condition.
-        before: What the name stood for before; `None` where it is only there if it holds.
-        beside: All that the block gives, this included.
+        before: The previous value of the name; `None` if it exists only if the condition holds.
+        beside: All results of the block, including this one.
     """
 
     names: Names
@@ -87,7 +91,7 @@ class Case:
 
 
 def is_list(value: Value) -> bool:
-    """Whether a value is an array of arrays."""
+    """Return whether a value is a tensor array."""
     return isinstance(value, Var) and isinstance(value.type, ListType)
 
 
@@ -96,17 +100,17 @@ Held: TypeAlias = "Value | type[Missing]"
 
 
 class Runner(Protocol):
-    """What reads operators into the block that is being built.
+    """Reads operators into the block that is being built.
 
     Attributes:
-        chosen: What was chosen of several values, by the names that are seen and the values;
-            with the values.
+        chosen: Memoized results of selections, by the names in scope and the values; with the
+            values, which keeps them alive.
     """
 
     chosen: dict[tuple[int, ...], tuple[Var, Sequence[Value]]]
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable."""
+        """Return a value as a variable."""
         ...
 
     def run(self, names: Names, block: int) -> None:
@@ -114,32 +118,32 @@ class Runner(Protocol):
         ...
 
     def tried(self, build: Callable[[], T]) -> T:
-        """What is found by building something, of which nothing is left."""
+        """Build speculatively, roll back, and return the result."""
         ...
 
     def feed(self, name: str) -> Value:
-        """An input of the program."""
+        """Return an input of the program."""
         ...
 
     def fetch(self, at: int, name: str, value: Value) -> None:
-        """Make a value an output of the program, at a place among others."""
+        """Make a value the output of the program with this index."""
         ...
 
     def block(self, at: int) -> Block:
-        """A block of the program."""
+        """Return a block of the program."""
         ...
 
 
 @dataclass(eq=False)
 class Names:
-    """The names that operators of one block see, inner ones first.
+    """The names visible to the operators of one block.
 
     Attributes:
-        runner: What reads the operators.
-        outer: The names of the block around this one.
-        path: What names of operators begin with.
-        values: What each name stands for now; a name may be written again.
-        variables: What the block says of its own names.
+        runner: The reader of the operators.
+        outer: The names of the enclosing block.
+        path: The prefix of operator names.
+        values: The current value of each name; a name may be written again.
+        variables: The declarations of the block.
     """
 
     runner: Runner
@@ -149,36 +153,36 @@ class Names:
     variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
 
     def declared(self, name: str) -> Variable | None:
-        """What the innermost block that declares a name says of it."""
+        """Return the innermost declaration of a name."""
         names: Names | None = self
         while names is not None and name not in names.variables:
             names = names.outer
         return None if names is None else names.variables[name]
 
     def find(self, name: str) -> Held:
-        """What a name stands for now; `None` where it stands for nothing."""
-        found = holder(self, name)
-        return None if found is None else found.values[name]
+        """Return the current value of a name, or `None`."""
+        scope = holder(self, name)
+        return None if scope is None else scope.values[name]
 
     def value(self, name: str) -> Value:
-        """What a name stands for now.
+        """Return the current value of a name.
 
         Raises:
-            Missing: What makes it could not be read.
-            ProgramError: Nothing makes it before it is read.
+            Missing: The operator that writes it could not be read.
+            ProgramError: It is read before it is written.
         """
-        found = self.find(name)
-        if found is None:
+        current = self.find(name)
+        if current is None:
             raise ProgramError(f"`{name:.80}` is read before anything makes it.")
-        if isinstance(found, type):
+        if isinstance(current, type):
             raise Missing(name)
-        return found
+        return current
 
     def inner(self, path: str = "") -> Names:
-        """The names of a block in this one."""
+        """Return an empty scope for a nested block."""
         return Names(self.runner, self, path or self.path)
 
     def frozen(self) -> Names:
-        """These names as they are now, whatever is written later."""
+        """Return a snapshot of these names."""
         outer = None if self.outer is None else self.outer.frozen()
         return Names(self.runner, outer, self.path, dict(self.values), self.variables)

@@ -1,11 +1,11 @@
-"""Programs of Paddle as files: where they lie, and the arrays beside them.
+"""Program files of Paddle, and the files of their arrays.
 
     __model__         with one file for each array, or all in __params__      fluid 1.x
     NAME.pdmodel      with NAME.pdiparams                                      2.x
 
-A file of arrays has neither names nor a length: arrays stand in the order of the names of the
-program's variables, sorted. Each is a version (0), its division into sequences, a version
-again, a `TensorDesc` with its length in front, and the numbers.
+A combined file of arrays has neither names nor a length: the arrays are in the sorted order of
+the names of the program's variables. Each consists of a version (0), its LoD, a second version,
+a `TensorDesc` with a length prefix, and the numbers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from braces.ir.files.bounded_read import check_regular, read_bounded
 
 PROGRAM, PROGRAM_SUFFIX, ARRAYS_SUFFIX = "__model__", ".pdmodel", ".pdiparams"
 COMBINED = ("__params__", "params")
-"""What a file of all arrays beside `__model__` is called."""
+"""The names of a combined file of arrays next to `__model__`."""
 LARGEST_PROGRAM = 1 << 31
-"""Bytes; weights are no part of it."""
+"""The size limit of a program in bytes, without weights."""
 LARGEST_HEADER = 1 << 12
-"""Bytes in front of an array."""
+"""The size limit of an array header in bytes."""
 LARGEST_SIZE = 1 << 40
-"""The longest axis of an array that has no numbers."""
+"""The size limit of an axis of an array that has no elements."""
 
 
 @dataclass(frozen=True)
@@ -48,31 +48,31 @@ class Files:
     """The files of one program.
 
     Attributes:
-        program: What is computed.
-        arrays: All arrays; `None` where each has a file of its own.
+        program: The program file.
+        arrays: The combined file of arrays; `None` if each has a file of its own.
     """
 
     program: Path
     arrays: Path | None
 
     def read_program(self) -> Sequence[Block]:
-        """The blocks of the program.
+        """Return the blocks of the program.
 
         Raises:
-            FileFormatError: It is none.
+            FileFormatError: It is not a program.
         """
         return read_description(read_bounded(self.program, LARGEST_PROGRAM), self.program.name)
 
     def size_bytes(self) -> int:
-        """How many bytes the program has, and the file of all its arrays."""
+        """Return the size in bytes of the program and of its combined file of arrays."""
         files = [path for path in (self.program, self.arrays) if path is not None]
         return sum(path.stat().st_size for path in files if path.exists())
 
     def read_arrays(self, names: Sequence[str]) -> Iterator[tuple[str, Array]]:
-        """The arrays of these names.
+        """Yield the arrays of these names.
 
         Raises:
-            FileFormatError: The files hold others, or would lie outside of the folder.
+            FileFormatError: The files do not match, or are outside the folder.
         """
         if self.arrays is None:
             yield from ((name, self._alone(name)) for name in names)
@@ -105,7 +105,7 @@ class Files:
 
 
 def holds_program(path: Path) -> bool:
-    """Whether a path is that of a program of Paddle, or of a folder that holds one."""
+    """Return whether a path is a Paddle program, or a folder that contains one."""
     if path.is_dir():
         names = (entry.name for entry in path.iterdir())
         return any(_is_program(name) for name in names) or _holds_newer(path)
@@ -121,7 +121,7 @@ def _holds_newer(folder: Path) -> bool:
 
 
 def find_files(given: Path) -> Files:
-    """The files of the program in a folder, or of one that is a file itself.
+    """Return the files of the program in a folder, or of a program file.
 
     Raises:
         FileFormatError: There is none, or more than one.
@@ -130,8 +130,10 @@ def find_files(given: Path) -> Files:
     if given.is_dir():
         return _in_folder(given)
     if not given.exists():
-        beside = given.with_name(f"{given.name}{PROGRAM_SUFFIX}")  # as Paddle's own functions
-        given = beside if beside.exists() else given
+        with_suffix = given.with_name(
+            f"{given.name}{PROGRAM_SUFFIX}"
+        )  # as Paddle's own functions do
+        given = with_suffix if with_suffix.exists() else given
     given.stat()
     return _of_file(given)
 
@@ -139,13 +141,13 @@ def find_files(given: Path) -> Files:
 def _in_folder(folder: Path) -> Files:
     if (folder / PROGRAM).is_file():
         return _of_file(folder / PROGRAM)
-    found = sorted(folder.glob(f"*{PROGRAM_SUFFIX}"))
-    if len(found) == 1:
-        return _of_file(found[0])
-    if found:
+    programs = sorted(folder.glob(f"*{PROGRAM_SUFFIX}"))
+    if len(programs) == 1:
+        return _of_file(programs[0])
+    if programs:
         raise FileFormatError(
-            f"{folder.name or folder} holds {len(found)} programs of Paddle.",
-            given=", ".join(path.name for path in found[:8]),
+            f"{folder.name or folder} holds {len(programs)} programs of Paddle.",
+            given=", ".join(path.name for path in programs[:8]),
             fix="Give the path of one of them.",
         )
     if _holds_newer(folder):
@@ -157,7 +159,7 @@ def _in_folder(folder: Path) -> Files:
 
 
 def _is_newer(path: Path) -> bool:
-    """Whether this is a program in the format of Paddle 3."""
+    """Return whether this is a program in the format of Paddle 3."""
     return path.is_file() and _begins_newer(path)
 
 
@@ -194,9 +196,9 @@ class _Stream:
     """A file of arrays that is being read.
 
     Attributes:
-        file: Where it is read.
-        path: What it is called.
-        left: How many bytes there are.
+        file: The open file.
+        path: Its path, for messages.
+        left: The number of remaining bytes.
     """
 
     file: BinaryIO
@@ -208,16 +210,16 @@ class _Stream:
         return _Stream(file, path, path.stat().st_size)
 
     def only(self, name: str) -> Array:
-        """The array of a file of one."""
-        found = self.array(name)
+        """Return the array of a file with a single one."""
+        array_ = self.array(name)
         self.close(f"`{name}`")
-        return found
+        return array_
 
     def close(self, what: str) -> None:
-        """Hold that nothing is left.
+        """Check that nothing is left.
 
         Raises:
-            FileFormatError: Something is.
+            FileFormatError: There are more bytes.
         """
         if self.left:
             raise FileFormatError(
@@ -226,7 +228,7 @@ class _Stream:
             )
 
     def array(self, name: str) -> Array:
-        """The next array.
+        """Return the next array.
 
         Raises:
             FileFormatError: There is none.
@@ -272,7 +274,7 @@ class _Stream:
         return struct.unpack(form, self._take(name, struct.calcsize(form)))
 
     def _take(self, name: str, count: int) -> bytes:
-        """The next bytes, no more than there are."""
+        """Return the next bytes, with a check of the remaining size."""
         if count > self.left:
             raise _wrong(name, f"{count} bytes are read of it, and there are {self.left}")
         self.left -= count

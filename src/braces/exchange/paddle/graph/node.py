@@ -1,4 +1,4 @@
-"""One operator of a program, as rules have it."""
+"""The interface of rules to an operator of a program."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.core import functions as ops
 
 Results: TypeAlias = "Value | Mapping[str, Value | Sequence[Value]]"
-"""What an operator gives: a value of its main slot, or values by slot."""
+"""The results of an operator: a value of its main slot, or values by slot."""
 MAIN = ("Out", "Output", "Y", "Hidden", "ViterbiPath")
-"""The slots that a single value is meant for."""
+"""The output slots of a rule that returns a single value."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Node:
     """An operator: its inputs and attributes.
 
     Attributes:
-        names: What it sees.
-        op: What the file says of it.
-        later: The operators that stand after it in its block.
+        names: The names visible to it.
+        op: Its record in the file.
+        later: The operators that follow in its block.
     """
 
     names: Names
@@ -46,48 +46,48 @@ class Node:
 
     @property
     def runner(self) -> Runner:
-        """What reads it."""
+        """The reader of the program."""
         return self.names.runner
 
     # ---- attributes --------------------------------------------------------------------------
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute, or what stands for it where it is left out."""
+        """Return an attribute or a default value."""
         return self.op.attrs.get(name, default)
 
     def many(self, name: str) -> list[Any]:
-        """An attribute that is a list; one number is a list of it, none an empty one."""
-        found: Any = self.op.attrs.get(name, [])
-        return cast("list[Any]", found) if isinstance(found, list) else [found]
+        """Return an attribute as a list; a number is a list of one, a missing one is empty."""
+        attribute: Any = self.op.attrs.get(name, [])
+        return cast("list[Any]", attribute) if isinstance(attribute, list) else [attribute]
 
     def dtype(self, name: str, default: Any = None) -> DType:
-        """An attribute that is a dtype; -1 says none."""
+        """Return an attribute that is a dtype; -1 means none."""
         code = self.attr(name, -1)
         return np.dtype(default) if code == -1 and default is not None else dtype_named(code)
 
     def axis(self, name: str, rank: int, default: int = -1) -> int:
-        """An attribute that is an axis, from the end where it is negative.
+        """Return an attribute that is an axis; negative ones count from the end.
 
         Raises:
             ProgramError: There is no such axis.
         """
-        found = self.attr(name, default)
-        if not isinstance(found, int) or not -rank <= found < max(rank, 1):
-            self.refuse(f"has the axis {found} of an array with {rank}")
-        return found % max(rank, 1)
+        axis_ = self.attr(name, default)
+        if not isinstance(axis_, int) or not -rank <= axis_ < max(rank, 1):
+            self.refuse(f"has the axis {axis_} of an array with {rank}")
+        return axis_ % max(rank, 1)
 
     # ---- inputs ------------------------------------------------------------------------------
 
     def given(self, slot: str) -> tuple[str, ...]:
-        """The names in a slot of inputs."""
+        """Return the names in an input slot."""
         return self.op.inputs.get(slot, ())
 
     def has(self, slot: str) -> bool:
-        """Whether an input is given."""
+        """Return whether an input is present."""
         return bool(self.given(slot))
 
     def name(self, slot: str) -> str:
-        """The first name in a slot.
+        """Return the first name in a slot.
 
         Raises:
             ProgramError: There is none.
@@ -97,64 +97,64 @@ class Node:
         return self.given(slot)[0]
 
     def value(self, slot: str) -> Value:
-        """What an input stands for."""
+        """Return the value of an input."""
         return self.names.value(self.name(slot))
 
     def values(self, slot: str) -> list[Value]:
-        """What all names in a slot stand for."""
+        """Return the values of all names in a slot."""
         return [self.names.value(name) for name in self.given(slot)]
 
     def var(self, slot: str) -> Var:
-        """An input as a variable."""
+        """Return an input as a variable."""
         return self.runner.lift(self.value(slot))
 
     def maybe(self, slot: str) -> Var | None:
-        """An input as a variable, where it is given."""
+        """Return an input as a variable, or `None`."""
         return self.var(slot) if self.has(slot) else None
 
     def vars(self, slot: str) -> list[Var]:
-        """All variables in a slot."""
+        """Return all variables in a slot."""
         return [self.runner.lift(value) for value in self.values(slot)]
 
     def rows(self, slot: str) -> Rows:
-        """An input that is sequences.
+        """Return an input that is ragged sequences.
 
         Raises:
-            ProgramError: It is an array without them.
+            ProgramError: It is a plain array.
         """
-        found = self.value(slot)
-        if not isinstance(found, Rows):
+        value_ = self.value(slot)
+        if not isinstance(value_, Rows):
             self.refuse(f"is given an array without sequences as `{slot}`")
-        return found
+        return value_
 
     def shape(self, slot: str) -> Shape:
-        """The shape of an input."""
+        """Return the shape of an input."""
         value = self.value(slot)
         return tuple(value.array.shape) if isinstance(value, Known) else self.var(slot).shape
 
     def known(self, slot: str) -> Known | None:
-        """An input that is known while the program is read."""
-        found = self.value(slot) if self.has(slot) else None
-        return found if isinstance(found, Known) else None
+        """Return an input that is known at import time, or `None`."""
+        value_ = self.value(slot) if self.has(slot) else None
+        return value_ if isinstance(value_, Known) else None
 
     # ---- numbers that are attributes or inputs -----------------------------------------------
 
     def sizes(self, attr: str, tensor: str, each: str = "") -> list[Size]:
-        """Sizes: an attribute, or in its place an array, or an array for each.
+        """Return sizes from an attribute, from a tensor, or from a list of scalars.
 
-        What only a run tells becomes a size with a name.
+        Run-time values become named sizes.
 
         Args:
             attr: The attribute.
-            tensor: The slot of an array of all.
-            each: The slot of an array for each.
+            tensor: The slot of a tensor with all sizes.
+            each: The slot of a list of scalars.
         """
         if each and self.has(each):
             return [self._size(value) for value in self.values(each)]
         if tensor and self.has(tensor):
-            found = self.known(tensor)
-            if found is not None:
-                return [_whole(item) for item in found.items()]
+            known_sizes = self.known(tensor)
+            if known_sizes is not None:
+                return [_whole(item) for item in known_sizes.items()]
             return self._told(self.var(tensor))
         return [int(n) for n in self.attr(attr) or ()]
 
@@ -174,31 +174,31 @@ class Node:
         return ops.cast(ops.reshape(var, ()), "int64")
 
     def number(self, attr: str, tensor: str, default: Any = None) -> Any:
-        """A number: an attribute, or in its place an input that must be known.
+        """Return a number from an attribute, or from an input that must be known.
 
         Raises:
-            ProgramError: It is computed from what a run is fed.
+            ProgramError: It depends on the feeds of a run.
         """
         if not tensor or not self.has(tensor):
             return self.attr(attr, default)
-        found = self.known(tensor)
-        if found is None or found.array.size != 1:
+        constant = self.known(tensor)
+        if constant is None or constant.array.size != 1:
             self.refuse(f"must know `{tensor}` when it is read, and a run computes it")
-        return found.items()[0]
+        return constant.items()[0]
 
     def places(self, attr: str, stem: str) -> list[Any]:
-        """Numbers, sizes, and what only a run tells, as variables.
+        """Return numbers and sizes, and run-time values as variables.
 
         Args:
             attr: The attribute.
-            stem: What the slots in its place begin with.
+            stem: The prefix of the slots that replace it.
         """
-        each, whole = f"{stem}TensorList", f"{stem}Tensor"
-        if self.has(each):
-            return [self._place(value) for value in self.values(each)]
-        if self.has(whole) and self.known(whole) is None:
-            return list(ops.unstack(self.var(whole), axis=0))
-        return self.sizes(attr, whole)
+        list_slot, tensor_slot = f"{stem}TensorList", f"{stem}Tensor"
+        if self.has(list_slot):
+            return [self._place(value) for value in self.values(list_slot)]
+        if self.has(tensor_slot) and self.known(tensor_slot) is None:
+            return list(ops.unstack(self.var(tensor_slot), axis=0))
+        return self.sizes(attr, tensor_slot)
 
     def _place(self, value: Value) -> Any:
         if isinstance(value, Known) and value.array.size == 1:
@@ -208,12 +208,12 @@ class Node:
     # ---- outputs -----------------------------------------------------------------------------
 
     def made(self, slot: str) -> tuple[str, ...]:
-        """The names in a slot of outputs."""
+        """Return the names in an output slot."""
         return self.op.outputs.get(slot, ())
 
     @property
     def main(self) -> str:
-        """The slot of its outputs that a single value is meant for."""
+        """The output slot of a rule that returns a single value."""
         own = [slot for slot in MAIN if self.made(slot)]
         return own[0] if own else next((s for s, names in self.op.outputs.items() if names), "")
 
@@ -222,10 +222,10 @@ class Node:
         return f"`{made:.80}`" if made else f"`{self.type:.80}`"
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
-        """Say that this operator cannot be read.
+        """Raise an error that this operator is not supported.
 
         Raises:
-            ProgramError: In any case.
+            ProgramError: Always.
         """
         raise ProgramError(f"{self.type:.80} {why}.", fix=fix)
 
@@ -235,4 +235,4 @@ def _whole(item: Any) -> Size:
 
 
 Rule: TypeAlias = "Callable[[Node], Results]"
-"""From an operator to what it gives."""
+"""Maps an operator to its results."""

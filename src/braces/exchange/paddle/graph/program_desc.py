@@ -1,7 +1,7 @@
-"""What a program file of Paddle says, as records; the one module that knows its messages.
+"""The contents of a Paddle program file as records; the only module that uses its messages.
 
-Protobuf reads any bytes in some way. What comes out of here is a tree of blocks: each lies in
-an earlier one, and an operator owns only blocks that lie in its own.
+Protobuf parses almost any bytes. This module guarantees a tree of blocks: the parent of a block
+precedes it, and an operator only owns blocks whose parent is its own block.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from braces.errors import FileFormatError
 from braces.exchange.paddle.proto import paddle_program_pb2 as pb
 
 ARRAY, ARRAYS = 7, 13
-"""The kinds of variables that programs compute with: an array, and an array of arrays."""
+"""The kinds of variables that programs compute with: tensors and tensor arrays."""
 
 
 @dataclass(frozen=True)
 class Variable:
-    """What a block says of a variable.
+    """The declaration of a variable.
 
     Attributes:
         name: Its name.
-        kind: A number of Paddle's, `ARRAY` for one.
-        code: Paddle's number of its dtype.
-        dims: Its shape, -1 where a size is not known.
-        level: How often its rows are divided into sequences.
+        kind: Its kind code in Paddle, as `ARRAY`.
+        code: Its dtype code in Paddle.
+        dims: Its shape, with -1 for an unknown size.
+        level: The number of its LoD levels.
         persistable: Whether a file holds it.
-        frozen: Whether Paddle gives it no gradient.
+        frozen: Whether Paddle computes no gradient of it.
     """
 
     name: str
@@ -50,8 +50,8 @@ class Operator:
         type: Its type.
         inputs: The names in each slot of inputs.
         outputs: The names in each slot of outputs.
-        attrs: Its attributes, as Python has them.
-        blocks: The numbers of the blocks that it owns, by attribute.
+        attrs: Its attributes as Python values.
+        blocks: The indices of the blocks that it owns, by attribute.
     """
 
     type: str
@@ -61,7 +61,7 @@ class Operator:
     blocks: Mapping[str, tuple[int, ...]]
 
     def made(self) -> list[str]:
-        """The names of all that it makes."""
+        """Return the names of all outputs."""
         return [name for names in self.outputs.values() for name in names]
 
 
@@ -75,17 +75,17 @@ class Block:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What stands in front of an array in a file: its dtype, by Paddle's number, and shape."""
+    """The header of an array in a file: its dtype code and shape."""
 
     code: int
     dims: tuple[int, ...]
 
 
 def read_description(data: bytes, file: str) -> Sequence[Block]:
-    """The blocks of a program, the main one first.
+    """Return the blocks of a program, the main one first.
 
     Raises:
-        FileFormatError: These bytes are no program of Paddle.
+        FileFormatError: The bytes are not a Paddle program.
     """
     desc = _parsed(pb.ProgramDesc(), data, f"{file} is no program of Paddle")
     if not desc.blocks:
@@ -99,10 +99,10 @@ def read_description(data: bytes, file: str) -> Sequence[Block]:
 
 
 def read_tensor_header(data: bytes, file: str) -> Tensor:
-    """What stands in front of an array.
+    """Parse the header of an array.
 
     Raises:
-        FileFormatError: These bytes are nothing like it.
+        FileFormatError: The bytes are not a header.
     """
     desc = _parsed(pb.TensorDesc(), data, f"{file} holds no arrays of Paddle")
     return Tensor(desc.data_type, tuple(desc.dims))
@@ -121,7 +121,7 @@ def _check_tree(desc: Any, blocks: Sequence[Block], file: str) -> None:
         if block.idx != at or (at and not 0 <= block.parent_idx < at):
             raise FileFormatError(f"{file} is no program of Paddle: its blocks are no tree.")
         for operator in read.operators:
-            for inner in (i for found in operator.blocks.values() for i in found):
+            for inner in (i for inner_blocks in operator.blocks.values() for i in inner_blocks):
                 if not at < inner < len(blocks) or desc.blocks[inner].parent_idx != at:
                     raise FileFormatError(
                         f"{file} is no program of Paddle: a `{operator.type:.80}` owns block "
@@ -136,10 +136,10 @@ def _block(desc: Any) -> Block:
 
 def _variable(desc: Any) -> Variable:
     type_ = desc.type
-    held = type_.tensor_array if type_.type == ARRAYS else type_.lod_tensor
+    tensor_desc = type_.tensor_array if type_.type == ARRAYS else type_.lod_tensor
     return Variable(
-        desc.name, type_.type, held.tensor.data_type, tuple(held.tensor.dims),
-        held.lod_level, desc.persistable, desc.stop_gradient,
+        desc.name, type_.type, tensor_desc.tensor.data_type, tuple(tensor_desc.tensor.dims),
+        tensor_desc.lod_level, desc.persistable, desc.stop_gradient,
     )  # fmt: skip
 
 
@@ -186,4 +186,4 @@ _VALUES: Mapping[int, Callable[[Any], Any]] = {
     16: lambda attr: _number(attr.scalar),
     17: lambda attr: [_number(scalar) for scalar in attr.scalars],
 }
-"""How the value of an attribute is read, by Paddle's number of its type."""
+"""The readers of attribute values, by Paddle's type code."""

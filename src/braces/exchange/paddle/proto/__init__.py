@@ -1,1 +1,1 @@
-"""The part of Paddle's schema that is read, and the module that is generated from it."""
+"""The imported part of Paddle's protobuf schema, and its generated module."""

@@ -1,8 +1,8 @@
-"""What each operator of Paddle is: all the rules there are, by its type.
+"""The registry of conversion rules, by Paddle operator.
 
-A rule takes an operator and builds what it gives. Types with a number at the end are newer
-forms of others, which mostly say the same. Rules of sequences are given them; for all others,
-what computes row by row is told the rows of all sequences.
+A rule takes an operator and builds its results. Types with a trailing number are newer forms of
+others, with mostly the same meaning. Sequence rules receive ragged sequences; row-wise
+operators receive the rows of all sequences.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ RULES: Mapping[str, Rule] = {
     **CONTROL,
     **LISTS,
 }
-"""An operator that is not here is refused."""
+"""Other operators are refused."""
 
 OF_SEQUENCES = frozenset({*RECURRENT, *SEQUENCES, "assign", "fetch", "print", "share_data"})
-"""Operators that are given sequences as they are."""
+"""Operators that receive ragged sequences."""
 
 ALONG = frozenset({*REDUCTIONS, *SHAPES})
-"""Operators that have axes, of which the first is that of the rows."""
+"""Operators with axes, of which the first is that of the rows."""
 EACH_ROW = frozenset({
     *ARITHMETIC, *ALONG, *LAYERS, "dropout", "fill_any_like", "fill_constant_batch_size_like",
     "fill_zeros_like", "one_hot", "one_hot_v2",
 })  # fmt: skip
-"""Operators that compute row by row, where they leave the first axis as it is."""
+"""Operators that compute row by row if they leave the first axis unchanged."""

@@ -1,4 +1,4 @@
-"""Rules of operators that work number by number."""
+"""Rules of elementwise operators."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Function = Callable[..., Var]
 
 
 def on(function: Callable[[Var], Var]) -> Rule:
-    """The rule of a function of one array."""
+    """Return the rule of a function of one array."""
     return lambda node: function(node.var("X"))
 
 
 def spread(y: Var, rank: int, axis: int) -> Var:
-    """The second operand, its first axis below that axis of the first operand.
+    """Align the second operand with an axis of the first.
 
-    Axes of size 1 at its end do not count, as many as are too many.
+    Excess trailing axes of size 1 are dropped.
     """
     if axis == -1 or (y.ndim >= rank > 0 and axis == 0):
         return y
@@ -37,27 +37,27 @@ def spread(y: Var, rank: int, axis: int) -> Var:
 
 
 def pair(function: Function) -> Rule:
-    """The rule of a function of two arrays, the second of which may have fewer axes."""
+    """Return the rule of a binary function, with broadcasting along `axis`."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x, y = node.var("X"), node.var("Y")
         axis = node.attr("axis", -1)
         if x.ndim < y.ndim:
             return function(spread(x, y.ndim, axis), y)
         return function(x, spread(y, x.ndim, axis))
 
-    return computed
+    return rule
 
 
 def divide(x: Var, y: Var) -> Var:
-    """A quotient; that of integers is cut off towards zero."""
+    """Return a quotient; that of integers is truncated towards zero."""
     if is_float(x.dtype) or is_float(y.dtype):
         return ops.divide(x, y)
     return numbers.whole_quotient(x, y)
 
 
 def scale(node: Node) -> Var:
-    """A line: a multiple and a bias, before or after."""
+    """A multiple plus a bias, which is added before or after."""
     x, bias = node.var("X"), node.attr("bias", 0.0)
     known = node.known("ScaleTensor") if node.has("ScaleTensor") else None
     if node.has("ScaleTensor") and known is None:
@@ -81,13 +81,13 @@ def _plus(x: Var, bias: Any) -> Var:
 
 
 def increment(node: Node) -> Var:
-    """A number and a step, in place."""
+    """Add a step in place."""
     x, step = node.var("X"), node.attr("step", 1.0)
     return x + (step if is_float(x.dtype) else int(step))
 
 
 def cast(node: Node) -> Var:
-    """The same numbers in another dtype."""
+    """A cast."""
     return in_dtype(node.var("X"), node.dtype("out_dtype"))
 
 
@@ -97,17 +97,17 @@ def total(node: Node) -> Var:
 
 
 def power(node: Node) -> Var:
-    """A power of one exponent."""
+    """A power with one exponent."""
     x, exponent = node.var("X"), node.number("factor", "FactorTensor", 1.0)
-    made = numbers.small_power(x, exponent)
-    if made is not None:
-        return made
-    wide = numbers.as_float(x) if isinstance(exponent, float) else x
-    return ops.pow(wide, numbers.number(exponent, wide.dtype))
+    special_case = numbers.small_power(x, exponent)
+    if special_case is not None:
+        return special_case
+    base = numbers.as_float(x) if isinstance(exponent, float) else x
+    return ops.pow(base, numbers.number(exponent, base.dtype))
 
 
 def clip(node: Node) -> Var:
-    """Numbers, or the bounds that they lie beyond."""
+    """Clip to bounds."""
     x = node.var("X")
     low, high = (_bound(node, name) for name in ("Min", "Max"))
     return clamp(x, _beside(low, x), _beside(high, x))
@@ -127,34 +127,34 @@ def _beside(bound: Any, x: Var) -> Any:
 
 
 def where(node: Node) -> Var:
-    """One of two numbers."""
+    """An elementwise selection."""
     return ops.where(in_dtype(node.var("Condition"), BOOL), node.var("X"), node.var("Y"))
 
 
 def logical(op_type: str) -> Rule:
-    """The rule of an operator on truth values: what is not zero is true."""
+    """Return the rule of a logical operator; nonzero is true."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         slots = [slot for slot in ("X", "Y") if node.has(slot)]
         return ops.function_of(op_type)(*(in_dtype(node.var(slot), BOOL) for slot in slots))
 
-    return computed
+    return rule
 
 
 # ---- activations -----------------------------------------------------------------------------
 
 
 def hard_sigmoid(node: Node) -> Var:
-    """A line between 0 and 1."""
+    """A hard sigmoid."""
     return numbers.hard_sigmoid(
         node.var("X"), node.attr("slope", 0.2), node.attr("offset", 0.5)
     )
 
 
 def hard_swish(node: Node) -> Var:
-    """X times a line between 0 and a threshold."""
-    x, given = node.var("X"), (("offset", 3.0), ("threshold", 6.0), ("scale", 6.0))
-    offset, threshold, scale = (node.attr(name, usual) for name, usual in given)
+    """A hard swish."""
+    x, defaults = node.var("X"), (("offset", 3.0), ("threshold", 6.0), ("scale", 6.0))
+    offset, threshold, scale = (node.attr(name, default) for name, default in defaults)
     if (offset, threshold, scale) == (3.0, 6.0, 6.0):
         return ops.hard_swish(x)
     return x * cut_off(x + offset, 0.0, threshold) / scale
@@ -166,7 +166,7 @@ def swish(node: Node) -> Var:
 
 
 def relu6(node: Node) -> Var:
-    """The positive part, up to a threshold."""
+    """ReLU with an upper bound."""
     return cut_off(node.var("X"), 0.0, node.attr("threshold", 6.0))
 
 
@@ -180,40 +180,40 @@ def selu(node: Node) -> Var:
 
 
 def softplus(node: Node) -> Var:
-    """A smooth positive part, linear beyond a threshold."""
+    """The softplus, linear beyond a threshold."""
     return numbers.softplus(node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0))
 
 
 def prelu(node: Node) -> Var:
-    """Numbers, times a slope where they are below zero: one, or that of their channel."""
+    """Leaky ReLU with one learned slope, or one per channel or element."""
     x, slope = node.var("X"), node.var("Alpha")
     mode, last = node.attr("mode", "all"), node.attr("data_format", "NCHW") == "NHWC"
     if mode == "all":
         slope = ops.reshape(slope, ())
     elif mode == "channel":
-        behind = 0 if last else x.ndim - 2
-        slope = ops.reshape(slope, (x.shape[-1 if last else 1], *[1] * behind))
+        trailing_axes = 0 if last else x.ndim - 2
+        slope = ops.reshape(slope, (x.shape[-1 if last else 1], *[1] * trailing_axes))
     return ops.where(x > 0, x, x * slope)
 
 
 def hard_tanh(node: Node) -> Var:
-    """The identity between two numbers."""
+    """Clip to two constants."""
     return cut_off(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
 
 
 def with_number(function: Function, name: str, default: float) -> Rule:
-    """The rule of a function that has one number."""
+    """Return the rule of a function with one number."""
     return lambda node: function(node.var("X"), node.attr(name, default))
 
 
 def stanh(node: Node) -> Var:
-    """A tanh, stretched both ways."""
+    """A scaled tanh."""
     factor, inner = node.attr("scale_b", 1.7159), node.attr("scale_a", 0.67)
     return factor * ops.tanh(inner * node.var("X"))
 
 
 def any_not_finite(x: Var) -> Var:
-    """Whether any number is infinite or none."""
+    """Return whether any number is infinite or NaN."""
     return ops.any(ops.logical_not(ops.isfinite(x)))
 
 
@@ -271,4 +271,4 @@ ARITHMETIC: Mapping[str, Rule] = {
     "thresholded_relu": with_number(thresholded, "threshold", 1.0),
     "where": where,
 }  # fmt: skip
-"""All of them compute row by row, whatever the rows."""
+"""Operators that compute row by row, for any number of rows."""

@@ -1,4 +1,4 @@
-"""Rules of what slides windows over arrays, and of what resizes and samples them."""
+"""Rules of sliding windows, and of resizing and sampling."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ INT32 = dtype_of("int32")
 
 
 def channels_last(node: Node, name: str = "data_format") -> bool:
-    """Whether channels are the last axis of what an operator takes."""
+    """Return whether channels are the last axis."""
     return str(node.attr(name, "NCHW")).endswith("C")
 
 
 def turned(node: Node, x: Var, rule: Callable[[Var], Var], name: str = "data_format") -> Var:
-    """What a rule makes of an array whose channels are its second axis."""
+    """Apply a rule for channels-first arrays."""
     if not channels_last(node, name):
         return rule(x)
     return ops.moveaxis(rule(ops.moveaxis(x, -1, 1)), 1, -1)
 
 
 def padding_of(node: Node, rank: int) -> Padding:
-    """What is added at both ends of each axis, as our operators take it."""
-    way = node.attr("padding_algorithm", "EXPLICIT")
-    if way in ("SAME", "VALID"):
-        return "same" if way == "SAME" else "valid"
-    given = [int(n) for n in node.attr("paddings") or [0] * rank]
-    if len(given) == 2 * rank:
-        return tuple(given)
-    return tuple(n for n in given for _ in range(2))
+    """Return the padding of both ends of each axis, as our operators take it."""
+    algorithm = node.attr("padding_algorithm", "EXPLICIT")
+    if algorithm in ("SAME", "VALID"):
+        return "same" if algorithm == "SAME" else "valid"
+    paddings = [int(n) for n in node.attr("paddings") or [0] * rank]
+    if len(paddings) == 2 * rank:
+        return tuple(paddings)
+    return tuple(n for n in paddings for _ in range(2))
 
 
 def conv(rank: int) -> Rule:
-    """The rule of a convolution."""
+    """Return the rule of a convolution."""
 
     def computed(node: Node) -> Var:
         w, groups = node.var("Filter"), node.attr("groups", 1)
 
-        def made(x: Var) -> Var:
+        def convolve(x: Var) -> Var:
             return call(
                 f"conv{rank}d", x, w, node.maybe("Bias"),
                 stride=tuple(node.attr("strides")), padding=padding_of(node, rank),
                 dilation=tuple(node.attr("dilations") or [1] * rank), groups=groups or 1,
             )  # fmt: skip
 
-        return turned(node, node.var("Input"), made)
+        return turned(node, node.var("Input"), convolve)
 
     return computed
 
 
 def conv_transpose(rank: int) -> Rule:
-    """The rule of a transposed convolution."""
+    """Return the rule of a transposed convolution."""
 
     def computed(node: Node) -> Var:
         w, strides = node.var("Filter"), tuple(node.attr("strides"))
         if node.attr("output_size"):
             node.refuse("has an output_size", "Export it with output_padding.")
 
-        def made(x: Var) -> Var:
+        def convolve(x: Var) -> Var:
             return call(
                 f"conv_transpose{rank}d", x, w, node.maybe("Bias"),
                 stride=strides, padding=padding_of(node, rank),
@@ -78,19 +78,19 @@ def conv_transpose(rank: int) -> Rule:
                 groups=node.attr("groups", 1) or 1,
             )  # fmt: skip
 
-        return turned(node, node.var("Input"), made)
+        return turned(node, node.var("Input"), convolve)
 
     return computed
 
 
 def pool(rank: int) -> Rule:
-    """The rule of a pool: the largest of windows, or their mean."""
+    """Return the rule of a max or average pool."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         largest = node.attr("pooling_type", "max") == "max"
         return turned(node, node.var("X"), partial(_pooled, node, rank, largest))
 
-    return computed
+    return rule
 
 
 def _pooled(node: Node, rank: int, largest: bool, x: Var) -> Var:
@@ -110,12 +110,12 @@ def _pooled(node: Node, rank: int, largest: bool, x: Var) -> Var:
     }
     if largest:
         return call(f"max_pool{rank}d", x, **attrs)
-    counted = not node.attr("exclusive", True)
-    return call(f"avg_pool{rank}d", x, count_include_pad=counted, **attrs)
+    include_padding = not node.attr("exclusive", True)
+    return call(f"avg_pool{rank}d", x, count_include_pad=include_padding, **attrs)
 
 
 def pool_with_index(node: Node) -> Results:
-    """The largest of windows, and where it is in its plane; without that for a size."""
+    """Max pooling with indices in the plane; adaptive pooling has no indices."""
     x, window = node.var("X"), tuple(int(n) for n in node.attr("ksize"))
     if node.attr("adaptive", False):
         return {"Out": adaptive("max", 2)(x, list(window))}
@@ -140,44 +140,44 @@ SIZES = ("out_d", "out_h", "out_w")
 
 
 def resize(mode: str, rank: int) -> Rule:
-    """The rule of a resize."""
+    """Return the rule of a resize."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         return turned(
             node, node.var("X"), lambda x: _resized(node, mode, rank, x), "data_layout"
         )
 
-    return computed
+    return rule
 
 
 def _resized(node: Node, mode: str, rank: int, x: Var) -> Var:
     axes, factors = list(range(2, 2 + rank)), _factors(node, rank)
-    told = node.has("SizeTensor") or node.has("OutSize")
-    if told:
-        wanted, factors = node.sizes("", "OutSize", "SizeTensor"), None
+    has_tensor = node.has("SizeTensor") or node.has("OutSize")
+    if has_tensor:
+        target_sizes, factors = node.sizes("", "OutSize", "SizeTensor"), None
     elif factors is not None:
-        wanted = [larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
+        target_sizes = [larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
     else:
-        wanted = [node.attr(name) for name in SIZES[-rank:]]
+        target_sizes = [node.attr(name) for name in SIZES[-rank:]]
     corners = bool(node.attr("align_corners", True))
     return brought(
-        x, axes, wanted, None if corners else factors, **_options(node, mode, corners)
+        x, axes, target_sizes, None if corners else factors, **_options(node, mode, corners)
     )
 
 
 def _factors(node: Node, rank: int) -> list[float] | None:
-    """Factors, where they are said and positive; one is for all axes."""
+    """Return the positive scale factors, if there are any; a single one is for all axes."""
     known = node.known("Scale") if node.has("Scale") else None
     if node.has("Scale") and known is None:
         node.refuse("is told its factor by a run", "Export it with sizes.")
-    found = known.items() if known is not None else node.many("scale")
-    if not found or min(found) <= 0:
+    factors = known.items() if known is not None else node.many("scale")
+    if not factors or min(factors) <= 0:
         return None
-    return [float(f) for f in (found * rank if len(found) == 1 else found)]
+    return [float(f) for f in (factors * rank if len(factors) == 1 else factors)]
 
 
 def _options(node: Node, mode: str, corners: bool) -> dict[str, Any]:
-    """Where the numbers of the result lie in the array."""
+    """Return the coordinate options of a resize."""
     if mode == "nearest":
         if corners:
             return {"mode": mode, "coordinates": "align_corners",
@@ -190,7 +190,7 @@ def _options(node: Node, mode: str, corners: bool) -> dict[str, Any]:
 
 
 def grid_sample(node: Node) -> Var:
-    """Images read where a grid says."""
+    """Sample images at the positions of a grid."""
     mode = str(node.attr("mode", "bilinear"))
     return ops.grid_sample(
         node.var("X"), node.var("Grid"),

@@ -1,4 +1,4 @@
-"""Rules of operators that make arrays, or draw them."""
+"""Rules of array creation and random operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _value(node: Node) -> Any:
 
 
 def fill_constant(node: Node) -> Var:
-    """One number everywhere."""
+    """An array filled with one number."""
     shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
     dtype = node.dtype("dtype", FLOAT32)
     if node.has("ValueTensor"):
@@ -39,31 +39,31 @@ def fill_constant(node: Node) -> Var:
 
 
 def fill_like_batch(node: Node) -> Var:
-    """One number everywhere, one size taken from another array."""
+    """A filled array with one size from another array."""
     shape: list[Size] = [int(n) for n in node.attr("shape")]
-    given = node.shape("Input")
-    shape[node.attr("output_dim_idx", 0)] = given[node.attr("input_dim_idx", 0)]
+    input_shape = node.shape("Input")
+    shape[node.attr("output_dim_idx", 0)] = input_shape[node.attr("input_dim_idx", 0)]
     return filled(shape, _value(node), node.dtype("dtype", FLOAT32))
 
 
 def fill_like(node: Node) -> Var:
-    """One number everywhere, in the shape of another array."""
+    """A filled array in the shape of another one."""
     x = node.var("X")
     return filled(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
 
 
 def assign(node: Node) -> Value:
-    """The value itself."""
+    """The identity."""
     return node.value("X")
 
 
 def assign_value(node: Node) -> Known:
-    """What is written in the operator."""
+    """The array in the attributes of the operator."""
     return written(node)
 
 
 def range_(node: Node) -> Var:
-    """Numbers from one to another."""
+    """A range."""
     bounds = [_item(node, slot) for slot in ("Start", "End", "Step")]
     dtype = _dtype(node)
     if any(isinstance(bound, Var) for bound in bounds):
@@ -72,8 +72,8 @@ def range_(node: Node) -> Var:
 
 
 def _dtype(node: Node) -> Any:
-    found = node.value("Start")
-    return found.dtype if isinstance(found, Known) else node.var("Start").dtype
+    start = node.value("Start")
+    return start.dtype if isinstance(start, Known) else node.var("Start").dtype
 
 
 def _item(node: Node, slot: str) -> Any:
@@ -90,11 +90,11 @@ def _var(value: Any, dtype: Any) -> Var:
 
 
 def _told(bounds: list[Any], dtype: Any) -> Var:
-    """Numbers from one to another, as many as a run tells."""
+    """Return a range of data-dependent length."""
     start, stop, step = (_var(bound, dtype) for bound in bounds)
     count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)
-    places = in_dtype(one("arange", stop=finding.as_size(count)), dtype)
-    return places * step + start
+    steps = in_dtype(one("arange", stop=finding.as_size(count)), dtype)
+    return steps * step + start
 
 
 def linspace(node: Node) -> Var:
@@ -114,7 +114,7 @@ def eye(node: Node) -> Var:
 
 
 def one_hot(node: Node) -> Var:
-    """A row of zeros with a one for each index; the old form has an axis of size 1 for it."""
+    """One-hot encoding; in the old form, indices have a trailing axis of size 1."""
     ids = node.var("X")
     depth = int(node.number("depth", "depth_tensor"))
     if node.type == "one_hot":
@@ -123,28 +123,28 @@ def one_hot(node: Node) -> Var:
 
 
 def dropout(node: Node) -> Var:
-    """Some numbers dropped in training, for which the old form makes all smaller elsewhere."""
+    """Dropout; the old form scales at inference instead of in training."""
     x, rate = node.var("X"), float(node.attr("dropout_prob", 0.5))
     old = node.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
     if node.attr("is_test", False):
         return x * (1.0 - rate) if old and rate else x
-    made = random.dropout(x, rate) if rate else x
-    return made * (1.0 - rate) if old and rate else made
+    dropped = random.dropout(x, rate) if rate else x
+    return dropped * (1.0 - rate) if old and rate else dropped
 
 
 def drawn(draw: Callable[..., Var], *names: str) -> Rule:
-    """The rule of a draw."""
+    """Return the rule of a random operator."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
         first, second = (
             node.attr(name, default) for name, default in zip(names, (0.0, 1.0), strict=True)
         )
-        made = draw(tuple(shape), dtype=node.dtype("dtype", FLOAT32))
+        samples = draw(tuple(shape), dtype=node.dtype("dtype", FLOAT32))
         factor = second - first if names[0] == "min" else second
-        return made * factor + first
+        return samples * factor + first
 
-    return computed
+    return rule
 
 
 MAKING: Mapping[str, Rule] = {

@@ -1,4 +1,4 @@
-"""Rules of operators that take from places, and put there."""
+"""Rules of gathers and scatters."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def index_select(node: Node) -> Var:
 
 
 def gather_nd(node: Node) -> Var:
-    """What stands at places, which the last axis says."""
+    """A gather by index vectors."""
     x, index = node.var("X"), node.var("Index")
     return ops.gather_nd(x, list(ops.unstack(index, axis=-1)))
 
 
 def along(node: Node) -> Var:
-    """What stands at places of one axis."""
+    """A gather with an index per element along an axis."""
     index = in_dtype(node.var("Index"), INT64)
     return ops.take_along_axis(node.var("Input"), index, axis=node.attr("Axis", 0))
 
 
 def scatter(node: Node) -> Var:
-    """Rows put at places, or added up there where they do not overwrite."""
+    """A scatter of rows, which overwrites or adds."""
     x, index, updates = node.var("X"), node.var("Ids"), node.var("Updates")
     index = ops.reshape(index, (index.shape[0],)) if index.ndim else ops.reshape(index, (1,))
     if node.attr("overwrite", True):
@@ -48,23 +48,23 @@ def scatter(node: Node) -> Var:
 
 
 def scatter_nd_add(node: Node) -> Var:
-    """Numbers added at places, which the last axis says."""
+    """A scatter-add by index vectors."""
     index = list(ops.unstack(node.var("Index"), axis=-1))
     return ops.scatter_nd_add(node.var("X"), node.var("Updates"), index)
 
 
 def put_along(node: Node) -> Var:
-    """Numbers put at places of one axis."""
-    x, ways = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
+    """A scatter with an index per element along an axis."""
+    x, reductions = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
                                   "multiply": "multiply"}  # fmt: skip
     index = in_dtype(node.var("Index"), INT64)
     values = ops.broadcast_to(node.var("Value"), index.shape)
-    way = ways[node.attr("Reduce", "assign")]
+    way = reductions[node.attr("Reduce", "assign")]
     return ops.put_along_axis(x, index, values, axis=node.attr("Axis", 0), reduction=way)
 
 
 def where_index(node: Node) -> Var:
-    """The places of what is not zero, one row for each."""
+    """The indices of nonzero elements, one row for each."""
     return ops.stack(list(finding.nonzero(node.var("Condition"))), axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Rules of sequences, which Paddle keeps one behind the other (LoD), and of their labels."""
+"""Rules of ragged sequences (LoD), and of their labels."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from braces.frontend.core import functions as ops
 
 
 def pool(node: Node) -> Results:
-    """Each sequence as one row: a sum, mean, largest, first or last of its rows."""
+    """Pool each sequence: sum, mean, maximum, first or last row."""
     rows, kind = node.rows("X"), node.attr("pooltype", "AVERAGE").upper()
     if kind not in POOLS:
         node.refuse(f"has a kind {kind:.40}", f"It may be {', '.join(POOLS)}.")
-    made = POOLS[kind](rows)
-    empty = ops.reshape(ops.equal(rows.lengths, 0), (rows.batch, *[1] * (made.ndim - 1)))
-    return {"Out": ops.where(empty, ops.full_like(made, node.attr("pad_value", 0.0)), made)}
+    pooled = POOLS[kind](rows)
+    empty = ops.reshape(ops.equal(rows.lengths, 0), (rows.batch, *[1] * (pooled.ndim - 1)))
+    return {"Out": ops.where(empty, ops.full_like(pooled, node.attr("pad_value", 0.0)), pooled)}
 
 
 def _sum(rows: Rows) -> Var:
@@ -34,7 +34,7 @@ def _sum(rows: Rows) -> Var:
 
 
 def _counts(rows: Rows, like: Var) -> Var:
-    """How many rows each sequence has, 1 where it has none, beside its row."""
+    """Return the lengths of sequences, at least 1, shaped to broadcast."""
     counts = ops.maximum(in_dtype(rows.lengths, like.dtype), 1)
     return ops.reshape(counts, (rows.batch, *[1] * (like.ndim - 1)))
 
@@ -56,11 +56,11 @@ def _largest(rows: Rows) -> Var:
 
 
 def _at(rows: Rows, places: Var) -> Var:
-    """One row of each sequence."""
-    whole = rows.padded()
-    index = ops.reshape(places, (rows.batch, *[1] * (whole.ndim - 1)))
-    index = ops.broadcast_to(index, (rows.batch, 1, *whole.shape[2:]))
-    return ops.squeeze(ops.take_along_axis(whole, index, axis=1), axis=1)
+    """Return one row of each sequence."""
+    padded_rows = rows.padded()
+    index = ops.reshape(places, (rows.batch, *[1] * (padded_rows.ndim - 1)))
+    index = ops.broadcast_to(index, (rows.batch, 1, *padded_rows.shape[2:]))
+    return ops.squeeze(ops.take_along_axis(padded_rows, index, axis=1), axis=1)
 
 
 def _first(rows: Rows) -> Var:
@@ -80,57 +80,61 @@ POOLS: Mapping[str, Callable[[Rows], Var]] = {
     "SUM": _sum,
 }
 
-# ---- row by row, or beside each other --------------------------------------------------------
+# ---- row-wise, and with neighbors ----------------------------------------------------------
 
 
 def softmax(node: Node) -> Results:
-    """A softmax over each sequence of numbers."""
+    """A softmax over each sequence."""
     rows = node.rows("X")
-    made = ops.softmax(rows.masked(-np.inf), axis=1)
-    made = ops.where(ops.isnan(made), ops.zeros_like(made), made)  # of no rows
-    return {"Out": Rows.of(made, rows.lengths)}
+    probabilities = ops.softmax(rows.masked(-np.inf), axis=1)
+    probabilities = ops.where(
+        ops.isnan(probabilities), ops.zeros_like(probabilities), probabilities
+    )  # of no rows
+    return {"Out": Rows.of(probabilities, rows.lengths)}
 
 
 def conv(node: Node) -> Results:
-    """Each row with those around it, times a matrix; beyond the ends there are zeros."""
+    """A convolution over the rows of each sequence, with zero padding."""
     rows, weight = node.rows("X"), node.var("Filter")
     length, first = node.attr("contextLength"), node.attr("contextStart", 0)
     if node.attr("contextStride", 1) != 1 or node.attr("paddingTrainable", False):
         node.refuse("with a stride or a trained margin is not read")
-    whole = rows.masked()
+    masked_rows = rows.masked()
     before, after = max(-first, 0), max(first + length - 1, 0)
-    wide = ops.pad(whole, [(0, 0), (before, after), (0, 0)])
+    padded_rows = ops.pad(masked_rows, [(0, 0), (before, after), (0, 0)])
     shifted = [
-        one("window", wide, start=first + at + before, size=rows.time, axis=1)
+        one("window", padded_rows, start=first + at + before, size=rows.time, axis=1)
         for at in range(length)
     ]
-    made = ops.matmul(ops.concat(shifted, axis=-1), weight)
-    return {"Out": Rows.of(made, rows.lengths)}
+    outputs = ops.matmul(ops.concat(shifted, axis=-1), weight)
+    return {"Out": Rows.of(outputs, rows.lengths)}
 
 
 def reverse(node: Node) -> Results:
-    """The rows of each sequence backwards."""
+    """Reverse the rows of each sequence."""
     rows = node.rows("X")
-    whole, steps = rows.padded(), one("arange", stop=rows.time)
+    padded_rows, steps = rows.padded(), one("arange", stop=rows.time)
     last = ops.expand_dims(in_dtype(rows.lengths, steps.dtype), axis=1) - 1
     at = ops.maximum(last - ops.expand_dims(steps, axis=0), 0)
-    index = ops.reshape(at, (rows.batch, rows.time, *[1] * (whole.ndim - 2)))
-    made = ops.take_along_axis(whole, ops.broadcast_to(index, whole.shape), axis=1)
-    return {"Y": Rows.of(made, rows.lengths)}
+    index = ops.reshape(at, (rows.batch, rows.time, *[1] * (padded_rows.ndim - 2)))
+    reversed_rows = ops.take_along_axis(
+        padded_rows, ops.broadcast_to(index, padded_rows.shape), axis=1
+    )
+    return {"Y": Rows.of(reversed_rows, rows.lengths)}
 
 
 def expand(node: Node) -> Results:
-    """A row for each sequence, repeated for all rows of it."""
+    """Repeat one row per sequence for all its rows."""
     like = node.rows("Y")
     if isinstance(node.value("X"), Rows):
         node.refuse("of sequences by sequences is not read")
     x = ops.expand_dims(node.var("X"), axis=1)
-    made = ops.broadcast_to(x, (like.batch, like.time, *x.shape[2:]))
-    return {"Out": Rows.of(made, like.lengths)}
+    repeated = ops.broadcast_to(x, (like.batch, like.time, *x.shape[2:]))
+    return {"Out": Rows.of(repeated, like.lengths)}
 
 
 def reset(node: Node) -> Results:
-    """Rows, divided into the sequences of another array."""
+    """Divide rows into the sequences of another array."""
     x = node.value("X")
     if not node.has("Y") or not isinstance(node.value("Y"), Rows):
         node.refuse("is not told its sequences by others")
@@ -142,62 +146,64 @@ def reset(node: Node) -> Results:
 
 
 def pad(node: Node) -> Results:
-    """Sequences as an array with a number behind their ends, and their lengths."""
+    """Sequences as a padded array, with their lengths."""
     rows, number = node.rows("X"), node.var("PadValue")
-    whole = rows.padded()
-    inside = ops.reshape(rows.inside(), (rows.batch, rows.time, *[1] * (whole.ndim - 2)))
-    made = ops.where(inside, whole, in_dtype(number, whole.dtype))
+    padded_rows = rows.padded()
+    inside = ops.reshape(rows.inside(), (rows.batch, rows.time, *[1] * (padded_rows.ndim - 2)))
+    filled_rows = ops.where(inside, padded_rows, in_dtype(number, padded_rows.dtype))
     length = node.attr("padded_length", -1)
     if length > 0:
-        made = ops.ensure_shape(made, (rows.batch, length, *whole.shape[2:]))
-    return {"Out": made, "Length": in_dtype(rows.lengths, INT64)}
+        filled_rows = ops.ensure_shape(
+            filled_rows, (rows.batch, length, *padded_rows.shape[2:])
+        )
+    return {"Out": filled_rows, "Length": in_dtype(rows.lengths, INT64)}
 
 
 def unpad(node: Node) -> Results:
-    """An array with margins as sequences."""
+    """A padded array as sequences."""
     lengths = node.var("Length")
     return {"Out": Rows.of(node.var("X"), ops.reshape(lengths, (lengths.shape[0],)))}
 
 
 def mask(node: Node) -> Results:
-    """Where places lie within lengths."""
-    lengths, most = node.var("X"), node.number("maxlen", "MaxLenTensor", -1)
-    if most == -1:
-        most = finding.as_size(in_dtype(ops.max(lengths), INT64))
-    steps = one("arange", stop=most)
-    made = steps < ops.expand_dims(in_dtype(lengths, steps.dtype), axis=lengths.ndim)
-    return {"Y": in_dtype(made, node.dtype("out_dtype", INT64))}
+    """A mask of positions below lengths."""
+    lengths, max_length = node.var("X"), node.number("maxlen", "MaxLenTensor", -1)
+    if max_length == -1:
+        max_length = finding.as_size(in_dtype(ops.max(lengths), INT64))
+    steps = one("arange", stop=max_length)
+    is_inside = steps < ops.expand_dims(in_dtype(lengths, steps.dtype), axis=lengths.ndim)
+    return {"Y": in_dtype(is_inside, node.dtype("out_dtype", INT64))}
 
 
 # ---- labels ----------------------------------------------------------------------------------
 
 
 def crf_decoding(node: Node) -> Results:
-    """The likeliest labels of each sequence, or where others are these.
+    """The Viterbi path of each sequence, or its agreement with given labels.
 
-    The first two rows of transitions are what the first and the last label of a sequence add,
-    the others what a label adds to the one behind it.
+    The first two rows of transitions are the scores of the first and the last label of a
+    sequence, the others those of label pairs.
     """
-    found = node.value("Emission")
-    if isinstance(found, Rows):
-        rows = found
+    emission = node.value("Emission")
+    if isinstance(emission, Rows):
+        rows = emission
     else:
         lengths = node.var("Length")
         rows = Rows.of(node.var("Emission"), ops.reshape(lengths, (lengths.shape[0],)))
     path = ops.expand_dims(viterbi(rows, node.var("Transition")), axis=2)
-    made = Rows.of(path, rows.lengths)
+    decoded = Rows.of(path, rows.lengths)
     if node.has("Label"):
         label = node.value("Label")
-        wanted = label.flat if isinstance(label, Rows) else node.var("Label")
-        wanted = ops.reshape(in_dtype(wanted, INT64), made.flat.shape)
-        made = made.like(in_dtype(ops.equal(made.flat, wanted), INT64))
-    if isinstance(found, Rows):
-        return {"ViterbiPath": made}
-    return {"ViterbiPath": ops.reshape(made.masked(), (rows.batch, rows.time))}
+        expected = label.flat if isinstance(label, Rows) else node.var("Label")
+        expected = ops.reshape(in_dtype(expected, INT64), decoded.flat.shape)
+        decoded = decoded.like(in_dtype(ops.equal(decoded.flat, expected), INT64))
+    if isinstance(emission, Rows):
+        return {"ViterbiPath": decoded}
+    return {"ViterbiPath": ops.reshape(decoded.masked(), (rows.batch, rows.time))}
 
 
 def viterbi(rows: Rows, transition: Var) -> Var:
-    """The likeliest labels, `[batch, time]`, of numbers `[batch, time, labels]`."""
+    """Return the most likely labels, `[batch, time]`, of scores `[batch, time, labels]`."""
     lengths = in_dtype(rows.lengths, INT64)
     first, last, between = transition[0], transition[1], transition[2:]
     x = ops.swapaxes(rows.padded(), 0, 1)
@@ -205,26 +211,26 @@ def viterbi(rows: Rows, transition: Var) -> Var:
     forward = create_rnn(lengths=lengths)
     with forward.stepnet() as net:
         step = net.add_input(x)
-        best, seen = net.add_memory(init=start), net.add_memory(init=_never(rows))
-        ways = ops.expand_dims(best, axis=2) + between
-        above = ops.where(seen, ops.max(ways, axis=1), best)
-        best.update(above + step)
+        best, seen = net.add_memory(init=start), net.add_memory(init=_all_false(rows))
+        scores = ops.expand_dims(best, axis=2) + between
+        best_score = ops.where(seen, ops.max(scores, axis=1), best)
+        best.update(best_score + step)
         seen.update(ops.ones_like(seen))
-        net.add_output(in_dtype(ops.argmax(ways, axis=1), INT64))
+        net.add_output(in_dtype(ops.argmax(scores, axis=1), INT64))
     back = forward()
     ends = in_dtype(ops.argmax(forward.final(best) + last, axis=1), INT64)
     backward = create_rnn(reverse=True, lengths=lengths)
     with backward.stepnet() as net:
-        came = net.add_input(back)
+        back_pointers = net.add_input(back)
         label = net.add_memory(init=ends)
         column = ops.expand_dims(label, axis=1)
         net.add_output(ops.identity(label))
-        label.update(ops.squeeze(ops.take_along_axis(came, column, axis=1), axis=1))
+        label.update(ops.squeeze(ops.take_along_axis(back_pointers, column, axis=1), axis=1))
     return ops.swapaxes(backward(), 0, 1)
 
 
-def _never(rows: Rows) -> Var:
-    """False for each sequence."""
+def _all_false(rows: Rows) -> Var:
+    """Return false for each sequence."""
     return ops.expand_dims(ops.not_equal(rows.lengths, rows.lengths), axis=1)
 
 

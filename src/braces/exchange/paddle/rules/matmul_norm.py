@@ -1,4 +1,4 @@
-"""Rules of products, tables and normalisations."""
+"""Rules of matrix products, embeddings and normalizations."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from braces.frontend.core import functions as ops
 
 
 def mul(node: Node) -> Var:
-    """A product of matrices, which stand as arrays of more axes."""
+    """A product of arrays that are flattened to matrices."""
     x, y = node.var("X"), node.var("Y")
     rows, columns = node.attr("x_num_col_dims", 1), node.attr("y_num_col_dims", 1)
     return flat_product(x, y, rows, columns)
 
 
 def flat_product(x: Var, y: Var, rows: int, columns: int) -> Var:
-    """The product of two arrays as matrices: so many axes of each are rows."""
+    """Return the product of two arrays, each flattened to a matrix."""
     shape = (*x.shape[:rows], *y.shape[columns:])
     if x.ndim > rows + 1:
         x = ops.reshape(x, (*x.shape[:rows], product(x.shape[rows:])))
     if y.ndim > 2:
         y = ops.reshape(y, (product(y.shape[:columns]), product(y.shape[columns:])))
-    made = ops.matmul(x, y)
-    return made if made.ndim == len(shape) else ops.reshape(made, shape)
+    matrix = ops.matmul(x, y)
+    return matrix if matrix.ndim == len(shape) else ops.reshape(matrix, shape)
 
 
 def matmul(node: Node) -> Var:
-    """Products of matrices, which may be transposed, times a number."""
+    """A scaled matrix product, with optional transposes."""
     x, y = node.var("X"), node.var("Y")
     x = _turned(x, node.attr("transpose_X", node.attr("trans_x", False)))
     y = _turned(y, node.attr("transpose_Y", node.attr("trans_y", False)))
@@ -49,24 +49,24 @@ def dot(node: Node) -> Var:
 
 def addmm(node: Node) -> Var:
     """Alpha x y + beta input."""
-    made = scaled(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
-    return made + scaled(node.var("Input"), node.attr("Beta", 1.0))
+    scaled_product = scaled(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
+    return scaled_product + scaled(node.var("Input"), node.attr("Beta", 1.0))
 
 
 def fc(node: Node) -> Var:
-    """A product, a bias, and maybe relu."""
-    made = flat_product(node.var("Input"), node.var("W"), node.attr("in_num_col_dims", 1), 1)
+    """A dense layer with an optional bias and ReLU."""
+    out = flat_product(node.var("Input"), node.var("W"), node.attr("in_num_col_dims", 1), 1)
     bias = node.maybe("Bias")
     if bias is not None:
-        made = made + ops.reshape(bias, (product(bias.shape),))
+        out = out + ops.reshape(bias, (product(bias.shape),))
     function = node.attr("activation_type", "")
     if function not in ("", "relu"):
         node.refuse(f"has an activation {function!r:.40}")
-    return ops.relu(made) if function else made
+    return ops.relu(out) if function else out
 
 
 def einsum(node: Node) -> Var:
-    """Sums of products, as letters say them."""
+    """An einsum."""
     return call(
         "einsum", *node.vars("Operands"), equation=node.attr("equation").replace(" ", "")
     )
@@ -76,23 +76,23 @@ def einsum(node: Node) -> Var:
 
 
 def table(node: Node) -> Var:
-    """Rows of a table; indices of the old form have an axis of size 1 for them."""
+    """Rows of a table; in the old form, indices have a trailing axis of size 1."""
     w, ids = node.var("W"), node.var("Ids")
     if node.type == "lookup_table":
         ids = ops.squeeze(ids, axis=ids.ndim - 1)
-    made = ops.take(w, ids, axis=0)
+    rows = ops.take(w, ids, axis=0)
     padding = node.attr("padding_idx", -1)
     if padding == -1:
-        return made
-    blank = ops.expand_dims(ops.equal(ids, padding), axis=ids.ndim)
-    return ops.where(blank, ops.zeros_like(made), made)
+        return rows
+    is_padding = ops.expand_dims(ops.equal(ids, padding), axis=ids.ndim)
+    return ops.where(is_padding, ops.zeros_like(rows), rows)
 
 
 # ---- normalisations --------------------------------------------------------------------------
 
 
 def batch_norm(node: Node) -> Results:
-    """Each channel by its mean and variance: the running ones, or those of the batch."""
+    """Batch norm with running statistics, or with those of the batch."""
     x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
     fixed = node.attr("is_test", False) or node.attr("use_global_stats", False)
     out, mean, variance = call(
@@ -105,7 +105,7 @@ def batch_norm(node: Node) -> Results:
 
 
 def layer_norm(node: Node) -> Var:
-    """By mean and variance of the axes from one on."""
+    """Layer norm over the axes from one on."""
     x, first = node.var("X"), node.attr("begin_norm_axis", 1)
     axes, shape = tuple(range(first, x.ndim)), tuple(x.shape[first:])
     scale, shift = (
@@ -116,7 +116,7 @@ def layer_norm(node: Node) -> Var:
 
 
 def instance_norm(node: Node) -> Var:
-    """Each channel of each example, by its own mean and variance."""
+    """Instance norm."""
     x = node.var("X")
     scale, shift = node.maybe("Scale"), node.maybe("Bias")
     epsilon = node.attr("epsilon", 1e-5)
@@ -124,18 +124,18 @@ def instance_norm(node: Node) -> Var:
 
 
 def group_norm(node: Node) -> Var:
-    """Groups of channels of each example."""
+    """Group norm."""
     x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
     x = ops.moveaxis(x, -1, 1) if last else x
-    made = call(
+    normed = call(
         "group_norm", x, node.maybe("Scale"), node.maybe("Bias"),
         groups=node.attr("groups", 1), epsilon=node.attr("epsilon", 1e-5),
     )  # fmt: skip
-    return ops.moveaxis(made, 1, -1) if last else made
+    return ops.moveaxis(normed, 1, -1) if last else normed
 
 
 def affine_channel(node: Node) -> Var:
-    """Each channel times a number, and another added."""
+    """A scale and shift per channel."""
     x = node.var("X")
     shape = (x.shape[1], *[1] * (x.ndim - 2))
     scale, shift = (ops.reshape(node.var(slot), shape) for slot in ("Scale", "Bias"))

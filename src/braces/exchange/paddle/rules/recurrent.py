@@ -1,9 +1,9 @@
-"""Rules of LSTM, GRU and RNN: of padded arrays, and of sequences.
+"""Rules of LSTM, GRU and RNN, for padded arrays and for ragged sequences.
 
-Weights of the old operators stand otherwise than those of the new one. A `gru` has the columns
-of update and reset gate as one matrix, behind which the numbers of a second matrix follow for
-the candidate, though the file says it is one; an `lstm` has its columns in the order candidate,
-input, forget, output.
+The old operators have other weight layouts than the new one. A `gru` has the columns of update
+and reset gate as one matrix, followed by the numbers of a second matrix for the candidate,
+though its shape is that of one. An `lstm` has its columns in the order candidate, input,
+forget, output.
 """
 
 from __future__ import annotations
@@ -42,49 +42,49 @@ MODES: Mapping[str, tuple[Step, str, Sequence[Function]]] = {
     "RNN_RELU": (rnn_step, "h", (ops.relu,)),
     "RNN_TANH": (rnn_step, "h", (ops.tanh,)),
 }
-"""By the mode of `rnn`: the step, its gates in order, and what they go through."""
+"""By the mode of `rnn`: the step, its gates in order, and their activations."""
 
 
 def function(node: Node, name: str, default: str) -> Function:
-    """What a gate goes through."""
-    found = node.attr(name, default)
-    if found not in ACTIVATIONS:
-        node.refuse(f"has an activation {found!r:.40}", f"It may be {', '.join(ACTIVATIONS)}.")
-    return ACTIVATIONS[found]
+    """Return the activation of a gate."""
+    name_ = node.attr(name, default)
+    if name_ not in ACTIVATIONS:
+        node.refuse(f"has an activation {name_!r:.40}", f"It may be {', '.join(ACTIVATIONS)}.")
+    return ACTIVATIONS[name_]
 
 
 # ---- of padded arrays ------------------------------------------------------------------------
 
 
 def rnn(node: Node) -> Results:
-    """Layers on top of each other, each of one direction or two."""
+    """Stacked layers of one direction or two."""
     mode = node.attr("mode", "RNN_TANH")
     if mode not in MODES:
         node.refuse(f"has a mode {mode!r:.40}", f"It may be {', '.join(MODES)}.")
     step, order, functions = MODES[mode]
     x, start, lengths = node.var("Input"), node.vars("PreState"), node.maybe("SequenceLength")
     lengths = None if lengths is None else ops.ensure_shape(lengths, x.shape[1:2])
-    count, ways = node.attr("num_layers", 1), 2 if node.attr("is_bidirec", False) else 1
-    weights = in_turn(node.vars("WeightList"), count * ways)
-    cells = cells_of(order, functions, weights, biased=True, count=count * ways)
+    count, directions = node.attr("num_layers", 1), 2 if node.attr("is_bidirec", False) else 1
+    weights = in_turn(node.vars("WeightList"), count * directions)
+    cells = cells_of(order, functions, weights, biased=True, count=count * directions)
     rate = 0.0 if node.attr("is_test", False) else node.attr("dropout_prob", 0.0)
     ends = list[list[Var]]()
     for layer in range(count):
-        made = list[Var]()
-        for at in range(layer * ways, (layer + 1) * ways):
+        direction_outputs = list[Var]()
+        for at in range(layer * directions, (layer + 1) * directions):
             first = [memory[at] for memory in start]
             out, last = run_cell(
-                cells[at], step, x, first, back=at % ways == 1, lengths=lengths
+                cells[at], step, x, first, back=at % directions == 1, lengths=lengths
             )
-            made.append(out)
+            direction_outputs.append(out)
             ends.append(last)
-        x = ops.concat(made, axis=-1) if ways == 2 else made[0]
+        x = ops.concat(direction_outputs, axis=-1) if directions == 2 else direction_outputs[0]
         x = random.dropout(x, rate) if rate and layer < count - 1 else x
     return {"Out": x, "State": [ops.stack(list(end)) for end in zip(*ends, strict=True)]}
 
 
 def in_turn(weights: Sequence[Var], count: int) -> list[Var]:
-    """Weights cell by cell: matrices of all cells stand first, then biases of all."""
+    """Reorder weights by cell: the file has all matrices first, then all biases."""
     biases = weights[2 * count :]
     return [
         w
@@ -97,7 +97,7 @@ def in_turn(weights: Sequence[Var], count: int) -> list[Var]:
 
 
 def gru(node: Node) -> Results:
-    """A GRU over what its input adds to the gates, which is computed before it."""
+    """A GRU whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
     size = whole(node, weight.shape[0])
     flat = ops.reshape(weight, (3 * size * size,))
@@ -110,12 +110,12 @@ def gru(node: Node) -> Results:
         "zrn", None, ops.transpose(ops.concat([gates, candidate], axis=1)), None, functions,
         size, reset_after=False, update_keeps=bool(node.attr("origin_mode", False)),
     )  # fmt: skip
-    made, _ = over(node, rows, biased(node, rows.flat, 3 * size), cell, gru_step, ["H0"])
-    return {"Hidden": made}
+    hidden, _ = over(node, rows, biased(node, rows.flat, 3 * size), cell, gru_step, ["H0"])
+    return {"Hidden": hidden}
 
 
 def lstm(node: Node) -> Results:
-    """An LSTM over what its input adds to the gates, which is computed before it."""
+    """An LSTM whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
     size = whole(node, weight.shape[0])
     peepholes = None
@@ -128,20 +128,20 @@ def lstm(node: Node) -> Results:
         function(node, "cell_activation", "tanh"),
     )
     cell = Cell("gifo", None, ops.transpose(weight), None, functions, size, peepholes=peepholes)
-    given = biased(node, rows.flat, 4 * size)
-    hidden, memory = over(node, rows, given, cell, lstm_step, ["H0", "C0"])
+    gate_inputs = biased(node, rows.flat, 4 * size)
+    hidden, memory = over(node, rows, gate_inputs, cell, lstm_step, ["H0", "C0"])
     return {"Hidden": hidden, "Cell": memory}
 
 
 def whole(node: Node, size: object) -> int:
-    """A size of a weight, which is a number."""
+    """Return a size of a weight, which must be a number."""
     if not isinstance(size, int):
         node.refuse("has weights of no known size")
     return size
 
 
 def biased(node: Node, x: Var, size: int) -> Var:
-    """What the input adds to the gates, with their biases."""
+    """Add the bias of the gates."""
     if not node.has("Bias"):
         return x
     bias = node.var("Bias")
@@ -151,19 +151,19 @@ def biased(node: Node, x: Var, size: int) -> Var:
 def over(
     node: Node, rows: Rows, given: Var, cell: Cell, step: Step, starts: Sequence[str]
 ) -> tuple[Rows, Rows]:
-    """A cell over the steps of sequences: all outputs, and all that is remembered last."""
+    """Run a cell over sequences; return all outputs, and all values of the last memory."""
     x = ops.swapaxes(rows.like(given).padded(), 0, 1)
-    blank = zeros(cell.r, rows.batch, cell.size)
-    first = [node.var(slot) if node.has(slot) else blank for slot in starts]
+    zero_state = zeros(cell.r, rows.batch, cell.size)
+    first = [node.var(slot) if node.has(slot) else zero_state for slot in starts]
     lengths = in_dtype(rows.lengths, INT64)
-    made, _ = run_memories(
+    stacked_memories, _ = run_memories(
         cell, step, x, first, back=bool(node.attr("is_reverse", False)), lengths=lengths,
         collected=len(starts),
     )  # fmt: skip
-    outs = [Rows.of(ops.swapaxes(out, 0, 1), rows.lengths) for out in made]
+    outs = [Rows.of(ops.swapaxes(out, 0, 1), rows.lengths) for out in stacked_memories]
     return outs[0], outs[-1]
 
 
 PADDED: Mapping[str, Rule] = {"rnn": rnn}
 RECURRENT: Mapping[str, Rule] = {"gru": gru, "lstm": lstm}
-"""Those that take sequences."""
+"""The rules for ragged sequences."""

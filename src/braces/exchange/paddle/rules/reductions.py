@@ -1,4 +1,4 @@
-"""Rules of operators that reduce axes, or go along them."""
+"""Rules of reductions, and of operators along an axis."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Function = Callable[..., Var]
 
 
 def reduced(function: Function, truth: bool = False) -> Rule:
-    """The rule of a reduction; no axes mean all of them, whatever `reduce_all` says."""
+    """Return the rule of a reduction; no axes mean all axes, regardless of `reduce_all`."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x = node.var("X")
         x = in_dtype(x, BOOL) if truth else x
         if not x.ndim:
@@ -32,7 +32,7 @@ def reduced(function: Function, truth: bool = False) -> Rule:
             return function(x, axis=None, keepdims=keepdims)
         return function(x, axis=axes, keepdims=keepdims)
 
-    return computed
+    return rule
 
 
 def mean(node: Node) -> Var:
@@ -41,50 +41,50 @@ def mean(node: Node) -> Var:
 
 
 def place(op_type: str) -> Rule:
-    """The rule of where the largest or smallest number is."""
+    """Return the rule of an argmax or argmin."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x, keepdims = node.var("X"), bool(node.attr("keepdims", False))
         if node.attr("flatten", False):
-            made = ops.function_of(op_type)(ops.reshape(x, (product(x.shape),)), axis=0)
-            made = ops.reshape(made, (1,) * x.ndim) if keepdims else made
+            position = ops.function_of(op_type)(ops.reshape(x, (product(x.shape),)), axis=0)
+            position = ops.reshape(position, (1,) * x.ndim) if keepdims else position
         else:
             axis = node.axis("axis", x.ndim)
-            made = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims)
-        return in_dtype(made, node.dtype("dtype", INT64))
+            position = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims)
+        return in_dtype(position, node.dtype("dtype", INT64))
 
-    return computed
+    return rule
 
 
 def top_k(node: Node) -> Results:
-    """The largest or smallest numbers of an axis, and where they are."""
+    """The k largest or smallest numbers of an axis, and their indices."""
     x = node.var("X")
-    found, at = topk(
+    values, at = topk(
         x, int(node.number("k", "K", 1)), node.axis("axis", x.ndim), node.attr("largest", True)
     )
-    return {"Out": found, "Indices": at}
+    return {"Out": values, "Indices": at}
 
 
 def argsort(node: Node) -> Results:
-    """Numbers in order, and where each one was."""
+    """Sorted numbers and their original indices."""
     x = node.var("X")
-    found, at = sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
-    return {"Out": found, "Indices": at}
+    values, at = sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
+    return {"Out": values, "Indices": at}
 
 
 def softmax(op_type: str) -> Rule:
-    """The rule of a softmax along an axis."""
+    """Return the rule of a softmax along an axis."""
     return lambda node: ops.function_of(op_type)(node.var("X"), axis=node.attr("axis", -1))
 
 
 def running(node: Node) -> Var:
-    """Sums up to each place, that place maybe left out."""
+    """A cumulative sum, inclusive or exclusive."""
     x = node.var("X")
     if node.attr("flatten", False):
         x = ops.reshape(x, (product(x.shape),))
     axis, back = node.axis("axis", x.ndim), bool(node.attr("reverse", False))
-    made = ops.cumsum(x, axis=axis, reverse=back)
-    return made - x if node.attr("exclusive", False) else made
+    sums = ops.cumsum(x, axis=axis, reverse=back)
+    return sums - x if node.attr("exclusive", False) else sums
 
 
 def p_norm(node: Node) -> Var:
@@ -98,7 +98,7 @@ def p_norm(node: Node) -> Var:
 
 
 def normalized(node: Node) -> Var:
-    """Numbers by the root of the sum of squares along an axis."""
+    """L2 normalization along an axis."""
     x, epsilon = node.var("X"), node.attr("epsilon", 1e-10)
     total = ops.sum(ops.square(x), axis=node.axis("axis", x.ndim), keepdims=True)
     return x / ops.sqrt(total + np.float32(epsilon).item())

@@ -1,4 +1,4 @@
-"""Rules of operators that give the same numbers another shape."""
+"""Rules of shape operators."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from braces.frontend.nn import pooling as pool_layers
 
 
 def reshape(node: Node) -> Var:
-    """The same numbers in another shape: 0 keeps a size, -1 is what is left."""
+    """A reshape: 0 keeps a size, -1 infers one."""
     x = node.var("X")
-    given = node.sizes("shape", "Shape", "ShapeTensor")
-    return in_shape(x, [x.shape[i] if n == 0 else n for i, n in enumerate(given)])
+    target = node.sizes("shape", "Shape", "ShapeTensor")
+    return in_shape(x, [x.shape[i] if n == 0 else n for i, n in enumerate(target)])
 
 
 def transpose(node: Node) -> Var:
-    """The axes in another order."""
+    """A transpose."""
     return permute(node.var("X"), node.attr("axis"))
 
 
 def squeeze(node: Node) -> Var:
-    """Without axes of size 1; axes of another size stay, and a symbolic one is 1 in a run."""
+    """An array without axes of size 1; a symbolic size must be 1 at run time."""
     x = node.var("X")
     axes = {axis % x.ndim for axis in node.attr("axes") or ()} if x.ndim else set[int]()
     if any(isinstance(x.shape[axis], Dim) for axis in axes):
@@ -52,7 +52,7 @@ def squeeze(node: Node) -> Var:
 
 
 def unsqueeze(node: Node) -> Var:
-    """With new axes of size 1, put in one after another."""
+    """An array with new axes of size 1, inserted one by one."""
     x = node.var("X")
     for axis in node.sizes("axes", "AxesTensor", "AxesTensorList"):
         x = ops.expand_dims(x, axis=int(str(axis)))
@@ -66,48 +66,48 @@ def flatten_matrix(node: Node) -> Var:
 
 
 def flatten(node: Node) -> Var:
-    """Several axes as one."""
+    """Merge several axes into one."""
     return shaping.flatten(
         node.var("X"), node.attr("start_axis", 1), node.attr("stop_axis", -1)
     )
 
 
 def concat(node: Node) -> Var:
-    """One after the other along an axis."""
+    """A concatenation."""
     xs = node.vars("X")
     axis = int(node.number("axis", "AxisTensor", 0))
     return xs[0] if len(xs) == 1 else ops.concat(not_empty(xs), axis=axis)
 
 
 def split(node: Node) -> Results:
-    """Parts of an axis: so many, or of the sizes that are said."""
+    """Split an axis into equal parts, or into given sizes."""
     x, axis = node.var("X"), int(node.number("axis", "AxisTensor", 0))
     sections = node.sizes("sections", "", "SectionsTensorList")
     if not sections:
-        whole, count = x.shape[axis], node.attr("num", 0)
-        part = dims.divide_exactly(whole, count) if count else None
+        axis_size, count = x.shape[axis], node.attr("num", 0)
+        part = dims.divide_exactly(axis_size, count) if count else None
         if part is None:
-            node.refuse(f"of an axis of {whole} into {count} parts does not come out even")
+            node.refuse(f"of an axis of {axis_size} into {count} parts does not come out even")
         sections = [part] * count
     if -1 in sections:
-        rest = x.shape[axis] - dims.sum_of([n for n in sections if n != -1])
-        sections = [rest if n == -1 else n for n in sections]
+        remainder = x.shape[axis] - dims.sum_of([n for n in sections if n != -1])
+        sections = [remainder if n == -1 else n for n in sections]
     return {"Out": list(ops.split(x, sections=tuple(sections), axis=axis))}
 
 
 def stack(node: Node) -> Var:
-    """Arrays beside each other."""
+    """A stack."""
     return ops.stack(node.vars("X"), axis=node.attr("axis", 0))
 
 
 def unstack(node: Node) -> Results:
-    """The slices of an axis."""
-    made = list(ops.unstack(node.var("X"), axis=node.attr("axis", 0)))
-    return {node.main: made}
+    """The slices along an axis."""
+    slices_ = list(ops.unstack(node.var("X"), axis=node.attr("axis", 0)))
+    return {node.main: slices_}
 
 
 def slice_(node: Node) -> Var:
-    """A part of some axes, with bounds that are cut off at their ends; of some one element."""
+    """A slice of some axes, with clipped bounds; some axes are reduced to one element."""
     x = node.var("Input")
     if is_list(x):
         return taken(node)
@@ -115,44 +115,44 @@ def slice_(node: Node) -> Var:
     starts, ends = node.places("starts", "Starts"), node.places("ends", "Ends")
     steps = node.places("strides", "Strides") or [1] * len(axes)
     single = {axis % x.ndim for axis in node.attr("decrease_axis") or ()}
-    found = sorted(zip(axes, starts, ends, steps, strict=True), key=lambda part: -part[0])
-    for axis, start, end, step in found:
+    axis_slices = sorted(zip(axes, starts, ends, steps, strict=True), key=lambda part: -part[0])
+    for axis, start, end, step in axis_slices:
         if axis in single:
             x = select(x, axis, start)
         elif isinstance(start, Var) or isinstance(end, Var):
-            x = _told(x, axis, start, end, step)
+            x = _dynamic_slice(x, axis, start, end, step)
         else:
-            x = _fixed(x, axis, start, end, step)
+            x = _static_slice(x, axis, start, end, step)
     return x
 
 
-def _fixed(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
+def _static_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     if isinstance(step, int) and step < 0 and isinstance(start, int) and isinstance(end, int):
         return x[at_axis(axis, slice(*_backwards(x.shape[axis], start, end), step))]
     return part_of(x, axis, start, end, step)
 
 
 def _backwards(whole: Size, start: int, end: int) -> tuple[int | None, int | None]:
-    """Bounds of a slice backwards: what lies before the first element means from it on."""
-    known = whole if isinstance(whole, int) else None
-    before = end < 0 and known is not None and end + known < 0
-    return start, None if before else end
+    """Return the bounds of a slice backwards; an end before the first element includes it."""
+    size_ = whole if isinstance(whole, int) else None
+    ends_before_start = end < 0 and size_ is not None and end + size_ < 0
+    return start, None if ends_before_start else end
 
 
-def _told(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
-    """A part whose bounds a run tells."""
+def _dynamic_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
+    """Slice with run-time bounds."""
     return cut_told(x, axis, start, end, step)
 
 
 def expand(node: Node) -> Var:
-    """Copies along axes of size 1, and along new ones; -1 keeps a size."""
+    """A broadcast; -1 keeps a size."""
     x = node.var("X")
-    given = node.sizes("shape", "Shape", "expand_shapes_tensor")
-    return shaping.expand(x, given)
+    target = node.sizes("shape", "Shape", "expand_shapes_tensor")
+    return shaping.expand(x, target)
 
 
 def expand_as(node: Node) -> Var:
-    """Copies along axes of size 1, to the shape of another array."""
+    """A broadcast to the shape of another array."""
     x = node.var("X")
     for slot in ("Y", "target_tensor"):
         if node.has(slot):
@@ -161,7 +161,7 @@ def expand_as(node: Node) -> Var:
 
 
 def tile(node: Node) -> Var:
-    """Copies of the whole, one after the other along each axis."""
+    """A tile along each axis."""
     x = node.var("X")
     if node.type == "expand":
         return ops.tile(
@@ -171,31 +171,31 @@ def tile(node: Node) -> Var:
 
 
 def flip(node: Node) -> Var:
-    """The order along axes reversed."""
+    """Reverse the order along axes."""
     axes = node.attr("axis")
     return shaping.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
 
 
 def roll(node: Node) -> Var:
-    """Shifted along axes; over all numbers where no axis is said."""
+    """Roll along axes, or the flattened array if there are none."""
     shifts = [int(str(n)) for n in node.sizes("shifts", "ShiftsTensor")]
     return shaping.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
 
 
 PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "replicate": "edge",
         "circular": "wrap"}  # fmt: skip
-"""What Paddle calls the ways to fill a margin."""
+"""The padding modes of Paddle."""
 
 
 def pad(node: Node) -> Var:
-    """An array with a margin of one number."""
+    """Pad with a constant."""
     x, widths = node.var("X"), node.attr("paddings")
     ends = {axis: (widths[2 * axis], widths[2 * axis + 1]) for axis in range(x.ndim)}
     return padded(x, ends, "constant", node.attr("pad_value", 0.0))
 
 
 def pad_plane(node: Node) -> Var:
-    """An image with a margin: both ends of its rows, then of its columns."""
+    """Pad an image: both ends of its rows, then of its columns."""
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     first = 2 if node.attr("data_format", "NCHW") == "NCHW" else 1
     ends = {first: (widths[0], widths[1]), first + 1: (widths[2], widths[3])}
@@ -204,7 +204,7 @@ def pad_plane(node: Node) -> Var:
 
 
 def pad_space(node: Node) -> Var:
-    """A volume with a margin: both ends of each axis, the last one first."""
+    """Pad a volume: both ends of each axis, the last one first."""
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     last = x.ndim - 1 if node.attr("data_format", "NCDHW").startswith("NC") else x.ndim - 2
     ends = {last - i: (widths[2 * i], widths[2 * i + 1]) for i in range(len(widths) // 2)}
@@ -213,36 +213,36 @@ def pad_space(node: Node) -> Var:
 
 
 def pixel_shuffle(node: Node) -> Var:
-    """Channels as blocks of the plane."""
+    """Move channels into blocks of the plane."""
     return pool_layers.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
 def triangle(node: Node) -> Var:
-    """The part of matrices below a diagonal, or above it."""
+    """The lower or upper triangle of matrices."""
     function = ops.tril if node.attr("lower", True) else ops.triu
     return function(node.var("X"), k=node.attr("diagonal", 0))
 
 
 def shape(node: Node) -> Known:
-    """The shape, which is known."""
+    """The shape, which is known at import time."""
     return Known(Known.sizes(node.shape("Input")).array, np.dtype("int32"))
 
 
 def size(node: Node) -> Known:
-    """How many numbers there are."""
+    """The number of elements."""
     return Known.of(dims.product(node.shape("Input")), "int64")
 
 
 def meshgrid(node: Node) -> Results:
-    """The coordinates of all places of a grid, an array for each axis."""
+    """The coordinates of a grid, an array for each axis."""
     xs = node.vars("X")
-    whole = [x.shape[0] if x.ndim else 1 for x in xs]
-    made = list[Var]()
+    grid_shape = [x.shape[0] if x.ndim else 1 for x in xs]
+    coordinates = list[Var]()
     for at, x in enumerate(xs):
         ones = [1] * len(xs)
-        column = ops.reshape(x, (*ones[:at], whole[at], *ones[at + 1 :]))
-        made.append(ops.broadcast_to(column, tuple(whole)))
-    return {"Out": made}
+        column = ops.reshape(x, (*ones[:at], grid_shape[at], *ones[at + 1 :]))
+        coordinates.append(ops.broadcast_to(column, tuple(grid_shape)))
+    return {"Out": coordinates}
 
 
 SHAPES: Mapping[str, Rule] = {

@@ -1,6 +1,6 @@
-"""Rules of arrays of arrays, which are lists: written and read at places that a run tells.
+"""Rules of tensor arrays, which are lists with run-time indices.
 
-Paddle begins one by writing to it, wherever that is; until then nothing says what it holds.
+Paddle creates a tensor array by a write anywhere; until then its element type is unknown.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ from braces.frontend.core import functions as ops
 
 
 def begun(names: Names, name: str) -> bool:
-    """Whether a name stands for something by now."""
+    """Return whether a name has a value."""
     return names.find(name) is not None
 
 
 def unwritten(names: Names, name: str) -> bool:
-    """Whether a name is an array of arrays to which nothing was written yet."""
-    said = names.declared(name)
-    return not begun(names, name) and said is not None and said.kind == ARRAYS
+    """Return whether a name is a tensor array without any write yet."""
+    declaration = names.declared(name)
+    return not begun(names, name) and declaration is not None and declaration.kind == ARRAYS
 
 
 def place(node: Node) -> Var:
-    """The place that an operator is told."""
+    """Return the index operand."""
     return in_dtype(scalar(node.var("I")), INT64)
 
 
 def write(node: Node) -> Results:
-    """An array put at a place, which may be just behind the last one."""
+    """Write an element; the index may be the length, which appends."""
     (name,), x = node.made("Out"), node.var("X")
-    held = node.runner.lift(node.names.value(name)) if begun(node.names, name) else None
-    if held is None:
+    xs = node.runner.lift(node.names.value(name)) if begun(node.names, name) else None
+    if xs is None:
         type_ = tensor_type(x)
-        held = lists.create_list(type_.shape, type_.dtype)
-    return {"Out": lists.list_write(held, place(node), x)}
+        xs = lists.create_list(type_.shape, type_.dtype)
+    return {"Out": lists.list_write(xs, place(node), x)}
 
 
 def read(node: Node) -> Results:
-    """The array at a place."""
+    """Read an element."""
     return {"Out": lists.list_get(node.var("X"), place(node))}
 
 
 def length(node: Node) -> Results:
-    """How many arrays there are."""
+    """The length of a tensor array."""
     (name,) = node.given("X")
     if unwritten(node.names, name):
         return {"Out": Known.of(np.zeros(1, INT64))}
@@ -61,23 +61,23 @@ def length(node: Node) -> Results:
 
 
 def joined(node: Node) -> Results:
-    """All arrays as one: beside each other, or one after the other, along an axis."""
+    """Stack or concatenate a tensor array along an axis."""
     rows = lists.list_stack(node.var("X"))
     count, *shape = rows.shape
-    beside = bool(node.attr("use_stack", False))
-    axis = node.axis("axis", len(shape) + beside, 0)
-    made = ops.moveaxis(rows, 0, axis) if axis else rows
-    if beside:
-        return {"Out": made}
-    whole = product((count, shape[axis]))
-    return {"Out": ops.reshape(made, (*shape[:axis], whole, *shape[axis + 1 :]))}
+    is_stack = bool(node.attr("use_stack", False))
+    axis = node.axis("axis", len(shape) + is_stack, 0)
+    reordered = ops.moveaxis(rows, 0, axis) if axis else rows
+    if is_stack:
+        return {"Out": reordered}
+    axis_size = product((count, shape[axis]))
+    return {"Out": ops.reshape(reordered, (*shape[:axis], axis_size, *shape[axis + 1 :]))}
 
 
 def taken(node: Node) -> Var:
-    """One of the arrays, as a slice says it.
+    """Return one element by a slice.
 
     Raises:
-        ProgramError: It says more than one.
+        ProgramError: The slice selects more than one.
     """
     if not node.attr("decrease_axis"):
         node.refuse("takes several arrays of an array of arrays", "Stack them before.")

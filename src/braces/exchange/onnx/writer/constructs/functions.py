@@ -1,10 +1,10 @@
 """Export plain blocks as functions of the model.
 
-     y = block() captures [x, w] as encoder     encoder(x, w) => (y) { h = MatMul(x, w)
-          body {                                                          y = Tanh(h) }
-      encoder/h = matmul(x=x, y=w)
-      encoder/y = tanh(x=encoder/h)          encoder/y = braces.encoder(x, w)
-          }
+    y = block() captures [x, w] as encoder     encoder(x, w) => (y) { h = MatMul(x, w)
+      body {                                                          y = Tanh(h) }
+        encoder/h = matmul(x=x, y=w)
+        encoder/y = tanh(x=encoder/h)          encoder/y = braces.encoder(x, w)
+      }
 
 A function has no access to outer values: captures of the block become inputs, and so do sizes
 that no input determines. Blocks with the same name stem and content share one function; each

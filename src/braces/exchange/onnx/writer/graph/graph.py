@@ -194,9 +194,9 @@ class Graph:
         return self.several(kind, *inputs, count=1, **attrs)[0]
 
     def _is_one(self, name: str) -> bool:
-        """Whether this is 1.0; ONNX Runtime loses values where it fuses what divides that.
+        """Return whether a value is 1.0, since ONNX Runtime loses values when it fuses `1 / x`.
 
-        It takes 1 / x * y for y / x, also where y is not computed yet.
+        It replaces y / x by 1 / x * y, even if y is not computed yet.
         """
         value = self.model.values.get(name)
         return value is not None and value.shape == () and is_float(value.dtype) and value == 1

@@ -122,7 +122,7 @@ class Equation:
         return widths.same(self.g, kind, *inputs, dtype=self.dtype, **attrs)
 
     def asked(self, kind: str, *inputs: str, **attrs: Any) -> str:
-        """A node from values of the dtype of the first input to a bool, or to places."""
+        """Add a node with operands of the first input's dtype; it returns bools or indices."""
         return widths.asked(self.g, kind, *inputs, dtype=self.type().dtype, **attrs)
 
     def scalar(self, number: Any) -> str:

@@ -1,12 +1,12 @@
 """Row-wise branches: `If` with gather and scatter by a mask becomes a `partition`.
 
-     If (ReduceSum(Cast(mask)) > 0)           y, t = partition(masks=[mask], rows=[x]) { ... }
-          then: rows = Squeeze(NonZero(mask))    z = where(mask, y, before)
-       part = Gather(x, rows)           s = add(more, t)
-       ...
-       z = ScatterND(before, rows, made)
-       s = Add(more, sum)
-          else: z = before, s = more
+    If (ReduceSum(Cast(mask)) > 0)           y, t = partition(masks=[mask], rows=[x]) { ... }
+      then: rows = Squeeze(NonZero(mask))    z = where(mask, y, before)
+            part = Gather(x, rows)           s = add(more, t)
+            ...
+            z = ScatterND(before, rows, made)
+            s = Add(more, sum)
+      else: z = before, s = more
 
 In any other form the number of rows would be a data-dependent size, which loops do not allow.
 """
