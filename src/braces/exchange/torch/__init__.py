@@ -1,1 +1,1 @@
-"""Programs of torch.export as ours: `importer` declares, `reader` walks, `rules` builds."""
+"""Import programs of torch.export: `importer` declares, `reader` walks, `rules` builds."""

@@ -1,4 +1,4 @@
-"""A program of torch.export as one of ours."""
+"""Import a program of torch.export."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from braces.program import Program
 
 @says_where
 def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
-    """A program of `torch.export.export` as one of ours, and the values of what it keeps.
+    """Convert a program of `torch.export.export`, and return the values of its parameters.
 
-    Every operator becomes a few of ours, called after the nodes of the export; `torch.cond`,
-    `while_loop`, `scan` and `map` become branches and loops with blocks of their own, and so do
-    recurrent layers. Parameters and buffers keep the module's names for them; what a module
-    that trains writes into its buffers, as batch norm does, the program's `updates` say. An
-    axis that is `torch.export.Dim("batch")` has the symbolic size `batch`.
+    Every operator becomes a few of ours, with names derived from the nodes of the export.
+    `torch.cond`, `while_loop`, `scan` and `map` become branches and loops with blocks of their
+    own, and so do recurrent layers. Parameters and buffers keep the module's names. Buffer
+    mutations of a module in training mode, as by batch norm, become `updates` of the program.
+    An axis that is `torch.export.Dim("batch")` has the symbolic size `batch`.
 
     Args:
-        exported: What `torch.export.export(module, args)` gives.
+        exported: The result of `torch.export.export(module, args)`.
 
     Returns:
         The program, whose `feeds` and `fetches` are in the order of the module's inputs and
-        outputs, and the values of its parameters and states by name, for `scope.update`. What
-        the module gives in a dict is called by its keys, all else `output`, `output_1`, ….
+        outputs, and the values of its parameters and states by name, for `scope.update`.
+        Outputs in a dict are named by their keys, all others `output`, `output_1`, ….
 
     Raises:
-        ProgramError: The export has what no program has; the message lists all of that, with
-            the module's own lines.
+        ProgramError: The export has unsupported nodes; the message lists all of them, with the
+            module's own lines.
 
     Example:
         >>> import braces as br
@@ -57,13 +57,13 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
             f"{exported!r:.80} is no program of torch.export.",
             fix="Call br.from_torch(torch.export.export(module, args)).",
         )
-    whole = prepared(exported)
+    functional = prepared(exported)
     program = Program()
     reader = Reader(program)
     with program:
-        given = _declare(reader, whole)
-        with suppress(Missing):  # what could not be read is said below
-            _give(reader, whole, reader.run(whole.graph_module, given))
+        inputs = _declare(reader, functional)
+        with suppress(Missing):  # unsupported nodes are reported below
+            _give(reader, functional, reader.run(functional.graph_module, inputs))
     if reader.problems:
         raise unreadable(reader.problems, "The exported program")
     return program, reader.values
@@ -73,17 +73,17 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
 
 
 def _declare(reader: Reader, exported: Any) -> list[Any]:
-    """What the placeholders of an export stand for, in order."""
+    """Return the values of an export's placeholders, in order."""
     nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
     specs = exported.graph_signature.input_specs
-    given = list[Any]()
+    values = list[Any]()
     for node, spec in zip(nodes, specs, strict=True):
         try:
-            given.append(_input(reader, exported, node, spec))
+            values.append(_input(reader, exported, node, spec))
         except BracesError as error:
             reader.problems.append(Problem("input", f"`{node.name}`", error))
-            given.append(Missing)
-    return given
+            values.append(Missing)
+    return values
 
 
 def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
@@ -102,21 +102,21 @@ def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
 
 
 def _fed(reader: Reader, node: Any, spec: Any) -> Any:
-    """An input of the module: an array that is fed, or a number that it was exported with."""
-    said = node.meta.get("val")
-    if is_torch(said, "SymInt"):
+    """Declare an input of the module: a feed, or a constant number of the export."""
+    fake_tensor = node.meta.get("val")
+    if is_torch(fake_tensor, "SymInt"):
         return data(cleaned(spec.arg.name, "input"), [], dtype="int64")
-    if not is_torch(said, "FakeTensor"):
-        return said
-    shape = [reader.symbols.size(size) for size in said.shape]
-    return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(said.dtype))
+    if not is_torch(fake_tensor, "FakeTensor"):
+        return fake_tensor
+    shape = [reader.symbols.size(size) for size in fake_tensor.shape]
+    return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(fake_tensor.dtype))
 
 
 # ---- outputs ---------------------------------------------------------------------------------
 
 
 def _give(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
-    """Make what an export gives what the program gives, and keep what it writes."""
+    """Fetch the outputs of an export, and add its mutations as updates."""
     specs, names = exported.graph_signature.output_specs, output_names(exported)
     for spec, value, name in zip(specs, made, names, strict=True):
         try:

@@ -1,11 +1,10 @@
-"""From the nodes of an exported graph to operators of the current block.
+"""Convert the nodes of an exported graph to operators of the current block.
 
     aten.sym_size.int(x, 0) -> n        nothing; n is the size `batch`
     aten.view.default(x, [n, 12]) -> y  y = reshape(x=x, shape=[batch, 12])
     cond(p, true_graph, false_graph)    a switch of two blocks
 
-What cannot be read is noted with its node, and so the rest is read all the same: a user learns
-of everything at once.
+Errors are collected per node and reading goes on, so that one message lists all of them.
 """
 
 from __future__ import annotations
@@ -41,30 +40,30 @@ from braces.frontend.core import functions as ops
 from braces.ir.records import STATE, Literal
 
 Value: TypeAlias = Any
-"""What a node of a graph stands for: a variable, a number, a size, a graph, or a list."""
+"""The value of a node: a variable, a number, a size, a graph, or a list."""
 
 PLACES = frozenset({
     "copy", "device", "generator", "layout", "memory_format", "non_blocking", "pin_memory",
     "requires_grad",
 })  # fmt: skip
-"""Arguments of torch that say where and how numbers lie, not what they are."""
+"""Arguments of torch for layout and device, which do not affect values."""
 _SHAPE = re.compile(r"SymInt\[\d*\]\?? (\w+)")
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A graph inside another one, as rules of constructs have it.
+    """A subgraph, as rules of control flow receive it.
 
     Attributes:
-        reader: What reads it.
-        module: torch's own record.
+        reader: The reader.
+        module: The torch graph module.
     """
 
     reader: Reader
     module: Any
 
     def __call__(self, *given: Value) -> list[Value]:
-        """Read it into the block that is being built, and return what it gives."""
+        """Read the subgraph into the block that is being built, and return its outputs."""
         return self.reader.run(self.module, given)
 
 
@@ -73,10 +72,10 @@ class Reader:
     """Reads the nodes of one exported program.
 
     Attributes:
-        program: What is built.
-        values: What the persistables of the program hold.
-        problems: What could not be read.
-        symbols: The sizes that the symbols of the export are.
+        program: The program that is built.
+        values: The values of persistable variables.
+        problems: The unsupported nodes.
+        symbols: The sizes of the export's symbols.
         targets: Parameters and buffers by the module's names for them.
     """
 
@@ -90,22 +89,22 @@ class Reader:
     # ---- values ------------------------------------------------------------------------------
 
     def persistable(self, name: str, tensor: Any, kind: str, *, trainable: bool) -> Var:
-        """A parameter or state of the program, which holds a tensor."""
+        """Create a parameter or state with the value of a tensor."""
         array = array_from(tensor)
         frozen = not (trainable and is_float(array.dtype))
         return persistable(self.program, self.values, cleaned(name), array, kind, frozen=frozen)
 
     def kept(self, target: str, tensor: Any, kind: str) -> Var:
-        """A parameter or buffer of the module; those that are tied are one."""
-        found = self._tensors.get(id(tensor))
-        if found is None:
+        """Return the variable of a parameter or buffer; tied ones share it."""
+        variable = self._tensors.get(id(tensor))
+        if variable is None:
             trainable = tensor.requires_grad and kind != STATE
-            found = self.persistable(target, tensor, kind, trainable=trainable)
-        self.targets[target] = self._tensors[id(tensor)] = found
-        return found
+            variable = self.persistable(target, tensor, kind, trainable=trainable)
+        self.targets[target] = self._tensors[id(tensor)] = variable
+        return variable
 
     def constant(self, name: str, tensor: Any) -> Var:
-        """A tensor that is written in the program; a large one is a state of it."""
+        """Return a constant tensor as a literal; a large one becomes a state."""
         array = array_from(tensor)
         if array.size > LITTLE:
             return self.persistable(name, tensor, STATE, trainable=False)
@@ -115,11 +114,11 @@ class Reader:
     # ---- nodes -------------------------------------------------------------------------------
 
     def run(self, module: Any, given: Sequence[Value]) -> list[Value]:
-        """Read the nodes of a graph, in order, and return what it gives."""
-        values, left = dict[Any, Value](), iter(given)
+        """Read the nodes of a graph in order, and return its outputs."""
+        values, remaining = dict[Any, Value](), iter(given)
         for node in module.graph.nodes:
             if node.op == "placeholder":
-                values[node] = next(left)
+                values[node] = next(remaining)
             elif node.op == "get_attr":
                 values[node] = self._attribute(module, node)
             elif node.op == "output":
@@ -130,20 +129,20 @@ class Reader:
         return []
 
     def _attribute(self, module: Any, node: Any) -> Value:
-        found = module
+        attribute = module
         for part in node.target.split("."):
-            found = getattr(found, part)
+            attribute = getattr(attribute, part)
         return (
-            Graph(self, found)
-            if is_torch(found, "GraphModule")
-            else self.constant(node.name, found)
+            Graph(self, attribute)
+            if is_torch(attribute, "GraphModule")
+            else self.constant(node.name, attribute)
         )
 
     def _read(self, values: Mapping[Any, Value], node: Any) -> Value:
         marks = len(self.values), len(self.problems)
         try:
             with self.program.transaction():
-                made = self._made(values, node)
+                result = self._made(values, node)
                 if len(self.problems) > marks[1]:
                     raise Missing
         except (BracesError, Missing, Unknown) as error:
@@ -154,10 +153,10 @@ class Reader:
             if isinstance(error, BracesError):
                 self.problems.append(Problem(target_of(node), str_of(node), error))
             return Missing
-        return made
+        return result
 
     def _made(self, values: Mapping[Any, Value], node: Any) -> Value:
-        """What a node gives."""
+        """Return the result of a node."""
         name = target_of(node)
         rule = rule_of(name)
         if rule is None:
@@ -180,43 +179,43 @@ class Reader:
             made = rule(*args, **kwargs)
         return self._as_said(node, made, before)
 
-    def _as_said(self, node: Any, made: Value, before: int) -> Value:
-        """What was made, in the dtype that the export says and under its name.
+    def _as_said(self, node: Any, result: Value, before: int) -> Value:
+        """Return a result in the declared dtype and with the name of its node.
 
         Raises:
-            ShapeError: It has another shape than the export says.
+            ShapeError: Its shape differs from the declared one.
         """
-        said = node.meta.get("val")
-        if isinstance(made, tuple | list):
-            parts = cast("Sequence[Value]", made)
-            wanted = cast("Sequence[Any]", said or [None] * len(parts))
-            return [self._checked(*pair) for pair in zip(parts, wanted, strict=False)]
-        made = self._checked(made, said)
-        if not isinstance(made, Var):
-            return made
-        return rename_made(self.program.current, before, made, cleaned(node.name))
+        declared = node.meta.get("val")
+        if isinstance(result, tuple | list):
+            parts = cast("Sequence[Value]", result)
+            declared_parts = cast("Sequence[Any]", declared or [None] * len(parts))
+            return [self._checked(*pair) for pair in zip(parts, declared_parts, strict=False)]
+        result = self._checked(result, declared)
+        if not isinstance(result, Var):
+            return result
+        return rename_made(self.program.current, before, result, cleaned(node.name))
 
     def _checked(self, made: Value, said: Any) -> Value:
-        """A variable in the dtype that the export says, and with sizes as it says them."""
+        """Return a variable in the declared dtype, and with the declared sizes."""
         shape = getattr(said, "shape", None)
         if not isinstance(made, Var) or shape is None:
             return made
         if len(shape) != made.ndim:
             raise _other_shape(made, shape)
-        own = made.shape
-        sizes = [self.symbols.agreed(*pair) for pair in zip(own, shape, strict=True)]
-        if any(isinstance(a, int) and a != b for a, b in zip(own, sizes, strict=True)):
+        own_sizes = made.shape
+        sizes = [self.symbols.agreed(*pair) for pair in zip(own_sizes, shape, strict=True)]
+        if any(isinstance(a, int) and a != b for a, b in zip(own_sizes, sizes, strict=True)):
             raise _other_shape(made, shape)
-        if any(a != b for a, b in zip(own, sizes, strict=True)):
+        if any(a != b for a, b in zip(own_sizes, sizes, strict=True)):
             made = ops.ensure_shape(made, sizes)
         return in_dtype(made, dtype_from(said.dtype))
 
     def _memory(self, values: Mapping[Any, Value], node: Any) -> Memory:
-        """What the first argument of a node lies in."""
+        """Return the storage of the first argument of a node."""
         return memory_of(node, self.symbols.size, lambda other: self._resolved(values, other))
 
     def _argument(self, values: Mapping[Any, Value], arg: Any, shape: bool) -> Value:
-        """An argument as rules have it; of a shape, numbers that a run tells are sizes."""
+        """Return an argument for a rule; in shapes, run-time numbers become sizes."""
         if not (shape and isinstance(arg, list | tuple)):
             return self._resolved(values, arg)
         parts = cast("Sequence[Any]", arg)
@@ -227,18 +226,18 @@ class Reader:
         ]
 
     def _resolved(self, values: Mapping[Any, Value], arg: Any) -> Value:
-        """An argument as rules have it: nodes as what they stand for.
+        """Replace the nodes in an argument by their values.
 
         Raises:
-            Missing: What makes it could not be read.
+            Missing: A node could not be read.
         """
         if isinstance(arg, list | tuple):
             return [self._resolved(values, part) for part in cast("Sequence[Any]", arg)]
         if is_torch(arg, "Node"):
-            found = values[arg]
-            if found is Missing:
+            value = values[arg]
+            if value is Missing:
                 raise Missing
-            return found
+            return value
         if is_torch(arg, "dtype"):
             return dtype_from(arg)
         return str(arg) if is_torch(arg, "device") else arg
@@ -256,30 +255,30 @@ def _other_shape(made: Var, shape: Sequence[Any]) -> ShapeError:
 
 
 def _shapes_among(target: Any) -> frozenset[Any]:
-    """The arguments of an operator that are lists of sizes, by place and name."""
+    """Return the size-list arguments of an operator, by position and name."""
     if not is_torch(target, "OpOverload"):
         return frozenset()
     shapes = set(_SHAPE.findall(str(target._schema)))
     given = enumerate(target._schema.arguments)
-    found = ((at, arg.name) for at, arg in given if arg.name in shapes)
-    return frozenset(key for pair in found for key in pair)
+    positions_and_names = ((at, arg.name) for at, arg in given if arg.name in shapes)
+    return frozenset(key for pair in positions_and_names for key in pair)
 
 
 def rule_of(name: str) -> Callable[..., Any] | None:
-    """The rule of an operator, or of one of its overloads."""
+    """Return the rule of an operator, or of its overload packet."""
     return RULES.get(name) or RULES.get(name.rpartition(".")[0])
 
 
 def way_out(name: str) -> str:
-    """A way out for an operator without a rule."""
-    bare, known = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
-    refused = REFUSED.get(name.rpartition(".")[0])
-    near = did_you_mean(bare, known - {"python"})
-    return refused or near or "Write it with other operators of torch."
+    """Return the advice for an operator without a rule."""
+    bare, known_names = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
+    advice = REFUSED.get(name.rpartition(".")[0])
+    suggestion = did_you_mean(bare, known_names - {"python"})
+    return advice or suggestion or "Write it with other operators of torch."
 
 
 def target_of(node: Any) -> str:
-    """What a node calls: an operator of aten without that word, or a function of Python."""
+    """Return the name of a node's target: an aten operator, or a Python function."""
     target = node.target
     if is_torch(target, "OpOverload"):
         return str(target).removeprefix("aten.")
@@ -287,7 +286,7 @@ def target_of(node: Any) -> str:
 
 
 def str_of(node: Any) -> str:
-    """A node with its line, as messages name it."""
+    """Return a node with its line, for messages."""
     source, module = source_of(node), module_of(node)
     return "".join((
         f"`{node.name}`", f" in {module}" if module else "", f" at {source}" if source else "",

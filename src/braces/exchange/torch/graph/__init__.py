@@ -1,1 +1,1 @@
-"""Exported graph."""
+"""The exported graph of torch: dtypes, storage aliasing, symbolic integers."""

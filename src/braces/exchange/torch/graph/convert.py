@@ -1,6 +1,6 @@
-"""What torch has, as Braces has it: dtypes, arrays, lines.
+"""Convert dtypes, arrays and source lines of torch.
 
-Nothing here imports torch: what it made tells all that is asked.
+Nothing here imports torch: its objects provide all information.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 
 
 def dtype_from(given: Any) -> DType:
-    """The dtype that one of torch stands for.
+    """Return the dtype of a torch dtype.
 
     Raises:
-        DTypeError: There is no such dtype in Braces.
+        DTypeError: Braces has no such dtype.
     """
     return dtype_of(str(given).removeprefix("torch."))
 
 
 def is_torch(value: Any, name: str) -> bool:
-    """Whether a value is of torch's own class of this name, or of one made from it."""
+    """Return whether a value is an instance of the torch class with this name."""
     return any(
         kind.__name__ == name and kind.__module__.partition(".")[0] == "torch"
         for kind in type(value).__mro__
@@ -37,33 +37,35 @@ def is_torch(value: Any, name: str) -> bool:
 
 
 def array_from(tensor: Any) -> Array:
-    """The numbers of a tensor.
+    """Return the array of a tensor.
 
     Raises:
-        DTypeError: There is no such dtype in Braces.
+        DTypeError: Braces has no such dtype.
     """
     dtype = dtype_from(tensor.dtype)
-    held = tensor.detach().cpu()
-    wide = held if dtype.kind in "biufc" else held.float()  # NumPy has no such dtype itself
-    return np.array(wide.numpy(), dtype)
+    detached = tensor.detach().cpu()
+    convertible = (
+        detached if dtype.kind in "biufc" else detached.float()
+    )  # NumPy itself has no such dtype
+    return np.array(convertible.numpy(), dtype)
 
 
 def source_of(node: Any) -> Source | None:
-    """The innermost line outside of torch that a node was made by."""
+    """Return the innermost line outside torch that created a node."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     inside = f"{os.sep}torch{os.sep}"
-    own = [frame for frame in frames if inside not in frame[0]] or frames
-    return Source(own[-1][0], int(own[-1][1])) if own else None
+    user_frames = [frame for frame in frames if inside not in frame[0]] or frames
+    return Source(user_frames[-1][0], int(user_frames[-1][1])) if user_frames else None
 
 
-# ---- where something stands ------------------------------------------------------------------
+# ---- locations --------------------------------------------------------------------------
 
 
 def module_of(node: Any) -> str:
-    """The module of the user's that a node belongs to, as messages name it; maybe empty."""
+    """Return the user's module that a node belongs to, for messages; may be empty."""
     stack: Mapping[str, tuple[str, Any]] = node.meta.get("nn_module_stack") or {}
     if not stack:
         return ""
     path, kind = list(stack.values())[-1]
-    known = kind if isinstance(kind, str) else kind.__qualname__
-    return f"{path or 'the module'} ({known.rpartition('.')[2]})"
+    class_name = kind if isinstance(kind, str) else kind.__qualname__
+    return f"{path or 'the module'} ({class_name.rpartition('.')[2]})"

@@ -1,11 +1,11 @@
-"""Where the numbers of tensors lie, for the operators of torch that speak of that.
+"""Storage aliasing: the memory layout of tensors, for operators that depend on it.
 
-    x * 2          strides [4, 1], from 0    the numbers of a memory, in their order
+    x * 2          strides [4, 1], from 0    all numbers of a storage, in order
     (x * 2)[1:].T  strides [1, 4], from 4    some of them
 
-Arrays of programs do not lie anywhere. But an export says of each tensor where its numbers lie,
-and which tensors share a memory. What a memory holds is therefore known from a tensor that
-fills it.
+Arrays of programs have no layout. But an export records the layout of each tensor, and which
+tensors share a storage. The contents of a storage are therefore known from a tensor that fills
+it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from braces.frontend.core import functions as ops
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the numbers of a tensor lie in a memory.
+    """The strided layout of a tensor in its storage.
 
     Attributes:
         shape: Its sizes.
-        strides: How far it is from one number to the next, along each axis.
-        offset: Where the first one lies.
+        strides: The distance between elements along each axis.
+        offset: The position of the first element.
     """
 
     shape: Sequence[Size]
@@ -37,9 +37,9 @@ class Layout:
     offset: Size = 0
 
     def dense(self) -> list[int] | None:
-        """The axes from the outermost one, where the numbers lie one after another.
+        """Return the axes from the outermost one if the layout is dense, else `None`.
 
-        Nothing where there are gaps between them, or several are one.
+        A layout with gaps or overlaps is not dense.
         """
         if 0 in self.shape:
             return list(range(len(self.shape)))
@@ -57,13 +57,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Memory:
-    """What a tensor lies in.
+    """The storage of a tensor.
 
     Attributes:
-        own: Where the tensor itself lies.
-        made: Where lies what the operator makes, if that is a tensor.
-        filled: An array that fills the memory, and how it lies there; nothing where no tensor
-            of the export does.
+        own: The layout of the tensor.
+        made: The layout of the operator's result, if that is a tensor.
+        filled: An array that fills the storage, and its layout; `None` if no tensor of the
+            export does.
     """
 
     own: Layout
@@ -71,10 +71,10 @@ class Memory:
     filled: tuple[Var, Layout] | None
 
     def numbers(self) -> Var:
-        """All numbers, in their order.
+        """Return all numbers of the storage in order.
 
         Raises:
-            ProgramError: The export does not say what lies between those of its tensors.
+            ProgramError: No tensor of the export fills the storage.
         """
         if self.filled is None:
             raise ProgramError(
@@ -89,39 +89,41 @@ class Memory:
 def memory_of(
     node: Any, size_of: Callable[[Any], Size], value_of: Callable[[Any], Var]
 ) -> Memory:
-    """What the first argument of a node lies in.
+    """Return the storage of the first argument of a node.
 
     Args:
-        node: What is read.
-        size_of: The size that one of torch is.
-        value_of: What a node read before stands for.
+        node: The node.
+        size_of: Converts a size of torch.
+        value_of: Returns the value of an earlier node.
     """
-    given = node.args[0]
-    where = _place(given)
+    operand = node.args[0]
+    storage = _storage_key(operand)
     for other in node.graph.nodes:
         if other is node:
             break
-        if _place(other) == where:
+        if _storage_key(other) == storage:
             layout = _layout(other, size_of)
             if layout.offset == 0 and layout.dense() is not None:
                 filled = value_of(other), layout
-                return Memory(_layout(given, size_of), _made(node, size_of), filled)
-    return Memory(_layout(given, size_of), _made(node, size_of), None)
+                return Memory(_layout(operand, size_of), _made(node, size_of), filled)
+    return Memory(_layout(operand, size_of), _made(node, size_of), None)
 
 
-def _place(node: Any) -> tuple[int, str] | None:
-    """Which memory the tensor of a node lies in, and as what it reads that."""
-    said = node.meta.get("val")
-    if not is_torch(said, "Tensor"):
+def _storage_key(node: Any) -> tuple[int, str] | None:
+    """Return the identity of a node's storage, with the dtype in which the tensor reads it."""
+    fake_tensor = node.meta.get("val")
+    if not is_torch(fake_tensor, "Tensor"):
         return None
-    return said.untyped_storage()._cdata, str(said.dtype)
+    return fake_tensor.untyped_storage()._cdata, str(fake_tensor.dtype)
 
 
 def _layout(node: Any, size_of: Callable[[Any], Size]) -> Layout:
-    said = node.meta["val"]
-    shape, strides = ([size_of(n) for n in given] for given in (said.shape, said.stride()))
-    return Layout(shape, strides, size_of(said.storage_offset()))
+    fake_tensor = node.meta["val"]
+    shape, strides = (
+        [size_of(n) for n in given] for given in (fake_tensor.shape, fake_tensor.stride())
+    )
+    return Layout(shape, strides, size_of(fake_tensor.storage_offset()))
 
 
 def _made(node: Any, size_of: Callable[[Any], Size]) -> Layout | None:
-    return None if _place(node) is None else _layout(node, size_of)
+    return None if _storage_key(node) is None else _layout(node, size_of)

@@ -1,7 +1,7 @@
-"""The symbols of an export as sizes of a program.
+"""Convert the symbolic integers of an export to sizes of a program.
 
-s77            the size `batch`, where the user called the axis so
-u0             what a run finds: the size of what `nonzero` gave, or of `x.item()`
+s77            the size `batch`, if the user named the axis so
+u0             a data-dependent size, as of `nonzero` or `x.item()`
 s77*u0 + 1     a polynomial over both
 """
 
@@ -26,48 +26,47 @@ JOINED: Mapping[str, Callable[[Size, Size], Size]] = {
     "FloorDiv": sizes.over, "Mod": sizes.rest, "PythonMod": sizes.rest,
     "CleanDiv": sizes.over,
 }  # fmt: skip
-"""What sizes are computed with, by torch's own names."""
+"""The arithmetic of sizes, by class names of SymPy and torch."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A comparison of sizes whose answer only a run knows.
+    """A comparison of sizes with a run-time result (a `SymBool`).
 
     Attributes:
-        op_type: The operator that compares.
-        given: Numbers and sizes.
+        op_type: The comparison operator.
+        given: Its operands: numbers and sizes.
     """
 
     op_type: str
     given: tuple[Any, ...]
 
     def var(self) -> Var:
-        """The answer, as the run has it."""
+        """Return the result as a variable."""
         numbers = [v.var() if isinstance(v, Asked) else number_of(v) for v in self.given]
         return ops.function_of(self.op_type)(*numbers)
 
 
 @dataclass(eq=False)
 class Symbols:
-    """Which sizes the symbols of an export are.
+    """The sizes of an export's symbols.
 
     Attributes:
-        known: By the name of the symbol.
+        known: The sizes by symbol name.
     """
 
     known: dict[str, Size] = field(default_factory=dict)
 
     def size(self, said: Any) -> Size:
-        """A size of torch: a number, or a polynomial over named ones.
+        """Convert a size of torch: a number, or a polynomial over symbols.
 
         Raises:
-            ShapeError: It is computed in a way that sizes are not, or nothing says what a
-                symbol in it is.
+            ShapeError: It uses unsupported arithmetic, or a symbol of unknown size.
         """
         return said if isinstance(said, int) else self._from(said.node.expr, said)
 
     def told(self, said: Any, number: Var) -> Size:
-        """The size that a number of the program tells: one that is known, or a new one."""
+        """Return the size that a run-time number determines: a known one, or a new one."""
         try:
             return self.size(said)
         except ShapeError:
@@ -75,9 +74,9 @@ class Symbols:
             return size
 
     def agreed(self, own: Size, said: Any) -> Size:
-        """The size of an axis, where an export says which it is, too.
+        """Return the size of an axis whose symbol an export declares.
 
-        A symbol that is new there is this size from here on.
+        A new symbol is bound to this size.
         """
         if isinstance(said, int):
             return said
@@ -95,35 +94,35 @@ class Symbols:
             return int(expression)
         if kind == "Pow" and expression.exp.is_Integer and expression.exp > 0:
             return dims.product([self._from(expression.base, said)] * int(expression.exp))
-        joined = JOINED.get(kind)
-        if joined is None:
+        combine = JOINED.get(kind)
+        if combine is None:
             raise ShapeError(f"The size {expression} is not one that programs compute.")
-        first, *rest = (self._from(part, said) for part in expression.args)
-        for part in rest:
-            first = joined(first, part)
+        first, *operands = (self._from(part, said) for part in expression.args)
+        for part in operands:
+            first = combine(first, part)
         return first
 
     def _named(self, symbol: Any, said: Any) -> Size:
-        env, called = said.node.shape_env, str(symbol)
-        name = dimension_name(_user_names(env).get(called, called))
+        env, symbol_name = said.node.shape_env, str(symbol)
+        name = dimension_name(_user_names(env).get(symbol_name, symbol_name))
         if name is None or env.is_unbacked_symint(symbol):
             raise ShapeError(f"Nothing says what the size {symbol} is.")
-        size = self.known[called] = Dim.named(name)
+        size = self.known[symbol_name] = Dim.named(name)
         return size
 
 
 def is_symbol(expression: Any) -> bool:
-    """Whether this is a name, and nothing is computed."""
+    """Return whether an expression is a plain symbol."""
     return type(expression).__name__ == "Symbol"
 
 
 def _user_names(env: Any) -> Mapping[str, str]:
-    """What users called the symbols of an export, where they did."""
-    called = env.source_name_to_debug_name
+    """Return the user's names of the symbols of an export."""
+    debug_names = env.source_name_to_debug_name
     names = dict[str, str]()
     for symbol, sources in env.var_to_sources.items():
         for source in sources:
             name = source.name() if callable(source.name) else source.name
-            if name in called:
-                names[str(symbol)] = called[name]
+            if name in debug_names:
+                names[str(symbol)] = debug_names[name]
     return names

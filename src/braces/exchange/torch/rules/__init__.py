@@ -1,8 +1,8 @@
-"""What each operator of aten is: all the rules there are, by its name.
+"""The registry of conversion rules, by aten operator.
 
-A rule is a function of the same arguments: variables, numbers and sizes in, variables out. An
-overload has a rule of its own, as `max.dim`, where it differs from the others. What is no
-operator of aten, but a function of Python or a construct, stands under `python`.
+A rule is a function with the operator's arguments: variables, numbers and sizes in, variables
+out. An overload has a rule of its own, as `max.dim`, if it differs from the others. Python
+functions and control flow are listed under `python`.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ RULES: Mapping[str, Rule] = {
     **BAGS,
     **BACKWARD,
 }
-"""An operator that is not here is refused."""
+"""Other operators are refused."""
 
 LAYOUT = "How numbers lie in memory is no matter of programs: use reshape, and views of torch."
 REFUSED: Mapping[str, str] = {
     "set_": LAYOUT,
     "embedding_renorm": "Leave out max_norm: it writes into weights while they are read.",
 }
-"""What to do about operators of torch that cannot be read."""
+"""The advice for operators that will not be supported."""

@@ -1,1 +1,1 @@
-"""Rules."""
+"""Rules of neural network operators."""

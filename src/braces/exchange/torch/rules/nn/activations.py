@@ -19,49 +19,49 @@ from braces.frontend.core import functions as ops
 
 
 def gelu(x: Var, *, approximate: str = "none") -> Var:
-    """X Phi(x), or what tanh makes of it."""
+    """GELU, exact or by the tanh approximation."""
     return ops.gelu(x, approximate=approximate == "tanh")
 
 
 def prelu(x: Var, slope: Var) -> Var:
-    """Numbers, times the slope of their channel where they are below zero."""
+    """Leaky ReLU with a learned slope per channel."""
     if slope.ndim == 1 and x.ndim > 1:
         slope = ops.reshape(slope, (slope.shape[0], *[1] * (x.ndim - 2)))
     return ops.where(x > 0, x, x * slope)
 
 
 def celu(x: Var, alpha: float = 1.0) -> Var:
-    """ELU whose slope is continuous."""
+    """CELU: an ELU with a continuous derivative."""
     return ops.celu(x, alpha=float(alpha))
 
 
 def hard_tanh(x: Var, low: float = -1.0, high: float = 1.0) -> Var:
-    """The identity between two numbers."""
+    """Clip to two constants."""
     return cut_off(x, low, high)
 
 
 def threshold(x: Var, bound: float, value: float) -> Var:
-    """Numbers above a bound, another number instead of the rest."""
+    """Numbers above a bound, and a constant for the others."""
     return ops.where(x <= bound, operand(value, x.dtype), x)
 
 
 def leaky_relu(x: Var, slope: float = 0.01) -> Var:
-    """The identity, flattened for negative numbers.
+    """Leaky ReLU.
 
-    The slope at zero is that of negative numbers, where `br.leaky_relu` has 1.
+    The derivative at zero is that of negative numbers, where `br.leaky_relu` has 1.
     """
     x = as_float(x)
     return ops.where(x > 0, x, scaled(x, slope))
 
 
 def logit(x: Var, eps: float | None = None) -> Var:
-    """The logarithm of the odds, of numbers brought between `eps` and `1 - eps`."""
+    """The log odds, with clipping to `[eps, 1 - eps]`."""
     x = as_float(x)
     return ops.logit(x if eps is None else clamp(x, eps, 1.0 - eps))
 
 
 def log_sigmoid_forward(x: Var) -> tuple[Var, None]:
-    """The logarithm of the sigmoid, beside an output that only torch's gradient reads."""
+    """The log-sigmoid; torch's second output is only read by its gradient."""
     return ops.log_sigmoid(x), None
 
 

@@ -1,8 +1,8 @@
-"""Rules of the gradients that are operators of the core themselves.
+"""Rules of backward operators.
 
     convolution_backward(g, x, w, ...)   the gradients of convolution(x, w, ...), with `g` there
 
-Each is the gradient of the rule of its forward operator, so nothing is said twice.
+Most of them differentiate the rule of the forward operator.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ from braces.passes.autodiff.reverse_mode import gradients
 def pulled(
     function: Callable[..., Var], given: Sequence[Var | None], wanted: Sequence[bool], grad: Var
 ) -> list[Var | None]:
-    """The gradients of a function at arrays, those that are wanted."""
+    """Return the wanted gradients of a function at arrays."""
     inputs = [None if x is None else ops.identity(x) for x in given]
-    asked = [x for x, want in zip(inputs, wanted, strict=True) if want and x is not None]
-    left = iter(gradients([function(*inputs)], asked, [grad]) if asked else ())
+    differentiated = [
+        x for x, want in zip(inputs, wanted, strict=True) if want and x is not None
+    ]
+    remaining_grads = iter(
+        gradients([function(*inputs)], differentiated, [grad]) if differentiated else ()
+    )
     return [
-        next(left) if want and x is not None else None
+        next(remaining_grads) if want and x is not None else None
         for x, want in zip(inputs, wanted, strict=True)
     ]
 
 
 def of_first(rule: Callable[..., Any]) -> Callable[..., Var]:
-    """The gradient of a rule of one array, which stands after the gradient of its output."""
+    """Return the gradient of a unary rule, as a rule of the output gradient and the array."""
 
     def computed(grad: Var, x: Var, *options: Any) -> Var:
         def forward(x: Var) -> Var:
@@ -51,27 +55,29 @@ def of_convolution(
     grad: Var, x: Var, w: Var, biases: Sequence[Size] | None, *options: Any
 ) -> list[Var | None]:
     """The gradients of input, weight and bias."""
-    *rest, wanted = options
+    *conv_options, wanted = options
 
     def forward(x: Var, w: Var) -> Var:
-        return convolution(x, w, None, *rest)
+        return convolution(x, w, None, *conv_options)
 
-    of_bias = ops.sum(grad, axis=(0, *range(2, grad.ndim))) if wanted[2] else None
-    return [*pulled(forward, [x, w], wanted[:2], grad), of_bias]
+    bias_grad = ops.sum(grad, axis=(0, *range(2, grad.ndim))) if wanted[2] else None
+    return [*pulled(forward, [x, w], wanted[:2], grad), bias_grad]
 
 
 def of_embedding(
     grad: Var, ids: Var, count: Size, padding: int = -1, by_count: bool = False
 ) -> Var:
-    """The gradient of a table of rows; that of padding is zero."""
-    kept = ops.expand_dims(in_dtype(ops.not_equal(ids, padding), grad.dtype), axis=-1)
-    at = in_dtype(ids, INT64)
+    """The gradient of an embedding table; that of the padding row is zero."""
+    row_weights = ops.expand_dims(in_dtype(ops.not_equal(ids, padding), grad.dtype), axis=-1)
+    indices_ = in_dtype(ids, INT64)
     if by_count:
-        times = ops.scatter_nd_add(filled((count,), 0, dtype=INT64), ops.ones_like(at), [at])
-        often = in_dtype(ops.take(times, at, axis=0), grad.dtype)
-        kept = kept / ops.expand_dims(often, axis=-1)
+        times = ops.scatter_nd_add(
+            filled((count,), 0, dtype=INT64), ops.ones_like(indices_), [indices_]
+        )
+        row_counts = in_dtype(ops.take(times, indices_, axis=0), grad.dtype)
+        row_weights = row_weights / ops.expand_dims(row_counts, axis=-1)
     table = filled((count, grad.shape[-1]), 0, dtype=grad.dtype)
-    return ops.scatter_nd_add(table, grad * kept, [at])
+    return ops.scatter_nd_add(table, grad * row_weights, [indices_])
 
 
 def of_layer_norm(
@@ -90,7 +96,7 @@ def of_layer_norm(
 
 
 def _of_standard(grad: Var, standard: Var, deviation: Var, axes: Sequence[int]) -> Var:
-    """The gradient of numbers less their mean, times the inverse of their deviation."""
+    """Return the gradient of a standardization."""
     mean, product = (
         ops.mean(v, axis=tuple(axes), keepdims=True) for v in (grad, grad * standard)
     )
@@ -109,22 +115,22 @@ def of_group_norm(
     scaled = grad if scale is None else grad * ops.reshape(scale, (-1, *[1] * (x.ndim - 2)))
     mean, deviation = (ops.expand_dims(v, axis=2) for v in (mean, deviation))
     standard = (apart(x) - mean) * deviation
-    whole, others = ops.reshape(standard, x.shape), (0, *range(2, x.ndim))
-    made = _of_standard(apart(scaled), standard, deviation, [2]) if wanted[0] else None
+    flat_standard, others = ops.reshape(standard, x.shape), (0, *range(2, x.ndim))
+    input_grad = _of_standard(apart(scaled), standard, deviation, [2]) if wanted[0] else None
     return [
-        None if made is None else ops.reshape(made, x.shape),
-        ops.sum(grad * whole, axis=others) if wanted[1] else None,
+        None if input_grad is None else ops.reshape(input_grad, x.shape),
+        ops.sum(grad * flat_standard, axis=others) if wanted[1] else None,
         ops.sum(grad, axis=others) if wanted[2] else None,
     ]
 
 
 def of_max_pool(grad: Var, x: Var, *options: Any) -> Var:
-    """The gradient of a pool; where the largest were is found again."""
+    """The gradient of a max pool, which recomputes the indices."""
     return of_first(max_pool(2))(grad, x, *options[:-1])
 
 
 def of_adaptive(grad: Var, x: Var) -> Var:
-    """The gradient of a mean to the size of what it gave."""
+    """The gradient of adaptive average pooling."""
 
     def forward(x: Var) -> Var:
         return adaptive("mean", 2)(x, grad.shape[-2:])

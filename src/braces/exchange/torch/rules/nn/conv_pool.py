@@ -1,4 +1,4 @@
-"""Rules of what slides windows over arrays, and of what resizes them."""
+"""Rules of convolutions, pooling and resizing."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Ints = Sequence[int] | int
 
 
 def each(given: Ints, rank: int) -> tuple[int, ...]:
-    """A number for each axis; one number is for all."""
-    found = (given,) if isinstance(given, int) else tuple(given)
-    return found * rank if len(found) == 1 else found
+    """Return a number for each axis; a single one is for all."""
+    values = (given,) if isinstance(given, int) else tuple(given)
+    return values * rank if len(values) == 1 else values
 
 
 def both_ends(padding: Ints | str, rank: int) -> Padding:
-    """Padding of both ends of each axis."""
+    """Return the padding of both ends of each axis."""
     if isinstance(padding, str):
         return "same" if padding == "same" else "valid"
     return tuple(n for n in each(padding, rank) for _ in range(2))
 
 
 def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """A rule that takes one example without an axis for it, too."""
+    """Extend a rule to a single example without a batch axis."""
 
     def computed(x: Var, *rest: Any, **options: Any) -> Any:
         if x.ndim > rank + 1:
@@ -51,7 +51,7 @@ def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def conv(rank: int) -> Callable[..., Var]:
-    """A convolution over so many axes."""
+    """Return the rule of a convolution."""
 
     def computed(
         x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints | str = 0,
@@ -67,7 +67,7 @@ def conv(rank: int) -> Callable[..., Var]:
 
 
 def conv_transpose(rank: int) -> Callable[..., Var]:
-    """A transposed convolution over so many axes."""
+    """Return the rule of a transposed convolution."""
 
     def computed(
         x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints = 0,
@@ -86,7 +86,7 @@ def convolution(
     x: Var, w: Var, b: Var | None, stride: Ints, padding: Ints, dilation: Ints,
     transposed: bool, extra: Ints, groups: int,
 ) -> Var:  # fmt: skip
-    """A convolution, transposed or not, over as many axes as its weight has."""
+    """A convolution, transposed or not, with the rank of its weight."""
     rank = w.ndim - 2
     if transposed:
         return conv_transpose(rank)(x, w, b, stride, padding, extra, groups, dilation)
@@ -97,7 +97,7 @@ def convolution(
 
 
 def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> dict[str, Any]:
-    """The attributes that all pools have; windows lie beside each other where none is said."""
+    """Return the attributes that all pools have; the default stride is the window."""
     size = each(window, rank)
     return {
         "window": size,
@@ -108,7 +108,7 @@ def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> di
 
 
 def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
-    """The largest of windows, maybe with where it is in the plane."""
+    """Return the rule of max pooling, with optional indices in the plane."""
 
     def computed(
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
@@ -125,7 +125,7 @@ def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
 
 
 def avg_pool(rank: int) -> Callable[..., Var]:
-    """The mean of windows."""
+    """Return the rule of average pooling."""
 
     def computed(
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, up: bool = False,
@@ -134,8 +134,8 @@ def avg_pool(rank: int) -> Callable[..., Var]:
         attrs = sliding(rank, window, stride, padding, up)
         if divisor is None:
             return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
-        given = (x.shape[2:], attrs["window"], attrs["stride"], each(padding, rank))
-        ends = [_margins(*sizes, up) for sizes in zip(*given, strict=True)]
+        axis_params = (x.shape[2:], attrs["window"], attrs["stride"], each(padding, rank))
+        ends = [_margins(*sizes, up) for sizes in zip(*axis_params, strict=True)]
         x = ops.pad(x, [(0, 0), (0, 0), *ends])
         plain = call(f"avg_pool{rank}d", x, window=attrs["window"], stride=attrs["stride"])
         return plain * (math.prod(attrs["window"]) / divisor)
@@ -144,7 +144,7 @@ def avg_pool(rank: int) -> Callable[..., Var]:
 
 
 def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tuple[int, int]:
-    """Padding with which all windows lie inside."""
+    """Return a padding with which all windows are in bounds."""
     if not up:
         return padding, padding
     if not isinstance(size, int):
@@ -158,7 +158,7 @@ def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tu
 
 
 def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
-    """An image in another size, or larger by factors."""
+    """Resize an image to a size or by factors."""
     space = x.shape[2:]
     if wanted is None:
         wanted = [_scaled(n, factor) for n, factor in zip(space, scales, strict=True)]
@@ -176,14 +176,14 @@ def _scaled(size: Size, factor: float) -> Size:
 
 
 def nearest(x: Var, wanted: Any, scales: Any = None) -> Var:
-    """An image in another size, by the nearest number."""
+    """Nearest-neighbor resize."""
     return resized(
         x, wanted, scales, mode="nearest", coordinates="asymmetric", nearest_mode="floor"
     )
 
 
 def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
-    """An image in another size, by the number whose middle is nearest."""
+    """Nearest-neighbor resize by pixel centers."""
     return resized(
         x,
         wanted,
@@ -195,7 +195,7 @@ def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
 
 
 def between(mode: str) -> Callable[..., Var]:
-    """An image in another size, by numbers between those that are there."""
+    """Return the rule of an interpolating resize."""
 
     def computed(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
         coordinates = "align_corners" if corners else "half_pixel"
@@ -205,7 +205,7 @@ def between(mode: str) -> Callable[..., Var]:
 
 
 def any_convolution(*given: Any) -> Var:
-    """A convolution, before how it is computed is said."""
+    """A convolution; the backend flags are ignored."""
     return convolution(*given[:9])
 
 

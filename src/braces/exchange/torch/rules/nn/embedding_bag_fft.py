@@ -1,4 +1,4 @@
-"""Rules of tables whose rows are joined, of distances, and of transforms into frequencies."""
+"""Rules of embedding bags, distances and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def embedding_bag(
     sparse: bool = False, weights: Var | None = None, ends: bool = False,
     padding: int | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Rows of a table joined in bags, which begin at places; padding does not count."""
+    """Sum, mean or maximum of table rows per bag; padding does not count."""
     ids, starts = in_dtype(ids, INT64), in_dtype(starts, INT64)
     starts = starts[:-1] if ends else starts
-    each = ops.expand_dims(one("arange", stop=ids.shape[0]), axis=1)
-    bags = ops.sum(in_dtype(ops.less_equal(starts, each), INT64), axis=1) - 1
-    kept = ops.not_equal(ids, -1 if padding is None else padding)
+    positions_ = ops.expand_dims(one("arange", stop=ids.shape[0]), axis=1)
+    bags = ops.sum(in_dtype(ops.less_equal(starts, positions_), INT64), axis=1) - 1
+    counted = ops.not_equal(ids, -1 if padding is None else padding)
     rows = ops.take(table, ids, axis=0)
     shape = (starts.shape[0], table.shape[1])
     count = ops.scatter_add(
-        filled((shape[0],), 0, dtype=INT64), bags, in_dtype(kept, INT64), axis=0
+        filled((shape[0],), 0, dtype=INT64), bags, in_dtype(counted, INT64), axis=0
     )
     if mode not in (SUM, MEAN):
-        return _largest(rows, bags, kept, shape), None, None, None
-    factor = in_dtype(kept, table.dtype)
+        return _largest(rows, bags, counted, shape), None, None, None
+    factor = in_dtype(counted, table.dtype)
     factor = ops.expand_dims(factor if weights is None else factor * weights, axis=1)
     zeros = filled(shape, 0, dtype=table.dtype)
     total = ops.scatter_add(zeros, bags, rows * factor, axis=0)
@@ -52,20 +52,20 @@ def embedding_bag(
 
 
 def _largest(rows: Var, bags: Var, kept: Var, shape: Sequence[Size]) -> Var:
-    """The largest number of each column of a bag; zeros where it is empty."""
+    """Return the maximum of each column of a bag; zeros for an empty one."""
     start = filled(shape, -inf, dtype=rows.dtype)
-    seen = ops.where(ops.expand_dims(kept, axis=1), rows, -inf)
-    found = ops.scatter_nd(start, seen, [bags], reduction="max")
-    return ops.where(ops.equal(found, -inf), 0.0, found)
+    masked_rows = ops.where(ops.expand_dims(kept, axis=1), rows, -inf)
+    maxima = ops.scatter_nd(start, masked_rows, [bags], reduction="max")
+    return ops.where(ops.equal(maxima, -inf), 0.0, maxima)
 
 
 # ---- distances -------------------------------------------------------------------------------
 
 
 def distances(x: Var, y: Var, p: float, mode: int | None = None) -> Var:
-    """The p-norm of the difference of each row and each other row."""
-    apart = ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3)
-    return norm(apart, p, -1)
+    """The p-norms of the differences of all pairs of rows."""
+    differences = ops.expand_dims(x, axis=-2) - ops.expand_dims(y, axis=-3)
+    return norm(differences, p, -1)
 
 
 def distance(x: Var, y: Var, p: float = 2.0) -> Var:
@@ -74,7 +74,7 @@ def distance(x: Var, y: Var, p: float = 2.0) -> Var:
 
 
 def distances_within(x: Var, p: float = 2.0) -> Var:
-    """The p-norm of the difference of each row and each later one."""
+    """The p-norm of the differences of each row to the later ones."""
     (count,) = numbers(x.shape[:1], "Distances of rows")
     first, second = (ops.take(x, constant(at), axis=0) for at in np.triu_indices(count, 1))
     return norm(first - second, p, -1)
@@ -84,7 +84,7 @@ def distances_within(x: Var, p: float = 2.0) -> Var:
 
 
 def _scaled(made: Var, sizes: Sequence[Size], how: int) -> Var:
-    """What a transform without a factor gives, by root or whole of the numbers in it."""
+    """Normalize a transform: not at all, by the root of its size, or by its size."""
     if not how:
         return made
     count = in_dtype(number_of(dims.product(sizes)), made.dtype)
@@ -96,23 +96,23 @@ def _sizes(x: Var, axes: Sequence[int]) -> list[Size]:
 
 
 def real_to_complex(x: Var, axes: Sequence[int], how: int, half: bool) -> Var:
-    """Frequencies of real numbers, the first half of the last axis or all of them."""
-    made = ops.rfft(x, axis=axes[-1]) if half else ops.fft(x, axis=axes[-1])
+    """A Fourier transform of real numbers, one- or two-sided in the last axis."""
+    spectrum = ops.rfft(x, axis=axes[-1]) if half else ops.fft(x, axis=axes[-1])
     for axis in axes[:-1]:
-        made = ops.fft(made, axis=axis)
-    return _scaled(made, _sizes(x, axes), how)
+        spectrum = ops.fft(spectrum, axis=axis)
+    return _scaled(spectrum, _sizes(x, axes), how)
 
 
 def complex_to_real(x: Var, axes: Sequence[int], how: int, last: Size) -> Var:
-    """Real numbers of the first half of their frequencies."""
+    """An inverse transform of a one-sided spectrum to real numbers."""
     for axis in axes[:-1]:
         x = ops.ifft(x, axis=axis, norm="forward")
-    made = ops.irfft(x, n=last, axis=axes[-1], norm="forward")
-    return _scaled(made, _sizes(made, axes), how)
+    signal = ops.irfft(x, n=last, axis=axes[-1], norm="forward")
+    return _scaled(signal, _sizes(signal, axes), how)
 
 
 def complex_to_complex(x: Var, axes: Sequence[int], how: int, forward: bool) -> Var:
-    """Frequencies of complex numbers, or these of their frequencies."""
+    """A Fourier transform of complex numbers, or its inverse."""
     for axis in axes:
         x = ops.fft(x, axis=axis) if forward else ops.ifft(x, axis=axis, norm="forward")
     return _scaled(x, _sizes(x, axes), how)
@@ -124,24 +124,24 @@ def as_real(x: Var) -> Var:
 
 
 def size_of(x: Var) -> Var:
-    """How far a number is from zero."""
+    """The absolute value."""
     return ops.hypot(ops.real(x), ops.imag(x)) if x.dtype.kind == "c" else ops.abs(x)
 
 
 def angle(x: Var) -> Var:
-    """The angle of complex numbers; pi where a real one is negative."""
+    """The phase of complex numbers; pi for negative real numbers."""
     if x.dtype.kind == "c":
         return ops.atan2(ops.imag(x), ops.real(x))
     return ops.where(x < 0, operand(pi, x.dtype), ops.zeros_like(x))
 
 
 def polar(size: Var, at: Var) -> Var:
-    """Complex numbers by their distance from zero and their angle."""
+    """Complex numbers from absolute value and phase."""
     return ops.complex(size * ops.cos(at), size * ops.sin(at))
 
 
 def as_complex(x: Var) -> Var:
-    """A last axis of real and imaginary parts as numbers."""
+    """Complex numbers from a last axis of real and imaginary parts."""
     real, imag = ops.unstack(x, axis=-1)
     return ops.complex(real, imag)
 

@@ -1,4 +1,4 @@
-"""Rules of planes: windows with places, columns, grids, and channels that become pixels."""
+"""Rules of planes: pooling with indices, im2col, grids, pixel shuffles and channel dropout."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ RANKS = (1, 2, 3)
 
 
 def constant(array: Array) -> Var:
-    """Numbers that are written in the program."""
+    """Return a constant."""
     return one("constant", value=Literal.of(array))
 
 
 def adaptive_max(rank: int) -> Callable[..., Any]:
-    """The largest of so many windows that cover each axis, and where it is in the plane."""
+    """Return the rule of adaptive max pooling with indices."""
 
     def computed(x: Var, wanted: Ints) -> tuple[Var, Var]:
         space = numbers(x.shape[2:], "An adaptive pool")
@@ -43,7 +43,7 @@ def adaptive_max(rank: int) -> Callable[..., Any]:
 
 
 def numbers(sizes: Sequence[Size], what: str) -> list[int]:
-    """Sizes that must be numbers.
+    """Check that sizes are numbers.
 
     Raises:
         ShapeError: One is symbolic.
@@ -57,7 +57,7 @@ def numbers(sizes: Sequence[Size], what: str) -> list[int]:
 
 
 def _covering(size: int, count: int) -> Array:
-    """The places in each of so many windows, some of them twice where windows are longer."""
+    """Return the positions in each adaptive window, with repetitions for shorter windows."""
     at = np.arange(count)
     starts, ends = at * size // count, -(-(at + 1) * size // count)
     steps = np.arange(int(np.max(ends - starts, initial=0)))
@@ -65,33 +65,38 @@ def _covering(size: int, count: int) -> Array:
 
 
 def _largest(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
-    """The largest of windows, whose places on each axis `[..., windows, places]` tables say."""
+    """Return the maxima of windows and their indices.
+
+    The tables `[..., windows, positions]` give the positions of windows on each axis.
+    """
     space, batch = x.shape[2:], x.shape[:2]
     flat, rank = constant(np.zeros((), np.int64)), len(tables)
     for axis, table in enumerate(tables):
-        own = [1] * (2 * rank)
-        own[axis], own[rank + axis] = (int(n) for n in table.shape[-2:])
-        placed = ops.reshape(table, (*table.shape[:-2], *own))
-        flat = flat * int(space[axis]) + placed
-    windows, inside = flat.shape[-2 * rank : -rank], dims.product(flat.shape[-rank:])
-    flat = ops.reshape(flat, (*flat.shape[: -2 * rank], dims.product(windows), inside))
+        axis_shape = [1] * (2 * rank)
+        axis_shape[axis], axis_shape[rank + axis] = (int(n) for n in table.shape[-2:])
+        aligned = ops.reshape(table, (*table.shape[:-2], *axis_shape))
+        flat = flat * int(space[axis]) + aligned
+    windows, window_size = flat.shape[-2 * rank : -rank], dims.product(flat.shape[-rank:])
+    flat = ops.reshape(flat, (*flat.shape[: -2 * rank], dims.product(windows), window_size))
     flat = ops.broadcast_to(flat, (*batch, *flat.shape[-2:]))
     lines = ops.reshape(x, (*batch, dims.product(space)))
-    joined = ops.reshape(flat, (*batch, dims.product(flat.shape[-2:])))
-    read = ops.reshape(ops.take_along_axis(lines, joined, axis=-1), flat.shape)
-    best = ops.argmax(read, axis=-1, keepdims=True)
-    found = (ops.take_along_axis(v, best, axis=-1) for v in (read, flat))
-    values, at = (ops.reshape(v, (*batch, *windows)) for v in found)
+    flat_indices = ops.reshape(flat, (*batch, dims.product(flat.shape[-2:])))
+    window_values = ops.reshape(ops.take_along_axis(lines, flat_indices, axis=-1), flat.shape)
+    best_position = ops.argmax(window_values, axis=-1, keepdims=True)
+    best_values = (
+        ops.take_along_axis(v, best_position, axis=-1) for v in (window_values, flat)
+    )
+    values, at = (ops.reshape(v, (*batch, *windows)) for v in best_values)
     return values, in_dtype(at, INT64)
 
 
 def fractional(rank: int) -> Callable[..., Any]:
-    """The largest of windows that lie where random numbers say, and where it is."""
+    """Return the rule of fractional max pooling with indices."""
 
     def computed(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
         space = numbers(x.shape[2:], "A fractional pool")
         axes = zip(space, each(wanted, rank), each(window, rank), strict=True)
-        # the numbers go with the axes backwards where there are two, and forwards of three
+        # the samples belong to the axes in reverse order for two axes, in order for three
         order = range(rank)[::-1] if rank == 2 else range(rank)
         return _largest(x, [
             _scattered_starts(samples[:, :, at], *sizes)
@@ -102,22 +107,22 @@ def fractional(rank: int) -> Callable[..., Any]:
 
 
 def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
-    """The places in windows, of each channel; the last window is at the end."""
+    """Return the positions in windows of each channel; the last window is at the end."""
     steps = np.arange(window)
     last = constant(np.broadcast_to(size - window + steps, (1, 1, 1, window)))
     last = ops.broadcast_to(last, (*sample.shape, 1, window))
     if count == 1:
         return last
     alpha = (size - window) / (count - 1)
-    wide = ops.expand_dims(sample, axis=2)
+    samples_ = ops.expand_dims(sample, axis=2)
     counted = constant(np.arange(count - 1).astype(sample.dtype))
-    starts = ops.trunc((wide + counted) * alpha) - ops.trunc(wide * alpha)
-    places = ops.expand_dims(in_dtype(starts, INT64), axis=-1) + constant(steps)
-    return ops.concat([places, last], axis=2)
+    starts = ops.trunc((samples_ + counted) * alpha) - ops.trunc(samples_ * alpha)
+    positions = ops.expand_dims(in_dtype(starts, INT64), axis=-1) + constant(steps)
+    return ops.concat([positions, last], axis=2)
 
 
 def max_unpool(rank: int) -> Callable[..., Var]:
-    """Numbers at their places in a plane of zeros."""
+    """Return the rule of max unpooling."""
 
     def computed(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
         if x.ndim == rank + 1:
@@ -132,7 +137,7 @@ def max_unpool(rank: int) -> Callable[..., Var]:
 
 
 def im2col(x: Var, window: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Var:
-    """What each window reads, as a column."""
+    """The elements of each window as a column."""
     return call(
         "im2col", x, window=each(window, 2), dilation=each(dilation, 2),
         padding=both_ends(padding, 2), stride=each(stride, 2),
@@ -142,7 +147,7 @@ def im2col(x: Var, window: Ints, dilation: Ints, padding: Ints, stride: Ints) ->
 def col2im(
     x: Var, size: Sequence[Size], window: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Var:
-    """Columns put back as windows, added up where these overlap."""
+    """Add columns back to windows."""
     channels = dims.divide_exactly(x.shape[1], dims.product(each(window, 2)))
     if channels is None:
         raise ShapeError(f"Columns of {x.shape[1]} are not those of windows of {window}.")
@@ -156,7 +161,7 @@ def col2im(
 
 
 def grid_sampler(x: Var, grid: Var, mode: int, margin: int, corners: bool) -> Var:
-    """Images read where a grid says."""
+    """Sample images at the positions of a grid."""
     return ops.grid_sample(
         x,
         grid,
@@ -167,52 +172,52 @@ def grid_sampler(x: Var, grid: Var, mode: int, margin: int, corners: bool) -> Va
 
 
 def pixel_unshuffle(x: Var, factor: int) -> Var:
-    """Blocks of the plane as channels."""
+    """Move blocks of the plane into channels."""
     *front, c, h, w = x.shape
     high, wide = (dims.divide_exactly(n, factor) for n in (h, w))
     if high is None or wide is None:
         raise ShapeError(f"A plane of {h} by {w} is not made of blocks of {factor}.")
     rank = len(front)
-    apart = ops.reshape(x, (*front, c, high, factor, wide, factor))
+    blocks = ops.reshape(x, (*front, c, high, factor, wide, factor))
     order = (*range(rank), rank, rank + 2, rank + 4, rank + 1, rank + 3)
-    return ops.reshape(ops.transpose(apart, order), (*front, c * factor * factor, high, wide))
+    return ops.reshape(ops.transpose(blocks, order), (*front, c * factor * factor, high, wide))
 
 
 def channel_shuffle(x: Var, groups: int) -> Var:
-    """Channels of groups, one of each after the other."""
+    """Interleave the channels of groups."""
     part = dims.divide_exactly(x.shape[1], groups)
     if part is None:
         raise ShapeError(f"{x.shape[1]} channels are not {groups} groups.")
-    apart = ops.reshape(x, (x.shape[0], groups, part, *x.shape[2:]))
-    return ops.reshape(ops.swapaxes(apart, 1, 2), x.shape)
+    grouped = ops.reshape(x, (x.shape[0], groups, part, *x.shape[2:]))
+    return ops.reshape(ops.swapaxes(grouped, 1, 2), x.shape)
 
 
-# ---- numbers dropped -------------------------------------------------------------------------
+# ---- dropout ----------------------------------------------------------------------------
 
 
 def drawn_zeros(x: Var, rate: float, *, channels: bool = False) -> Var:
-    """Ones, and zeros as often as a rate says; for whole channels where that is asked."""
+    """Return a random dropout mask, per element or per channel."""
     shape = (*x.shape[:2], *[1] * (x.ndim - 2)) if channels else x.shape
     return in_dtype(random.uniform(shape) >= rate, x.dtype)
 
 
 def feature_dropout(x: Var, rate: float, training: bool) -> Var:
-    """Whole channels dropped, where the module trains."""
+    """Dropout of whole channels in training mode."""
     if not training or not rate:
         return x
     return x * drawn_zeros(x, rate, channels=True) / (1.0 - rate)
 
 
 def alpha_dropout(*, channels: bool) -> Callable[..., Var]:
-    """Numbers dropped to what SELU gives far below zero, so that mean and variance stay."""
+    """Return the rule of alpha dropout, which preserves mean and variance after SELU."""
     low = -1.7580993408473766
 
     def dropped(x: Var, rate: float, training: bool) -> Var:
         if not training or not rate:
             return x
-        kept = drawn_zeros(x, rate, channels=channels)
+        keep_mask = drawn_zeros(x, rate, channels=channels)
         scale = ((low * low * rate + 1.0) * (1.0 - rate)) ** -0.5
-        return (x * kept + (1.0 - kept) * low) * scale - low * rate * scale
+        return (x * keep_mask + (1.0 - keep_mask) * low) * scale - low * rate * scale
 
     return dropped
 

@@ -17,11 +17,11 @@ MEAN = 1
 WHOLE: Mapping[int, Callable[[Var], Var]] = {
     0: ops.identity, MEAN: ops.mean, 2: ops.sum,
 }  # fmt: skip
-"""What becomes of the losses of single numbers, by torch's own numbers."""
+"""The reductions of elementwise losses, by torch's codes."""
 
 
 def elementwise(loss: Callable[[Var, Var], Var]) -> Callable[..., Var]:
-    """The rule of a loss of single numbers."""
+    """Return the rule of an elementwise loss."""
 
     def computed(x: Var, y: Var, reduction: int = MEAN) -> Var:
         return WHOLE[reduction](loss(x, y))
@@ -33,7 +33,7 @@ def nll_loss(
     logs: Var, labels: Var, weight: Var | None = None, reduction: int = MEAN,
     ignored: int = -100,
 ) -> Var:  # fmt: skip
-    """Logarithms of probabilities at labels, negative; those of one label do not count."""
+    """The negative log likelihood, without one ignored label."""
     losses, weights = _nll(logs, labels, weight, ignored)
     if reduction == MEAN:
         return ops.sum(losses) / ops.sum(weights)
@@ -49,15 +49,15 @@ def nll_loss_forward(
 
 
 def _nll(logs: Var, labels: Var, weight: Var | None, ignored: int) -> tuple[Var, Var]:
-    """The loss at each label, and how much it counts."""
+    """Return the loss at each label, and its weight."""
     axis = 1 if logs.ndim > 1 else 0
-    kept = ops.not_equal(labels, ignored)
-    at = in_dtype(ops.where(kept, labels, ops.zeros_like(labels)), INT64)
-    found = ops.take_along_axis(logs, ops.expand_dims(at, axis=axis), axis=axis)
-    counts = in_dtype(kept, logs.dtype)
+    is_counted = ops.not_equal(labels, ignored)
+    at = in_dtype(ops.where(is_counted, labels, ops.zeros_like(labels)), INT64)
+    label_logs = ops.take_along_axis(logs, ops.expand_dims(at, axis=axis), axis=axis)
+    counts = in_dtype(is_counted, logs.dtype)
     if weight is not None:
         counts = counts * ops.take(weight, at, axis=0)
-    return -ops.squeeze(found, axis=axis) * counts, counts
+    return -ops.squeeze(label_logs, axis=axis) * counts, counts
 
 
 def cross_entropy(
@@ -73,17 +73,21 @@ def cross_entropy(
     if not smoothing:
         return hard
     counts = _nll(logs, labels, weight, ignored)[1]
-    kept = in_dtype(ops.not_equal(labels, ignored), logs.dtype)
-    spread = -ops.sum(_weighted(logs, weight, axis), axis=axis) * kept
-    whole = ops.sum(spread) / ops.sum(counts) if reduction == MEAN else WHOLE[reduction](spread)
+    is_counted = in_dtype(ops.not_equal(labels, ignored), logs.dtype)
+    uniform_losses = -ops.sum(_weighted(logs, weight, axis), axis=axis) * is_counted
+    uniform_loss = (
+        ops.sum(uniform_losses) / ops.sum(counts)
+        if reduction == MEAN
+        else WHOLE[reduction](uniform_losses)
+    )
     share = smoothing / float(_classes(x, axis))
-    return (1.0 - smoothing) * hard + share * whole
+    return (1.0 - smoothing) * hard + share * uniform_loss
 
 
 def _classes(x: Var, axis: int) -> int:
-    found = x.shape[axis]
-    assert isinstance(found, int), "classes are those of the last layer"
-    return found
+    count = x.shape[axis]
+    assert isinstance(count, int), "classes are those of the last layer"
+    return count
 
 
 def _weighted(logs: Var, weight: Var | None, axis: int) -> Var:
@@ -117,68 +121,70 @@ def with_logits(
 def binary_cross_entropy(
     p: Var, y: Var, weight: Var | None = None, reduction: int = MEAN
 ) -> Var:
-    """The cross-entropy of probabilities; logarithms end at -100."""
+    """The cross-entropy of probabilities; logarithms are clipped at -100."""
     losses = _of_probabilities(p, y)
     return WHOLE[reduction](losses if weight is None else losses * weight)
 
 
 @custom_gradient
 def _of_probabilities(p: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
-    """The loss of each number, with torch's gradient: finite where a logarithm is not."""
+    """Return the elementwise loss with torch's gradient, which stays finite at 0 and 1."""
     logs = ops.log(p), ops.log1p(-p)
-    ends = [numbers.clamp(made, -100.0, None) for made in logs]
+    clipped_logs = [numbers.clamp(made, -100.0, None) for made in logs]
 
     def gradient(grad: Var) -> tuple[Var, Var]:
         by_p = (p - y) / numbers.clamp(p * (1.0 - p), 1e-12, None)
         return grad * by_p, grad * (logs[1] - logs[0])
 
-    return -(y * ends[0] + (1.0 - y) * ends[1]), gradient
+    return -(y * clipped_logs[0] + (1.0 - y) * clipped_logs[1]), gradient
 
 
 def huber(x: Var, y: Var, reduction: int = MEAN, delta: float = 1.0) -> Var:
-    """Half the square where that is small, a line elsewhere."""
-    far = ops.abs(x - y)
+    """The Huber loss."""
+    distance = ops.abs(x - y)
     return WHOLE[reduction](
-        ops.where(far < delta, 0.5 * far * far, delta * (far - 0.5 * delta))
+        ops.where(distance < delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
     )
 
 
 def smooth_l1(x: Var, y: Var, reduction: int = MEAN, beta: float = 1.0) -> Var:
-    """The Huber loss, divided by its bound."""
-    far = ops.abs(x - y)
+    """The Huber loss divided by its bound."""
+    distance = ops.abs(x - y)
     if not beta:
-        return WHOLE[reduction](far)
-    return WHOLE[reduction](ops.where(far < beta, 0.5 * far * far / beta, far - 0.5 * beta))
+        return WHOLE[reduction](distance)
+    return WHOLE[reduction](
+        ops.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)
+    )
 
 
 def kl_div(x: Var, y: Var, reduction: int = MEAN, *, log_target: bool = False) -> Var:
-    """The divergence of logarithms from probabilities, or from logarithms."""
+    """The Kullback-Leibler divergence, from log probabilities and (log) targets."""
     if log_target:
         return WHOLE[reduction](ops.exp(y) * (y - x))
-    own = ops.where(y > 0, y * ops.log(ops.where(y > 0, y, 1.0)), 0.0)
-    return WHOLE[reduction](own - y * x)
+    target_entropy = ops.where(y > 0, y * ops.log(ops.where(y > 0, y, 1.0)), 0.0)
+    return WHOLE[reduction](target_entropy - y * x)
 
 
 def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
-    """How far other classes are above each label less one; labels end at the first -1."""
+    """The multilabel margin loss; labels end at the first -1."""
     single = x.ndim == 1
     if single:
         x, labels = (ops.expand_dims(v, axis=0) for v in (x, labels))
     ended = ops.cumsum(in_dtype(ops.equal(labels, -1), INT64), axis=1)
-    real = ops.equal(ended, 0)
-    at = in_dtype(ops.where(real, labels, ops.zeros_like(labels)), INT64)
-    hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(real, INT64), [_rows(at), at])
-    apart = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
-    lacking = ops.relu(apart + ops.expand_dims(x, axis=1))
-    counted = ops.logical_and(
-        ops.expand_dims(real, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
+    is_label = ops.equal(ended, 0)
+    at = in_dtype(ops.where(is_label, labels, ops.zeros_like(labels)), INT64)
+    hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(is_label, INT64), [_rows(at), at])
+    margins = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
+    violations = ops.relu(margins + ops.expand_dims(x, axis=1))
+    is_counted = ops.logical_and(
+        ops.expand_dims(is_label, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
     )
-    losses = ops.mean(ops.sum(ops.where(counted, lacking, 0.0), axis=1), axis=1)
+    losses = ops.mean(ops.sum(ops.where(is_counted, violations, 0.0), axis=1), axis=1)
     return ops.squeeze(losses, axis=0) if single and not reduction else WHOLE[reduction](losses)
 
 
 def _rows(at: Var) -> Var:
-    """The number of each row, beside what stands in it."""
+    """Return row indices that broadcast with a matrix."""
     return ops.expand_dims(one("arange", stop=at.shape[0]), axis=1)
 
 

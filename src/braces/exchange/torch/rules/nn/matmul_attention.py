@@ -1,4 +1,4 @@
-"""Rules of products, and of attention."""
+"""Rules of matrix products and attention."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from braces.frontend.core import functions as ops
 
 
 def linear(x: Var, w: Var, b: Var | None = None) -> Var:
-    """The product with a matrix that stands transposed, and what is added."""
-    made = ops.matmul(x, ops.transpose(w))
-    return made if b is None else made + b
+    """The product with a transposed weight, plus an optional bias."""
+    product_ = ops.matmul(x, ops.transpose(w))
+    return product_ if b is None else product_ + b
 
 
 def addmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> Var:
@@ -27,14 +27,14 @@ def addmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> V
 
 
 def einsum(equation: str, xs: Sequence[Var], **options: Any) -> Var:
-    """Sums of products, as letters say them."""
+    """An einsum."""
     return call("einsum", *xs, equation=equation.replace(" ", ""))
 
 
 def bilinear(x: Var, y: Var, w: Var, b: Var | None = None) -> Var:
-    """A product of two arrays and a weight for each pair."""
-    made = call("einsum", x, w, y, equation="...i,oij,...j->...o")
-    return made if b is None else made + b
+    """A bilinear form, plus an optional bias."""
+    product_ = call("einsum", x, w, y, equation="...i,oij,...j->...o")
+    return product_ if b is None else product_ + b
 
 
 def attention(
@@ -43,7 +43,7 @@ def attention(
 ) -> Var:  # fmt: skip
     """Scaled dot-product attention: softmax(q k' scale + mask) v.
 
-    A row of which nothing may be seen gives zeros.
+    A row that is fully masked gives zeros.
     """
     if enable_gqa:
         k, v = (_for_each_head(x, q) for x in (k, v))
@@ -62,13 +62,13 @@ def _known(size: Any) -> int:
 
 
 def _for_each_head(x: Var, q: Var) -> Var:
-    """Heads that several queries share, repeated for each of them."""
+    """Repeat key heads that several query heads share."""
     times = _known(q.shape[-3]) // _known(x.shape[-3])
     return ops.repeat(x, times, axis=-3)
 
 
 def _before(q: Var, k: Var) -> Var:
-    """Where a query may look: at keys no later than itself."""
+    """Return the causal mask."""
     rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns
 
@@ -80,16 +80,16 @@ def _masked_softmax(scores: Var, mask: Var | None) -> Var:
         scores = ops.where(mask, scores, -inf)
     else:
         scores = scores + in_dtype(mask, scores.dtype)
-    blind = ops.all(ops.equal(scores, -inf), axis=-1, keepdims=True)
-    seen = ops.softmax(ops.where(blind, 0.0, scores), axis=-1)
-    return ops.where(blind, 0.0, seen)
+    fully_masked = ops.all(ops.equal(scores, -inf), axis=-1, keepdims=True)
+    probabilities = ops.softmax(ops.where(fully_masked, 0.0, scores), axis=-1)
+    return ops.where(fully_masked, 0.0, probabilities)
 
 
 def flash(
     q: Var, k: Var, v: Var, rate: float = 0.0, causal: bool = False, *,
     attn_mask: Var | None = None, scale: float | None = None,
 ) -> tuple[Var, None]:  # fmt: skip
-    """Attention as the core of aten has it; the second output only its gradient reads."""
+    """Attention; torch's second output is only read by its gradient."""
     return attention(q, k, v, attn_mask, rate, causal, scale=scale), None
 
 

@@ -1,4 +1,4 @@
-"""Rules of normalisations."""
+"""Rules of normalizations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def batch_norm(
     x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
     training: bool, momentum: float, epsilon: float,
 ) -> tuple[Var, Var | None, Var | None, Var | None, Var | None]:  # fmt: skip
-    """Each channel by its mean and variance: that of the batch, or the running ones.
+    """Batch norm with statistics of the batch, or running ones.
 
-    Gives the output, the mean and deviation of the batch, which only torch's own gradient
-    reads, and what runs: the variance that runs has one less in the count.
+    Returns the output, two outputs that only torch's own gradient reads, and the next running
+    statistics. The running variance is unbiased.
     """
     if mean is None or variance is None:
         zeros = ops.zeros_like(x[(0, slice(None), *[0] * (x.ndim - 2))])
@@ -40,18 +40,18 @@ def batch_norm(
 
 
 def _unbiased(x: Var, variance: Var, moved: Var, momentum: float) -> Var:
-    """What runs, moved by the variance with one less in the count."""
-    kept = (1.0 - momentum) * variance
+    """Return the running variance after an update by the unbiased variance."""
+    decayed = (1.0 - momentum) * variance
     count = product([x.shape[0], *x.shape[2:]])
     numbers = in_dtype(one("size", value=count, dtype=INT64), moved.dtype)
-    return kept + (moved - kept) * (numbers / (numbers - 1.0))
+    return decayed + (moved - decayed) * (numbers / (numbers - 1.0))
 
 
 def batch_norm_alone(
     x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
     training: bool, momentum: float, epsilon: float, cudnn: bool = False,
 ) -> Var:  # fmt: skip
-    """The output only: nothing runs where nothing is kept."""
+    """The output of batch norm alone."""
     return batch_norm(x, scale, shift, mean, variance, training, momentum, epsilon)[0]
 
 
@@ -59,7 +59,7 @@ def without_training(
     x: Var, scale: Var | None, shift: Var | None, mean: Var, variance: Var, momentum: float,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """By the running statistics."""
+    """Batch norm with running statistics."""
     return batch_norm(x, scale, shift, mean, variance, False, momentum, epsilon)[:3]
 
 
@@ -67,7 +67,7 @@ def of_batch(
     x: Var, scale: Var | None, shift: Var | None, training: bool, momentum: float,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """By the statistics of the batch, of which none are kept."""
+    """Batch norm with statistics of the batch, without running ones."""
     return batch_norm(x, scale, shift, None, None, training, momentum, epsilon)[:3]
 
 
@@ -75,7 +75,7 @@ def layer_norm(
     x: Var, shape: Sequence[Size], scale: Var | None = None, shift: Var | None = None,
     epsilon: float = 1e-5, cudnn: bool = True,
 ) -> Var:  # fmt: skip
-    """By mean and variance of the last axes."""
+    """Layer norm over the last axes."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     return call("layer_norm", x, scale, shift, axis=axes, epsilon=epsilon)
 
@@ -83,20 +83,20 @@ def layer_norm(
 def native_layer_norm(
     x: Var, shape: Sequence[Size], scale: Var | None, shift: Var | None, epsilon: float
 ) -> tuple[Var, Var, Var]:
-    """By mean and variance of the last axes, which are given, too."""
+    """Layer norm over the last axes; also returns mean and inverse deviation."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    given = in_dtype(x, wide(x.dtype))
-    mean = ops.mean(given, axis=axes, keepdims=True)
-    return layer_norm(x, shape, scale, shift, epsilon), mean, inverse(given, axes, epsilon)
+    as_wide = in_dtype(x, wide(x.dtype))
+    mean = ops.mean(as_wide, axis=axes, keepdims=True)
+    return layer_norm(x, shape, scale, shift, epsilon), mean, inverse(as_wide, axes, epsilon)
 
 
 def wide(dtype: DType) -> DType:
-    """The dtype in which statistics are computed."""
+    """Return the dtype in which statistics are computed."""
     return dtype if dtype.itemsize >= 4 else FLOAT32
 
 
 def inverse(x: Var, axes: Any, epsilon: float, *, keep: bool = True) -> Var:
-    """The inverse of the standard deviation."""
+    """Return the inverse of the standard deviation."""
     return ops.rsqrt(ops.var(x, axis=axes, keepdims=keep) + epsilon)
 
 
@@ -104,7 +104,7 @@ def group_norm(
     x: Var, groups: int, scale: Var | None = None, shift: Var | None = None,
     epsilon: float = 1e-5, cudnn: bool = True,
 ) -> Var:  # fmt: skip
-    """Groups of channels of each example."""
+    """Group norm."""
     return call("group_norm", x, scale, shift, groups=groups, epsilon=epsilon)
 
 
@@ -112,13 +112,13 @@ def native_group_norm(
     x: Var, scale: Var | None, shift: Var | None, n: Size, c: Size, space: Size, groups: int,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Groups of channels of each example; their means, and inverses of their deviations."""
-    apart = ops.reshape(in_dtype(x, wide(x.dtype)), (n, groups, -1))
-    mean = ops.mean(apart, axis=2)
+    """Group norm; also returns means and inverse deviations."""
+    grouped = ops.reshape(in_dtype(x, wide(x.dtype)), (n, groups, -1))
+    mean = ops.mean(grouped, axis=2)
     return (
         group_norm(x, groups, scale, shift, epsilon),
         mean,
-        inverse(apart, 2, epsilon, keep=False),
+        inverse(grouped, 2, epsilon, keep=False),
     )
 
 
@@ -126,7 +126,7 @@ def instance_norm(
     x: Var, scale: Var | None, shift: Var | None, mean: Var | None, variance: Var | None,
     own: bool, momentum: float, epsilon: float, cudnn: bool = False,
 ) -> Var:  # fmt: skip
-    """Each channel of each example, or by the running statistics."""
+    """Instance norm, or normalization by running statistics."""
     if not own:
         return batch_norm_alone(x, scale, shift, mean, variance, False, momentum, epsilon)
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
@@ -135,7 +135,7 @@ def instance_norm(
 def rms_norm(
     x: Var, shape: Sequence[Size], scale: Var | None = None, epsilon: float | None = None
 ) -> Var:
-    """By the mean square of the last axes."""
+    """RMS norm over the last axes."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     least = float(np.finfo(wide(x.dtype)).eps) if epsilon is None else epsilon
     return call("rms_norm", x, scale, axis=axes, epsilon=least)
@@ -144,12 +144,12 @@ def rms_norm(
 def fused_rms_norm(
     x: Var, shape: Sequence[Size], scale: Var | None, epsilon: float | None
 ) -> tuple[Var, None]:
-    """By the mean square of the last axes; the second output only torch's gradient reads."""
+    """RMS norm; torch's second output is only read by its gradient."""
     return rms_norm(x, shape, scale, epsilon), None
 
 
 def native_batch_norm(*given: Any) -> tuple[Any, ...]:
-    """The output, and what only torch's gradient reads."""
+    """Batch norm without the next running statistics."""
     return batch_norm(*given)[:3]
 
 

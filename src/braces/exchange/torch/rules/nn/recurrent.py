@@ -1,4 +1,4 @@
-"""Rules of LSTM, GRU and RNN, as they stand before they are written out step by step."""
+"""Rules of LSTM, GRU and RNN, before their decomposition into steps."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def layers(
     x: Var, start: Sequence[Var] | Var, weights: Sequence[Var], biased: bool, count: int,
     rate: float, training: bool, both_ways: bool, batch_first: bool,
 ) -> tuple[Var, ...]:  # fmt: skip
-    """Layers on top of each other: the outputs of the last, and the last memories of all."""
-    single = x.ndim == 2  # one example, without an axis for it
+    """Stacked recurrent layers: the outputs of the last, and the final memories of all."""
+    single = x.ndim == 2  # a single example without a batch axis
     memories = [start] if isinstance(start, Var) else list(start)
     if single:
         x = ops.expand_dims(x, axis=1)
@@ -50,15 +50,15 @@ def layers(
 def _layer(
     step: Step, cells: Sequence[Cell], x: Var, memories: Sequence[Var], layer: int, both: bool
 ) -> tuple[Var, list[list[Var]]]:
-    """One layer, of one direction or both."""
-    made, ends = list[Var](), list[list[Var]]()
+    """Run one layer, in one direction or both."""
+    outputs, ends = list[Var](), list[list[Var]]()
     for back in (False, True) if both else (False,):
         at = layer * (2 if both else 1) + back
         first = [memory[at] for memory in memories]
         out, last = run_cell(cells[at], step, x, first, back=back)
-        made.append(out)
+        outputs.append(out)
         ends.append(last)
-    return (ops.concat(made, axis=-1) if both else made[0]), ends
+    return (ops.concat(outputs, axis=-1) if both else outputs[0]), ends
 
 
 RECURRENT: Mapping[str, Callable[..., Any]] = {

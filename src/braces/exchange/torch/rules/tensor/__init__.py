@@ -1,1 +1,1 @@
-"""Rules."""
+"""Rules of tensor operators."""

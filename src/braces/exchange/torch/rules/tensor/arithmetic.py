@@ -1,4 +1,4 @@
-"""Rules of operators that work number by number."""
+"""Rules of elementwise operators."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ from braces.ir.records import Literal
 
 
 def rank_of(dtype: DType) -> int:
-    """Bool, integer, float, complex: which wins where arrays meet."""
+    """Return the category of a dtype for promotion: bool, integer, float, complex."""
     if dtype.kind == "c":
         return 3
     return 2 if is_float(dtype) else int(dtype.kind != "b")
 
 
 def common(*values: Any) -> DType:
-    """The dtype in which torch computes with these.
+    """Return the promoted dtype of operands in torch.
 
-    Arrays come first, then arrays of no axes, then numbers; later ones count only where they
-    are of a higher kind.
+    Priority goes to arrays, then scalars, then Python numbers; a later group only counts if its
+    category is higher.
     """
     arrays = [v for v in values if isinstance(v, Var)]
-    found: DType | None = None
+    promoted: DType | None = None
     for group in (
         [v.dtype for v in arrays if v.ndim],
         [v.dtype for v in arrays if not v.ndim],
         [_dtype_of_number(v) for v in values if not isinstance(v, Var)],
     ):
         if group:
-            meant = reduce(_wider, group)
-            if found is None or rank_of(meant) > rank_of(found):
-                found = meant
-    return FLOAT32 if found is None else found
+            group_dtype = reduce(_wider, group)
+            if promoted is None or rank_of(group_dtype) > rank_of(promoted):
+                promoted = group_dtype
+    return FLOAT32 if promoted is None else promoted
 
 
 def _wider(left: DType, right: DType) -> DType:
@@ -70,7 +70,7 @@ def _dtype_of_number(value: Any) -> DType:
 
 
 def operand(value: Any, dtype: DType) -> Any:
-    """A variable, number or size in a dtype."""
+    """Return a variable, number or size in a dtype."""
     if isinstance(value, Dim | Asked):
         value = value.var() if isinstance(value, Asked) else number_of(value)
     if isinstance(value, Var):
@@ -82,7 +82,7 @@ def operand(value: Any, dtype: DType) -> Any:
 
 
 def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
-    """An operator of two, in their common dtype; on bools another one."""
+    """Return the rule of a binary operator with dtype promotion; bools may use another one."""
 
     def computed(x: Any, y: Any) -> Var:
         dtype = common(x, y)
@@ -93,12 +93,12 @@ def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
 
 
 def on_floats(function: Callable[[Var], Var]) -> Callable[[Var], Var]:
-    """The rule of a function of one array of floats."""
+    """Return the rule of a unary function of floats."""
     return lambda x: function(as_float(x))
 
 
 def unary(op_type: str) -> Callable[[Var], Var]:
-    """An operator of one array of floats."""
+    """Return the rule of a unary operator on floats."""
     return on_floats(ops.function_of(op_type))
 
 
@@ -122,58 +122,58 @@ def rsub(x: Any, y: Any, alpha: Any = 1) -> Var:
 
 
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Var:
-    """A quotient, rounded down or towards zero where that is said."""
+    """A quotient, with optional rounding down or towards zero."""
     dtype = common(x, y)
     if rounding_mode == "floor":
         return floor_divide(x, y)
     if rounding_mode == "trunc" and not is_float(dtype):
         return whole_quotient(scalar_or(x, dtype), scalar_or(y, dtype))
-    wide = dtype if is_float(dtype) else FLOAT32
-    made = ops.divide(operand(x, wide), operand(y, wide))
-    return made if rounding_mode is None else ops.trunc(made)
+    float_dtype = dtype if is_float(dtype) else FLOAT32
+    quotient = ops.divide(operand(x, float_dtype), operand(y, float_dtype))
+    return quotient if rounding_mode is None else ops.trunc(quotient)
 
 
 floor_divide, remainder = binary("floor_divide"), binary("remainder")
 
 
 def fmod(x: Any, y: Any) -> Var:
-    """What is left of a division, with the sign of what is divided."""
+    """A remainder with the sign of the dividend."""
     dtype = common(x, y)
     return remainder_towards_zero(scalar_or(x, dtype), scalar_or(y, dtype))
 
 
 def power(x: Any, y: Any) -> Var:
-    """A power; of small whole exponents, products."""
-    known = isinstance(x, Var) and isinstance(y, int | float)
-    made = small_power(x, y) if known else None
-    return binary("pow")(x, y) if made is None else made
+    """A power; small integer exponents become products."""
+    is_constant = isinstance(x, Var) and isinstance(y, int | float)
+    special_case = small_power(x, y) if is_constant else None
+    return binary("pow")(x, y) if special_case is None else special_case
 
 
 def where(condition: Var, x: Any, y: Any) -> Var:
-    """One of two numbers."""
+    """An elementwise selection."""
     dtype = common(x, y)
     return ops.where(in_dtype(condition, BOOL), operand(x, dtype), operand(y, dtype))
 
 
 def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
-    """Numbers, or the bounds that they lie beyond."""
+    """Clamp to bounds."""
     dtype = common(*(v for v in (x, low, high) if v is not None))
     low, high = (None if v is None else operand(v, dtype) for v in (low, high))
     return numbers.clamp(in_dtype(x, dtype), low, high)
 
 
 def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
-    """An operator on bits; on bools the one of truth values."""
+    """Return the rule of a bitwise operator, which is logical on bools."""
     return binary(op_type, logical)
 
 
 def logical(op_type: str) -> Callable[..., Var]:
-    """An operator on truth values: what is not zero is true."""
+    """Return the rule of a logical operator; nonzero is true."""
     return lambda *xs: ops.function_of(op_type)(*(in_dtype(x, BOOL) for x in xs))
 
 
 def rounded(x: Var, *, decimals: int = 0) -> Var:
-    """The nearest whole number, or one of so many decimals."""
+    """Rounding to a number of decimals."""
     if not is_float(x.dtype):
         return x
     if decimals < 0:
@@ -182,33 +182,33 @@ def rounded(x: Var, *, decimals: int = 0) -> Var:
 
 
 def whole(op_type: str) -> Callable[[Var], Var]:
-    """A rounding, which leaves integers alone."""
+    """Return the rule of a rounding, which leaves integers unchanged."""
     return lambda x: ops.function_of(op_type)(x) if is_float(x.dtype) else x
 
 
 def cast_to(x: Var, dtype: Any = None, *rest: Any) -> Var:
-    """The same numbers, in another dtype where one is said."""
+    """A cast, if there is a dtype."""
     return x if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
 
 
 def to_copy(x: Var, *, dtype: Any = None) -> Var:
-    """The same numbers, in another dtype where one is said."""
+    """A cast, if there is a dtype."""
     return cast_to(x, dtype)
 
 
 def same(x: Var, *rest: Any, **options: Any) -> Var:
-    """The array itself: a copy, a view of it, or another order in memory."""
+    """The identity: a copy, a view, or another memory format."""
     return x
 
 
 def lerp(x: Var, y: Var, weight: Var) -> Var:
-    """A number on the way from one to another, computed from the nearer end."""
+    """Linear interpolation, computed from the nearer end."""
     near, far = x + weight * (y - x), y - (1.0 - weight) * (y - x)
     return ops.where(weight < 0.5, near, far)
 
 
 def lerp_by_number(x: Var, y: Var, weight: float) -> Var:
-    """As `lerp`, of a weight that is known."""
+    """Linear interpolation with a constant weight."""
     return x + weight * (y - x) if weight < 0.5 else y - (1.0 - weight) * (y - x)
 
 
@@ -223,12 +223,12 @@ def addcdiv(x: Var, a: Var, b: Var, *, value: Any = 1) -> Var:
 
 
 def nan_to_num(x: Var, nan: Any = None, above: Any = None, below: Any = None) -> Var:
-    """Numbers, with others in the place of NaN and infinities."""
+    """Replace NaN and infinities."""
     return pointwise.nan_to_num(x, nan or 0.0, above, below)
 
 
 def clamp_max(x: Var, high: Any) -> Var:
-    """Numbers, or the bound that they lie above."""
+    """Clamp to an upper bound."""
     return clamp(x, None, high)
 
 
@@ -238,22 +238,22 @@ def polygamma(n: int, x: Var) -> Var:
 
 
 def mvlgamma(x: Var, p: int) -> Var:
-    """The logarithm of the gamma function of several dimensions."""
+    """The logarithm of the multivariate gamma function."""
     return ops.multigammaln(as_float(x), d=p)
 
 
 def to_device(x: Var, device: str, *rest: Any) -> Var:
-    """The same numbers, in another dtype where one is said."""
+    """A cast, if there is a dtype; the device is ignored."""
     return cast_to(x, *rest)
 
 
 def to_other(x: Var, other: Var, *rest: Any) -> Var:
-    """The same numbers in the dtype of another array."""
+    """A cast to the dtype of another array."""
     return in_dtype(x, other.dtype)
 
 
 def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
-    """The larger or smaller of two numbers, the first of equal ones; never NaN beside one."""
+    """Return the rule of a maximum or minimum that ignores NaN; the first of ties wins."""
 
     def computed(x: Var, y: Var) -> Var:
         dtype = common(x, y)
@@ -266,8 +266,8 @@ def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
 
 def sign(x: Var) -> Var:
     """The sign of a number; 0 for NaN."""
-    made = ops.sign(x)
-    return ops.where(ops.isnan(x), ops.zeros_like(x), made) if is_float(x.dtype) else made
+    signs = ops.sign(x)
+    return ops.where(ops.isnan(x), ops.zeros_like(x), signs) if is_float(x.dtype) else signs
 
 
 def is_negative(x: Var) -> Var:
@@ -282,9 +282,13 @@ def copy_sign(x: Any, y: Any) -> Var:
 
 
 def scalar_or(value: Any, dtype: DType) -> Var:
-    """A variable, or a number as one."""
-    made = operand(value, dtype)
-    return made if isinstance(made, Var) else one("constant", value=Literal.of(made))
+    """Return a value in a dtype as a variable."""
+    converted = operand(value, dtype)
+    return (
+        converted
+        if isinstance(converted, Var)
+        else one("constant", value=Literal.of(converted))
+    )
 
 
 ARITHMETIC: Mapping[str, Callable[..., Any]] = {

@@ -1,4 +1,4 @@
-"""Rules of what holds graphs: branches, loops, and graphs that stand in place."""
+"""Rules of control flow: branches, loops, and inlined graphs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Graph = Callable[..., list[Any]]
 
 
 def variables(values: Sequence[Any]) -> list[Var]:
-    """Values that a block gives or a loop carries: numbers become arrays."""
+    """Return block results or loop carries as variables: numbers become arrays."""
     return [value if isinstance(value, Var) else scalar(value) for value in values]
 
 
 def cond(asked: Any, yes: Graph, no: Graph, given: Sequence[Any] = ()) -> list[Any]:
-    """One of two graphs; the one alone where the condition is known."""
+    """A branch; a known condition selects one graph at import time."""
     if isinstance(asked, bool):
         return (yes if asked else no)(*given)
 
@@ -39,7 +39,7 @@ def cond(asked: Any, yes: Graph, no: Graph, given: Sequence[Any] = ()) -> list[A
 def while_loop(
     going: Graph, body: Graph, carried: Sequence[Any], given: Sequence[Any] = ()
 ) -> list[Var]:
-    """A loop that runs as long as a graph says so."""
+    """A loop with a condition."""
     loop = create_while()
     with loop.block() as block:
         memories = [block.add_memory(init=value) for value in variables(carried)]
@@ -55,39 +55,39 @@ def while_loop(
 def scan(
     step: Graph, init: Sequence[Var], xs: Sequence[Var], given: Sequence[Any] = ()
 ) -> list[Var]:
-    """A counted loop over the first axis: what it carries at the end, and what it collects."""
+    """A counted loop over the first axis: the final carries, and the stacked outputs."""
     rnn = create_rnn()
     with rnn.stepnet() as net:
-        cuts = [net.add_input(x) for x in xs]
+        slices_ = [net.add_input(x) for x in xs]
         memories = [net.add_memory(init=value) for value in init]
-        made = variables(step(*(memory.pre() for memory in memories), *cuts, *given))
-        for memory, value in zip(memories, made, strict=False):
+        results = variables(step(*(memory.pre() for memory in memories), *slices_, *given))
+        for memory, value in zip(memories, results, strict=False):
             memory.update(in_dtype(value, memory.dtype))
-        collected = [ops.identity(row) for row in made[len(memories) :]]
+        collected = [ops.identity(row) for row in results[len(memories) :]]
         net.add_output(*collected)
-    rows = rnn()
+    stacked = rnn()
     ends = [rnn.final(memory) for memory in memories]
-    return [*ends, *([rows] if len(collected) == 1 else rows or ())]
+    return [*ends, *([stacked] if len(collected) == 1 else stacked or ())]
 
 
 def mapped(body: Graph, xs: Sequence[Var], given: Sequence[Any] = ()) -> list[Var]:
-    """A graph for each slice of the first axis."""
+    """A map of a graph over the slices of the first axis."""
     return scan(body, (), xs, given)
 
 
 def in_place(*given: Any) -> list[Any]:
-    """A graph that only says how torch runs it, in the place of its node."""
+    """A graph with torch execution settings, inlined."""
     at = next(i for i, value in enumerate(given) if callable(value))
     return given[at](*given[at + 1 :])
 
 
 def subgraph(graph: Graph, name: str, *given: Any) -> list[Any]:
-    """A graph that several nodes share, in the place of one of them."""
+    """A shared graph, inlined."""
     return graph(*given)
 
 
 def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tuple[Any, ...]:
-    """What is kept in order, which are checks: a run does without them.
+    """Ordered side effects, which are checks and are dropped.
 
     Raises:
         ProgramError: It is another operator.

@@ -1,4 +1,4 @@
-"""Rules of operators that make arrays, or draw them."""
+"""Rules of array creation and random operators."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Sizes = Sequence[Size]
 
 
 def filled(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
-    """One number everywhere."""
-    meant = common(value) if dtype is None else dtype
-    return ops.broadcast_to(scalar(value, dtype=meant), shape)
+    """Fill a shape with one number."""
+    fill_dtype = common(value) if dtype is None else dtype
+    return ops.broadcast_to(scalar(value, dtype=fill_dtype), shape)
 
 
 def of_value(value: Any) -> Callable[..., Var]:
-    """The rule of arrays of one number, by their shape."""
+    """Return the rule of filled arrays, by shape."""
 
     def made(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
         return filled(shape, value, dtype=dtype)
@@ -40,7 +40,7 @@ def of_value(value: Any) -> Callable[..., Var]:
 
 
 def like(value: Any) -> Callable[..., Var]:
-    """The rule of arrays of one number, in the shape of another."""
+    """Return the rule of filled arrays in the shape of another."""
 
     def made(x: Var, *, dtype: DType | None = None) -> Var:
         return filled(x.shape, value, dtype=dtype or x.dtype)
@@ -49,12 +49,12 @@ def like(value: Any) -> Callable[..., Var]:
 
 
 def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
-    """One number everywhere, in the shape of another array."""
+    """A filled array in the shape of another one."""
     return filled(x.shape, value, dtype=dtype or x.dtype)
 
 
 def new_of(value: Any) -> Callable[..., Var]:
-    """The rule of arrays of one number, in the dtype of another array."""
+    """Return the rule of filled arrays in the dtype of another."""
 
     def made(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
         return filled(shape, value, dtype=dtype or x.dtype)
@@ -63,30 +63,30 @@ def new_of(value: Any) -> Callable[..., Var]:
 
 
 def scalar(value: Any, *, dtype: DType | None = None) -> Var:
-    """A number as an array of no axes."""
+    """Return a number as a scalar."""
     return scalar_or(value, common(value) if dtype is None else dtype)
 
 
 def arange(*bounds: Any, dtype: DType | None = None) -> Var:
-    """Numbers from one to another: `stop`, or `start, stop`, or with a step."""
+    """A range: `stop`, or `start, stop`, or with a step."""
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    meant = common(start, stop, step) if dtype is None else dtype
+    range_dtype = common(start, stop, step) if dtype is None else dtype
     if any(isinstance(v, Var) for v in (start, stop, step)):
-        return _counted((start, stop, step), meant)
+        return _counted((start, stop, step), range_dtype)
     if not sizes.symbolic(start, stop, step):
         numbers: Any = np.arange(start, stop, step)
-        return one("constant", value=Literal.of(np.asarray(numbers).astype(meant)))
+        return one("constant", value=Literal.of(np.asarray(numbers).astype(range_dtype)))
     if step != 1:
-        return _counted((start, stop, step), meant)
+        return _counted((start, stop, step), range_dtype)
     count = sizes.largest(sizes.minus(stop, start), 0)
-    counted = one("arange", stop=count)
+    steps = one("arange", stop=count)
     if start != 0:
-        counted = counted + operand(start, INT64)
-    return in_dtype(counted, meant)
+        steps = steps + operand(start, INT64)
+    return in_dtype(steps, range_dtype)
 
 
 def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
-    """Numbers from one to another, as many as a run tells."""
+    """Return a range of data-dependent length."""
     start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
     count = found.as_size(steps_between(start, stop, step))
     return in_dtype(one("arange", stop=count), dtype) * step + start
@@ -103,16 +103,16 @@ def linspace(start: float, stop: float, count: int, *, dtype: DType = FLOAT32) -
 
 
 def dropout(x: Var, rate: float, training: bool = True) -> Var:
-    """Some numbers dropped, where the module trains."""
+    """Dropout in training mode."""
     return random.dropout(x, rate) if training and rate else x
 
 
 def native_dropout(x: Var, rate: float, training: bool | None = True) -> tuple[Var, Var]:
-    """Some numbers dropped, and where none was."""
+    """Dropout, with its mask."""
     if not training or not rate:
         return x, ops.ones_like(x, dtype=BOOL)
-    made = random.dropout(x, rate)
-    return made, ops.not_equal(made, 0)
+    dropped = random.dropout(x, rate)
+    return dropped, ops.not_equal(dropped, 0)
 
 
 def bernoulli(x: Var, p: float | None = None) -> Var:
@@ -122,27 +122,27 @@ def bernoulli(x: Var, p: float | None = None) -> Var:
 
 
 def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
-    """Another array's numbers, in the shape and dtype of this one."""
+    """Another array's values, in the shape and dtype of this one."""
     return filled(x.shape, source, dtype=x.dtype)
 
 
 def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-    """Numbers that are equally likely between 0 and 1."""
+    """Uniform random numbers in [0, 1)."""
     return random.uniform(tuple(shape), dtype=dtype)
 
 
 def normal(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-    """Normally distributed numbers."""
+    """Normal random numbers."""
     return random.normal(tuple(shape), dtype=dtype)
 
 
 def new_full(x: Var, shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
-    """One number everywhere, in the dtype of another array."""
+    """A filled array in the dtype of another one."""
     return filled(shape, value, dtype=dtype or x.dtype)
 
 
 def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
-    """The rule of a draw in the shape of another array."""
+    """Return the rule of random numbers in the shape of another array."""
 
     def drawn(x: Var, *, dtype: DType | None = None) -> Var:
         return draw(x.shape, dtype=dtype or x.dtype)
@@ -151,61 +151,61 @@ def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
 
 
 def drawn_between(*bounds: Any, dtype: DType = INT64) -> Var:
-    """Whole numbers: `high, shape`, or `low, high, shape`."""
+    """Random integers: `high, shape`, or `low, high, shape`."""
     low, high, shape = (0, *bounds) if len(bounds) == 2 else bounds
     return random.randint(tuple(shape), low, high, dtype=dtype)
 
 
 def drawn_between_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Var:
-    """Whole numbers in the shape of an array."""
+    """Random integers in the shape of an array."""
     return drawn_between(*bounds, x.shape, dtype=dtype or x.dtype)
 
 
 def permutation(count: Size, *, dtype: DType = INT64) -> Var:
-    """The numbers below a number, in any order."""
+    """A random permutation."""
     return in_dtype(random.permutation(one("arange", stop=count)), dtype)
 
 
 def normal_around(
     mean: Any, deviation: Any = 1.0, shape: Sizes | None = None, *, dtype: DType | None = None
 ) -> Var:
-    """Normally distributed numbers with a mean and a deviation, each an array or a number."""
+    """Normal random numbers with mean and deviation, each an array or a number."""
     arrays = [v for v in (mean, deviation) if isinstance(v, Var)]
     if shape is None:
         shape = reduce(ops.add, arrays).shape
-    meant = common(*arrays) if arrays else FLOAT32
-    drawn = normal(shape, dtype=dtype or meant)
-    return drawn * deviation + mean
+    default_dtype = common(*arrays) if arrays else FLOAT32
+    samples = normal(shape, dtype=dtype or default_dtype)
+    return samples * deviation + mean
 
 
 def normal_like(x: Var, mean: float = 0.0, deviation: float = 1.0) -> Var:
-    """Normally distributed numbers in the shape of an array."""
+    """Normal random numbers in the shape of an array."""
     return normal_around(mean, deviation, x.shape, dtype=x.dtype)
 
 
 def strided(shape: Sizes, strides: Sizes, *, dtype: DType = FLOAT32) -> Var:
-    """Zeros; how they lie in memory is no matter of programs."""
+    """Zeros; programs have no strides."""
     return filled(shape, 0, dtype=dtype)
 
 
 def exponential(x: Var, rate: float = 1.0) -> Var:
-    """Exponentially distributed numbers in the shape of an array."""
+    """Exponential random numbers in the shape of an array."""
     return -ops.log1p(-random.uniform(x.shape, dtype=x.dtype)) / rate
 
 
 def multinomial(weights: Var, count: int, again: bool = False) -> Var:
-    """Places drawn by their weights, with putting back or without."""
+    """Random indices by weights, with replacement or without."""
     logs = ops.log(weights)
     if not again:
         noise = -ops.log(-ops.log(random.uniform(weights.shape, dtype=weights.dtype)))
         return in_dtype(ops.topk(logs + noise, k=count, axis=-1)[1], INT64)
-    each = ops.expand_dims(logs, axis=-2)
+    repeated_logs = ops.expand_dims(logs, axis=-2)
     shape = (*weights.shape[:-1], count, weights.shape[-1])
-    return in_dtype(random.categorical(ops.broadcast_to(each, shape)), INT64)
+    return in_dtype(random.categorical(ops.broadcast_to(repeated_logs, shape)), INT64)
 
 
 def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = False) -> Var:
-    """The identity, flattened for negative numbers by slopes that are drawn, or their mean."""
+    """Leaky ReLU with random slopes, or their mean outside training."""
     slope: Any = (low + high) / 2
     if training:
         slope = random.uniform(x.shape, dtype=x.dtype) * (high - low) + low

@@ -1,4 +1,4 @@
-"""Rules of operators that take from places, and put there."""
+"""Rules of gathers and scatters."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from braces.exchange.torch.rules.tensor.nonzero_unique import places_of, ranks_i
 from braces.frontend.core import functions as ops
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-"""What torch calls the ways in which several updates of one place become one."""
+"""The reductions of scatters, by torch's names."""
 Places = Sequence["Var | None"]
 
 
 def expanded(indices: Places) -> list[Var | None]:
-    """Indices with the places where masks hold in place of the masks."""
-    made = list[Var | None]()
+    """Replace masks in indices by the indices of their true elements."""
+    result = list[Var | None]()
     for at in indices:
-        made.extend(places_of(at) if at is not None and _is_mask(at) else [at])
-    return made
+        result.extend(places_of(at) if at is not None and _is_mask(at) else [at])
+    return result
 
 
 def _is_mask(at: Var) -> bool:
@@ -40,21 +40,23 @@ def _is_mask(at: Var) -> bool:
 
 
 def index(x: Var, indices: Places) -> Var:
-    """What stands at places that arrays say, of one axis or several; or where masks hold."""
+    """Indexing by arrays or masks along one axis or several."""
     indices = expanded(indices)
-    places = [axis for axis, at in enumerate(indices) if at is not None]
-    if len(places) == 1:
-        return ops.take(x, *_whole(indices), axis=places[0])
-    made = ops.gather_nd(_in_front(x, places), _whole(indices))
-    together = places == list(range(places[0], places[-1] + 1))
-    if not together or not places[0]:
-        return made
-    count = made.ndim - (x.ndim - len(places))
-    return ops.moveaxis(made, tuple(range(count)), tuple(range(places[0], places[0] + count)))
+    indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
+    if len(indexed_axes) == 1:
+        return ops.take(x, *_whole(indices), axis=indexed_axes[0])
+    gathered = ops.gather_nd(_in_front(x, indexed_axes), _whole(indices))
+    is_contiguous = indexed_axes == list(range(indexed_axes[0], indexed_axes[-1] + 1))
+    if not is_contiguous or not indexed_axes[0]:
+        return gathered
+    count = gathered.ndim - (x.ndim - len(indexed_axes))
+    return ops.moveaxis(
+        gathered, tuple(range(count)), tuple(range(indexed_axes[0], indexed_axes[0] + count))
+    )
 
 
 def _in_front(x: Var, places: Sequence[int]) -> Var:
-    """An array with the axes that are indexed first."""
+    """Move the indexed axes to the front."""
     return ops.moveaxis(x, tuple(places), tuple(range(len(places))))
 
 
@@ -63,39 +65,47 @@ def _whole(indices: Places) -> list[Var]:
 
 
 def index_put(x: Var, indices: Places, values: Var, accumulate: bool = False) -> Var:
-    """An array with values put at places, or added to them; or where masks hold."""
+    """Put or add values at indices, or at the true elements of masks."""
     values = in_dtype(values, x.dtype)
     first, *others = [axis for axis, at in enumerate(indices) if at is not None]
     only = indices[first]
     if not others and only is not None and _is_mask(only):
         return _put_where(x, only, first, values, accumulate)
     indices = expanded(indices)
-    places = [axis for axis, at in enumerate(indices) if at is not None]
-    front, given = _in_front(x, places), _whole(indices)
-    chosen = reduce(add, given).shape  # what all indices have together
-    updates = _updates(x, values, places, chosen)
-    made = one("scatter_nd_add" if accumulate else "scatter_nd", front, updates, *given)
-    return ops.moveaxis(made, tuple(range(len(places))), tuple(places))
+    indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
+    front, index_arrays = _in_front(x, indexed_axes), _whole(indices)
+    index_shape = reduce(add, index_arrays).shape  # the broadcast shape of all indices
+    updates = _updates(x, values, indexed_axes, index_shape)
+    scattered = one(
+        "scatter_nd_add" if accumulate else "scatter_nd", front, updates, *index_arrays
+    )
+    return ops.moveaxis(scattered, tuple(range(len(indexed_axes))), tuple(indexed_axes))
 
 
 def _updates(x: Var, values: Var, places: Sequence[int], chosen: Shape) -> Var:
-    """Values for all places, with the axes of the indices first, as `index` would give them."""
-    rest = [size for axis, size in enumerate(x.shape) if axis not in places]
+    """Broadcast values to all indices, with the index axes first."""
+    other_sizes = [size for axis, size in enumerate(x.shape) if axis not in places]
     first = places[0] if list(places) == list(range(places[0], places[-1] + 1)) else 0
-    spread = ops.broadcast_to(values, (*rest[:first], *chosen, *rest[first:]))
-    moved = tuple(range(first, first + len(chosen)))
-    return ops.moveaxis(spread, moved, tuple(range(len(chosen)))) if first and moved else spread
+    broadcast_values = ops.broadcast_to(
+        values, (*other_sizes[:first], *chosen, *other_sizes[first:])
+    )
+    index_axes = tuple(range(first, first + len(chosen)))
+    return (
+        ops.moveaxis(broadcast_values, index_axes, tuple(range(len(chosen))))
+        if first and index_axes
+        else broadcast_values
+    )
 
 
 def _put_where(x: Var, mask: Var, first: int, values: Var, accumulate: bool) -> Var:
-    """Values in order wherever a mask holds, or one everywhere: nothing asks how many."""
+    """Put values in order at the true elements of a mask; the number of these is not needed."""
     mask = in_dtype(mask, BOOL)
     rank = x.ndim - mask.ndim + 1
     values = ops.reshape(values, (*[1] * (rank - values.ndim), *values.shape))
-    spread = ops.take(values, _ranks(mask, values.shape[first]), axis=first)
-    rest = x.ndim - first - mask.ndim
-    here = ops.reshape(mask, (*mask.shape, *[1] * rest))
-    return ops.where(here, x + spread if accumulate else spread, x)
+    selected = ops.take(values, _ranks(mask, values.shape[first]), axis=first)
+    trailing_rank = x.ndim - first - mask.ndim
+    aligned_mask = ops.reshape(mask, (*mask.shape, *[1] * trailing_rank))
+    return ops.where(aligned_mask, x + selected if accumulate else selected, x)
 
 
 def _ranks(mask: Var, count: Size) -> Var:
@@ -107,7 +117,7 @@ def _ranks(mask: Var, count: Size) -> Var:
 
 
 def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
-    """For each place, the element of its line that an index says."""
+    """A gather with an index per element along an axis."""
     if not x.ndim:
         return ops.reshape(x, at.shape)
     at = in_dtype(at, INT64)
@@ -117,13 +127,15 @@ def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
 
 
 def _in_lines(x: Var, at: Var, axis: int) -> bool:
-    """Whether there are indices for all lines of an axis; there may be for the first ones."""
+    """Return whether the indices cover all other axes; they may cover leading parts only."""
     pairs = enumerate(zip(x.shape, at.shape, strict=True))
-    return all(place == axis % x.ndim or own == other for place, (own, other) in pairs)
+    return all(
+        place == axis % x.ndim or size == index_size for place, (size, index_size) in pairs
+    )
 
 
 def _each_place(at: Var, axis: int) -> list[Var]:
-    """An index for each axis, where one says that of one axis for each number."""
+    """Return an index array for each axis, from one for a single axis."""
 
     def counted(place: int) -> Var:
         shape = [1] * at.ndim
@@ -134,15 +146,15 @@ def _each_place(at: Var, axis: int) -> list[Var]:
 
 
 def scatter(x: Var, axis: int, at: Var, source: Any, *, reduce: str = "") -> Var:
-    """An array with an update for each place along an axis, that an index says."""
-    ways = {"": "set", "add": "add", "multiply": "mul"}
-    return _scattered(x, axis, at, source, ways[reduce])
+    """A scatter with an index per element along an axis."""
+    reductions = {"": "set", "add": "add", "multiply": "mul"}
+    return _scattered(x, axis, at, source, reductions[reduce])
 
 
 def scatter_reduce(
     x: Var, axis: int, at: Var, source: Var, reduce: str, *, include_self: bool = True
 ) -> Var:
-    """An array with updates joined to what stands at each place, or put in its place."""
+    """A scatter with a reduction, which includes the old values or not."""
     start = x if include_self else _emptied(x, axis, at, reduce)
     if reduce != "mean":
         return _scattered(start, axis, at, source, REDUCTIONS[reduce])
@@ -153,65 +165,65 @@ def scatter_reduce(
 
 
 def _emptied(x: Var, axis: int, at: Var, reduce: str) -> Var:
-    """An array that holds, where updates come, what changes no result."""
-    touched = _scattered(ops.zeros_like(x, dtype=INT64), axis, at, 1, "add") > 0
+    """Replace the targets of a scatter by the identity element of the reduction."""
+    is_target = _scattered(ops.zeros_like(x, dtype=INT64), axis, at, 1, "add") > 0
     info: Any = np.iinfo(x.dtype) if is_integer(x.dtype) else None
     least, most = (-inf, inf) if info is None else (info.min, info.max)
-    empty = {"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce]
-    return ops.where(touched, operand(empty, x.dtype), x)
+    identity = {"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce]
+    return ops.where(is_target, operand(identity, x.dtype), x)
 
 
 def index_reduce(
     x: Var, axis: int, at: Var, source: Var, reduce: str, *, include_self: bool = True
 ) -> Var:
-    """An array with slices joined to those that an index says."""
+    """A scatter of slices with a reduction."""
     shape: list[Size] = [1] * x.ndim
     if x.ndim:
         shape[axis % x.ndim] = in_a_row(at).shape[0]
-    spread = ops.broadcast_to(ops.reshape(at, shape), source.shape)
-    return scatter_reduce(x, axis, spread, source, reduce, include_self=include_self)
+    broadcast_index = ops.broadcast_to(ops.reshape(at, shape), source.shape)
+    return scatter_reduce(x, axis, broadcast_index, source, reduce, include_self=include_self)
 
 
 def _scattered(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
     if not x.ndim:
-        wide = ops.reshape(source, (1,)) if isinstance(source, Var) else source
-        made = _scattered(ops.reshape(x, (1,)), 0, ops.reshape(at, (1,)), wide, way)
-        return ops.reshape(made, ())
+        source_vector = ops.reshape(source, (1,)) if isinstance(source, Var) else source
+        result_ = _scattered(ops.reshape(x, (1,)), 0, ops.reshape(at, (1,)), source_vector, way)
+        return ops.reshape(result_, ())
     at = in_dtype(at, INT64)
     if not isinstance(source, Var):
         source = filled(at.shape, source, dtype=x.dtype)
     source = in_dtype(_cut_like(source, at), x.dtype)
     if not _in_lines(x, at, axis):
-        places = _each_place(at, axis)
+        index_arrays = _each_place(at, axis)
         if way == "add":
-            return ops.scatter_nd_add(x, source, places)
-        return ops.scatter_nd(x, source, places, reduction=way)
+            return ops.scatter_nd_add(x, source, index_arrays)
+        return ops.scatter_nd(x, source, index_arrays, reduction=way)
     if way == "add":
         return one("put_along_axis_add", x, at, source, axis=axis)
     return ops.put_along_axis(x, at, source, axis=axis, reduction=way)
 
 
 def _cut_like(source: Var, at: Var) -> Var:
-    """The part of updates for which there are indices."""
+    """Crop updates to the shape of the indices."""
     bounds = (slice(n) if isinstance(n, int) else slice(None) for n in at.shape)
     return source if source.shape == at.shape else source[tuple(bounds)]
 
 
 def index_add(x: Var, axis: int, at: Var, source: Var, *, alpha: Any = 1) -> Var:
-    """An array with slices added to those that an index says."""
+    """A scatter-add of slices."""
     scaled = source if alpha == 1 else source * alpha
     return ops.scatter_add(x, in_a_row(at), scaled, axis=axis) if x.ndim else x + scaled
 
 
 def masked_fill(x: Var, mask: Var, value: Any) -> Var:
-    """One number where a mask holds."""
+    """Fill the true elements of a mask."""
     return ops.where(in_dtype(mask, BOOL), operand(value, x.dtype), x)
 
 
 def embedding(
     table: Var, ids: Var, padding: int = -1, by_count: bool = False, sparse: bool = False
 ) -> Var:
-    """Rows of a table; no gradient reaches the row of padding."""
+    """Rows of a table; the padding row has no gradient."""
     rows = _scaled_by_counts(table, ids) if by_count else ops.take(table, ids, axis=0)
     if padding < 0:
         return rows
@@ -220,45 +232,47 @@ def embedding(
 
 
 def _scaled_by_counts(table: Var, ids: Var) -> Var:
-    """Rows of a table, whose gradients are divided by how often they occur."""
+    """Rows of a table, with gradients divided by the number of occurrences."""
     rows = ops.take(table, ids, axis=0)
-    once = filled((table.shape[0],), 0, dtype=INT64)
+    zero_counts = filled((table.shape[0],), 0, dtype=INT64)
     flat = in_dtype(ops.reshape(ids, (dims.product(ids.shape),)), INT64)
-    counts = ops.scatter_add(once, flat, ops.ones_like(flat), axis=0)
-    share = 1.0 / in_dtype(ops.expand_dims(ops.take(counts, ids, axis=0), axis=-1), rows.dtype)
-    return rows * share + ops.stop_gradient(rows - rows * share)
+    counts = ops.scatter_add(zero_counts, flat, ops.ones_like(flat), axis=0)
+    inverse_counts = 1.0 / in_dtype(
+        ops.expand_dims(ops.take(counts, ids, axis=0), axis=-1), rows.dtype
+    )
+    return rows * inverse_counts + ops.stop_gradient(rows - rows * inverse_counts)
 
 
 def one_hot(ids: Var, classes: int = -1) -> Var:
-    """A one in the place of each id."""
+    """One-hot encoding."""
     if classes < 0:
         raise ProgramError("one_hot needs the number of classes.", fix="num_classes=10")
     return ops.one_hot(ids, num_classes=classes, dtype=INT64)
 
 
 def index_select(x: Var, axis: int, at: Var) -> Var:
-    """Slices of an array along one axis."""
+    """Slices along an axis."""
     return ops.take(x, in_a_row(at), axis=axis) if x.ndim else ops.identity(x)
 
 
 def in_a_row(at: Var) -> Var:
-    """Indices along one axis; torch takes one index without an axis for it, too."""
+    """Return an index vector; torch also allows a scalar."""
     at = in_dtype(at, INT64)
     return at if at.ndim else ops.reshape(at, (1,))
 
 
 def scatter_add(x: Var, axis: int, at: Var, source: Var) -> Var:
-    """An array with an update added for each place along an axis."""
+    """A scatter-add with an index per element along an axis."""
     return _scattered(x, axis, at, source, "add")
 
 
 def take_along_dim(x: Var, at: Var, axis: int) -> Var:
-    """For each place, the element of its line that an index says."""
+    """A gather with an index per element along an axis."""
     return gather(x, axis, at)
 
 
 def put(x: Var, at: Var, source: Var, accumulate: bool = False) -> Var:
-    """An array with values put at places of it taken as flat."""
+    """Put values at indices of the flattened array."""
     flat = ops.reshape(x, (dims.product(x.shape),))
     return ops.reshape(index_put(flat, [at], source, accumulate), x.shape)
 

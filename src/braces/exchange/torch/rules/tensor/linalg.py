@@ -1,7 +1,7 @@
-"""Rules of linear algebra: factors of matrices, and equations.
+"""Rules of linear algebra: decompositions and linear systems.
 
-Where torch gives factors beside a result for its own gradient, or says whether there is one,
-there is nothing: an operator of ours has its gradient itself, and what is singular gives NaN.
+Extra outputs of torch for its own gradient, and its error codes, are empty or zero: our
+operators have gradients of their own, and singular matrices give NaN.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from braces.frontend.core import functions as ops
 
 
 def _good(matrices: Var) -> Var:
-    """What torch says of matrices that have factors: a zero for each."""
+    """Return torch's error codes of success: a zero for each matrix."""
     return ops.zeros_like(matrices[..., 0, 0], dtype=INT32)
 
 
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
-    """A triangular factor, and that there is one."""
+    """The Cholesky factor, and error codes."""
     lower = ops.cholesky(x)
     return ops.matrix_transpose(lower) if upper else lower, _good(x)
 
@@ -29,7 +29,7 @@ def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tupl
 def solve_triangular(
     a: Var, b: Var, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Var:
-    """What a triangle is to be multiplied with; from the right, both are transposed."""
+    """The solution of a triangular system; from the right by transposes."""
     if unitriangular:
         raise ProgramError("A triangle with a diagonal of ones is not read.")
     if left:
@@ -41,18 +41,18 @@ def solve_triangular(
 def solve(
     a: Var, b: Var, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Var, None, None, Var]:
-    """What matrices are to be multiplied with; from the right, both are transposed."""
+    """The solution of a linear system; from the right by transposes."""
     if b.ndim == a.ndim - 1:
-        made = ops.solve(a, ops.expand_dims(b, axis=-1))
-        return ops.squeeze(made, axis=-1), None, None, _good(a)
+        solution = ops.solve(a, ops.expand_dims(b, axis=-1))
+        return ops.squeeze(solution, axis=-1), None, None, _good(a)
     if left:
         return ops.solve(a, b), None, None, _good(a)
-    turned = ops.solve(*(ops.matrix_transpose(x) for x in (a, b)))
-    return ops.matrix_transpose(turned), None, None, _good(a)
+    transposed_solution = ops.solve(*(ops.matrix_transpose(x) for x in (a, b)))
+    return ops.matrix_transpose(transposed_solution), None, None, _good(a)
 
 
 def inverse(x: Var, *, check_errors: bool = False) -> tuple[Var, Var]:
-    """The inverse, and that there is one."""
+    """The inverse, and error codes."""
     return ops.inv(x), _good(x)
 
 
@@ -67,20 +67,20 @@ def log_determinant(x: Var) -> tuple[Var, Var, None, None]:
 
 
 def qr(x: Var, mode: str = "reduced") -> tuple[Var | None, Var]:
-    """An orthogonal factor and a triangle; the triangle alone where that is asked for."""
+    """The QR decomposition; R alone in the mode "r"."""
     q, r = ops.qr(x, mode="complete" if mode == "complete" else "reduced")
     return None if mode == "r" else q, r
 
 
 def eigh(x: Var, triangle: str = "L", vectors: bool = True) -> tuple[Var, Var | None]:
-    """Eigenvalues of matrices, which are taken as symmetric, and their vectors."""
+    """Eigenvalues of symmetric matrices, with optional eigenvectors."""
     return ops.eigh(x) if vectors else (ops.eigvalsh(x), None)
 
 
 def svd(
     x: Var, full: bool = False, vectors: bool = True, *, driver: str | None = None
 ) -> tuple[Var | None, Var, Var | None]:
-    """Singular values, and their vectors of both sides."""
+    """Singular values, with optional singular vectors."""
     return ops.svd(x, full_matrices=full) if vectors else (None, ops.svdvals(x), None)
 
 

@@ -1,4 +1,4 @@
-"""Rules of operators that reduce axes, or go along them."""
+"""Rules of reductions, and of operators along an axis."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braces.frontend.core import functions as ops
 
 
 def reduced(op_type: str) -> Callable[..., Var]:
-    """A reduction, which may say the dtype of the result."""
+    """Return the rule of a reduction with an optional result dtype."""
 
     def computed(
         x: Var, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
@@ -30,7 +30,7 @@ def reduced(op_type: str) -> Callable[..., Var]:
 
 
 def plain(op_type: str) -> Callable[..., Var]:
-    """A reduction of numbers as they are."""
+    """Return the rule of a reduction without dtype changes."""
 
     def computed(x: Var, axes: Axes = None, keepdims: bool = False) -> Var:
         if not x.ndim:
@@ -41,7 +41,7 @@ def plain(op_type: str) -> Callable[..., Var]:
 
 
 def truth(op_type: str) -> Callable[..., Var]:
-    """A reduction of truth values: what is not zero is true."""
+    """Return the rule of a logical reduction; nonzero is true."""
 
     def computed(x: Var, *rest: Any) -> Var:
         return plain(op_type)(in_dtype(x, BOOL), *rest)
@@ -50,34 +50,36 @@ def truth(op_type: str) -> Callable[..., Var]:
 
 
 def extreme(op_type: str) -> Callable[..., Any]:
-    """The largest or smallest number of an axis, and where it is."""
+    """Return the rule of a maximum or minimum along an axis, with indices."""
 
     def computed(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
         if not x.ndim:
             return ops.identity(x), ops.zeros_like(x, dtype=INT64)
         at = ops.function_of(f"arg{op_type}")(x, axis=axis, keepdims=True)
-        found = ops.take_along_axis(x, at, axis=axis)
+        extremes = ops.take_along_axis(x, at, axis=axis)
         if not keepdims:
-            at, found = ops.squeeze(at, axis=axis), ops.squeeze(found, axis=axis)
-        return found, in_dtype(at, INT64)
+            at, extremes = ops.squeeze(at, axis=axis), ops.squeeze(extremes, axis=axis)
+        return extremes, in_dtype(at, INT64)
 
     return computed
 
 
 def place(op_type: str) -> Callable[..., Var]:
-    """Where the largest or smallest number is."""
+    """Return the rule of an argmax or argmin."""
 
     def computed(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
         if not x.ndim:
             return ops.zeros_like(x, dtype=INT64)
-        made = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims and axis is not None)
-        return ops.reshape(made, (1,) * x.ndim) if keepdims and axis is None else made
+        position = ops.function_of(op_type)(
+            x, axis=axis, keepdims=keepdims and axis is not None
+        )
+        return ops.reshape(position, (1,) * x.ndim) if keepdims and axis is None else position
 
     return computed
 
 
 def spread(op_type: str) -> Callable[..., Var]:
-    """The variance or standard deviation, with a correction."""
+    """Return the rule of a variance or standard deviation with a correction."""
 
     def computed(
         x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
@@ -90,7 +92,7 @@ def spread(op_type: str) -> Callable[..., Var]:
 
 
 def spread_of_all(op_type: str) -> Callable[..., Var]:
-    """That of all numbers, less one in the count or not."""
+    """Return the rule of a variance or standard deviation of all numbers."""
 
     def computed(x: Var, unbiased: bool = True) -> Var:
         return spread(op_type)(x, correction=float(unbiased))
@@ -99,7 +101,7 @@ def spread_of_all(op_type: str) -> Callable[..., Var]:
 
 
 def spread_along(op_type: str) -> Callable[..., Var]:
-    """That along axes, less one in the count or not."""
+    """Return the rule of a variance or standard deviation along axes."""
 
     def computed(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
         return spread(op_type)(x, axes, keepdims, correction=float(unbiased))
@@ -111,8 +113,8 @@ def var_mean(
     x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
 ) -> tuple[Var, Var]:
     """The variance and the mean."""
-    made = spread("var")(x, axes, keepdims, correction=correction)
-    return made, plain("mean")(x, axes, keepdims)
+    variance = spread("var")(x, axes, keepdims, correction=correction)
+    return variance, plain("mean")(x, axes, keepdims)
 
 
 def var_mean_along(
@@ -123,7 +125,7 @@ def var_mean_along(
 
 
 def running(op_type: str) -> Callable[..., Var]:
-    """Sums or products up to each place."""
+    """Return the rule of a cumulative sum or product."""
 
     def computed(x: Var, axis: int, *, dtype: Any = None) -> Var:
         x = x if dtype is None else in_dtype(x, dtype)
@@ -134,7 +136,7 @@ def running(op_type: str) -> Callable[..., Var]:
 
 
 def softmax(op_type: str) -> Callable[..., Var]:
-    """A softmax, in the dtype that is said."""
+    """Return the rule of a softmax with an optional dtype."""
 
     def computed(x: Var, axis: int, dtype: Any = None) -> Var:
         x = as_float(x) if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
@@ -146,17 +148,17 @@ def softmax(op_type: str) -> Callable[..., Var]:
 def sort_stable(
     x: Var, *, stable: bool | None = None, dim: int = -1, descending: bool = False
 ) -> tuple[Var, Var]:
-    """Numbers in order, of equal ones the first first."""
+    """A stable sort, with the original indices."""
     return sort(x, dim, descending)
 
 
 def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
-    """Where the numbers in order are."""
+    """The original indices of sorted numbers."""
     return sort(x, axis, descending)[1]
 
 
 def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
-    """The logarithm of a sum of exponentials."""
+    """A logsumexp."""
     x = as_float(x)
     return ops.logsumexp(x, axis=along(axes), keepdims=keepdims) if x.ndim else ops.identity(x)
 

@@ -1,4 +1,4 @@
-"""Rules of operators that give the same numbers another shape."""
+"""Rules of shape operators."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ Sizes = Sequence[Size]
 
 
 def unflatten(x: Var, axis: int, parts: Sizes) -> Var:
-    """One axis as several."""
+    """Split one axis into several."""
     at = axis % x.ndim
     return in_shape(x, (*x.shape[:at], *_without_rest(x.shape[at], parts), *x.shape[at + 1 :]))
 
 
 def _without_rest(whole: Size, parts: Sizes) -> list[Size]:
-    """Sizes whose product is that of the axis."""
+    """Return sizes with -1 inferred if the division is exact."""
     others = dims.product([size for size in parts if size != -1])
-    rest = dims.divide_exactly(whole, others) if -1 in parts else None
-    return [rest if size == -1 and rest is not None else size for size in parts]
+    inferred = dims.divide_exactly(whole, others) if -1 in parts else None
+    return [inferred if size == -1 and inferred is not None else size for size in parts]
 
 
 def transpose(x: Var, first: int, second: int) -> Var:
@@ -55,53 +55,57 @@ def transpose(x: Var, first: int, second: int) -> Var:
 
 
 def unsqueeze(x: Var, axis: int) -> Var:
-    """With a new axis of size 1."""
+    """A new axis of size 1."""
     return ops.expand_dims(x, axis=axis)
 
 
 def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
-    """Arrays in the shape that they have together."""
+    """Arrays broadcast against each other."""
     rank = max(x.ndim for x in xs)
-    own = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
-    shape = [next((n for n in found if not is_one(n)), 1) for found in zip(*own, strict=True)]
+    shapes = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
+    shape = [
+        next((n for n in found if not is_one(n)), 1) for found in zip(*shapes, strict=True)
+    ]
     return [ops.broadcast_to(x, shape) for x in xs]
 
 
 def cat(xs: Sequence[Var], axis: int = 0) -> Var:
-    """Arrays one after another, in their common dtype; empty ones of one axis do not count."""
-    kept = not_empty(xs)
-    dtype = common(*kept)
-    return ops.concat([in_dtype(x, dtype) for x in kept], axis=axis)
+    """A concatenation with dtype promotion; empty vectors do not count."""
+    nonempty = not_empty(xs)
+    dtype = common(*nonempty)
+    return ops.concat([in_dtype(x, dtype) for x in nonempty], axis=axis)
 
 
 def stack(xs: Sequence[Var], axis: int = 0) -> Var:
-    """Arrays beside each other."""
+    """A stack with dtype promotion."""
     dtype = common(*xs)
     return ops.stack([in_dtype(x, dtype) for x in xs], axis=axis)
 
 
 def split(x: Var, size: Size | Sizes, axis: int = 0) -> list[Var]:
-    """Parts of an axis: of one size, the last maybe smaller, or of the sizes that are said."""
+    """Split an axis into parts of one size, the last maybe smaller, or of given sizes."""
     if not isinstance(size, int | Dim):
         return list(ops.split(x, sections=tuple(size), axis=axis))
-    whole = x.shape[axis]
-    if isinstance(whole, Dim) or isinstance(size, Dim):
-        count = dims.divide_exactly(whole, size)
+    axis_size = x.shape[axis]
+    if isinstance(axis_size, Dim) or isinstance(size, Dim):
+        count = dims.divide_exactly(axis_size, size)
         if not isinstance(count, int):
-            raise ShapeError(f"How many parts of {size} an axis of {whole} has is not known.")
+            raise ShapeError(
+                f"How many parts of {size} an axis of {axis_size} has is not known."
+            )
         return list(ops.split(x, sections=(size,) * count, axis=axis))
-    parts = [min(size, whole - at) for at in range(0, whole, size)] or [0]
+    parts = [min(size, axis_size - at) for at in range(0, axis_size, size)] or [0]
     return list(ops.split(x, sections=tuple(parts), axis=axis))
 
 
 def chunk(x: Var, count: int, axis: int = 0) -> list[Var]:
-    """So many parts of an axis, the last maybe smaller, or fewer."""
-    whole = x.shape[axis]
-    if isinstance(whole, int):
-        return split(x, max(-(-whole // count), 1), axis)
-    part = dims.divide_exactly(whole, count)
+    """Split an axis into at most `count` parts, the last maybe smaller."""
+    axis_size = x.shape[axis]
+    if isinstance(axis_size, int):
+        return split(x, max(-(-axis_size // count), 1), axis)
+    part = dims.divide_exactly(axis_size, count)
     if part is None:
-        raise ShapeError(f"An axis of {whole} cannot be split into {count} equal parts.")
+        raise ShapeError(f"An axis of {axis_size} cannot be split into {count} equal parts.")
     return list(ops.split(x, sections=(part,) * count, axis=axis))
 
 
@@ -109,10 +113,10 @@ def slice_scatter(
     x: Var, source: Var, axis: int = 0, start: Size | None = None, end: Size | None = None,
     step: int = 1,
 ) -> Var:  # fmt: skip
-    """An array with a part of an axis replaced."""
-    at, whole = axis % x.ndim, x.shape[axis]
-    low = clipped(whole, start or 0)
-    high = clipped(whole, FAR if end is None else end)
+    """Replace a slice of an axis."""
+    at, axis_size = axis % x.ndim, x.shape[axis]
+    low = clipped(axis_size, start or 0)
+    high = clipped(axis_size, FAR if end is None else end)
     if step != 1:
         return _scatter_steps(x, source, at, low, high, step)
     return _between(x, source, at, low, high)
@@ -128,15 +132,15 @@ def _scatter_steps(x: Var, source: Var, at: int, low: Size, high: Size, step: in
 
 
 def _between(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
-    """What is before a part of an axis, another array in its place, and what is after it."""
-    whole = x.shape[at]
-    rest = sizes.minus(whole, high)
-    pieces = [
+    """Replace a slice by a concatenation: before, new part, after."""
+    axis_size = x.shape[at]
+    size_after = sizes.minus(axis_size, high)
+    segments = [
         None if low == 0 else one("window", x, start=0, size=low, axis=at),
         ops.broadcast_to(in_dtype(part, x.dtype), _along(x, at, sizes.minus(high, low))),
-        None if rest == 0 else one("window", x, start=high, size=rest, axis=at),
+        None if size_after == 0 else one("window", x, start=high, size=size_after, axis=at),
     ]
-    return ops.concat([piece for piece in pieces if piece is not None], axis=at)
+    return ops.concat([piece for piece in segments if piece is not None], axis=at)
 
 
 def _along(x: Var, at: int, size: Size) -> list[Size]:
@@ -144,44 +148,44 @@ def _along(x: Var, at: int, size: Size) -> list[Size]:
 
 
 def select_scatter(x: Var, source: Var, axis: int, at: int) -> Var:
-    """An array with what stands at one place of an axis replaced."""
-    place = axis % x.ndim
-    low = at if at >= 0 else sizes.plus(x.shape[place], at)
-    return _between(x, ops.expand_dims(source, axis=place), place, low, sizes.plus(low, 1))
+    """Replace one index of an axis."""
+    axis_ = axis % x.ndim
+    low = at if at >= 0 else sizes.plus(x.shape[axis_], at)
+    return _between(x, ops.expand_dims(source, axis=axis_), axis_, low, sizes.plus(low, 1))
 
 
 def repeat(x: Var, counts: Sizes) -> Var:
-    """Copies of the whole beside each other, along new leading axes too."""
+    """A tile, with new leading axes."""
     return ops.tile(x, tuple(counts))
 
 
 def repeat_interleave(x: Var, count: Size, axis: int | None = None, **options: Any) -> Var:
-    """Each element several times in a row."""
+    """Each element repeated."""
     return ops.repeat(x, count, axis=axis)
 
 
 def pad(x: Var, widths: Sizes, mode: str = "constant", value: Any = None) -> Var:
-    """An array with a margin; widths begin with the last axis."""
+    """Padding; widths begin with the last axis."""
     ends = dict[int, tuple[Size, Size]]()
     for count, at in enumerate(range(0, len(widths), 2)):
         ends[x.ndim - 1 - count] = widths[at], widths[at + 1]
-    ours = {
+    modes = {
         "constant": "constant",
         "reflect": "reflect",
         "replicate": "edge",
         "circular": "wrap",
     }
     fill = 0 if value is None else value
-    return padded(x, dict(sorted(ends.items())), ours[mode], fill, of_whole=True)
+    return padded(x, dict(sorted(ends.items())), modes[mode], fill, of_whole=True)
 
 
 def constant_pad(x: Var, widths: Sizes, value: Any = 0) -> Var:
-    """An array with a margin of one number."""
+    """Padding with a constant."""
     return pad(x, widths, "constant", value)
 
 
 def padding_like(mode: str) -> Callable[..., Var]:
-    """An array with a margin of its own numbers."""
+    """Return the rule of padding by the array's own elements."""
 
     def computed(x: Var, widths: Sizes) -> Var:
         return pad(x, widths, mode)
@@ -191,12 +195,12 @@ def padding_like(mode: str) -> Callable[..., Var]:
 
 def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
     """The diagonal of two axes, as the last one."""
-    moved = ops.moveaxis(x, (first, second), (-2, -1))
-    rows, columns = moved.shape[-2:]
+    matrices = ops.moveaxis(x, (first, second), (-2, -1))
+    rows, columns = matrices.shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int):
         raise ShapeError("A diagonal of axes of symbolic sizes is not read.")
     count = max(min(rows - max(-k, 0), columns - max(k, 0)), 0)
-    flat = ops.reshape(moved, (*moved.shape[:-2], rows * columns))
+    flat = ops.reshape(matrices, (*matrices.shape[:-2], rows * columns))
     begin = max(k, 0) + max(-k, 0) * columns
     index = slice(
         begin, begin + (count - 1) * (columns + 1) + 1 if count else begin, columns + 1
@@ -205,7 +209,7 @@ def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
 
 
 def with_diagonal(op_type: str) -> Callable[..., Var]:
-    """An operator whose attribute `k` says which diagonal it is about."""
+    """Return the rule of an operator with a diagonal offset `k`."""
 
     def computed(x: Var, k: int = 0) -> Var:
         return ops.function_of(op_type)(x, k=k)
@@ -214,32 +218,32 @@ def with_diagonal(op_type: str) -> Callable[..., Var]:
 
 
 def as_other(rule: Callable[..., Var]) -> Callable[[Var, Var], Var]:
-    """A rule that takes a shape, of the shape of another array."""
+    """Apply a rule to the shape of another array."""
     return lambda x, other: rule(x, other.shape)
 
 
 def hstack(xs: Sequence[Var]) -> Var:
-    """Arrays one after another along the second axis, or the only one."""
+    """A concatenation along the second axis, or the only one."""
     return cat(xs, 0 if xs[0].ndim == 1 else 1)
 
 
 def movedim(x: Var, source: Any, to: Any) -> Var:
-    """Some axes moved to other places."""
+    """Axes moved to other positions."""
     return ops.moveaxis(x, source, to)
 
 
 def narrow(x: Var, axis: int, start: Size, size: Size) -> Var:
-    """So many elements of an axis."""
+    """Consecutive elements of an axis."""
     return part_of(x, axis, start, sizes.plus(start, size))
 
 
 def matrix_transpose(x: Var) -> Var:
-    """A matrix with rows and columns exchanged; a vector as it is."""
+    """The transpose of a matrix; a vector stays."""
     return ops.transpose(x) if x.ndim == 2 else x
 
 
 def unbind(x: Var, axis: int = 0) -> list[Var]:
-    """The slices of an axis."""
+    """The slices along an axis."""
     return list(ops.unstack(x, axis=axis))
 
 

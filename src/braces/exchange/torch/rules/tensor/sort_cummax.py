@@ -1,4 +1,4 @@
-"""Rules of what goes along an axis: running extremes, and numbers by their rank."""
+"""Rules of cumulative extremes and order statistics."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from braces.frontend.core import functions as ops
 
 
 def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
-    """The largest or smallest number up to each place, and where it was last.
+    """Return the rule of a cumulative maximum or minimum, with the last index of each.
 
-    The last place of equal numbers receives the gradient.
+    The last of ties receives the gradient.
     """
 
     def computed(x: Var, axis: int) -> tuple[Var, Var]:
@@ -39,35 +39,35 @@ def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
 
 
 def running_logsumexp(x: Var, axis: int) -> Var:
-    """The logarithm of the sum of exponentials up to each place."""
+    """A cumulative logsumexp."""
     return ops.cumlogsumexp(as_float(x), axis=axis) if x.ndim else as_float(x)
 
 
 def at_rank(x: Var, rank: Any, axis: int, keepdims: bool) -> tuple[Var, Var]:
-    """The number of this place in the order of an axis, and where it is."""
+    """Return the element with this rank along an axis, and its index."""
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
-    values, places = sort(x, axis)
+    values, permutation = sort(x, axis)
     at = filled((1,), rank, dtype=INT64) if isinstance(rank, int) else ops.reshape(rank, (1,))
-    made = [ops.take(v, at, axis=axis) for v in (values, places)]
-    first, second = made if keepdims else [ops.squeeze(v, axis=axis) for v in made]
+    selected = [ops.take(v, at, axis=axis) for v in (values, permutation)]
+    first, second = selected if keepdims else [ops.squeeze(v, axis=axis) for v in selected]
     return first, second
 
 
 def kth_value(x: Var, k: int, axis: int = -1, keepdims: bool = False) -> tuple[Var, Var]:
-    """The k-th smallest number of an axis, and where it is."""
+    """The k-th smallest number of an axis, and its index."""
     return at_rank(x, k - 1, axis, keepdims)
 
 
 def median_along(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
-    """The number in the middle of an axis, the lower of two; and where it is."""
+    """The lower median of an axis, and its index."""
     size = x.shape[axis] if x.ndim else 1
     middle = (number_of(size) - 1) // 2 if isinstance(size, Dim) else (size - 1) // 2
     return at_rank(x, middle, axis, keepdims)
 
 
 def median(x: Var) -> Var:
-    """The number in the middle of all, the lower of two."""
+    """The lower median of all numbers."""
     return median_along(ops.reshape(x, (dims.product(x.shape),)), 0)[0]
 
 

@@ -1,4 +1,4 @@
-"""Rules of operators that say how numbers lie in memory; they are handed that of a tensor."""
+"""Rules of operators that depend on strides; they receive the storage of a tensor."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Sizes = Sequence[Size]
 
 
 def as_strided(x: Memory, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
-    """The numbers of a memory that lie so far from each other."""
+    """A strided view of a storage."""
     return _taken(x.numbers(), Layout(shape, strides, _start(x, offset)))
 
 
 def as_strided_scatter(
     x: Memory, source: Var, shape: Sizes, strides: Sizes, offset: Size | None = None
 ) -> Var:
-    """A tensor after others were written into its memory, so far from each other."""
+    """A tensor after a strided write to its storage."""
     numbers, layout = x.numbers(), Layout(shape, strides, _start(x, offset))
     _surely_inside(numbers, layout)
     updates = in_dtype(ops.broadcast_to(source, shape), numbers.dtype)
@@ -38,41 +38,41 @@ def as_strided_scatter(
 
 
 def resize(x: Memory, shape: Sizes) -> Var:
-    """A tensor with another shape over the same memory; what is new there is zero.
+    """A tensor with another shape over the same storage; new elements are zero.
 
-    torch leaves open what that is, as in `empty`.
+    torch leaves their values open, as in `empty`.
     """
     numbers, layout = x.numbers(), x.made or Layout(shape, _dense_strides(shape))
-    need = sizes.plus(x.own.offset, dims.product(shape))
-    more = sizes.largest(sizes.minus(need, numbers.shape[0]), 0)
-    if more != 0:
-        numbers = ops.pad(numbers, [(0, more)])
+    required_size = sizes.plus(x.own.offset, dims.product(shape))
+    missing_size = sizes.largest(sizes.minus(required_size, numbers.shape[0]), 0)
+    if missing_size != 0:
+        numbers = ops.pad(numbers, [(0, missing_size)])
     return _taken(numbers, Layout(shape, layout.strides, x.own.offset))
 
 
 def sym_stride(x: Memory, axis: int | None = None) -> Size | list[Size]:
-    """How far it is from one number to the next along an axis, or along each."""
+    """The stride of an axis, or of all."""
     return list(x.own.strides) if axis is None else x.own.strides[axis]
 
 
 def sym_storage_offset(x: Memory) -> Size:
-    """Where the first number lies."""
+    """The storage offset."""
     return x.own.offset
 
 
 def sym_is_contiguous(x: Memory, form: Any = None) -> bool:
-    """Whether the numbers lie one after another, in the order of their axes or of channels."""
+    """Return whether the layout is contiguous, or contiguous in channels-last order."""
     axes = list(range(len(x.own.shape)))
     if "channels_last" in str(form):
         axes = [0, *axes[2:], 1]
-    wanted = _dense_strides([x.own.shape[axis] for axis in axes])
+    dense_strides = _dense_strides([x.own.shape[axis] for axis in axes])
     return all(
         x.own.shape[axis] == 1 or sizes.same(x.own.strides[axis], stride)
-        for axis, stride in zip(axes, wanted, strict=True)
+        for axis, stride in zip(axes, dense_strides, strict=True)
     )
 
 
-# ---- numbers of a memory ---------------------------------------------------------------------
+# ---- strided access ---------------------------------------------------------------------
 
 
 def _start(x: Memory, offset: Size | None) -> Size:
@@ -80,39 +80,39 @@ def _start(x: Memory, offset: Size | None) -> Size:
 
 
 def _dense_strides(shape: Sizes) -> list[Size]:
-    """The strides of a tensor whose numbers lie in the order of its axes."""
+    """Return the strides of a contiguous tensor."""
     return [dims.product(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
 def _taken(numbers: Var, layout: Layout) -> Var:
-    """The numbers that lie where a layout says: in a row, or gathered."""
+    """Return the numbers at a layout: a window if it is dense, else a gather."""
     order = layout.dense()
     if not _surely_inside(numbers, layout) or order is None:
         return ops.take(numbers, _places(layout), axis=0)
     count = dims.product(layout.shape)
     if count != numbers.shape[0]:
         numbers = one("window", numbers, start=layout.offset, size=count, axis=0)
-    apart = ops.reshape(numbers, [layout.shape[axis] for axis in order])
-    return ops.transpose(apart, axes=tuple(map(order.index, range(len(order)))))
+    in_memory_order = ops.reshape(numbers, [layout.shape[axis] for axis in order])
+    return ops.transpose(in_memory_order, axes=tuple(map(order.index, range(len(order)))))
 
 
 def _surely_inside(numbers: Var, layout: Layout) -> bool:
-    """Whether no number lies behind the last one; where sizes decide that, a run looks.
+    """Return whether a layout is provably in bounds; if not, a run checks it.
 
     Raises:
-        ShapeError: One surely does.
+        ShapeError: It is provably out of bounds.
     """
     if 0 in layout.shape:
         return True
-    far = (
+    extents = (
         sizes.times(sizes.minus(size, 1), stride)
         for size, stride in zip(layout.shape, layout.strides, strict=True)
     )
     try:
-        inside = sizes.below(reduce(sizes.plus, far, layout.offset), numbers.shape[0])
+        in_bounds = sizes.below(reduce(sizes.plus, extents, layout.offset), numbers.shape[0])
     except Unknown:
         return False
-    if not inside:
+    if not in_bounds:
         raise ShapeError(
             f"A tensor of {list(layout.shape)} with strides {list(layout.strides)} from "
             f"{layout.offset} does not lie inside of {numbers.shape[0]} numbers."
@@ -121,7 +121,7 @@ def _surely_inside(numbers: Var, layout: Layout) -> bool:
 
 
 def _places(layout: Layout) -> Var:
-    """Where each number lies."""
+    """Return the storage index of each element."""
     rank = len(layout.shape)
 
     def along(axis: int) -> Var:
@@ -141,4 +141,4 @@ MEMORY: Mapping[str, Callable[..., Any]] = {
     "sym_storage_offset": sym_storage_offset,
     "sym_stride": sym_stride,
 }
-"""What is handed a memory in place of its first argument."""
+"""Operators that receive a storage as the first argument."""

@@ -1,4 +1,4 @@
-"""What an export computes of sizes: no operators, but sizes again."""
+"""Rules of symbolic size arithmetic, which results in sizes instead of operators."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def of_size(x: Var, axis: int | None = None) -> Size | list[Size]:
 
 
 def checked(*given: Any, **options: Any) -> None:
-    """What a run would check of sizes that the export was made for."""
+    """A run-time check of sizes, which is dropped."""
 
 
 def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Arithmetic of sizes; of a number that is read it is an operator."""
+    """Return the rule of size arithmetic; variables use an operator instead."""
 
     def made(*given: Any) -> Any:
         if any(isinstance(value, Var) for value in given):
@@ -39,7 +39,7 @@ def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable
 
 
 def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
-    """A comparison of sizes: known, or what a run answers where something asks it."""
+    """Return the rule of a size comparison; an undecidable one is a symbolic bool."""
 
     def made(*given: Any) -> Any:
         if any(isinstance(value, Var) for value in given):
@@ -53,12 +53,12 @@ def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
 
 
 def joined(op_type: str) -> Callable[[Any, Any], Any]:
-    """Whether both are true, or one of them."""
-    plain = {"logical_and": sizes.both, "logical_or": sizes.either}[op_type]
+    """Return the rule of a logical and, or of an or."""
+    logical = {"logical_and": sizes.both, "logical_or": sizes.either}[op_type]
 
     def made(x: Any, y: Any) -> Any:
         if isinstance(x, bool) and isinstance(y, bool):
-            return plain(x, y)
+            return logical(x, y)
         return ops.function_of(op_type)(*(operand(value, BOOL) for value in (x, y)))
 
     return made
@@ -70,7 +70,7 @@ def quotient(x: Any, y: Any) -> Any:
 
 
 def ratio(x: Any, y: Any) -> Any:
-    """A quotient of numbers; that of sizes is rounded down, as what reads it rounds it."""
+    """A quotient of numbers; one of sizes is rounded down, as its readers do."""
     return sizes.over(x, y) if sizes.symbolic(x, y) else x / y
 
 
@@ -80,17 +80,17 @@ def item(values: Sequence[Any], at: int) -> Any:
 
 
 def differ(x: Size, y: Size) -> bool:
-    """Whether two sizes differ, for all values of what they are computed from."""
+    """An inequality of sizes, for all values of their symbols."""
     return not sizes.same(x, y)
 
 
 def opposite(x: Any) -> Any:
-    """Whether it is false."""
+    """A logical not."""
     return not x if isinstance(x, bool) else ops.logical_not(operand(x, BOOL))
 
 
 def chosen(condition: Any, x: Any, y: Any) -> Any:
-    """One of two numbers."""
+    """A selection."""
     if isinstance(condition, bool):
         return x if condition else y
     return arithmetic.where(operand(condition, BOOL), x, y)
@@ -100,7 +100,7 @@ def power(x: Any, y: Any) -> Any:
     """A power of a size.
 
     Raises:
-        Unknown: It is no whole one.
+        Unknown: The exponent is not a natural number.
     """
     if isinstance(x, Var) or isinstance(y, Var):
         return arithmetic.power(x, y)
@@ -112,17 +112,17 @@ def power(x: Any, y: Any) -> Any:
 
 
 def as_float(x: Any) -> Any:
-    """A number as a float."""
+    """A conversion to float."""
     return operand(x, FLOAT64) if isinstance(x, Var | Dim) else float(x)
 
 
 def as_whole(x: Any) -> Any:
-    """A number without what is behind its point."""
+    """A truncation to an integer."""
     return x if isinstance(x, Dim) else operand(x, INT64) if isinstance(x, Var) else int(x)
 
 
 def rounded(op_type: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A rounding; a size is whole."""
+    """Return the rule of a rounding; sizes are integers already."""
 
     def made(x: Any) -> Any:
         if isinstance(x, Var):
@@ -138,7 +138,7 @@ def total(parts: Sequence[Any]) -> Any:
 
 
 def function(name: str) -> Callable[[Any], Any]:
-    """A function of real numbers."""
+    """Return the rule of a real function."""
 
     def made(x: Any) -> Any:
         if not isinstance(x, Var | Dim):
@@ -149,7 +149,7 @@ def function(name: str) -> Callable[[Any], Any]:
 
 
 def numel(x: Var) -> Size:
-    """How many numbers there are."""
+    """The number of elements."""
     return product(x.shape)
 
 
