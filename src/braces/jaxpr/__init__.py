@@ -1,1 +1,1 @@
-"""Functions of JAX as operators: traced once to a jaxpr, each equation of it by a rule."""
+"""Convert JAX functions to operators: trace to a jaxpr, and convert each equation by a rule."""

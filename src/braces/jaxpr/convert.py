@@ -1,13 +1,12 @@
-"""From the equations of a jaxpr to operators of the current block.
+"""Convert the equations of a jaxpr to operators of the current block.
 
     a:f32[3] = mul 0.5:f32[] x          constant_0 = constant(value=0.5)
                                         multiply_0 = multiply(x=constant_0, y=x)
-    b:f32[3] = jit[jaxpr=…] a           the equations of what is called, in its place
+    b:f32[3] = jit[jaxpr=…] a           the equations of the called jaxpr, inlined
     c:f32[]  = mul 0.5:f32[] y          multiply_1 = multiply(x=constant_0, y=y)
 
-What nothing needs is left out. A number that is written several times becomes one constant, and
-an equation that stands there twice becomes one operator: what the parameters of an optimizer
-share is computed once.
+Dead equations are skipped. Equal literals become one constant, and equal equations become one
+operator (CSE): work that an optimizer's parameters share is computed once.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ from braces.lazy import extend
 
 
 class Importer:
-    """Turns jaxprs into operators.
+    """Converts jaxprs to operators.
 
     Attributes:
-        what: What messages call the function that was traced.
-        translation: Between JAX's symbolic sizes and ours.
-        whole: Where a function becomes a program of its own, how.
-        standing: Calls in whose own gradients this stands, and what they give.
+        what: The name of the traced function, for messages.
+        translation: The mapping between symbolic sizes of JAX and ours.
+        whole: The import options if the function becomes a program of its own.
+        standing: The calls whose custom gradients are being built, with their results.
     """
 
     def __init__(self, what: str, translation: Translation, whole: Whole | None = None) -> None:
@@ -60,29 +59,29 @@ class Importer:
 
     @property
     def line(self) -> str | None:
-        """The line outside of JAX that made what is being appended."""
+        """The user's line for the operator that is being appended."""
         return None if self._outermost is None else written_at(self._outermost)
 
     def inner(self) -> Runner:
-        """One for a block inside the current one, which sees what is there already."""
-        made = Importer(self.what, self.translation, self.whole)
-        made._constants, made._made = dict(self._constants), dict(self._made)
-        made._outermost, made.standing = self._outermost, dict(self.standing)
-        made._read = list(self._read)
-        return made
+        """Return an importer for a nested block; it inherits the values that are available."""
+        nested = Importer(self.what, self.translation, self.whole)
+        nested._constants, nested._made = dict(self._constants), dict(self._made)
+        nested._outermost, nested.standing = self._outermost, dict(self.standing)
+        nested._read = list(self._read)
+        return nested
 
     def find(self, variable: Any) -> Value | None:
         """Compute a variable of the jaxprs that are being read, innermost first.
 
-        A derivative that a function brings along may close over any of them, computed or not.
+        A custom derivative may close over any of them, computed or not.
 
         Returns:
-            The value, or `None` where no jaxpr has the variable.
+            The value, or `None` if no jaxpr has the variable.
         """
         for jaxpr, known in reversed(self._read):
-            found = self._find_in(jaxpr, known, variable)
-            if found is not None:
-                return found
+            value = self._find_in(jaxpr, known, variable)
+            if value is not None:
+                return value
         return None
 
     def _find_in(self, jaxpr: Any, known: Mapping[Any, Value], variable: Any) -> Value | None:
@@ -95,55 +94,55 @@ class Importer:
             return None
         values = [self._find_in(jaxpr, known, atom) for atom in eqn.invars]
         assert all(value is not None for value in values), "a jaxpr is closed"
-        made = self._equation(eqn, cast("list[Value]", values))
-        return made[list(eqn.outvars).index(variable)]
+        results = self._equation(eqn, cast("list[Value]", values))
+        return results[list(eqn.outvars).index(variable)]
 
     def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
         """Append the operators of a jaxpr.
 
         Args:
             jaxpr: The jaxpr.
-            consts: The arrays that it brings along.
+            consts: The captured arrays.
             given: Its arguments.
 
         Raises:
-            ProgramError: An equation has no operator.
+            ProgramError: An equation is not supported.
         """
-        known: dict[Any, Value] = dict(zip(jaxpr.invars, given, strict=True))
-        known.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
+        environment: dict[Any, Value] = dict(zip(jaxpr.invars, given, strict=True))
+        environment.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
 
         def read(atom: Any) -> Value:
-            return written(atom) if isinstance(atom, extend.Literal) else known[atom]
+            return written(atom) if isinstance(atom, extend.Literal) else environment[atom]
 
         _, equations = needed(jaxpr)
-        self._read.append((jaxpr, known))
+        self._read.append((jaxpr, environment))
         for eqn in equations:
-            made = self._equation(eqn, [read(atom) for atom in eqn.invars])
-            known.update(zip(eqn.outvars, made, strict=True))
+            results = self._equation(eqn, [read(atom) for atom in eqn.invars])
+            environment.update(zip(eqn.outvars, results, strict=True))
         self._read.pop()
         return [read(atom) for atom in jaxpr.outvars]
 
     def _brought(self, array: Any) -> Value:
-        """An array that a jaxpr brings along: itself, or the variable that holds it."""
+        """Return a captured array, or the variable that holds it."""
         if isinstance(array, Var):
             return array
-        kept = self._kept(array)
-        return np.asarray(array) if kept is None else kept
+        variable = self._kept(array)
+        return np.asarray(array) if variable is None else variable
 
     def _kept(self, array: Any) -> Var | None:
-        """The variable that holds an array, where it is no constant."""
-        kept = self.whole.keep(array) if self.whole is not None else None
-        if kept is not None and self.whole is not None:
-            self.whole.brought.add(kept.name)
-        return kept
+        """Return the variable that holds an array, or `None` for a constant."""
+        variable = self.whole.keep(array) if self.whole is not None else None
+        if variable is not None and self.whole is not None:
+            self.whole.brought.add(variable.name)
+        return variable
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable; a number becomes a constant, once."""
+        """Return a value as a variable; equal numbers share a constant."""
         if isinstance(value, Var):
             return value
-        kept = self._kept(value)
-        if kept is not None:
-            return kept
+        variable = self._kept(value)
+        if variable is not None:
+            return variable
         literal = Literal.of(value)
         if literal not in self._constants:
             self._constants[literal] = one("constant", value=literal)
@@ -153,16 +152,16 @@ class Importer:
         key = self._key(eqn, values)
         if key is not None and key in self._made:
             return self._made[key]
-        before = self._outermost
-        self._outermost = before or eqn
-        made = self._appended(Equation(self, eqn), values)
-        self._outermost = before
+        outer = self._outermost
+        self._outermost = outer or eqn
+        results = self._appended(Equation(self, eqn), values)
+        self._outermost = outer
         if key is not None:
-            self._made[key] = made
-        return made
+            self._made[key] = results
+        return results
 
     def _appended(self, equation: Equation, values: list[Value]) -> list[Value]:
-        """What an equation gives; where that is noted as a problem, anything of its types."""
+        """Append an equation; after a problem, return placeholders of its types."""
         if self.whole is None:
             return self._append(equation, values)
         try:
@@ -182,15 +181,17 @@ class Importer:
         rule = RULES.get(equation.name)
         if rule is None and equation.name in WHY:
             equation.refuse(WHY[equation.name])
-        made = (rule or implementation)(equation, *values)
-        found: list[Value] = [made] if isinstance(made, Var | np.ndarray) else list(made)
-        _check(equation, found)
-        return found
+        output = (rule or implementation)(equation, *values)
+        results: list[Value] = (
+            [output] if isinstance(output, Var | np.ndarray) else list(output)
+        )
+        _check(equation, results)
+        return results
 
     def _key(self, eqn: Any, values: list[Value]) -> Any:
-        """What two equations share that give the same; `None` where that is not known.
+        """Return the CSE key of an equation; `None` if it has none.
 
-        A variable stands there by its name, for `==` on variables builds.
+        Variables are represented by their names, because `==` on variables builds an operator.
         """
         params = tuple(eqn.params.items())
         names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
@@ -202,13 +203,13 @@ class Importer:
 
 
 def written(literal: Any) -> np.ndarray[Any, Any]:
-    """A number that a jaxpr has written out, in the jaxpr's dtype."""
+    """Return a literal of a jaxpr as an array in its dtype."""
     return np.asarray(literal.val, literal.aval.dtype)
 
 
 def _check(equation: Equation, made: Sequence[Value]) -> None:
-    """Hold what a rule made against what JAX says of it."""
-    for value, want in zip(made, equation.eqn.outvars, strict=True):
-        aval = in_words(want.aval)
+    """Check the results of a rule against JAX's abstract values."""
+    for value, outvar in zip(made, equation.eqn.outvars, strict=True):
+        aval = in_words(outvar.aval)
         same = value.dtype == aval.dtype and value.ndim == len(aval.shape)
-        assert same, f"{equation.name} gave {value!r} for {want.aval}"
+        assert same, f"{equation.name} gave {value!r} for {outvar.aval}"

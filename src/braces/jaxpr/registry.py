@@ -1,4 +1,4 @@
-"""What each primitive of JAX is: all the rules there are, by its name."""
+"""The registry of conversion rules, by JAX primitive."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ OTHER_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "integer_pow": lambda e: e.params["y"] < 0,
     "rem": lambda _: True,
 }
-"""Primitives whose operators have the same values, and another derivative at a kink or a pole,
-or with respect to the triangle of a matrix that is not read; and where they have."""
+"""Primitives whose operators have equal values and another derivative, and the condition.
+
+The derivative differs at a kink or a pole, or with respect to the unused triangle of a matrix.
+"""
 
 RULES: Mapping[str, Rule] = {
     **_VALUES,
@@ -41,7 +43,7 @@ RULES: Mapping[str, Rule] = {
         for name, differs in OTHER_DERIVATIVES.items()
     },
 }
-"""A primitive that is not here is refused by name."""
+"""Other primitives are refused by name."""
 
 CALLS_BACK = "which calls Python back"
 DEVICES = "which several devices compute together"
@@ -64,4 +66,4 @@ WHY: Mapping[str, str] = {
     **dict.fromkeys(("scaled_dot", "scaled_matmul_wrapper", "custom_partitioning"), FOREIGN),
     **dict.fromkeys(("addupdate", "empty_ref", "get", "new_ref", "swap"), REFERENCES),
 }
-"""Why a primitive is refused that users meet."""
+"""The reasons for the refusal of common primitives."""

@@ -1,13 +1,13 @@
-"""A function of JAX, traced: what it needs, what it gives, and its operators.
+"""Trace a JAX function: its inputs, its results, and its operators.
 
     def step(x):                        x: f32[b]
         return jnp.tanh(2.0 * x)        a: f32[] = constant(value=2.0)
                                         b: f32[b] = multiply(x=a, y=x)
                                         c: f32[b] = tanh(x=b)
 
-The function is called once, with arrays of which only types are known. So it may be anything
-that JAX can differentiate or compile: all that it did to them is in the program, and nothing
-of it is called again.
+The function is called once, with abstract arrays. It may be any function that JAX can
+differentiate or compile. Its operations become part of the program, which does not call it
+again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from braces.lazy import jax
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A function of JAX for arguments of some types.
+    """A JAX function, traced for arguments of some types.
 
     Attributes:
-        what: What messages call it.
-        closed: The jaxpr, with the arrays that the function brought along.
-        shapes: What it gives, as a tree of shapes and dtypes of JAX.
-        translation: Between JAX's symbolic sizes and ours.
+        what: Its name, for messages.
+        closed: The jaxpr, with captured arrays.
+        shapes: Its results, as a tree of JAX shapes and dtypes.
+        translation: The mapping between symbolic sizes of JAX and ours.
     """
 
     what: str
@@ -45,13 +45,13 @@ class Traced:
 
     @property
     def leaves(self) -> list[tuple[tuple[str, ...], TensorType]]:
-        """What it gives, one by one: the fields and keys that lead there, and the type."""
+        """The results one by one: their path of fields and keys, and the type."""
         paths, _ = _library().tree_util.tree_flatten_with_path(self.shapes)
         return [(path_names(path), self.translation.type(shape)) for path, shape in paths]
 
     @cached_property
     def read(self) -> frozenset[int]:
-        """Which of the leaves of its arguments its results follow from."""
+        """The indices of argument leaves that the results depend on."""
         used, _ = needed(self.closed.jaxpr)
         return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
 
@@ -60,46 +60,46 @@ class Traced:
 
         Args:
             given: Its arguments, leaf by leaf.
-            whole: The program, and what becomes of arrays and problems.
+            whole: The program, and the treatment of arrays and problems.
 
         Returns:
-            What the function gives, leaf by leaf.
+            The results, leaf by leaf.
         """
         importer = Importer(self.what, self.translation, whole)
-        made = importer.run(self.closed.jaxpr, self.closed.consts, given)
-        return [importer.lift(value) for value in made]
+        results = importer.run(self.closed.jaxpr, self.closed.consts, given)
+        return [importer.lift(value) for value in results]
 
     def build(self, *arguments: Any) -> Any:
         """Append its operators to the current block.
 
         Args:
-            *arguments: Trees of variables, of the types for which it was traced; what is not
-                `read` may be anything.
+            *arguments: Trees of variables, of the types for which it was traced; leaves that
+                are not in `read` may be anything.
 
         Returns:
-            What the function gives, a tree of variables.
+            The results, a tree of variables.
 
         Raises:
-            ProgramError: It does what there is no operator for.
+            ProgramError: It has unsupported equations.
         """
         importer = Importer(self.what, self.translation)
-        given = jax.tree.leaves(arguments)
-        made = importer.run(self.closed.jaxpr, self.closed.consts, given)
-        return with_leaves(self.shapes, map(importer.lift, made))
+        argument_leaves = jax.tree.leaves(arguments)
+        results = importer.run(self.closed.jaxpr, self.closed.consts, argument_leaves)
+        return with_leaves(self.shapes, map(importer.lift, results))
 
 
 def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
-    """Trace a function of JAX.
+    """Trace a JAX function.
 
-    It sees 64-bit numbers and JAX's own promotion of dtypes.
+    It sees 64-bit numbers and JAX's own dtype promotion.
 
     Args:
-        what: What messages call it.
+        what: Its name, for messages.
         function: From trees of arrays to a tree of arrays.
         *arguments: Trees of variables, or of their types.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or asks for values.
+        ProgramError: It cannot be traced: it fails, or needs values.
     """
     types = [
         leaf.type if isinstance(leaf, Var) else leaf for leaf in jax.tree.leaves(arguments)
@@ -113,33 +113,33 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
 def traced(
     what: str, function: Callable[..., Any], structs: Sequence[Any], translation: Translation
 ) -> Traced:
-    """Trace a function of JAX, as JAX is set.
+    """Trace a JAX function under JAX's current settings.
 
     Args:
-        what: What messages call it.
+        what: Its name, for messages.
         function: From trees of arrays to a tree of arrays.
-        structs: Trees of shapes and dtypes of JAX.
-        translation: Between their symbolic sizes and ours.
+        structs: Trees of JAX shapes and dtypes.
+        translation: The mapping between symbolic sizes of JAX and ours.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or asks for values.
+        ProgramError: It cannot be traced: it fails, or needs values.
     """
     closed, shapes = closed_jaxpr(what, function, structs)
     return Traced(what, closed, shapes, translation)
 
 
 def with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:
-    """A tree of the same structure."""
+    """Return a tree with the same structure and other leaves."""
     trees = _library().tree
     return trees.unflatten(trees.structure(tree), leaves)
 
 
 def path_names(path: Iterable[Any]) -> tuple[str, ...]:
-    """The names of a path through a tree; places in sequences have none."""
+    """Return the names on a path through a tree; indices of sequences have none."""
     named = (getattr(step, "name", getattr(step, "key", None)) for step in path)
     return tuple(str(name) for name in named if name is not None)
 
 
 def _library() -> Any:
-    """JAX, whose own types are not all known."""
+    """Return JAX as `Any`, because its types are incomplete."""
     return jax

@@ -1,4 +1,4 @@
-"""Functions of JAX that bring their derivative along: `jax.custom_vjp`, `jax.custom_jvp`.
+"""JAX functions with custom derivatives: `jax.custom_vjp`, `jax.custom_jvp`.
 
     @jax.custom_vjp                          y = block() captures [x] as f
     def f(x): return x * jnp.exp(x)            body {
@@ -8,14 +8,14 @@
                                                  return y
                                                }
 
-JAX itself is asked for the cotangents that follow from the cotangents of the results, so both
-kinds of rules are one: a `jvp` is transposed by it. What of that follows from the arguments
-alone, the residuals of the rule, is computed beside the function, and kept for the gradient;
-what a function and its rule both compute stands there once.
+JAX computes the pullback from result cotangents to argument cotangents. Both kinds of rules are
+therefore handled alike: JAX transposes a `jvp`. The residuals of the rule, which depend on the
+arguments alone, are computed in the forward pass and saved for the gradient. Computations that
+function and rule share are built once.
 
-A rule that calls the function itself, on the same arguments, has its results there; and a
-rule that calls it on others, or others of the kind, has their gradients in its own, down to
-`DEEPEST`: derivatives of a higher order follow from the arithmetic.
+A rule that calls the function itself on the same arguments reads the existing results. A rule
+that calls it on other arguments, or another such function, nests custom gradients down to
+`DEEPEST`. Higher derivatives follow from the arithmetic.
 """
 
 from __future__ import annotations
@@ -36,55 +36,57 @@ from braces.ops.control.construct.build import build_block, build_custom_gradien
 from braces.passes.autodiff.common import moves
 
 DEEPEST = 4
-"""Gradients within gradients that are kept."""
+"""The deepest nesting of custom gradients."""
 
 
 def has_own_gradient(e: Equation, values: Sequence[Value]) -> bool:
-    """Whether cotangents can go through a call, to what is no number."""
-    return bool(_ways(e, values) and _ends(e)) and len(e.runner.standing) < DEEPEST
+    """Return whether cotangents can flow through a call to a variable."""
+    return (
+        bool(_sources_of(e, values) and _float_results(e)) and len(e.runner.standing) < DEEPEST
+    )
 
 
 def standing(e: Equation, values: Sequence[Value]) -> list[Value] | None:
-    """What a call gives whose gradient is being read, which calls it again."""
-    return e.runner.standing.get(_call_of(e, values)) if e.runner.standing else None
+    """Return the results of a call that its own gradient repeats, or `None`."""
+    return e.runner.standing.get(_call_key(e, values)) if e.runner.standing else None
 
 
 def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> list[Value]:
-    """The operators of a function, whose results have the gradient that it brings along.
+    """Convert a function, and attach its custom gradient to the results.
 
     Args:
-        e: The equation that calls it.
-        runner: What appends to the block that is built.
+        e: The equation of the call.
+        runner: The importer of the current block.
         values: The arguments.
 
     Raises:
-        ProgramError: The function closes over what its rule gives no cotangent.
+        ProgramError: The function closes over a value that needs a gradient.
     """
     closed = e.params["call_jaxpr"]
     _refuse_closed_over(e, values)
-    found = runner.run(closed.jaxpr, closed.consts, values)
-    return with_gradient_of_jax(e, runner, values, found)
+    results = runner.run(closed.jaxpr, closed.consts, values)
+    return with_gradient_of_jax(e, runner, values, results)
 
 
 def with_derivative_of_jax(rule: Rule, differs: Callable[[Equation], bool]) -> Rule:
-    """A rule whose results have the derivative that JAX has of the primitive.
+    """Extend a rule so that its results have JAX's derivative of the primitive.
 
     Args:
-        rule: Operators of the same values.
-        differs: Whether their derivative is another one for some arguments, by the equation.
+        rule: Builds operators with the same values.
+        differs: Returns whether their derivative differs for some arguments, from the equation.
     """
 
-    def found(e: Equation, *values: Value) -> Value | Sequence[Value]:
-        known = standing(e, values)
-        if known is not None:
-            return known
-        made = rule(e, *values)
+    def rule_with_derivative(e: Equation, *values: Value) -> Value | Sequence[Value]:
+        existing = standing(e, values)
+        if existing is not None:
+            return existing
+        results = rule(e, *values)
         if e.runner.whole is None or not differs(e) or not has_own_gradient(e, values):
-            return made
-        several = list(made) if isinstance(made, Sequence) else [made]
-        return with_gradient_of_jax(e, e.runner, values, several)
+            return results
+        result_list = list(results) if isinstance(results, Sequence) else [results]
+        return with_gradient_of_jax(e, e.runner, values, result_list)
 
-    return found
+    return rule_with_derivative
 
 
 def with_gradient_of_jax(
@@ -94,53 +96,54 @@ def with_gradient_of_jax(
     found: Sequence[Value],
     function: Callable[..., Any] | None = None,
 ) -> list[Value]:
-    """What an equation gives, with the gradient that JAX says of it.
+    """Attach JAX's gradient to the results of an equation.
 
-    An equation of which JAX has none keeps that of its operators, unless a user's rule fails.
+    An equation without a gradient in JAX keeps that of its operators, unless a user's rule
+    fails.
 
     Args:
         e: The equation.
-        runner: What appends to the block that is built.
+        runner: The importer of the current block.
         values: Its arguments.
-        found: What it gives, computed.
-        function: What is differentiated, from arrays to a sequence of arrays; by default the
-            primitive itself. It must have a gradient.
+        found: Its results.
+        function: The function to differentiate, from arrays to a sequence of arrays; by default
+            the primitive itself. It must have a gradient.
 
     Raises:
         ProgramError: JAX has no gradient of it.
     """
-    ends, made = _ends(e), [runner.lift(value) for value in found]
-    passed, ways = [made[at] for at in ends], _ways(e, values)
+    ends, variables = _float_results(e), [runner.lift(value) for value in found]
+    outputs, sources = [variables[at] for at in ends], _sources_of(e, values)
     try:
-        rule = _pullback(e, function or _bound(e), [at for at, _ in ways], ends)
+        rule = _pullback(e, function or _bound(e), [at for at, _ in sources], ends)
         consts = [_brought(e, array, runner) for array in rule.consts]
     except ProgramError:
         if function is not None or ("call_jaxpr" in e.params and not runner.standing):
             raise
-        return [*made]
+        return [*variables]
 
     def build(params: list[Var]) -> list[Var]:
-        here: list[Value] = [*made]
+        existing: list[Value] = [*variables]
         for at, param in zip(ends, params, strict=False):
-            here[at] = param
+            existing[at] = param
         inner = runner.inner()
-        inner.standing[_call_of(e, values)] = here
+        inner.standing[_call_key(e, values)] = existing
         given = [*values, *params[len(ends) :]]
         return [inner.lift(value) for value in inner.run(rule.jaxpr, consts, given)]
 
-    body = build_block(list(map(tensor_type, passed)) * 2, build)
-    body = _with_residuals(current_program().current, body)
-    outs = build_custom_gradient(passed, [var for _, var in ways], body)
+    body = build_block(list(map(tensor_type, outputs)) * 2, build)
+    body = _hoist_residuals(current_program().current, body)
+    outs = build_custom_gradient(outputs, [var for _, var in sources], body)
     for at, out in zip(ends, outs, strict=True):
-        made[at] = out
-    return [*made]
+        variables[at] = out
+    return [*variables]
 
 
-def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
-    """The arguments that get cotangents, by place.
+def _sources_of(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
+    """Return the arguments that receive cotangents, with their indices.
 
-    Constants get none, and a rule with symbolic zeros is told so; neither does what a function
-    closes over.
+    Constants and captured values receive none; a rule with symbolic zeros sees them as
+    unperturbed.
     """
     first = e.params.get("num_consts", 0)
     return [
@@ -151,42 +154,42 @@ def _ways(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
 
 
 def _moves(value: Var) -> bool:
-    """Return whether a gradient can follow a variable, which may be that of a closed block."""
+    """Return whether a variable, which may be that of a closed block, has a gradient."""
     return is_float(value.dtype) and moves(current_program().current, shown(value).name)
 
 
-def _ends(e: Equation) -> list[int]:
-    """The places of the results that have cotangents."""
+def _float_results(e: Equation) -> list[int]:
+    """Return the indices of results with cotangents."""
     return [at for at, type_ in enumerate(e.types) if is_float(type_.dtype)]
 
 
-def _call_of(e: Equation, values: Sequence[Value]) -> Hashable:
-    """What two calls share that are one: where the function is written, and the arguments."""
+def _call_key(e: Equation, values: Sequence[Value]) -> Hashable:
+    """Return the identity of a call: the source of the function, and the arguments."""
     names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
     return e.name, _named(e), str(_forward(e)), *names
 
 
 def _forward(e: Equation) -> Any:
-    """What computes the results of an equation: a function, what solves, or the primitive."""
-    found = e.params.get("call_jaxpr")
-    if found is None and "jaxprs" in e.params:
+    """Return the forward computation of an equation: a jaxpr, a solver, or the parameters."""
+    closed = e.params.get("call_jaxpr")
+    if closed is None and "jaxprs" in e.params:
         return e.params["jaxprs"].solve
-    return e.params if found is None else found
+    return e.params if closed is None else closed
 
 
 def _named(e: Equation) -> str:
-    """The function of a call and where it is written, else the name of the primitive."""
+    """Return the function of a call and its source location, else the name of the primitive."""
     forward = _forward(e)
     return e.name if forward is e.params else forward.jaxpr.debug_info.func_src_info
 
 
 def _bound(e: Equation) -> Callable[..., Any]:
-    """The primitive of an equation as a function from arrays to a sequence of arrays."""
+    """Return the primitive of an equation as a function from arrays to a sequence of arrays."""
     primitive = e.eqn.primitive
 
     def bind(*arguments: Any) -> Any:
-        made = primitive.bind(*arguments, **primitive.get_bind_params(e.eqn.params))
-        return made if primitive.multiple_results else [made]
+        results = primitive.bind(*arguments, **primitive.get_bind_params(e.eqn.params))
+        return results if primitive.multiple_results else [results]
 
     return bind
 
@@ -194,7 +197,7 @@ def _bound(e: Equation) -> Callable[..., Any]:
 def _pullback(
     e: Equation, function: Callable[..., Any], ways: Sequence[int], ends: Sequence[int]
 ) -> Any:
-    """From arguments, and cotangents of results, to those of some arguments: a jaxpr.
+    """Trace the pullback from arguments and result cotangents to argument cotangents.
 
     Raises:
         ProgramError: It cannot be traced.
@@ -202,15 +205,15 @@ def _pullback(
     library = _library()
 
     def pulled(arguments: Sequence[Any], cotangents: Sequence[Any]) -> Any:
-        def moved(*moving: Any) -> list[Any]:
+        def differentiated(*perturbed: Any) -> list[Any]:
             given = list(arguments)
-            for at, value in zip(ways, moving, strict=True):
+            for at, value in zip(ways, perturbed, strict=True):
                 given[at] = value
             results = function(*given)
             return [results[at] for at in ends]
 
-        _, pull = library.vjp(moved, *(arguments[at] for at in ways))
-        return pull(list(cotangents))
+        _, pullback_of_arguments = library.vjp(differentiated, *(arguments[at] for at in ways))
+        return pullback_of_arguments(list(cotangents))
 
     structs = [struct_of(atom.aval) for atom in e.eqn.invars]
     results = [struct_of(e.eqn.outvars[at].aval) for at in ends]
@@ -221,23 +224,23 @@ def _pullback(
 
 
 def _brought(e: Equation, array: Any, runner: Runner) -> Any:
-    """An array that a rule closes over; one of the functions around it is a value here.
+    """Return an array that a rule closes over; a tracer is resolved to its value here.
 
     Raises:
         ProgramError: The value is not known.
     """
     if not isinstance(array, _library().core.Tracer):
         return array
-    found = runner.find(getattr(array, "val", None))
-    if found is None:
+    value = runner.find(getattr(array, "val", None))
+    if value is None:
         raise _closed_over(e)
-    return found
+    return value
 
 
 def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
-    """Refuse what is closed over and would have a gradient, which JAX refuses, too.
+    """Raise an error for a captured value that would need a gradient, as JAX does.
 
-    Arrays that JAX sees as constants have none.
+    Arrays that are constants in JAX need none.
     """
     whole = e.runner.whole
     constants = set[str]() if whole is None else whole.brought
@@ -257,47 +260,47 @@ def _closed_over(e: Equation) -> ProgramError:
 
 
 def _library() -> Any:
-    """JAX, whose own types are not all known."""
+    """Return JAX as `Any`, because its types are incomplete."""
     return jax
 
 
 def struct_of(aval: Any) -> Any:
-    """The shape and dtype of an array, as JAX takes them for tracing."""
+    """Return the shape and dtype of an array for tracing."""
     return _library().ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 # ---- residuals -------------------------------------------------------------------------------
 
 
-def _with_residuals(table: SymbolTable, body: Body) -> Body:
-    """A gradient whose residuals are computed before it, where a table ends.
+def _hoist_residuals(table: SymbolTable, body: Body) -> Body:
+    """Move the residuals of a gradient into the forward pass, at the end of a table.
 
-    Numbers that are written out stay, unless residuals are made of them.
+    Literals stay in the gradient unless residuals need them.
     """
-    follows, apart = set(body.params), list[Op]()
+    dependent_names, independent_ops = set(body.params), list[Op]()
     for op in body.ops:
-        if follows.isdisjoint(op.reads()):
-            apart.append(op)
+        if dependent_names.isdisjoint(op.reads()):
+            independent_ops.append(op)
         else:
-            follows.update(op.binds())
-    needed = _made_of_something(apart, body)
-    for op in reversed(apart):
+            dependent_names.update(op.binds())
+    needed = _depending_on_outer(independent_ops, body)
+    for op in reversed(independent_ops):
         if not needed.isdisjoint(op.binds()):
             needed.update(op.reads())
-    moved = [op for op in apart if not needed.isdisjoint(op.binds())]
-    gone = set[str]()
-    for op in moved:
+    residual_ops = [op for op in independent_ops if not needed.isdisjoint(op.binds())]
+    hoisted_names = set[str]()
+    for op in residual_ops:
         table.append(op, [body.vars[name] for name in op.binds()])
-        gone.update(op.binds())
-    ops = tuple(op for op in body.ops if gone.isdisjoint(op.binds()))
-    infos = {name: info for name, info in body.vars.items() if name not in gone}
+        hoisted_names.update(op.binds())
+    ops = tuple(op for op in body.ops if hoisted_names.isdisjoint(op.binds()))
+    infos = {name: info for name, info in body.vars.items() if name not in hoisted_names}
     return body.with_(vars=infos, ops=ops)
 
 
-def _made_of_something(ops: Sequence[Op], body: Body) -> set[str]:
-    """What operators make that follows from variables outside of a block."""
-    found = set[str]()
+def _depending_on_outer(ops: Sequence[Op], body: Body) -> set[str]:
+    """Return the results of operators that depend on outer variables."""
+    names = set[str]()
     for op in ops:
-        if any(name in found or name not in body.vars for name in op.reads()):
-            found.update(op.binds())
-    return found
+        if any(name in names or name not in body.vars for name in op.reads()):
+            names.update(op.binds())
+    return names

@@ -1,4 +1,4 @@
-"""One equation of a jaxpr, as the rules see it."""
+"""The interface of rules to an equation of a jaxpr."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from braces.lazy import extend, jax
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Value: TypeAlias = "Var | Array"
-"""A variable, or a number that the jaxpr has written out."""
+"""A variable, or a literal of the jaxpr."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What of a function of JAX has no operator.
+    """An unsupported equation.
 
     Attributes:
         primitive: Its name in JAX.
-        line: The user's line that asked for it.
-        error: Why.
+        line: The user's line.
+        error: The reason.
     """
 
     primitive: str
@@ -41,17 +41,17 @@ class Problem:
 
 @dataclass(frozen=True)
 class Whole:
-    """How a function is read that becomes a program of its own.
+    """The import of a function as a program of its own.
 
-    Its functions that are compiled by themselves stay blocks, each operator knows its line, and
-    what cannot be read is noted: a user learns of everything at once.
+    Functions under `jit` stay blocks, operators record their source lines, and problems are
+    collected so that one message lists all of them.
 
     Attributes:
-        program: What is built.
-        keep: From an array that is written out to a variable that holds it; `None` where it is
-            small enough to be a constant.
-        problems: What could not be read.
-        brought: The variables that hold arrays which functions close over.
+        program: The program that is built.
+        keep: Maps an array to the variable that holds it; `None` if it is small enough to be a
+            constant.
+        problems: The unsupported equations.
+        brought: The variables of captured arrays.
     """
 
     program: Builder
@@ -61,10 +61,10 @@ class Whole:
 
 
 class Runner(Protocol):
-    """What turns jaxprs into operators, of the block that is current when it is asked.
+    """Converts jaxprs to operators of the block that is current at the call.
 
     Attributes:
-        standing: Calls of functions in whose own gradients it stands, and what they give.
+        standing: The calls whose custom gradients are being built, with their results.
     """
 
     what: str
@@ -74,19 +74,19 @@ class Runner(Protocol):
 
     @property
     def line(self) -> str | None:
-        """The line outside of JAX that made what is being appended."""
+        """The user's line for the operator that is being appended."""
         ...
 
     def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
-        """Append the operators of a jaxpr, and return what it gives."""
+        """Append the operators of a jaxpr, and return its results."""
         ...
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable."""
+        """Return a value as a variable."""
         ...
 
     def inner(self) -> Runner:
-        """One for a block inside the current one."""
+        """Return an importer for a nested block."""
         ...
 
     def find(self, variable: Any) -> Value | None:
@@ -96,11 +96,11 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Equation:
-    """An equation: a primitive of JAX, its parameters, and what it gives.
+    """An equation: a JAX primitive, its parameters, and its result types.
 
     Attributes:
-        runner: What appends it.
-        eqn: JAX's own record of it.
+        runner: The importer.
+        eqn: The JAX record.
     """
 
     runner: Runner
@@ -118,39 +118,39 @@ class Equation:
 
     @property
     def types(self) -> list[TensorType]:
-        """The types of what it gives."""
+        """The types of the results."""
         return [self.runner.translation.type(in_words(v.aval)) for v in self.eqn.outvars]
 
     @property
     def dtype(self) -> DType:
-        """The dtype of the first that it gives."""
+        """The dtype of the first result."""
         return np.dtype(in_words(self.eqn.outvars[0].aval).dtype)
 
     @property
     def shape(self) -> Shape:
-        """The shape of the first that it gives."""
+        """The shape of the first result."""
         return self.sizes(in_words(self.eqn.outvars[0].aval).shape)
 
     def sizes(self, given: Sequence[Any]) -> Shape:
-        """Sizes of JAX as ours."""
+        """Convert sizes of JAX."""
         return self.runner.translation.shape(given)
 
     def lift(self, value: Value) -> Var:
-        """A value as a variable."""
+        """Return a value as a variable."""
         return self.runner.lift(value)
 
     def lift_number(self, number: int) -> Var:
-        """An index as a variable."""
+        """Return an index as a variable."""
         return self.runner.lift(np.asarray(number, np.int32))
 
     def call(self, closed: Any, given: Sequence[Value]) -> list[Value]:
-        """Put the equations of what is called in its place."""
+        """Inline the equations of a called jaxpr."""
         return self.runner.run(closed.jaxpr, closed.consts, given)
 
     def written(self, function: Callable[..., Any], *given: Value) -> list[Value]:
-        """Put what a function of JAX does in place of the equation.
+        """Replace the equation by a JAX function.
 
-        The function is written with primitives that have rules, and names its dtypes.
+        The function consists of supported primitives, with explicit dtypes.
         """
         to_struct = self.runner.translation.struct
         vars_ = [self.lift(value) for value in given]
@@ -160,10 +160,10 @@ class Equation:
         return self.call(closed, vars_)
 
     def refuse(self, why: str) -> NoReturn:
-        """Say that this equation has no operator.
+        """Raise an error that this equation is not supported.
 
         Raises:
-            ProgramError: In any case.
+            ProgramError: Always.
         """
         raise ProgramError(
             f"{self.runner.what} uses `{self.name}` of JAX, {why}.",
@@ -173,31 +173,31 @@ class Equation:
 
 
 Rule: TypeAlias = "Callable[..., Value | Sequence[Value]]"
-"""From an equation and its values, one by one, to what it gives."""
+"""Maps an equation and its operands to its results."""
 
 
 def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
-    """What the results of a jaxpr follow from: variables, and equations in order."""
-    used = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
-    kept = list[Any]()
+    """Eliminate dead code: return the live variables and the live equations in order."""
+    live = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
+    live_equations = list[Any]()
     for eqn in reversed(jaxpr.eqns):
-        if eqn.effects or not used.isdisjoint(eqn.outvars):
-            kept.append(eqn)
-            used.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
-    return used, kept[::-1]
+        if eqn.effects or not live.isdisjoint(eqn.outvars):
+            live_equations.append(eqn)
+            live.update(a for a in eqn.invars if not isinstance(a, extend.Literal))
+    return live, live_equations[::-1]
 
 
 def in_words(aval: Any) -> Any:
-    """What is known of an array; a key of random numbers is the words that it is made of."""
+    """Return an abstract value; a random key becomes its words."""
     library: Any = jax
     is_key = library.dtypes.issubdtype(aval.dtype, library.dtypes.prng_key)
     return library.eval_shape(library.random.key_data, aval) if is_key else aval
 
 
 def written_at(eqn: Any) -> str | None:
-    """The innermost line outside of JAX that made an equation.
+    """Return the innermost line outside JAX that created an equation.
 
-    Only that of an outermost equation is sure: JAX traces a function that is called again once.
+    It is only reliable for outermost equations, since JAX caches the trace of a function.
     """
     frame = _frame(eqn)
     if frame is None:
@@ -206,13 +206,13 @@ def written_at(eqn: Any) -> str | None:
 
 
 def source_of(eqn: Any) -> Source | None:
-    """The same line, as operators keep it."""
+    """Return the same line as a source record of operators."""
     frame = _frame(eqn)
     return None if frame is None else Source(frame.file_name, frame.line_num)
 
 
 def of_library(file: str | None) -> bool:
-    """Return whether a file belongs to JAX; what `exec` and consoles run does not."""
+    """Return whether a file belongs to JAX; code of `exec` and consoles does not."""
     return file is None or in_packages(file, jax)
 
 

@@ -1,10 +1,10 @@
-"""Primitives that libraries define: the equations of their implementation.
+"""Primitives of libraries, imported by tracing their implementation.
 
-    b:f32[3] = nonbatchable a           nothing, for its implementation returns its argument
+    b:f32[3] = nonbatchable a           nothing, because the implementation is the identity
 
-`Primitive.def_impl` names a function that computes the primitive. It is traced for the types of
-the arguments, and its equations are appended. The derivative is that which JAX has of the
-primitive.
+`Primitive.def_impl` registers a function that computes the primitive. It is traced for the
+types of the arguments, and its equations are appended. The derivative is JAX's derivative of
+the primitive.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from braces.jaxpr.core.tracing import closed_jaxpr
 def _implementation(e: Equation, *values: Value) -> Sequence[Value]:
     """Append the equations of the implementation of a primitive."""
     try:
-        closed = _traced(e)
+        closed = _trace_implementation(e)
     except ProgramError:
         e.refuse("for which there is no operator")
-    if _has(closed, e.eqn.primitive):  # JAX implements its own primitives by binding them
+    if _binds_primitive(
+        closed, e.eqn.primitive
+    ):  # JAX implements its own primitives by binding them
         e.refuse("for which there is no operator")
     return e.call(closed, values)
 
 
-def _traced(e: Equation) -> Any:
-    """The jaxpr of the implementation of a primitive.
+def _trace_implementation(e: Equation) -> Any:
+    """Return the jaxpr of the implementation of a primitive.
 
     Raises:
         ProgramError: It cannot be traced.
@@ -41,11 +43,15 @@ def _traced(e: Equation) -> Any:
     return closed_jaxpr(what, lambda *arrays: compute(*arrays, **params), structs)[0]
 
 
-def _has(closed: Any, primitive: Any) -> bool:
+def _binds_primitive(closed: Any, primitive: Any) -> bool:
     """Return whether a jaxpr, or one in its equations, binds a primitive."""
     return any(
         eqn.primitive is primitive
-        or any(_has(held, primitive) for held in eqn.params.values() if hasattr(held, "eqns"))
+        or any(
+            _binds_primitive(inner, primitive)
+            for inner in eqn.params.values()
+            if hasattr(inner, "eqns")
+        )
         for eqn in closed.eqns
     )
 

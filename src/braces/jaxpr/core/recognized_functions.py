@@ -1,11 +1,11 @@
-"""Functions with an own derivative that are operators: recognized by their equations.
+"""Functions with custom derivatives that equal an operator, recognized by their equations.
 
     @jax.custom_jvp                         jax.nn.relu(x)      relu(x=x)
     def relu(x): return max(x, 0)           twice(x)            custom_gradient(…)
 
-A call is an operator where JAX's own function gives the same equations for the same type, and
-so do the derivatives of both. Names, modules and files say nothing: a package wraps functions
-of JAX, and gives them another derivative.
+A call becomes an operator if JAX's own function has the same equations for the same type, and
+so do the derivatives of both. Names, modules and files are ignored, since packages wrap
+functions of JAX and give them other derivatives.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ OPERATORS: Mapping[str, Callable[[Any], Any]] = {
     "relu": lambda x: _jax.nn.relu(x),
     "relu6": lambda x: _jax.nn.relu6(x),
 }
-"""Functions of JAX by the operator that has their values and their derivative."""
+"""JAX functions by the operator with equal values and derivative."""
 
 
 def operator_of(e: Equation) -> str | None:
-    """Return the operator that computes what a call does, with the same derivative."""
+    """Return the operator with the values and the derivative of a call, or `None`."""
     if e.name != "custom_jvp_call" or len(e.eqn.invars) != 1:
         return None
     aval = e.eqn.invars[0].aval
@@ -34,23 +34,23 @@ def operator_of(e: Equation) -> str | None:
 
 
 def _is_same(eqn: Any, name: str, struct: Any) -> bool:
-    (known,) = _jax.make_jaxpr(OPERATORS[name])(struct).jaxpr.eqns
-    same = _text(eqn.params["call_jaxpr"]) == _text(known.params["call_jaxpr"])
-    return same and _derivative(eqn, struct) == _derivative(known, struct)
+    (reference,) = _jax.make_jaxpr(OPERATORS[name])(struct).jaxpr.eqns
+    has_same_values = _text(eqn.params["call_jaxpr"]) == _text(reference.params["call_jaxpr"])
+    return has_same_values and _derivative(eqn, struct) == _derivative(reference, struct)
 
 
 def _derivative(eqn: Any, struct: Any) -> str:
-    """The equations of the tangent of a call, from its argument and the tangent of that."""
+    """Return the equations of the tangent of a call."""
 
-    def called(x: Any) -> Any:
+    def forward(x: Any) -> Any:
         return eqn.primitive.bind(x, **eqn.primitive.get_bind_params(eqn.params))[0]
 
-    def moved(x: Any, tangent: Any) -> Any:
-        return _jax.jvp(called, (x,), (tangent,))[1]
+    def tangent_of(x: Any, tangent: Any) -> Any:
+        return _jax.jvp(forward, (x,), (tangent,))[1]
 
-    return _text(_jax.make_jaxpr(moved)(struct, struct))
+    return _text(_jax.make_jaxpr(tangent_of)(struct, struct))
 
 
 def _text(closed: Any) -> str:
-    """The equations that results follow from, and the constants among them."""
+    """Return the live equations and the constants of a jaxpr as text."""
     return f"{closed.jaxpr.replace(eqns=needed(closed.jaxpr)[1])} {closed.consts}"

@@ -1,4 +1,4 @@
-"""Functions of JAX as jaxprs, and errors of what cannot be traced."""
+"""Trace JAX functions to jaxprs, and report untraceable functions."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _FIX = (
 def closed_jaxpr(
     what: str, function: Callable[..., Any], structs: Sequence[Any]
 ) -> tuple[Any, Any]:
-    """What a function computes of arrays of these types, and the tree that it gives.
+    """Trace a function for abstract arrays; return the jaxpr and the tree of results.
 
     Args:
-        what: What messages call it.
+        what: The name of the function, for messages.
         function: From trees of arrays to a tree of arrays.
-        structs: Trees of shapes and dtypes of JAX.
+        structs: Trees of JAX shapes and dtypes.
 
     Raises:
-        ProgramError: It cannot be traced: it fails, or asks for values.
+        ProgramError: It cannot be traced: it fails, or needs values.
     """
     try:
         with _jax.disable_jit(False):
@@ -39,11 +39,11 @@ def closed_jaxpr(
 
 
 def _untraceable(what: str, error: Exception) -> ProgramError:
-    said = (str(error).strip() or type(error).__name__).splitlines()[0]
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     line = users_line(error)
     called_wrongly = line is None and isinstance(error, TypeError)
     return ProgramError(
-        f"{what} cannot be traced: {said:.200}",
+        f"{what} cannot be traced: {reason:.200}",
         given=line,
         fix="Give it all that it takes." if called_wrongly else _FIX,
     )

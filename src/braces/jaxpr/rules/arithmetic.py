@@ -1,4 +1,4 @@
-"""Rules of primitives that work number by number, and of those that add numbers up."""
+"""Rules of elementwise primitives, reductions and contractions."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ SAME = {
     "sinh": "sinh", "sqrt": "sqrt", "square": "square", "stop_gradient": "stop_gradient",
     "sub": "subtract", "tan": "tan", "tanh": "tanh",
 }  # fmt: skip
-"""Primitives that there is an operator for, of the same operands."""
+"""Primitives with an equivalent operator."""
 BITWISE = {"and": "and", "or": "or", "xor": "xor", "not": "invert"}
-"""What primitives of bools and of bits are called as operators, behind `bitwise_`."""
+"""The operator names of logical primitives, without the prefix `bitwise_`."""
 REDUCTIONS = {
     "reduce_sum": "sum", "reduce_prod": "prod", "reduce_max": "max", "reduce_min": "min",
 }  # fmt: skip
 
 
 def same(op_type: str, e: Equation, *values: Value) -> Var:
-    """One operator of the same operands."""
+    """An equivalent operator."""
     return one(op_type, *map(e.lift, values))
 
 
 def size_of(e: Equation, x: Value) -> Var:
-    """Numbers without their sign; of complex ones, how far they are from zero."""
+    """The absolute value, also of complex numbers."""
     var = e.lift(x)
     if var.dtype.kind != "c":
         return one("abs", var)
@@ -54,7 +54,7 @@ def size_of(e: Equation, x: Value) -> Var:
 
 
 def conjugate(e: Equation, x: Value) -> Var:
-    """Complex conjugates; JAX makes complex numbers of real ones."""
+    """The complex conjugate; JAX returns complex numbers for real ones."""
     var = e.lift(x)
     if var.dtype.kind == "c":
         return one("conj", var)
@@ -62,20 +62,20 @@ def conjugate(e: Equation, x: Value) -> Var:
 
 
 def logic(name: str, e: Equation, *values: Value) -> Var:
-    """One operator of bools, or of the bits of integers."""
-    logical = e.dtype == BOOL
-    return same(f"logical_{name}" if logical else f"bitwise_{BITWISE[name]}", e, *values)
+    """A logical operator on bools, or a bitwise one on integers."""
+    is_bool = e.dtype == BOOL
+    return same(f"logical_{name}" if is_bool else f"bitwise_{BITWISE[name]}", e, *values)
 
 
 def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
-    """Bits moved down, with zeros behind them: those of an unsigned number."""
+    """A logical right shift, by way of an unsigned dtype."""
     unsigned = np.dtype(f"u{e.dtype.itemsize}")
     left, right = (one("bitcast", e.lift(value), dtype=unsigned) for value in (x, y))
     return one("bitcast", one("bitwise_right_shift", left, right), dtype=e.dtype)
 
 
 def bitcast(e: Equation, x: Value) -> Var:
-    """The same bits as numbers of another dtype."""
+    """A bitcast to a dtype of the same width."""
     value, dtype = e.lift(x), np.dtype(e.params["new_dtype"])
     if value.dtype.itemsize != dtype.itemsize:
         e.refuse(f"of {value.dtype} as {dtype}, which has another number of bits")
@@ -83,27 +83,31 @@ def bitcast(e: Equation, x: Value) -> Var:
 
 
 def power(e: Equation, x: Value, y: Value) -> Var:
-    """A power, whose exponent may be an integer."""
+    """A power; the exponent may be an integer."""
     return one("pow", e.lift(x), in_dtype(e.lift(y), e.dtype))
 
 
 def gammainc_slope(e: Equation, a: Value, x: Value) -> Var:
-    """How `gammainc` moves with `a`: as what is drawn does, the other way."""
+    """The derivative of `gammainc` in `a`: the negated sample derivative times the density."""
     left, right = e.lift(a), e.lift(x)
     density = one("exp", one("xlogy", left - 1.0, right) - right - one("lgamma", left))
     return -(one("gamma_sample_slope", left, right) * density)
 
 
 def polygamma(e: Equation, n: Value, x: Value) -> Var:
-    """Derivatives of `digamma`, whose orders JAX writes as floats."""
+    """Derivatives of `digamma`, whose orders are floats in JAX."""
     order = e.lift(n)
-    made = one("polygamma", one("cast", order, dtype=np.int32), e.lift(x))
-    whole = one("equal", order, one("floor", order))
-    return made if isinstance(n, np.ndarray) else one("where", whole, made, np.nan)
+    derivative = one("polygamma", one("cast", order, dtype=np.int32), e.lift(x))
+    is_integer = one("equal", order, one("floor", order))
+    return (
+        derivative
+        if isinstance(n, np.ndarray)
+        else one("where", is_integer, derivative, np.nan)
+    )
 
 
 def integer_power(e: Equation, x: Value) -> Value:
-    """A power by squaring, in the order of JAX, so that it is rounded as there."""
+    """A power by repeated squaring in JAX's order, for equal rounding."""
     left, factor, result = abs(e.params["y"]), e.lift(x), None
     while left:
         if left & 1:
@@ -116,28 +120,28 @@ def integer_power(e: Equation, x: Value) -> Value:
 
 
 def divide(e: Equation, x: Value, y: Value) -> Var:
-    """A quotient; that of integers is cut off towards zero."""
+    """A quotient; that of integers is truncated towards zero."""
     left, right = e.lift(x), e.lift(y)
     if is_float(e.dtype):
         return one("divide", left, right)
     below = one("floor_divide", left, right)
-    up = (below * right != left) & ((left < 0) != (right < 0))
-    return below + one("cast", up, dtype=e.dtype)
+    needs_increment = (below * right != left) & ((left < 0) != (right < 0))
+    return below + one("cast", needs_increment, dtype=e.dtype)
 
 
 def remainder(e: Equation, x: Value, y: Value) -> Var:
-    """What is left of a division that is cut off towards zero: it has the sign of `x`."""
+    """The remainder of a truncating division, with the sign of `x`."""
     left, right = e.lift(x), e.lift(y)
     return one("sign", left) * one("remainder", one("abs", left), one("abs", right))
 
 
 def in_dtype(value: Var, dtype: Any) -> Var:
-    """The same numbers in another dtype."""
+    """Cast to another dtype."""
     return value if value.dtype == dtype else one("cast", value, dtype=dtype)
 
 
 def convert(e: Equation, x: Value) -> Value:
-    """The same numbers in another dtype; a number that is written out stays so."""
+    """A cast; a literal stays a literal."""
     dtype = np.dtype(e.params["new_dtype"])
     if not isinstance(x, Var):
         return (x if dtype.kind == "c" else x.real).astype(dtype)
@@ -147,7 +151,7 @@ def convert(e: Equation, x: Value) -> Value:
 
 
 def _convert_complex(x: Var, dtype: Any) -> Var:
-    """Convert from or to complex numbers; only the real part becomes a number or a bool."""
+    """Convert from or to complex numbers; a conversion to real drops the imaginary part."""
     if dtype.kind != "c":
         return in_dtype(one("real", x), dtype)
     parts = (
@@ -157,7 +161,7 @@ def _convert_complex(x: Var, dtype: Any) -> Var:
 
 
 def select(e: Equation, which: Value, *cases: Value) -> Var:
-    """One of several, number by number: a bool takes the second where it is true."""
+    """Select elementwise among several cases; a bool selects the second if true."""
     chooser, (last, *others) = e.lift(which), list(map(e.lift, reversed(cases)))
     if chooser.dtype == BOOL:
         return one("where", chooser, last, *others)
@@ -167,18 +171,18 @@ def select(e: Equation, which: Value, *cases: Value) -> Var:
 
 
 def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
-    """A number, or the bound that it lies beyond."""
+    """Clamp to bounds."""
     return one("minimum", one("maximum", e.lift(x), e.lift(low)), e.lift(high))
 
 
 def reduction(op_type: str, e: Equation, x: Value) -> Var:
-    """A reduction over axes, in the dtype of JAX."""
-    made = one(op_type, e.lift(x), axis=tuple(e.params["axes"]))
-    return in_dtype(made, e.dtype)
+    """A reduction over axes, in JAX's dtype."""
+    reduced = one(op_type, e.lift(x), axis=tuple(e.params["axes"]))
+    return in_dtype(reduced, e.dtype)
 
 
 def over_a_batch(op_type: str, e: Equation, *values: Value) -> list[Var]:
-    """A reduction over an axis that `vmap` has named; several devices have names left."""
+    """A reduction over a `vmap` axis; names of device axes are refused."""
     axes, groups = e.params["axes"], e.params["axis_index_groups"]
     if groups is not None or not all(isinstance(axis, int) for axis in axes):
         e.refuse("which several devices compute together")
@@ -189,19 +193,19 @@ def over_a_batch(op_type: str, e: Equation, *values: Value) -> list[Var]:
 
 
 def best(op_type: str, e: Equation, x: Value) -> Var:
-    """Where the largest or smallest number of an axis is."""
+    """An argmax or argmin."""
     (axis,) = e.params["axes"]
     return in_dtype(one(op_type, e.lift(x), axis=axis), e.dtype)
 
 
 def running(op_type: str, e: Equation, x: Value) -> Var:
-    """Sums or products so far, along an axis."""
-    made = one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
-    return in_dtype(made, e.dtype)
+    """A cumulative sum or product."""
+    accumulated = one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
+    return in_dtype(accumulated, e.dtype)
 
 
 def contraction(e: Equation, x: Value, y: Value) -> Var:
-    """Sums of products, as einsum says them."""
+    """A contraction as an einsum."""
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
     left, right, fresh = e.lift(x), e.lift(y), map(chr, count(ord("a")))
     shared = list(zip((*batch_x, *of_x), (*batch_y, *of_y), strict=True))
@@ -212,8 +216,8 @@ def contraction(e: Equation, x: Value, y: Value) -> Var:
         [letters[i] if i in letters else next(fresh) for i in range(var.ndim)]
         for letters, var in ((letters_x, left), (letters_y, right))
     ]
-    rest = [n for term in terms for n in term if n not in names]
-    result = [*names[: len(batch_x)], *rest]
+    free_names = [n for term in terms for n in term if n not in names]
+    result = [*names[: len(batch_x)], *free_names]
     equation = f"{','.join(map(''.join, terms))}->{''.join(result)}"
     return in_dtype(one("einsum", left, right, equation=equation), e.dtype)
 

@@ -1,4 +1,4 @@
-"""Rules of primitives of bits and orders that have no operator: others say the same."""
+"""Rules of bitwise, rounding and ordering primitives, built from other primitives."""
 
 from __future__ import annotations
 
@@ -23,56 +23,56 @@ _lax: Any = lax
 
 
 def _place_in_order(x: Any) -> Any:
-    """Floats as integers in their order: -0 lies below 0, and NaN above all."""
+    """Map floats to integers in total order: -0 is below 0, and NaN is the largest."""
     if not _np.issubdtype(x.dtype, np.inexact):
         return x
     bits = _lax.bitcast_convert_type(x, f"int{8 * np.dtype(x.dtype).itemsize}")
-    rest = np.iinfo(bits.dtype).max
-    return _np.where(bits < 0, bits ^ np.asarray(rest, bits.dtype), bits)
+    magnitude_mask = np.iinfo(bits.dtype).max
+    return _np.where(bits < 0, bits ^ np.asarray(magnitude_mask, bits.dtype), bits)
 
 
 def compared(name: str, e: Equation, x: Value, y: Value) -> list[Value]:
-    """Numbers compared in an order in which all of them have a place."""
+    """A comparison in total order."""
     compare = getattr(_np, name)
 
-    def in_order(x: Any, y: Any) -> Any:
+    def compare_in_total_order(x: Any, y: Any) -> Any:
         return compare(_place_in_order(x), _place_in_order(y))
 
-    return e.written(in_order, x, y)
+    return e.written(compare_in_total_order, x, y)
 
 
 def approximate_top(e: Equation, x: Value) -> tuple[Var, Var]:
-    """The largest or the smallest: all of them are looked at."""
+    """An approximate top-k, computed exactly."""
     axis, largest, var = e.params["reduction_dimension"], e.params["is_max_k"], e.lift(x)
     attrs = {"k": e.params["k"], "axis": axis}
-    made = apply("topk", {"x": (var if largest else -var,)}, attrs)
-    values, places = made["values"][0], made["indices"][0]
-    return values if largest else -values, in_dtype(places, e.types[1].dtype)
+    top = apply("topk", {"x": (var if largest else -var,)}, attrs)
+    values, indices = top["values"][0], top["indices"][0]
+    return values if largest else -values, in_dtype(indices, e.types[1].dtype)
 
 
 # ---- rounding --------------------------------------------------------------------------------
 
 
 def rounded(e: Equation, x: Value) -> Value | list[Value]:
-    """The nearest integer: of two the even one, or the one away from zero."""
+    """Rounding to nearest, with ties to even or away from zero."""
     if int(e.params["rounding_method"]) == 1:
         return one("round", e.lift(x))
 
-    def away(x: Any) -> Any:
+    def round_half_away(x: Any) -> Any:
         size = _np.abs(x)
         below = _np.floor(size)
         up = _np.where(size - below >= np.asarray(0.5, x.dtype), 1, 0).astype(x.dtype)
         return _np.sign(x) * (below + up)
 
-    return e.written(away, x)
+    return e.written(round_half_away, x)
 
 
 PRECISIONS = {(5, 10): "f16", (8, 7): "bf16"}
-"""The bits of exponents and of fractions that dtypes have."""
+"""Dtypes by the bits of their exponents and fractions."""
 
 
 def rounded_to_precision(e: Equation, x: Value) -> Var:
-    """Numbers rounded to fewer bits, there and back."""
+    """Numbers rounded to fewer bits, by a cast and back."""
     bits, var = (e.params["exponent_bits"], e.params["mantissa_bits"]), e.lift(x)
     own = np.finfo(var.dtype) if var.dtype.kind == "f" else None
     if own is not None and bits == (own.iexp, own.nmant):
@@ -86,11 +86,11 @@ def rounded_to_precision(e: Equation, x: Value) -> Var:
 
 
 TRUTH = {"and": "all", "or": "any"}
-"""What reductions of bools are called as operators."""
+"""The operators of logical reductions."""
 
 
 def bits_reduced(name: str, e: Equation, x: Value) -> Value | list[Value]:
-    """Bools or bits along axes, one after the other."""
+    """A logical or bitwise reduction, one axis after the other."""
     if e.dtype == BOOL and name in TRUTH:
         return reduction(TRUTH[name], e, x)
     combine: Callable[[Any, Any], Any] = getattr(_np, f"bitwise_{name}")
@@ -101,66 +101,68 @@ def bits_reduced(name: str, e: Equation, x: Value) -> Value | list[Value]:
     def step(so_far: Any, row: Any) -> tuple[Any, None]:
         return combine(so_far, row), None
 
-    def along(x: Any, axis: int) -> Any:
+    def reduce_axis(x: Any, axis: int) -> Any:
         rows = _np.moveaxis(x, axis, 0)
         init = _np.full(rows.shape[1:], first)
         return _lax.scan(step, init, rows)[0]
 
-    def reduced(x: Any) -> Any:
+    def reduce_all(x: Any) -> Any:
         for axis in axes:
-            x = along(x, axis)
+            x = reduce_axis(x, axis)
         return x
 
-    return e.written(reduced, x)
+    return e.written(reduce_all, x)
 
 
 def _counted(x: Any) -> Any:
-    """How many bits are set: those of pairs, of fours, and so on, are added."""
+    """Return the number of set bits, by sums over pairs, nibbles, and so on."""
     width = 8 * np.dtype(x.dtype).itemsize
-    whole = _lax.bitcast_convert_type(x, f"uint{width}").astype(np.uint64)
+    partial_counts = _lax.bitcast_convert_type(x, f"uint{width}").astype(np.uint64)
     for shift, mask in ((1, 0x5555), (2, 0x3333), (4, 0x0F0F), (8, 0x00FF)):
-        every = np.uint64(mask * 0x0001000100010001)
-        whole = (whole & every) + ((whole >> np.uint64(shift)) & every)
-    total = whole & np.uint64(0xFFFF)
+        field_mask = np.uint64(mask * 0x0001000100010001)
+        partial_counts = (partial_counts & field_mask) + (
+            (partial_counts >> np.uint64(shift)) & field_mask
+        )
+    total = partial_counts & np.uint64(0xFFFF)
     for shift in range(16, width, 16):
-        total = total + ((whole >> np.uint64(shift)) & np.uint64(0xFFFF))
+        total = total + ((partial_counts >> np.uint64(shift)) & np.uint64(0xFFFF))
     return total.astype(x.dtype)
 
 
 def population_count(e: Equation, x: Value) -> list[Value]:
-    """How many bits of integers are set."""
+    """The number of set bits."""
     return e.written(_counted, x)
 
 
 def leading_zeros(e: Equation, x: Value) -> list[Value]:
-    """How many bits are before the first that is set: all behind that are set, and counted."""
+    """The number of leading zero bits: fill all lower bits, and count."""
 
-    def counted(x: Any) -> Any:
+    def count_leading_zeros(x: Any) -> Any:
         width = 8 * np.dtype(x.dtype).itemsize
         filled = _lax.bitcast_convert_type(x, f"uint{width}")
         for power in range(width.bit_length() - 1):
             filled = filled | (filled >> np.asarray(1 << power, filled.dtype))
         return _counted(~filled).astype(x.dtype)
 
-    return e.written(counted, x)
+    return e.written(count_leading_zeros, x)
 
 
 def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
-    """The upper half of products."""
+    """The upper half of integer products."""
     width = 8 * e.dtype.itemsize
     if width == 64:
         e.refuse("of 64 bits")
     twice = f"{'u' if e.dtype.kind == 'u' else ''}int{2 * width}"
 
     def high(x: Any, y: Any) -> Any:
-        whole = x.astype(twice) * y.astype(twice)
-        return (whole >> np.asarray(width, twice)).astype(x.dtype)
+        full_product = x.astype(twice) * y.astype(twice)
+        return (full_product >> np.asarray(width, twice)).astype(x.dtype)
 
     return e.written(high, x, y)
 
 
 def neighbour(e: Equation, x: Value, y: Value) -> list[Value]:
-    """The next number that floats can be, from `x` towards `y`."""
+    """The next float from `x` towards `y`."""
     if e.dtype.kind != "f":
         e.refuse(f"of {e.dtype}")
     width = 8 * e.dtype.itemsize
@@ -168,12 +170,12 @@ def neighbour(e: Equation, x: Value, y: Value) -> list[Value]:
 
     def next_one(x: Any, y: Any) -> Any:
         bits = _lax.bitcast_convert_type(x, f"int{width}")
-        away = (x < y) == (x > 0)
-        step = _np.where(away, 1, -1).astype(bits.dtype)
-        moved = _lax.bitcast_convert_type(bits + step, x.dtype)
-        moved = _np.where(x == 0, _np.where(y > 0, tiny, -tiny), moved)
-        unknown = (x != x) | (y != y)
-        return _np.where(unknown, x + y, _np.where(x == y, y, moved))
+        away_from_zero = (x < y) == (x > 0)
+        step = _np.where(away_from_zero, 1, -1).astype(bits.dtype)
+        neighbour_value = _lax.bitcast_convert_type(bits + step, x.dtype)
+        neighbour_value = _np.where(x == 0, _np.where(y > 0, tiny, -tiny), neighbour_value)
+        is_nan = (x != x) | (y != y)
+        return _np.where(is_nan, x + y, _np.where(x == y, y, neighbour_value))
 
     return e.written(next_one, x, y)
 
@@ -182,17 +184,17 @@ def neighbour(e: Equation, x: Value, y: Value) -> list[Value]:
 
 
 def platform(e: Equation) -> Value:
-    """Which branch is that of the machine that JAX computes on; all of them mean the same."""
-    here = jax.default_backend()
+    """The branch of JAX's current backend; all branches are equivalent."""
+    backend = jax.default_backend()
     platforms: Sequence[Sequence[str] | None] = e.params["platforms"]
-    found = [at for at, names in enumerate(platforms) if names is None or here in names]
-    if not found:
-        e.refuse(f"without a branch for {here}")
-    return np.asarray(found[0], np.int32)
+    matches = [at for at, names in enumerate(platforms) if names is None or backend in names]
+    if not matches:
+        e.refuse(f"without a branch for {backend}")
+    return np.asarray(matches[0], np.int32)
 
 
 def nothing(e: Equation, *values: Value) -> list[Value]:
-    """What gives nothing."""
+    """No results."""
     del e, values
     return []
 

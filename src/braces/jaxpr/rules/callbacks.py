@@ -1,11 +1,11 @@
-"""Operators in functions of JAX: what a program computes, called while it is traced.
+"""Operators inside JAX functions: a program part that is inserted during tracing.
 
     def line(x):                            a: f32[] = multiply(x=two, y=x)
-        return jnp.sin(insert(2.0 * x))     b: f32[] = ...     what `build` appends of a
+        return jnp.sin(insert(2.0 * x))     b: f32[] = ...     the operators of `build(a)`
                                             c: f32[] = sin(x=b)
 
-What stands there is one equation, which JAX moves into loops and branches as any other, and for
-which the rule appends operators to the block that is built then.
+The insertion is one equation, which JAX moves into loops and branches like any other. Its rule
+appends the operators to the block that is current then.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.lazy import extend, tracing
 
 Build = Callable[[list[Var]], Sequence[Var]]
-"""What appends operators that read these variables, and returns what they give."""
+"""Appends operators that read these variables, and returns their results."""
 
 
 def inserting(build: Build, types: Sequence[TensorType]) -> Callable[..., list[Any]]:
-    """A function of JAX, for tracing alone, that stands for operators.
+    """Return a JAX function, for tracing only, that represents operators.
 
     Args:
-        build: Appends them.
-        types: Of what they give.
+        build: Appends the operators.
+        types: The types of their results.
     """
     structs = tuple(map(Translation(types).struct, types))
 
@@ -41,10 +41,10 @@ def inserting(build: Build, types: Sequence[TensorType]) -> Callable[..., list[A
 
 @cache
 def _primitive() -> Any:
-    made: Any = extend.Primitive("inserted")
-    made.multiple_results = True
-    made.def_abstract_eval(_types)
-    return made
+    primitive: Any = extend.Primitive("inserted")
+    primitive.multiple_results = True
+    primitive.def_abstract_eval(_types)
+    return primitive
 
 
 def _types(*given: Any, build: Build, structs: Sequence[Any]) -> list[Any]:
@@ -54,7 +54,7 @@ def _types(*given: Any, build: Build, structs: Sequence[Any]) -> list[Any]:
 
 
 def inserted(e: Equation, *values: Value) -> Sequence[Var]:
-    """The operators."""
+    """The operators of an insertion."""
     return e.params["build"](list(map(e.lift, values)))
 
 

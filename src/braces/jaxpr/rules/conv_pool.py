@@ -1,7 +1,7 @@
-"""Rules of primitives whose windows slide: convolutions and pools, and padding.
+"""Rules of sliding windows: convolutions, pooling and padding.
 
-x with holes, then padded, then cut      what JAX says in one primitive
-conv2d(x, weight)                        operators say one after the other
+x dilated, then padded, then cropped     JAX does this in one primitive
+conv2d(x, weight)                        with operators it is a sequence
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Edges = Sequence[tuple[Any, Any, int]]
 
 
 def pad(e: Equation, x: Value, value: Value) -> Var:
-    """Numbers around, and between, those of an array; negative padding takes some away."""
-    filled = value if not isinstance(value, Var) else None
-    if filled is None:
+    """Padding around an array and between its elements; negative widths crop."""
+    constant_fill = value if not isinstance(value, Var) else None
+    if constant_fill is None:
         return _padded_by(e, e.lift(x), e.lift(value))
-    return padded(e, e.lift(x), e.params["padding_config"], filled[()])
+    return padded(e, e.lift(x), e.params["padding_config"], constant_fill[()])
 
 
 def _padded_by(e: Equation, x: Var, value: Var) -> Var:
-    """Padding whose number is a value: it is put where padding of ones is one."""
+    """Pad with a variable, by a mask of the padding."""
     config, zero = e.params["padding_config"], np.zeros((), x.dtype)
     body = padded(e, x, config, zero[()])
     margin = padded(e, one("zeros_like", x), config, np.ones((), x.dtype)[()])
@@ -48,7 +48,7 @@ def _padded_by(e: Equation, x: Var, value: Var) -> Var:
 
 
 def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
-    """An array with this number around and between."""
+    """Pad an array around and between its elements with a number."""
     for axis, (_, _, holes) in enumerate(config):
         if holes:
             x = _with_holes(x, axis, holes, value)
@@ -56,10 +56,10 @@ def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
     widths = tuple(tuple(_at_least_0(side) for side in edge) for edge in edges)
     if any(side != 0 for edge in widths for side in edge):
         x = one("pad", x, widths=widths, value=number_of(value))
-    cuts = [[_taken_away(side) for side in edge] for edge in edges]
-    if not any(map(any, cuts)):
+    crops = [[_taken_away(side) for side in edge] for edge in edges]
+    if not any(map(any, crops)):
         return x
-    return x[tuple(slice(before, -after or None) for before, after in cuts)]
+    return x[tuple(slice(before, -after or None) for before, after in crops)]
 
 
 def _at_least_0(size: Size) -> Size:
@@ -71,21 +71,23 @@ def _taken_away(size: Size) -> int:
 
 
 def _with_holes(x: Var, axis: int, holes: int, value: Any) -> Var:
-    """So many numbers between any two along an axis."""
-    apart = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
-    widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(apart)))
-    spread = one("pad", reshaped(x, apart), widths=widths, value=number_of(value))
+    """Dilate an axis, with `holes` fill values between elements."""
+    with_gap_axis = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
+    widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(with_gap_axis)))
+    padded_gaps = one("pad", reshaped(x, with_gap_axis), widths=widths, value=number_of(value))
     size = x.shape[axis] * (holes + 1)
-    joined = reshaped(spread, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
-    whole = slice(None)
-    return joined[tuple(slice(None, -holes) if at == axis else whole for at in range(x.ndim))]
+    merged = reshaped(padded_gaps, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+    full_slice = slice(None)
+    return merged[
+        tuple(slice(None, -holes) if at == axis else full_slice for at in range(x.ndim))
+    ]
 
 
 # ---- convolutions ----------------------------------------------------------------------------
 
 
 def convolution(e: Equation, x: Value, weight: Value) -> Var:
-    """A convolution of one, two or three axes; others are refused."""
+    """A convolution over one, two or three axes; others are refused."""
     numbers, rank = e.params["dimension_numbers"], e.lift(x).ndim - 2
     if rank not in LAYOUTS:
         e.refuse(f"along {rank} axes")
@@ -95,7 +97,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
         left, groups = _batches_as_groups(left, batches), batches
-    made = one(
+    output = one(
         f"conv{rank}d",
         left,
         right,
@@ -105,27 +107,27 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
         groups=groups,
         layout=LAYOUTS[rank],
     )
-    return in_dtype(_in_order(made, np.argsort(numbers.out_spec).tolist()), e.dtype)
+    return in_dtype(_in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 
 def _spread(e: Equation, x: Var) -> Var:
-    """What is convolved, with its holes and its padding."""
+    """Return the input of a convolution after dilation and padding."""
     edges = zip(e.params["padding"], e.params["lhs_dilation"], strict=True)
     config = [(0, 0, 0)] * 2 + [(low, high, holes - 1) for (low, high), holes in edges]
     return padded(e, x, config, np.zeros((), x.dtype)[()])
 
 
 def _batches_as_groups(x: Var, groups: int) -> Var:
-    """Groups of a batch as groups of channels."""
+    """Convert batch groups to channel groups."""
     batch, channels, *space = x.shape
-    apart = reshaped(x, (groups, batch // groups, channels, *space))
-    order = (1, 0, *range(2, apart.ndim))
-    moved = one("transpose", apart, axes=order)
-    return reshaped(moved, (batch // groups, groups * channels, *space))
+    grouped = reshaped(x, (groups, batch // groups, channels, *space))
+    order = (1, 0, *range(2, grouped.ndim))
+    reordered = one("transpose", grouped, axes=order)
+    return reshaped(reordered, (batch // groups, groups * channels, *space))
 
 
 def _in_order(x: Var, order: Sequence[int]) -> Var:
-    """The axes in this order."""
+    """Transpose to an order of axes."""
     same = list(order) == list(range(x.ndim))
     return x if same else one("transpose", x, axes=tuple(map(int, order)))
 
@@ -134,21 +136,23 @@ def _in_order(x: Var, order: Sequence[int]) -> Var:
 
 
 def pool(kind: str, e: Equation, x: Value) -> Var:
-    """The largest, the smallest or the sum of each window, along one to three axes."""
+    """The maximum, minimum or sum of each window, over one to three axes."""
     var = e.lift(x)
-    slid = [axis for axis in range(var.ndim) if _slides(e, axis)]
-    if not slid:
+    window_axes = [axis for axis in range(var.ndim) if _slides(e, axis)]
+    if not window_axes:
         return var
-    if len(slid) > max(LAYOUTS):
-        e.refuse(f"along {len(slid)} axes")
+    if len(window_axes) > max(LAYOUTS):
+        e.refuse(f"along {len(window_axes)} axes")
     if any(size != 1 for size in e.params["base_dilation"]):
         e.refuse("with holes between what windows slide over")
-    rest = [axis for axis in range(var.ndim) if axis not in slid]
-    moved = _in_order(_margin(kind, e, var), (*rest, *slid))
-    kept, space = moved.shape[: len(rest)], moved.shape[len(rest) :]
-    made = _pooled(kind, reshaped(moved, (product(kept), 1, *space)), e, slid)
-    apart = reshaped(made, (*kept, *made.shape[2:]))
-    return _in_order(apart, np.argsort((*rest, *slid)).tolist())
+    other_axes = [axis for axis in range(var.ndim) if axis not in window_axes]
+    reordered = _in_order(_margin(kind, e, var), (*other_axes, *window_axes))
+    other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]
+    pooled = _pooled(
+        kind, reshaped(reordered, (product(other_sizes), 1, *space)), e, window_axes
+    )
+    restored = reshaped(pooled, (*other_sizes, *pooled.shape[2:]))
+    return _in_order(restored, np.argsort((*other_axes, *window_axes)).tolist())
 
 
 def _slides(e: Equation, axis: int) -> bool:
@@ -157,7 +161,7 @@ def _slides(e: Equation, axis: int) -> bool:
 
 
 def _margin(kind: str, e: Equation, x: Var) -> Var:
-    """What windows slide over, with a margin that changes nothing."""
+    """Pad the input of a pool with the identity element."""
     dtype = np.dtype(x.dtype)
     bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
     neutral: dict[str, Any] = {
@@ -170,7 +174,7 @@ def _margin(kind: str, e: Equation, x: Var) -> Var:
 
 
 def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
-    """One pool; that of the smallest is one of opposites, a sum is a scaled mean."""
+    """Build one pool; a minimum is a negated maximum, and a sum a scaled mean."""
     rank = len(slid)
     window, stride, dilation = (
         tuple(e.params[name][axis] for axis in slid)
@@ -187,30 +191,32 @@ def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
 
 
 def _opposite(x: Var) -> Var:
-    """Numbers in the opposite order; negative ones of integers would not always be in it."""
+    """Reverse the order of numbers; integers are inverted, because negation overflows."""
     return one("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
 
 
-# ---- what is selected of windows -------------------------------------------------------------
+# ---- selection in windows ---------------------------------------------------------------
 
 
 def selected_add(e: Equation, source: Value, operand: Value) -> Var:
-    """Numbers added to what was the largest, or the smallest, of each window: a gradient."""
+    """A scatter-add to the selected element of each window: the gradient of a pool."""
     x, made = _selecting(e, operand)
     (grad,) = gradients(made, x, e.lift(source))
     return one("zeros_like", x) if grad is None else grad
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
-    """What stands where the largest, or the smallest, of each window is: a tangent."""
+    """A gather of the selected element of each window: the tangent of a pool."""
     x, made = _selecting(e, operand)
     (tangent,) = jvp(made, x, e.lift(tangents))
     return one("zeros_like", made) if tangent is None else tangent
 
 
 def _selecting(e: Equation, operand: Value) -> tuple[Var, Var]:
-    """What windows slide over, and the pool that selects of each what the equation does."""
-    x = one("identity", e.lift(operand))  # a variable of its own, to ask derivatives of
+    """Return the operand, and the pool that selects the same elements."""
+    x = one(
+        "identity", e.lift(operand)
+    )  # a separate variable, to differentiate with respect to it
     kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)
     if kind is None:
         e.refuse(f"that select by {e.params['select_prim'].name}")

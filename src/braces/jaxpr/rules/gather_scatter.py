@@ -1,4 +1,4 @@
-"""Rules of primitives that take and put what lies at places that are values."""
+"""Rules of gathers, scatters and dynamic slices."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from braces.jaxpr.core.equation import Equation, Rule, Value
 GATHERED = ("offset_dims", "collapsed_slice_dims", "start_index_map")
 SCATTERED = ("update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims")
 BATCHING = ("operand_batching_dims", "start_indices_batching_dims")
-"""What the dimension numbers of JAX are called there, and the attributes of our operators."""
+"""The names of JAX's dimension numbers, and of our operators' attributes."""
 
 
 def cut_out(e: Equation, x: Value, *starts: Value) -> Var:
-    """A part of an array; a key of random numbers is taken whole."""
-    var, places = e.lift(x), list(map(e.lift, starts))
-    places += [e.lift_number(0)] * (var.ndim - len(places))
-    made = apply("dynamic_slice", {"x": (var,), "starts": places}, {"sizes": e.shape})
-    return made["out"][0]
+    """A dynamic slice; the words of a random key are taken whole."""
+    var, start_vars = e.lift(x), list(map(e.lift, starts))
+    start_vars += [e.lift_number(0)] * (var.ndim - len(start_vars))
+    outputs = apply("dynamic_slice", {"x": (var,), "starts": start_vars}, {"sizes": e.shape})
+    return outputs["out"][0]
 
 
 def put_in(e: Equation, x: Value, update: Value, *starts: Value) -> Var:
-    """An array with a part replaced; a key of random numbers is put whole."""
-    var, places = e.lift(x), list(map(e.lift, starts))
-    places += [e.lift_number(0)] * (var.ndim - len(places))
-    operands = {"x": (var,), "update": (e.lift(update),), "starts": places}
+    """A dynamic update of a slice; the words of a random key are replaced whole."""
+    var, start_vars = e.lift(x), list(map(e.lift, starts))
+    start_vars += [e.lift_number(0)] * (var.ndim - len(start_vars))
+    operands = {"x": (var,), "update": (e.lift(update),), "starts": start_vars}
     return apply("dynamic_update_slice", operands)["out"][0]
 
 
 def gather(e: Equation, x: Value, indices: Value) -> Var:
-    """Parts of an array at places, by JAX's own dimension numbers."""
+    """A gather, by JAX's dimension numbers."""
     numbers, attrs = e.params["dimension_numbers"], dict[str, Any]()
     for name in (*GATHERED, *BATCHING):
         attrs[name] = tuple(map(int, getattr(numbers, name)))
     attrs["slice_sizes"] = e.sizes(e.params["slice_sizes"])
     attrs["mode"] = _mode(e)
-    filled, nan = e.params["fill_value"], e.dtype.kind in "fcV"
-    usual = filled is None or (nan and np.isnan(filled))
-    taken = one("lax_gather", e.lift(x), e.lift(indices), **attrs)
-    if attrs["mode"] == "clip" or usual:
-        return taken
-    there = one(
+    fill_value_, nan = e.params["fill_value"], e.dtype.kind in "fcV"
+    is_default = fill_value_ is None or (nan and np.isnan(fill_value_))
+    gathered = one("lax_gather", e.lift(x), e.lift(indices), **attrs)
+    if attrs["mode"] == "clip" or is_default:
+        return gathered
+    in_bounds = one(
         "lax_gather", one("ones_like", e.lift(x), dtype="int32"), e.lift(indices), **attrs
     )
-    number = e.lift(np.asarray(filled, e.dtype))
-    return one("where", one("equal", there, e.lift_number(1)), taken, number)
+    number = e.lift(np.asarray(fill_value_, e.dtype))
+    return one("where", one("equal", in_bounds, e.lift_number(1)), gathered, number)
 
 
 def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Value) -> Var:
-    """Parts put to places, by JAX's own dimension numbers."""
+    """A scatter, by JAX's dimension numbers."""
     numbers, values = e.params["dimension_numbers"], map(e.lift, (x, indices, updates))
     names = (*SCATTERED, "operand_batching_dims", "scatter_indices_batching_dims")
     attrs = dict[str, Any]()
@@ -64,30 +64,30 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
 
 
 def put(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
-    """Parts put to places."""
+    """A scatter that overwrites."""
     if e.params["update_jaxpr"] is not None:
         e.refuse("with what a function makes of each part")
     return scatter("set", e, x, indices, updates)
 
 
 def scatter_mul(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
-    """Parts multiplied at places: taken, multiplied and put where each place is there once."""
+    """A scatter-multiply; unique indices use gather, multiply and scatter."""
     if not _once(e, indices):
         return scatter("mul", e, x, indices, updates)
-    there = _taken(e, x, indices, updates)
-    return scatter("set", e, x, indices, one("multiply", there, e.lift(updates)))
+    current = _taken(e, x, indices, updates)
+    return scatter("set", e, x, indices, one("multiply", current, e.lift(updates)))
 
 
 def _once(e: Equation, indices: Value) -> bool:
-    """Whether no place is there twice."""
+    """Return whether all indices are unique."""
     return e.params["unique_indices"] or all(size == 1 for size in indices.shape[:-1])
 
 
 def _taken(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
-    """What is at the places that a scatter puts to."""
+    """Return the elements that a scatter updates."""
     numbers, var = e.params["dimension_numbers"], e.lift(x)
     windows = tuple(map(int, numbers.update_window_dims))
-    gone = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
+    collapsed = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     sizes = iter([updates.shape[axis] for axis in windows])
     return one(
         "lax_gather",
@@ -96,7 +96,7 @@ def _taken(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
         offset_dims=windows,
         collapsed_slice_dims=tuple(map(int, numbers.inserted_window_dims)),
         start_index_map=tuple(map(int, numbers.scatter_dims_to_operand_dims)),
-        slice_sizes=tuple(1 if axis in gone else next(sizes) for axis in range(var.ndim)),
+        slice_sizes=tuple(1 if axis in collapsed else next(sizes) for axis in range(var.ndim)),
         operand_batching_dims=tuple(map(int, numbers.operand_batching_dims)),
         start_indices_batching_dims=tuple(map(int, numbers.scatter_indices_batching_dims)),
         mode=_mode(e),
@@ -104,12 +104,12 @@ def _taken(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
 
 
 def scatter_sub(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
-    """Parts taken away at places."""
+    """A scatter-subtract."""
     return scatter("add", e, x, indices, -e.lift(updates))
 
 
 def _mode(e: Equation) -> str:
-    """What becomes of parts that reach over an end; where none does, either."""
+    """Return the mode for out-of-bounds windows; promised in-bounds ones may use any."""
     return "fill" if "FILL" in str(e.params["mode"]) else "clip"
 
 

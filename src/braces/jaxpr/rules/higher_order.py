@@ -1,8 +1,8 @@
-"""Rules of primitives that hold jaxprs of their own: calls, branches and loops.
+"""Rules of primitives with inner jaxprs: calls, branches and loops.
 
-A call is put in its place; of a function that becomes a program, it is a plain block. `cond`
-becomes a switch, `scan` a counted loop, `while` a loop with a condition; their gradients are
-ours, so a `while` has one, too.
+Calls are inlined; in a function that becomes a program, they are plain blocks. `cond` becomes a
+switch, `scan` a counted loop, `while` a loop with a condition. Their gradients are ours, so
+`while` becomes differentiable.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ from braces.ops.control.construct.build import (
 
 
 def call(parameter: str) -> Rule:
-    """The rule of a primitive that calls the jaxpr in one of its parameters."""
+    """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
 
-    def inlined(e: Equation, *values: Value) -> list[Value]:
-        found = e.params[parameter]
-        closed = found if hasattr(found, "consts") else extend.ClosedJaxpr(found, ())
+    def inline_call(e: Equation, *values: Value) -> list[Value]:
+        inner = e.params[parameter]
+        closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
         return e.call(closed, values)
 
-    return inlined
+    return inline_call
 
 
 def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
-    """A function with a derivative of its own, which the program keeps.
+    """A function with a custom derivative, which the program keeps.
 
-    Only a function with the equations and the derivative of an operator becomes that operator.
-    A function of a user becomes a plain block of its name.
+    It becomes an operator if it has the operator's equations and derivative. A user's function
+    becomes a plain block of its name.
     """
     closed, runner = e.params["call_jaxpr"], e.runner
-    same = operator_of(e)
-    if same is not None:
-        return one(same, e.lift(values[0]))
-    known = standing(e, values)
-    if known is not None:
-        return known
+    operator = operator_of(e)
+    if operator is not None:
+        return one(operator, e.lift(values[0]))
+    existing = standing(e, values)
+    if existing is not None:
+        return existing
     if runner.whole is None or not has_own_gradient(e, values):
         return e.call(closed, values)
     info = closed.jaxpr.debug_info
-    called = _block_name(str(info.func_name))
-    if not called or of_library(info.func_filename):
+    block_name = _block_name(str(info.func_name))
+    if not block_name or of_library(info.func_filename):
         return with_own_gradient(e, runner, values)
     inner = runner.inner()
-    return list(build_plain_block(called, lambda: with_own_gradient(e, inner, values)))
+    return list(build_plain_block(block_name, lambda: with_own_gradient(e, inner, values)))
 
 
 def compiled(e: Equation, *values: Value) -> list[Value]:
-    """What is compiled by itself: a plain block of its name, or put in its place.
+    """A `jit` call: a plain block of its name, or inlined.
 
-    The functions of JAX's own library are no blocks: to their user they are one line.
+    Functions of JAX's own library are inlined: to users they are one line.
     """
     closed = e.params["jaxpr"]
     whole, name = e.runner.whole, _block_name(e.params["name"])
@@ -77,7 +77,7 @@ def compiled(e: Equation, *values: Value) -> list[Value]:
 
 
 def _block_name(name: str) -> str:
-    """The name of a function as one of a block; nothing where it has none, as a lambda."""
+    """Return the name of a function as a block name; empty for lambdas."""
     return re.sub(r"\W", "_", name, flags=re.ASCII) if "<" not in name else ""
 
 
@@ -85,15 +85,15 @@ def _block_name(name: str) -> str:
 
 
 def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
-    """A switch; JAX has brought its index into range. What is known is put in its place."""
+    """A switch, whose index JAX has clamped; a known index selects a branch at import time."""
     if not isinstance(index, Var):
         return [*map(e.lift, e.call(e.params["branches"][int(index)], values))]
     cases = [
         _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
         for branch in e.params["branches"]
     ]
-    where = one("cast", e.lift(index), dtype="int32")
-    return build_switch(where, cases, total=True)
+    index_var = one("cast", e.lift(index), dtype="int32")
+    return build_switch(index_var, cases, total=True)
 
 
 # ---- loops -----------------------------------------------------------------------------------
@@ -101,61 +101,67 @@ def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
 
 def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
     """A counted loop."""
-    fixed, carried = e.params["num_consts"], e.params["num_carry"]
-    consts, given = values[:fixed], list(map(e.lift, values[fixed:]))
-    init, sliced = given[:carried], given[carried:]
+    const_count, carried = e.params["num_consts"], e.params["num_carry"]
+    consts, given = values[:const_count], list(map(e.lift, values[const_count:]))
+    init, scanned = given[:carried], given[carried:]
     (length,) = e.sizes([e.params["length"]])
 
     def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
         return _run(runner, e.params["jaxpr"], [*consts, *params[1:]])
 
-    rows = [TensorType(v.dtype, v.shape[1:]) for v in sliced]
+    rows = [TensorType(v.dtype, v.shape[1:]) for v in scanned]
     types = [TensorType(INT64, ()), *map(tensor_type, init), *rows]
-    loop = LoopView.around(_block(e, types, step), len(init), len(sliced))
+    loop = LoopView.around(_block(e, types, step), len(init), len(scanned))
     loop = replace(loop, length=length, reverse=bool(e.params["reverse"]))
-    made = build_loop_around(loop, init, sliced)
-    return *made.finals, *made.rows
+    loop_results = build_loop_around(loop, init, scanned)
+    return *loop_results.finals, *loop_results.rows
 
 
 def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
     """A loop with a condition.
 
-    Mapped over a batch, it goes on as long as one of them does, and the others wait.
+    A batched loop runs while any batch element is active; the others keep their values.
     """
     of_cond, of_body = e.params["cond_nconsts"], e.params["body_nconsts"]
-    asked, read = values[:of_cond], values[of_cond : of_cond + of_body]
+    cond_consts, body_consts = values[:of_cond], values[of_cond : of_cond + of_body]
     init = list(map(e.lift, values[of_cond + of_body :]))
     batched = bool(e.params["cond_jaxpr"].out_avals[0].shape)
     types = list(map(tensor_type, init))
 
-    def goes_on(runner: Runner, carried: list[Var]) -> Var:
-        (more,) = _run(runner, e.params["cond_jaxpr"], [*asked, *carried])
-        return runner.lift(more)
+    def condition_of(runner: Runner, carried: list[Var]) -> Var:
+        (is_active,) = _run(runner, e.params["cond_jaxpr"], [*cond_consts, *carried])
+        return runner.lift(is_active)
 
     def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
-        made = _run(runner, e.params["body_jaxpr"], [*read, *params[1:]])
-        more = goes_on(runner, params[1:]) if batched else None
-        return made if more is None else _where(runner, more, made, params[1:])
+        next_values = _run(runner, e.params["body_jaxpr"], [*body_consts, *params[1:]])
+        is_active = condition_of(runner, params[1:]) if batched else None
+        return (
+            next_values
+            if is_active is None
+            else _where(runner, is_active, next_values, params[1:])
+        )
 
     def check(runner: Runner, params: list[Var]) -> Sequence[Value]:
-        more = goes_on(runner, params)
-        return [one("any", more) if batched else more]
+        is_active = condition_of(runner, params)
+        return [one("any", is_active) if batched else is_active]
 
     body = _block(e, [TensorType(INT64, ()), *types], step)
-    held = _block(e, types, check, body.params[1:])
+    condition_block = _block(e, types, check, body.params[1:])
     return build_loop_around(
-        replace(LoopView.around(body, len(init)), condition=held), init
+        replace(LoopView.around(body, len(init)), condition=condition_block), init
     ).finals
 
 
 def _where(runner: Runner, mask: Var, new: Sequence[Value], old: Sequence[Var]) -> list[Value]:
-    """New values where a mask holds, whose axes are their first ones."""
+    """Select new values by a mask over their leading axes."""
 
-    def chosen(value: Value, before: Var) -> Var:
-        wide = one("reshape", mask, shape=(*mask.shape, *[1] * (before.ndim - mask.ndim)))
-        return one("where", wide, runner.lift(value), before)
+    def select_value(value: Value, before: Var) -> Var:
+        broadcast_mask = one(
+            "reshape", mask, shape=(*mask.shape, *[1] * (before.ndim - mask.ndim))
+        )
+        return one("where", broadcast_mask, runner.lift(value), before)
 
-    return [chosen(*pair) for pair in zip(new, old, strict=True)]
+    return [select_value(*pair) for pair in zip(new, old, strict=True)]
 
 
 # ---- blocks ----------------------------------------------------------------------------------
@@ -171,7 +177,7 @@ def _block(
     build: Callable[[Runner, list[Var]], Sequence[Value]],
     names: Sequence[str] = (),
 ) -> Body:
-    """A block inside the current one: its parameters, and what is built from them."""
+    """Build a nested block from its parameters."""
 
     def built(params: list[Var]) -> list[Var]:
         runner = e.runner.inner()

@@ -1,4 +1,4 @@
-"""Rules of primitives on matrices."""
+"""Rules of linear algebra and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -26,110 +26,116 @@ _lax: Any = lax
 
 
 def _matrix(e: Equation, x: Value) -> Var:
-    """A matrix of real numbers."""
-    found = e.lift(x)
-    if found.dtype.kind == "c":
+    """Return a real matrix."""
+    matrix = e.lift(x)
+    if matrix.dtype.kind == "c":
         e.refuse("of complex numbers")
-    return found
+    return matrix
 
 
 def _mirrored(x: Var, lower: bool = True) -> Var:
-    """The symmetric matrix of one triangle, which is all that JAX reads."""
-    kept, other = ("tril", "triu") if lower else ("triu", "tril")
-    beside = one(other, one("matrix_transpose", one(kept, x)), k=1 if lower else -1)
-    return one(kept, x) + beside
+    """Return the symmetric matrix of one triangle; JAX reads only that."""
+    triangle, other = ("tril", "triu") if lower else ("triu", "tril")
+    mirrored_part = one(other, one("matrix_transpose", one(triangle, x)), k=1 if lower else -1)
+    return one(triangle, x) + mirrored_part
 
 
 def _plain(e: Equation, *names: str) -> None:
-    """Refuse what is asked for in these parameters."""
+    """Refuse unsupported options."""
     for name in names:
         if e.params[name]:
             e.refuse(f"with {name}={e.params[name]}")
 
 
 def cholesky(e: Equation, x: Value) -> Var:
-    """The triangular factor of a matrix, of which JAX reads the lower triangle."""
+    """The Cholesky factor, from the lower triangle."""
     return one("cholesky", _mirrored(_matrix(e, x)))
 
 
 def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
-    """The solution of triangular equations, from the right as that of transposed ones."""
+    """The solution of a triangular system; from the right by transposes."""
     left, right, params = _matrix(e, a), _matrix(e, b), e.params
     attrs = {"lower": params["lower"], "unit_diagonal": params["unit_diagonal"]}
     if params["left_side"]:
         return one("triangular_solve", left, right, transpose_a=params["transpose_a"], **attrs)
-    turned = one("matrix_transpose", right)
-    made = one("triangular_solve", left, turned, transpose_a=not params["transpose_a"], **attrs)
-    return one("matrix_transpose", made)
+    transposed_right = one("matrix_transpose", right)
+    solution = one(
+        "triangular_solve",
+        left,
+        transposed_right,
+        transpose_a=not params["transpose_a"],
+        **attrs,
+    )
+    return one("matrix_transpose", solution)
 
 
 def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
-    """Eigenvectors and eigenvalues of a matrix, of which JAX reads one triangle."""
+    """Eigenvectors and eigenvalues, from one triangle."""
     _plain(e, "subset_by_index")
-    whole = _mirrored(_matrix(e, x), e.params["lower"])
-    made = apply("eigh", {"x": (whole,)})
-    return made["eigenvectors"][0], made["eigenvalues"][0]
+    symmetric = _mirrored(_matrix(e, x), e.params["lower"])
+    outputs = apply("eigh", {"x": (symmetric,)})
+    return outputs["eigenvectors"][0], outputs["eigenvalues"][0]
 
 
 def svd(e: Equation, x: Value) -> list[Var]:
-    """Singular values, and their vectors where they are asked for."""
+    """Singular values, with optional singular vectors."""
     _plain(e, "subset_by_index")
     matrix = _matrix(e, x)
     if not e.params["compute_uv"]:
         return [one("svdvals", matrix)]
-    made = apply("svd", {"x": (matrix,)}, {"full_matrices": e.params["full_matrices"]})
-    return [made[slot][0] for slot in ("s", "u", "vh")]
+    outputs = apply("svd", {"x": (matrix,)}, {"full_matrices": e.params["full_matrices"]})
+    return [outputs[slot][0] for slot in ("s", "u", "vh")]
 
 
 def qr(e: Equation, x: Value) -> list[Var]:
-    """An orthogonal matrix and a triangle."""
+    """The QR decomposition."""
     _plain(e, "pivoting")
     mode = "complete" if e.params["full_matrices"] else "reduced"
-    made = apply("qr", {"x": (_matrix(e, x),)}, {"mode": mode})
-    return [made[slot][0] for slot in ("q", "r")]
+    outputs = apply("qr", {"x": (_matrix(e, x),)}, {"mode": mode})
+    return [outputs[slot][0] for slot in ("q", "r")]
 
 
 def lu(e: Equation, x: Value) -> list[Var]:
-    """Two triangles in one matrix, and how rows were exchanged."""
-    made = apply("lu", {"x": (_matrix(e, x),)})
-    return [made[slot][0] for slot in ("lu", "pivots", "permutation")]
+    """The packed LU factors, the pivots and the permutation."""
+    outputs = apply("lu", {"x": (_matrix(e, x),)})
+    return [outputs[slot][0] for slot in ("lu", "pivots", "permutation")]
 
 
 def order_of_pivots(e: Equation, pivots: Value) -> list[Value]:
-    """Where each row came from, of rows that were exchanged one after the other."""
+    """The permutation of a sequence of row swaps."""
     size = e.params["permutation_size"]
 
-    def exchanged(pivots: Any) -> Any:
+    def permute(pivots: Any) -> Any:
         rows = _lax.broadcasted_iota(np.int32, (*pivots.shape[:-1], size), pivots.ndim - 1)
         at = rows
         for k in range(pivots.shape[-1]):
             other = at == pivots[..., k : k + 1]
-            there = _np.where(other, rows, 0).sum(-1, dtype=np.int32)[..., None]
-            rows = _np.where(at == k, there, _np.where(other, rows[..., k : k + 1], rows))
+            swapped_row = _np.where(other, rows, 0).sum(-1, dtype=np.int32)[..., None]
+            rows = _np.where(at == k, swapped_row, _np.where(other, rows[..., k : k + 1], rows))
         return rows
 
-    return e.written(exchanged, pivots)
+    return e.written(permute, pivots)
 
 
 def solved(e: Equation, *values: Value) -> list[Value]:
-    """Equations of any kind: what solves them, in their place.
+    """A custom linear solve, with its solver inlined.
 
-    The gradient of a solution follows from the equations, by solving transposed ones: what
-    solves them may take steps, or factors that are held fast.
+    The gradient of a solution follows from the equations, by a transposed solve: the solver may
+    iterate, or use factors without gradients.
     """
-    known = standing(e, values)
-    if known is not None:
-        return known
+    existing = standing(e, values)
+    if existing is not None:
+        return existing
     lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
-    consts, before = sum(lengths), lengths.matvec + lengths.vecmat
-    given = [*values[before : before + lengths.solve], *values[consts:]]
-    found = e.call(jaxprs.solve, given)
+    consts, matvec_count = sum(lengths), lengths.matvec + lengths.vecmat
+    operands = [*values[matvec_count : matvec_count + lengths.solve], *values[consts:]]
+    solution = e.call(jaxprs.solve, operands)
     if not has_own_gradient(e, values) or e.runner.whole is None:
-        return found
+        return solution
     if jaxprs.transpose_solve is not None:
-        return with_gradient_of_jax(e, e.runner, values, found)
+        return with_gradient_of_jax(e, e.runner, values, solution)
     try:
-        return with_gradient_of_jax(e, e.runner, values, found, partial(_transposable, e))
+        return with_gradient_of_jax(e, e.runner, values, solution, partial(_transposable, e))
     except ProgramError:
         raise ProgramError(
             f"{e.runner.what} solves equations without `transpose_solve`, and JAX cannot "
@@ -139,7 +145,7 @@ def solved(e: Equation, *values: Value) -> list[Value]:
 
 
 def _transposable(e: Equation, *arguments: Any) -> Any:
-    """Solve the equations, and transposed ones by the transpose of what solves them."""
+    """Solve the system so that transposed systems use the transpose of the solver."""
     lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
     ends = np.cumsum([lengths.matvec, lengths.vecmat, lengths.solve]).tolist()
     of_matrix, of_solve = arguments[: ends[0]], arguments[ends[1] : ends[2]]
@@ -152,18 +158,18 @@ def _transposable(e: Equation, *arguments: Any) -> Any:
         return as_function(jaxprs.solve)(*of_solve, *b)
 
     def solve_transposed(_: Any, b: Any) -> Any:
-        (made,) = _jax.linear_transpose(partial(solve, None), b)(b)
-        return made
+        (solution,) = _jax.linear_transpose(partial(solve, None), b)(b)
+        return solution
 
     return _lax.custom_linear_solve(multiply, right, solve, solve_transposed)
 
 
 def symmetric_product(e: Equation, x: Value, c: Value) -> Var:
-    """A matrix times itself, transposed, and another one."""
+    """Alpha times a matrix times its transpose, plus beta times another matrix."""
     matrix, other = _matrix(e, x), _matrix(e, c)
     alpha, beta = (np.asarray(e.params[name], e.dtype) for name in ("alpha", "beta"))
-    made = (matrix @ one("matrix_transpose", matrix)) * e.lift(alpha)
-    return made + other * e.lift(beta) if beta else made
+    product_ = (matrix @ one("matrix_transpose", matrix)) * e.lift(alpha)
+    return product_ + other * e.lift(beta) if beta else product_
 
 
 # ---- Fourier transforms ----------------------------------------------------------------------

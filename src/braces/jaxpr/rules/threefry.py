@@ -1,9 +1,8 @@
-"""Random bits of JAX: keys are two words, and what is drawn are bits of them, mixed.
+"""Random bits of JAX: keys are two words, and random bits are mixed counters.
 
-All of it is computed with the bits of integers, so that programs draw the numbers of the
-function that they were made of. What is mixed is the place of each number (Salmon et al.,
-Parallel Random Numbers: As Easy as 1, 2, 3; 20 rounds), as `jax.random` does where
-`jax_threefry_partitionable` is set, which it is unless somebody says otherwise.
+All of it is integer arithmetic, so programs draw the same numbers as the original function. The
+counter is the position of each number (Salmon et al., Parallel Random Numbers: As Easy as 1, 2,
+3; 20 rounds), as `jax.random` does with `jax_threefry_partitionable`, its default.
 """
 
 from __future__ import annotations
@@ -28,56 +27,56 @@ Pair = tuple[Any, Any]
 
 
 def mixed(key: Pair, words: Pair) -> Pair:
-    """Two words, mixed with the two of a key in 20 rounds."""
+    """Mix two words with the two words of a key in 20 rounds."""
     keys = (*key, key[0] ^ key[1] ^ np.uint32(PARITY))
     left, right = words[0] + keys[0], words[1] + keys[1]
     for block in range(5):
         for places in ROTATIONS[block % 2]:
             left = left + right
-            turned = (right << np.uint32(places)) | (right >> np.uint32(32 - places))
-            right = left ^ turned
+            rotated = (right << np.uint32(places)) | (right >> np.uint32(32 - places))
+            right = left ^ rotated
         left = left + keys[(block + 1) % 3]
         right = right + keys[(block + 2) % 3] + np.uint32(block + 1)
     return left, right
 
 
 def _halves(key: Any, more: int) -> Pair:
-    """The two words of keys, with so many axes of size 1 behind them."""
+    """Return the two words of keys, with axes of size 1 appended."""
     shape = (*key.shape[:-1], *(1,) * more)
     return key[..., 0].reshape(shape), key[..., 1].reshape(shape)
 
 
 def _places(key: Any, shape: Sequence[Any]) -> Pair:
-    """The words of all places of arrays of this shape, one array for each key."""
-    whole = (*key.shape[:-1], *shape)
+    """Return the counter words of all positions of a shape, one array for each key."""
+    full_shape = (*key.shape[:-1], *shape)
     low = _lax.iota(_np.uint32, math.prod(shape)).reshape(shape)
-    low = _np.broadcast_to(low, whole)
+    low = _np.broadcast_to(low, full_shape)
     return _np.zeros_like(low), low
 
 
 def split(e: Equation, key: Value) -> list[Value]:
-    """Keys made of one, by their places."""
+    """Derive keys from one by counters."""
     shape = e.params["shape"]
 
-    def keys(key: Any) -> Any:
+    def split_key(key: Any) -> Any:
         words = mixed(_halves(key, len(shape)), _places(key, shape))
         return _np.stack(words, axis=-1)
 
-    return e.written(keys, key)
+    return e.written(split_key, key)
 
 
 def fold_in(e: Equation, key: Value, data: Value) -> list[Value]:
-    """A key made of one and of a number."""
+    """Derive a key from one and a number."""
 
-    def folded(key: Any, data: Any) -> Any:
+    def fold_key(key: Any, data: Any) -> Any:
         words = mixed(_halves(key, 0), _words(data))
         return _np.stack(words, axis=-1)
 
-    return e.written(folded, key, data)
+    return e.written(fold_key, key, data)
 
 
 def seed(e: Equation, number: Value) -> list[Value]:
-    """The key of a number."""
+    """Derive a key from a number."""
     return e.written(_key_of, number)
 
 
@@ -86,24 +85,26 @@ def _key_of(number: Any) -> Any:
 
 
 def _words(number: Any) -> Pair:
-    """The high and the low word of an integer."""
+    """Return the high and the low word of an integer."""
     low = number.astype(_np.uint32)
-    wide = np.dtype(number.dtype).itemsize == 8
-    high = (number.astype(_np.uint64) >> np.uint64(32)).astype(_np.uint32) if wide else None
+    is_64_bit = np.dtype(number.dtype).itemsize == 8
+    high = (
+        (number.astype(_np.uint64) >> np.uint64(32)).astype(_np.uint32) if is_64_bit else None
+    )
     return (_np.zeros_like(low) if high is None else high), low
 
 
 def bits(e: Equation, key: Value) -> list[Value]:
-    """Random bits, so many a number."""
+    """Random bits of a given width."""
     width, shape = e.params["bit_width"], e.params["shape"]
 
-    def drawn(key: Any) -> Any:
+    def draw_bits(key: Any) -> Any:
         high, low = mixed(_halves(key, len(shape)), _places(key, shape))
         if width == 64:
             return (high.astype(_np.uint64) << np.uint64(32)) | low.astype(_np.uint64)
         return (high ^ low).astype(f"uint{width}")
 
-    return e.written(drawn, key)
+    return e.written(draw_bits, key)
 
 
 def gamma(e: Equation, key: Value, a: Value) -> Value:
@@ -116,14 +117,14 @@ def _each_mixed(first: Any, second: Any, left: Any, right: Any) -> Pair:
 
 
 def words(e: Equation, *values: Value) -> list[Value]:
-    """Two words mixed with a key, each an argument of its own."""
+    """Two words mixed with a key, each a separate argument."""
     return e.written(_each_mixed, *values)
 
 
 def _of_threefry(rule: Rule) -> Rule:
-    """The rule, where random bits are those of JAX's usual generator."""
+    """Restrict a rule to JAX's default generator."""
 
-    def held(e: Equation, *values: Value) -> Value | Sequence[Value]:
+    def checked_rule(e: Equation, *values: Value) -> Value | Sequence[Value]:
         avals = [v.aval for v in (*e.eqn.invars, *e.eqn.outvars)]
         keys = [a for a in avals if _jax.dtypes.issubdtype(a.dtype, _jax.dtypes.prng_key)]
         if any(str(key.dtype) != "key<fry>" for key in keys):
@@ -132,7 +133,7 @@ def _of_threefry(rule: Rule) -> Rule:
             e.refuse("with `jax_threefry_partitionable` turned off")
         return rule(e, *values)
 
-    return held
+    return checked_rule
 
 
 RANDOM: Mapping[str, Rule] = {
