@@ -1,8 +1,9 @@
-"""Programs and blocks that run in other processes: `br.remote.worker`, `br.remote.Workers`.
+"""Run programs and blocks in other processes: `br.remote.worker`, `br.remote.Workers`.
 
-A client makes a `Shipment` of a program, or a block, and its values, and asks a `Worker` for
-runs; `Workers` share batches out. Messages go through a `Link` to a `Server`, which lets in who
-holds the key, and each client has a `Session` there: a program, a scope, an executor.
+A client packages a program or a block with its values as a `Shipment`, and sends runs to a
+`Worker`; `Workers` distributes batches. Messages go through a `Link` to a `Server`, which
+authenticates clients by a key. Each client has a `Session` there: a program, a scope, an
+executor.
 """
 
 from braces.remote.client import Worker as Worker, worker as worker

@@ -1,4 +1,4 @@
-"""A worker as its client has it."""
+"""The client side of a worker."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from braces.scope import Scope
 from braces.storage.tensor_file import Array
 
 TIMES = 3
-"""How often a run is sent before it counts as what ends workers."""
+"""The number of attempts of a run."""
 GRACE_S = 5.0
-"""How much longer than `timeout_s` an answer may take before the worker counts as stuck."""
+"""The extra time after `timeout_s` before a worker counts as stuck."""
 
 MOST_SHOWN = 8
 
@@ -40,25 +40,25 @@ def worker(
     timeout_s: float = 30.0,
     env: Mapping[str, str] | None = None,
 ) -> Worker:
-    """A process that runs programs and blocks for this one.
+    """Connect to a worker process, and start one if there is no address.
 
-    Without an address it is started on this machine, with a key that only the two have, and
-    ends with this process at the latest. With one, it is a worker that `braces worker` started
-    there. What is sent is bytes of a program and arrays: no code, and nothing pickled.
+    A worker without an address is started on this machine, with a private key, and ends with
+    this process at the latest. An address belongs to a worker that `braces worker` started.
+    Messages contain the bytes of a program and arrays: no code, and nothing pickled.
 
     Args:
-        address: `HOST:PORT` of a worker that listens; `"ray"` or `"ray://HOST:PORT"` for an
-            actor of Ray, which asks for no token.
-        token: Its key, as its file has it.
-        mode: How it runs programs: `"compile"` or `"interpret"`.
-        device: Where: `"cpu:0"`, `"gpu:0"`, … of its machine.
-        timeout_s: How long to try to reach it, at first and when it was lost.
-        env: Variables for the environment of a process that is started, as
-            `{"CUDA_VISIBLE_DEVICES": "1"}`.
+        address: `HOST:PORT` of a listening worker; `"ray"` or `"ray://HOST:PORT"` for a Ray
+            actor, which needs no token.
+        token: Its key, the contents of its token file.
+        mode: The mode of its executor: `"compile"` or `"interpret"`.
+        device: The device: `"cpu:0"`, `"gpu:0"`, … of its machine.
+        timeout_s: The time limit of a connection or reconnection.
+        env: Extra environment variables of a started process, as `{"CUDA_VISIBLE_DEVICES":
+            "1"}`.
 
     Raises:
-        RemoteError: It does not start, is not reached, or does not hold the token.
-        ProgramError: The address is none, or has no token.
+        RemoteError: It does not start, cannot be reached, or does not have the token.
+        ProgramError: The address is invalid, or has no token.
 
     Example:
         >>> import braces as br
@@ -78,10 +78,10 @@ def worker(
 def place_of(
     address: str | None, token: str | None, timeout_s: float, env: Mapping[str, str] | None
 ) -> Place:
-    """Where a worker is.
+    """Return the endpoint of a worker.
 
     Raises:
-        ProgramError: The address is none, or has no token; `timeout_s` is no time.
+        ProgramError: The address is invalid or has no token; `timeout_s` is not a time.
     """
     patience_s = min(checked_seconds(timeout_s), LONGEST_S)
     if address is None:
@@ -97,21 +97,21 @@ def place_of(
 
 
 class Worker:
-    """A process elsewhere that has one program with its values; `br.remote.worker` makes one.
+    """A remote process with one program and its values; `br.remote.worker` creates it.
 
-    Runs happen one after the other, in the order of the calls, whatever threads call. Where
-    the worker dies, it is set up again, with the program and the values as they were loaded,
-    and the run is sent again: it draws the same random numbers, so the answer is the same. Of
-    a program that updates more than the state of random numbers, that would not be so: its run
-    raises, and the worker has no program until one is loaded.
+    Runs are executed one by one in the order of the calls, also from several threads. If the
+    worker dies, it is restarted with the program and the values as they were loaded, and the
+    run is repeated. It draws the same random numbers, so the result is the same. This does not
+    hold for a program that updates more than the state of random numbers: its run raises, and
+    the worker has no program until one is loaded.
 
     Args:
-        place: Where it is.
-        mode: How it runs programs.
-        device: Where it runs them.
+        place: The endpoint.
+        mode: The mode of its executor.
+        device: The device.
 
     Attributes:
-        lost: Whether it was gone, and could not be set up again, when it was last needed.
+        lost: Whether it could not be restarted when it was last needed.
     """
 
     def __init__(self, place: Place, mode: str = "compile", device: str | None = None) -> None:
@@ -131,28 +131,28 @@ class Worker:
 
     @property
     def address(self) -> str:
-        """Where it listens; a process that was started again listens elsewhere."""
+        """The address where it listens; it changes when the process is restarted."""
         return self._place.address
 
     def load(self, program: Builder | Block, scope: Scope | None = None) -> None:
-        """Send a program or a block, with its values, in place of what was loaded before.
+        """Load a program or a block with its values, in place of the previous one.
 
         Args:
-            program: A program, best one that `br.prune` cut down; or a block, as
-                `prog.blocks[1]`: what it reads is taken from the scope where that has it, and
-                fed by name otherwise.
-            scope: Where its persistable variables have their values. They are copied: what
-                happens to the scope later is not known to the worker, nor the other way.
+            program: A program, preferably pruned by `br.prune`; or a block, as
+                `prog.blocks[1]`: its inputs come from the scope if present there, else from
+                feeds.
+            scope: The scope of persistable variables. Their values are copied: later changes of
+                either side are not shared.
 
         Raises:
             UninitializedError: A persistable variable has no value.
-            VerifyError: The program is not well formed, for that worker.
-            RemoteError: The worker is not there.
+            VerifyError: The worker rejects the program as not well formed.
+            RemoteError: The worker is gone.
         """
         self.hold(Shipment(program, scope, *self._how))
 
     def hold(self, shipment: Shipment) -> None:
-        """Load what may be loaded by other workers, too."""
+        """Load a package that other workers may share."""
         self._soon(self._load, shipment).result()
 
     def run(
@@ -163,20 +163,20 @@ class Worker:
         seed: int | None = None,
         timeout_s: float | None = None,
     ) -> Any:
-        """Run the program, as `Executor.run` does, and return what was fetched.
+        """Run the program as `Executor.run` does, and return the fetches.
 
         Args:
             feed: Name of a data variable, or the variable, to its value.
             fetch: A variable or name, a sequence of them, or a dict with them as values.
-            seed: Draw what the first run after `init` with this seed draws. Without it, runs
-                draw one after the other what runs in the scope would have drawn.
-            timeout_s: How long the run may take, in seconds. A worker that has not answered
-                five seconds later is given up, and set up again for the next run.
+            seed: Draw the random numbers of the first run after `init` with this seed. By
+                default, runs continue the random state of the scope.
+            timeout_s: The time limit of the run in seconds. A worker that has not answered five
+                seconds later is abandoned, and restarted for the next run.
 
         Raises:
-            BracesError: The run failed, and so it would have here: the same class and text.
-            RemoteError: The worker is not there any more and cannot be set up again, died
-                three times in this run, or lost what the program had updated.
+            BracesError: The run failed, with the class and text of a local run.
+            RemoteError: The worker is gone and cannot be restarted, died three times in this
+                run, or lost the updates of the program.
         """
         return self.submit(feed, fetch, seed=seed, timeout_s=timeout_s).result()
 
@@ -188,7 +188,7 @@ class Worker:
         seed: int | None = None,
         timeout_s: float | None = None,
     ) -> Future[Any]:
-        """As `run`, at once: a future has the result. The feeds are copied."""
+        """Start a run, and return a future of its result; the feeds are copied."""
         shipment = self._loaded()
         names, shape_up = read_fetch(fetch)
         request = shipment.request(feed, names, timeout_s)
@@ -198,21 +198,21 @@ class Worker:
         return self._soon(lambda: shape_up(self._drawn(shipment, request)))
 
     def ask(self, request: Message) -> list[Array]:
-        """The answer to a run of what was loaded, as `Shipment.request` makes it."""
+        """Return the results of a run request, as `Shipment.request` builds it."""
         return self._soon(self._fetched, request).result()
 
     def values(self) -> dict[str, Array]:
-        """The persistable values as they are in the worker: `scope.update(one.values())`.
+        """Return the current persistable values of the worker: `scope.update(one.values())`.
 
         Raises:
-            RemoteError: The worker is not there any more.
+            RemoteError: The worker is gone.
         """
         return self._soon(self._read, self._loaded()).result()
 
     def close(self) -> None:
-        """End the connection, and a process that was started; again is fine.
+        """Close the connection, and end a process that was started; idempotent.
 
-        A run that has no answer yet raises `RemoteError`; those that wait are cancelled.
+        A pending run raises `RemoteError`; queued runs are cancelled.
         """
         self._closed.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
@@ -231,7 +231,7 @@ class Worker:
     def __repr__(self) -> str:
         return f"<Worker at {self.address}{', closed' * self._closed.is_set()}>"
 
-    # ---- in the thread of this worker --------------------------------------------------------
+    # ---- executed in the worker's thread -----------------------------------------------------
 
     def _soon(self, do: Any, *arguments: Any) -> Future[Any]:
         if self._closed.is_set():
@@ -251,21 +251,21 @@ class Worker:
         self._shipment, self._ran = shipment, 0
 
     def _drawn(self, shipment: Shipment, request: Message) -> list[Array]:
-        """The answer to the next run; one that fails does not count."""
-        found = self._fetched(shipment.drawing(request, self._ran))
+        """Return the results of the next run; a failed run does not count."""
+        results = self._fetched(shipment.drawing(request, self._ran))
         self._ran += 1
-        return found
+        return results
 
     def _read(self, shipment: Shipment) -> dict[str, Array]:
-        found, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
-        return {**found, **({} if state is None else {RANDOM_STATE: state})}
+        values_, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
+        return {**values_, **({} if state is None else {RANDOM_STATE: state})}
 
     def _fetched(self, request: Message) -> list[Array]:
         arrays = self._call(request, request.record["timeout_s"]).arrays
         return [arrays[fetch_name(number)] for number in range(len(request.record["fetch"]))]
 
     def _call(self, request: Message, timeout_s: float | None = None) -> Message:
-        """The answer to a request, sent again where the worker died and that is safe."""
+        """Return the answer to a request; repeat it if the worker died and that is safe."""
         moves = self._shipment.moves if self._shipment is not None else []
         limit_s = None if timeout_s is None else timeout_s + GRACE_S
         for _ in range(1 if moves else TIMES):
@@ -282,7 +282,7 @@ class Worker:
         raise _died(self._place.told(), moves)
 
     def _ready(self) -> Asked:
-        """A connection to a worker that has the program."""
+        """Return a connection to a worker that has the program."""
         if self._asked is None:
             self.lost = True
             self._asked = self._place.open(self._closed)

@@ -1,4 +1,4 @@
-"""Where workers are, and how a client comes to one: once, and again when it went away."""
+"""Endpoints of workers: how a client connects, and reconnects after a loss."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from braces.remote.protocol.messages import Message
 from braces.remote.worker.local_process import Process
 
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
-"""Between two attempts to connect; each wait is twice the last one."""
+"""The first and the longest delay between connection attempts; delays double."""
 
 
 class Asked(Protocol):
-    """What answers requests: a connection to a worker, or an actor."""
+    """A connection that answers requests: a socket, or an actor."""
 
     def ask(self, message: Message, timeout_s: float | None = None) -> Message:
         """Send a request, and wait for its answer."""
         ...
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         ...
 
 
 class Place(Protocol):
-    """Where a worker is."""
+    """The endpoint of a worker."""
 
     @property
     def address(self) -> str:
-        """What it is called in errors, and where others find it."""
+        """The address in errors, and for other clients."""
         ...
 
     def open(self, closed: Event) -> Asked:
-        """Come to the worker; one that is gone is started again, where this place can.
+        """Connect to the worker; restart one that is gone, if the endpoint can.
 
         Raises:
             RemoteError: It cannot be reached, or refuses.
@@ -48,16 +48,16 @@ class Place(Protocol):
         ...
 
     def told(self) -> str:
-        """What is known of how the worker ended."""
+        """Return a description of how the worker ended."""
         ...
 
     def close(self) -> None:
-        """End what was started for it."""
+        """End a process that was started."""
         ...
 
 
 class Started:
-    """A process of this machine that is started, and started again."""
+    """A local process that is started, and restarted."""
 
     def __init__(self, env: Mapping[str, str] | None, timeout_s: float) -> None:
         self._env = env
@@ -66,7 +66,7 @@ class Started:
 
     @property
     def address(self) -> str:
-        """Where the process of this moment listens."""
+        """The address of the current process."""
         return "" if self.process is None else self.process.address
 
     def open(self, closed: Event) -> Link:
@@ -77,7 +77,7 @@ class Started:
         return connected(self.process.address, key, self._timeout_s, closed)
 
     def told(self) -> str:
-        """How the process ended."""
+        """Return how the process ended."""
         return "closed the connection" if self.process is None else self.process.told()
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Started:
 
 
 class Listening:
-    """A worker that somebody else started."""
+    """A worker that was started elsewhere."""
 
     def __init__(self, address: str, token: str, timeout_s: float) -> None:
         parse_address(address)
@@ -96,22 +96,23 @@ class Listening:
         self._timeout_s = timeout_s
 
     def open(self, closed: Event) -> Link:
-        """Connect, as often as it takes until the time is over."""
+        """Connect, with retries until the time limit."""
         return connected(self.address, self._key, self._timeout_s, closed)
 
     def told(self) -> str:
-        """Nothing is known of it."""
+        """Return a generic description, because nothing is known."""
         return "closed the connection"
 
     def close(self) -> None:
-        """It goes on for others."""
+        """Do nothing: the worker serves others."""
 
 
 def connected(address: str, key: bytes, timeout_s: float, closed: Event) -> Link:
-    """A link to the worker at an address, which may not listen yet.
+    """Connect to a worker that may not listen yet.
 
     Raises:
-        RemoteError: It refuses; nothing listens there in all of the time; or it was given up.
+        RemoteError: It refuses; nothing listens there within the time limit; or `closed` was
+            set.
     """
     until, wait_s = monotonic() + timeout_s, FIRST_WAIT_S
     while True:

@@ -1,4 +1,4 @@
-"""What a client sends to a worker: a program or a block with its values, and feeds."""
+"""Packages that a client sends to a worker: a program or a block with its values, and feeds."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from braces.storage.tensor_file import Array
 
 
 class Shipment:
-    """A program as it is sent, again to each worker and to one that was set up anew.
+    """A program in its serialized form, for several workers and for restarts.
 
     Args:
-        program: A program, or a block: what it reads comes from the scope, or else from feeds.
-        scope: Where persistable variables have their values, which are copied.
-        mode: How the worker runs it.
-        device: Where the worker runs it.
+        program: A program, or a block: its inputs come from the scope, or else from feeds.
+        scope: The scope of persistable variables, whose values are copied.
+        mode: The mode of the worker's executor.
+        device: The worker's device.
 
     Attributes:
-        message: The request that loads it.
-        moves: The persistable variables to which a run gives other values; not the state of
-            random numbers, for each run is sent its own.
+        message: The load request.
+        moves: The persistable variables that a run updates, without the state of random
+            numbers, which each request contains.
 
     Raises:
         ProgramError: `program` is neither.
@@ -54,24 +54,24 @@ class Shipment:
         self, program: Builder | Block, scope: Scope | None, mode: str, device: str | None
     ) -> None:
         scope = Scope() if scope is None else scope
-        whole = _definition(program, scope)
-        values = _values(whole, scope)
-        self._runs = _runs_counted(whole)
+        definition = _definition(program, scope)
+        values = _values(definition, scope)
+        self._runs = _runs_counted(definition)
         self._state = values.get(RANDOM_STATE)
         counted = set[str]() if self._runs is None else {RANDOM_STATE}
-        self.moves = sorted(whole.updates.keys() - counted)
-        self._main = whole.main
-        self._data = declared_data(whole.main)
-        stored = np.frombuffer(Program(whole).to_bytes(), np.uint8)
+        self.moves = sorted(definition.updates.keys() - counted)
+        self._main = definition.main
+        self._data = declared_data(definition.main)
+        stored = np.frombuffer(Program(definition).to_bytes(), np.uint8)
         record = {"mode": mode, "device": device}
         self.message = Message(LOAD, record, {**values, PROGRAM: stored})
 
     def state(self, run: int, seed: int | None = None) -> Array | None:
-        """The random state that a run has in the scope of an executor; `None` without draws.
+        """Return the random state of a run in the scope of an executor; `None` without draws.
 
         Args:
-            run: How many runs were before it.
-            seed: As if `Executor.init` had been given it; what the scope had unless said.
+            run: The number of earlier runs.
+            seed: The seed of `Executor.init`; by default, the state of the scope is used.
         """
         first = self._state
         if first is None or self._runs is None:
@@ -86,11 +86,12 @@ class Shipment:
         names: Sequence[str],
         timeout_s: float | None,
     ) -> Message:
-        """A run, as it is sent but for what it draws from; the feeds are copied.
+        """Build the request of a run without its random state; the feeds are copied.
 
         Raises:
-            FeedError: The feed is no dict, or has data that is unknown or of another type.
-            ProgramError: `timeout_s` is no time.
+            FeedError: The feed is not a dict, or contains data that is unknown or of another
+                type.
+            ProgramError: `timeout_s` is not a time.
         """
         arrays = self._fed({} if feed is None else feed)
         if timeout_s is not None:
@@ -98,18 +99,18 @@ class Shipment:
         return Message(RUN, {"fetch": list(names), "timeout_s": timeout_s}, arrays)
 
     def drawing(self, request: Message, run: int, seed: int | None = None) -> Message:
-        """A run that draws what one draws in the scope of an executor; see `state`."""
+        """Add the random state of a run to its request; see `state`."""
         state = self.state(run, seed)
         if state is None:
             return request
         return replace(request, arrays={**request.arrays, DRAWN_FROM: state})
 
     def placed(self, error: BracesError) -> BracesError:
-        """An error of a worker, with the path of the user's file as it is here."""
-        before, mark, place = (error.at or "").rpartition("built at ")
+        """Replace the source path of a worker's error by the local path."""
+        before, mark, location = (error.at or "").rpartition("built at ")
         sources = (op.source for _, op in all_ops(self._main)) if mark else ()
         for own in filter(None, sources):
-            if place == str(Source(stored_path(own.file), own.line)):
+            if location == str(Source(stored_path(own.file), own.line)):
                 error.at = f"{before}{mark}{own}"
                 break
         return error
@@ -127,7 +128,7 @@ class Shipment:
 
 def _definition(program: Any, scope: Scope) -> ProgramDef:
     if isinstance(program, Block):
-        return _closed(program, scope)
+        return _close_block(program, scope)
     if isinstance(program, Builder):
         return program.definition
     raise ProgramError(
@@ -136,7 +137,7 @@ def _definition(program: Any, scope: Scope) -> ProgramDef:
 
 
 def _values(whole: ProgramDef, scope: Scope) -> dict[str, Array]:
-    """The values of what a program keeps from run to run, copied."""
+    """Return copies of the persistable values of a program."""
     kept = (info for info in whole.main.vars.values() if info.persistable)
     infos = {check_stored_name(info.name): info for info in kept}
     check_states(infos, read_states(infos, scope), Sizes())
@@ -144,7 +145,10 @@ def _values(whole: ProgramDef, scope: Scope) -> dict[str, Array]:
 
 
 def _runs_counted(whole: ProgramDef) -> int | None:
-    """By how much a run raises the counter of the random state, if that is all it does."""
+    """Return the increment of the random state's counter by a run.
+
+    It is `None` if a run updates the state in another way.
+    """
     if RANDOM_STATE not in whole.updates:
         return 0
     maker = producers(whole.main.ops).get(whole.updates[RANDOM_STATE])
@@ -153,8 +157,8 @@ def _runs_counted(whole: ProgramDef) -> int | None:
     return runs_counted(maker)
 
 
-def _closed(block: Block, scope: Scope) -> ProgramDef:
-    """A block as a program: what it reads and the scope has is kept, the rest is fed."""
+def _close_block(block: Block, scope: Scope) -> ProgramDef:
+    """Convert a block to a program: its inputs are kept if the scope has them, else fed."""
     bound = {name for op in block.ops for name in op.binds()}
     names = free_of(block.ops, block.desc.results, bound)
     values = dict(zip(names, scope.raws(names), strict=True))

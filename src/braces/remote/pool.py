@@ -1,4 +1,4 @@
-"""Batches over several workers: results in the order of the batches, and none lost."""
+"""A worker pool: batches over several workers, with results in order and none lost."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from braces.storage.tensor_file import Array
 
 
 class Workers:
-    """Several workers with the same program, which share batches out among them.
+    """Several workers with the same program, which share batches.
 
     Args:
-        workers: How many processes to start on this machine, or the addresses of workers.
-        token: The key of those at addresses; the same for all.
+        workers: The number of processes to start on this machine, or the addresses of workers.
+        token: The key of the workers at addresses; the same for all.
         mode: As for `br.remote.worker`.
         device: As for `br.remote.worker`.
-        timeout_s: How long to try to reach each, at first and when it was lost.
-        env: Variables for the environment of processes that are started.
+        timeout_s: The time limit of a connection or reconnection.
+        env: Extra environment variables of processes that are started.
 
     Raises:
-        RemoteError: One does not start, is not reached, or does not hold the token.
-        ProgramError: There are none, or an address is none.
+        RemoteError: One does not start, cannot be reached, or does not have the token.
+        ProgramError: There are none, or an address is invalid.
 
     Example:
         >>> import numpy as np
@@ -63,21 +63,23 @@ class Workers:
         self._pool = ThreadPoolExecutor(len(places), "braces-workers")
         self._shipment: Shipment | None = None
         self._ran = 0
-        made = [self._pool.submit(Worker, place, mode, device) for place in places]
+        futures = [self._pool.submit(Worker, place, mode, device) for place in places]
         try:
-            self.workers: list[Worker] = [one.result() for one in made]
+            self.workers: list[Worker] = [future_.result() for future_ in futures]
         except BaseException:
             self._pool.shutdown()
-            for one in made:
-                if not one.exception():
-                    one.result().close()
+            for future_ in futures:
+                if not future_.exception():
+                    future_.result().close()
             raise
 
     def load(self, program: Builder | Block, scope: Scope | None = None) -> None:
-        """Send a program or a block, with its values, to all of them; see `Worker.load`."""
+        """Load a program or a block with its values into all workers; see `Worker.load`."""
         shipment = Shipment(program, scope, *self._how)
-        for held in [self._pool.submit(one.hold, shipment) for one in self.workers]:
-            held.result()
+        for load_future in [
+            self._pool.submit(member.hold, shipment) for member in self.workers
+        ]:
+            load_future.result()
         self._shipment, self._ran = shipment, 0
 
     def map(
@@ -89,42 +91,41 @@ class Workers:
         timeout_s: float | None = None,
         ahead: int = 2,
     ) -> Iterator[Any]:
-        """Run the program for each batch; the results come in the order of the batches.
+        """Run the program for each batch; yield results in the order of the batches.
 
-        A batch goes to whichever worker is free. Where that dies, it is set up again and the
-        batch is sent again; where it cannot be, another one takes the batch. Draws follow from
-        the number of a batch, so the results are those of one executor that runs batch after
-        batch, however many workers there are and whichever die.
+        A batch goes to any idle worker. If that dies, it is restarted and the batch is
+        repeated; if it cannot be restarted, another worker takes the batch. Random numbers
+        depend on the number of a batch. The results therefore equal those of one executor that
+        runs all batches in order, for any number of workers and any failures.
 
         Args:
-            batches: What each run is fed, as for `Executor.run`; read as they are needed, and
-                copied.
-            fetch: What each run gives.
-            seed: Draw as if `Executor.init` had been given it, and batch after batch been run.
-            timeout_s: How long each run may take.
-            ahead: How many batches each worker has at most, those among them whose results
-                wait for their turn.
+            batches: The feeds of each run, as for `Executor.run`; read lazily, and copied.
+            fetch: The fetches of each run.
+            seed: Draw as after `Executor.init` with this seed, with the batches run in order.
+            timeout_s: The time limit of each run.
+            ahead: The largest number of pending batches per worker, including those whose
+                results wait for their turn.
 
         Returns:
-            An iterator of results. A batch that fails raises in its place, after the results
-            before it, and so does `batches` itself; then it ends.
+            An iterator of results. A failed batch raises in its place, after the results before
+            it, and so does `batches` itself; then the iterator ends.
 
         Raises:
-            ProgramError: Nothing is loaded; or runs would not be independent of each other,
-                because the program updates something.
+            ProgramError: Nothing is loaded; or runs depend on each other, because the program
+                updates variables.
         """
         shipment = self._independent()
         if seed is not None:
             check_seed(seed)
         names, shape_up = read_fetch(fetch)
-        most = check_ahead(ahead) * len(self.workers)
+        max_pending = check_ahead(ahead) * len(self.workers)
         first = self._ran if seed is None else 0
 
         def request(number: int, batch: Any) -> Message:
-            asked = shipment.request(batch, names, timeout_s)
-            return shipment.drawing(asked, first + number, seed)
+            run_request = shipment.request(batch, names, timeout_s)
+            return shipment.drawing(run_request, first + number, seed)
 
-        return self._mapped(batches, request, shape_up, most, seed is None)
+        return self._mapped(batches, request, shape_up, max_pending, seed is None)
 
     def _independent(self) -> Shipment:
         shipment = self._shipment
@@ -148,7 +149,7 @@ class Workers:
         most: int,
         counted: bool,
     ) -> Generator[Any]:
-        """Results in order; at most so many batches are on their way or wait for their turn."""
+        """Yield results in order, with at most `most` pending batches."""
         waiting = deque[Future[list[Array]]]()
         try:
             for future in self._futures(iter(batches), request):
@@ -166,24 +167,24 @@ class Workers:
     def _futures(
         self, batches: Iterator[Any], request: Callable[[int, Any], Message]
     ) -> Iterator[Future[list[Array]]]:
-        """One for each batch; what goes wrong before it is sent is raised in its place, too."""
+        """Yield a future for each batch; errors before sending are futures, too."""
         idle = _Idle(self.workers)
         number = 0
         while True:
             try:
-                asked = request(number, next(batches))
+                run_request = request(number, next(batches))
             except StopIteration:
                 return
             except Exception as error:
-                failed = Future[list[Array]]()
-                failed.set_exception(error)
-                yield failed
+                failed_future = Future[list[Array]]()
+                failed_future.set_exception(error)
+                yield failed_future
                 return
             number += 1
-            yield self._pool.submit(idle.ask, asked)
+            yield self._pool.submit(idle.ask, run_request)
 
     def close(self) -> None:
-        """Close all of them; again is fine."""
+        """Close all workers; idempotent."""
         for worker in self.workers:
             worker.close()
         self._pool.shutdown(cancel_futures=True)
@@ -199,7 +200,7 @@ class Workers:
 
 
 class _Idle:
-    """The workers that have nothing to do; one that cannot be set up again does not return."""
+    """The idle workers; one that cannot be restarted does not return."""
 
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._left = len(workers)
@@ -208,7 +209,7 @@ class _Idle:
             self._queue.put(worker)
 
     def ask(self, request: Message) -> list[Array]:
-        """The answer of the first worker that is free and can be reached."""
+        """Return the answer of the first idle worker that can be reached."""
         while (worker := self._queue.get()) is not None:
             try:
                 return worker.ask(request)
@@ -217,7 +218,7 @@ class _Idle:
                     raise
             finally:
                 self._done(worker)
-        self._queue.put(None)  # for the next one who waits
+        self._queue.put(None)  # for the next waiting thread
         raise RemoteError("No worker is left.", fix="See why they ended; make others.")
 
     def _done(self, worker: Worker) -> None:
@@ -230,7 +231,7 @@ class _Idle:
 
 
 def _addresses(workers: Any) -> list[str | None]:
-    """The address of each; `None` for a process that is started."""
+    """Return the address of each worker; `None` for a process to start."""
     if isinstance(workers, int):
         addresses: list[str | None] = [None] * workers
     else:

@@ -1,1 +1,1 @@
-"""The protocol of client and worker."""
+"""The protocol between client and worker."""

@@ -1,4 +1,4 @@
-"""Where workers listen: `HOST:PORT`, with an address of IPv6 in brackets."""
+"""Addresses of workers: `HOST:PORT`, with IPv6 addresses in brackets."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ LARGEST_PORT = 0xFFFF
 
 
 def parse_address(address: str) -> tuple[str, int]:
-    """Host and port.
+    """Parse an address to host and port.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: It is invalid.
 
     Example:
         >>> parse_address("[::1]:7000")
@@ -30,7 +30,7 @@ def parse_address(address: str) -> tuple[str, int]:
 
 
 def shown_address(host: str, port: int) -> str:
-    """An address as it is written.
+    """Format an address.
 
     Example:
         >>> shown_address("::1", 7000)
@@ -40,7 +40,7 @@ def shown_address(host: str, port: int) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only processes of this machine reach it.
+    """Return whether only processes of this machine can reach a host.
 
     Example:
         >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")

@@ -1,4 +1,4 @@
-"""A connection of a client and a worker, each of which knows that the other has the key."""
+"""An authenticated connection of a client and a worker."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from braces.remote.protocol.messages import (
 )
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""A machine that is gone without a word is noticed within a minute, where systems know how."""
+"""TCP keepalive options, which detect a dead machine within a minute where supported."""
 LONGEST_S = 1e6
-"""The longest that an answer is waited for; sockets refuse times that are much longer."""
+"""The longest timeout; sockets reject much longer ones."""
 
 
 class Link:
-    """Sends messages and receives them.
+    """Sends and receives messages.
 
     Args:
-        connection: A connected socket, past the handshake.
-        stall_s: The longest that the other side may neither send nor take anything within a
-            message; `None` for the `timeout_s` of `ask` alone.
+        connection: A connected socket, after the handshake.
+        stall_s: The longest time without progress within a message; `None` for the `timeout_s`
+            of `ask` alone.
     """
 
     def __init__(self, connection: socket.socket, stall_s: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Link:
 
         Raises:
             ProgramError: The request is too large; nothing was sent.
-            OSError: The connection broke, or no answer came in time.
+            OSError: The connection broke, or there was no answer in time.
         """
         self._socket.settimeout(None if timeout_s is None else min(timeout_s, LONGEST_S))
         self.send(message)
@@ -60,16 +60,16 @@ class Link:
             self._send(memoryview(piece))
 
     def _send(self, piece: memoryview) -> None:
-        """Send a piece; the time limit of the socket holds for each part that is taken."""
+        """Send a piece; the time limit of the socket applies to each partial send."""
         while piece:
             piece = piece[self._socket.send(piece) :]
 
     def receive(self) -> Message:
-        """The next message.
+        """Return the next message.
 
         Raises:
-            OSError: The connection broke or was closed, or what came is no message, so that
-                nothing says where the next one begins.
+            OSError: The connection broke or was closed, or the data is not a message, so that
+                the start of the next one is unknown.
         """
         if self._stall_s is not None:
             self._await_message()
@@ -79,7 +79,7 @@ class Link:
             raise ConnectionError(error.what) from None
 
     def _await_message(self) -> None:
-        """Wait for the first byte of a message as long as it takes."""
+        """Wait for the first byte of a message without a time limit."""
         self._socket.settimeout(None)
         self._reader.peek(1)
         self._socket.settimeout(self._stall_s)
@@ -91,16 +91,16 @@ class Link:
         return data
 
     def close(self) -> None:
-        """End the connection; who waits for a message hears of it."""
+        """Close the connection; waiting threads get an error."""
         end(self._socket)
         self._reader.close()
 
 
 def end(connection: socket.socket) -> None:
-    """End a connection, also for a thread that waits for it."""
+    """Close a connection, and wake threads that wait for it."""
     try:
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:  # it had ended
+    except OSError:  # it was closed already
         pass
     finally:
         connection.close()

@@ -1,12 +1,12 @@
-"""Client and worker show each other that they hold the key, before anything else is read.
+"""Mutual authentication of client and worker by a shared key, before anything else is read.
 
     worker → client   greeting (16 bytes), w                    w, c: 32 random bytes each
     client → worker   c, HMAC(key, greeting "client" w c)
     worker → client   HMAC(key, greeting "worker" w c)
     worker → client   length (u16, little endian), reason   why it has no room; empty if it has
 
-HMAC is that of SHA-256. Nobody learns the key by listening, and what was heard once is of no
-use again, for both numbers are new each time. What follows is neither encrypted nor signed.
+HMAC uses SHA-256. An eavesdropper learns nothing about the key, and a replay fails, because
+both nonces are new each time. The messages that follow are neither encrypted nor signed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from braces.errors import ProgramError, RemoteError
 GREETING = b"braces.remote.2\n"
 NONCE_BYTES = PROOF_BYTES = 32
 HANDSHAKE_S = 5.0
-"""How long a handshake may take in all."""
+"""The time limit of a handshake."""
 SHORTEST_TOKEN = 16
 
 _LENGTH_BYTES, _LONGEST_REASON = 2, 400
@@ -29,7 +29,7 @@ _CLIENT, _WORKER = b"client", b"worker"
 
 
 def key_of(token: str) -> bytes:
-    """A token as the key of proofs; white space around it is left out.
+    """Return the HMAC key of a token; surrounding white space is ignored.
 
     Raises:
         ProgramError: It is too short to be a secret.
@@ -44,7 +44,7 @@ def key_of(token: str) -> bytes:
 
 
 def admit(link: socket.socket, key: bytes) -> bool:
-    """The side of the worker: whether the client holds the key.
+    """Run the worker side, and return whether the client has the key.
 
     Raises:
         OSError: The connection broke, or the client took too long.
@@ -62,7 +62,7 @@ def admit(link: socket.socket, key: bytes) -> bool:
 
 
 def welcome(link: socket.socket, reason: str = "") -> None:
-    """Tell a client that was admitted that there is room for it, or why there is none.
+    """Tell an authenticated client that it is accepted, or the reason why not.
 
     Raises:
         OSError: The connection broke, or the client took too long.
@@ -74,14 +74,14 @@ def welcome(link: socket.socket, reason: str = "") -> None:
 
 
 class NoRoomError(OSError):
-    """The worker has as many clients as it takes; it may have room later."""
+    """The worker has its maximal number of clients; there may be room later."""
 
 
 def introduce(link: socket.socket, key: bytes, address: str) -> None:
-    """The side of the client: show the key, and ask for the same.
+    """Run the client side: prove the key, and verify the worker's proof.
 
     Raises:
-        RemoteError: What answers is no worker, or holds another key.
+        RemoteError: The other side is not a worker, or has another key.
         NoRoomError: The worker has no room for this client.
         OSError: The connection broke, or the worker took too long.
     """
@@ -110,7 +110,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
 
 
 class _ClosedError(ConnectionError):
-    """The other side closed the connection after it had read everything."""
+    """The other side closed the connection during the handshake."""
 
 
 def _refused(what: str) -> RemoteError:
@@ -122,7 +122,7 @@ def _proof(key: bytes, role: bytes, nonces: bytes) -> bytes:
 
 
 def _exactly(link: socket.socket, count: int, until: float) -> bytes:
-    """So many bytes, all of them before a moment."""
+    """Read a number of bytes before a deadline."""
     data = b""
     while len(data) < count:
         link.settimeout(max(until - monotonic(), 1e-3))

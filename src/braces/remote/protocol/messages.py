@@ -1,15 +1,15 @@
-"""What client and worker say to each other: arrays and a record, as files have them.
+"""Messages between client and worker: arrays and a record, in the format of files.
 
     frame   := length (u64, little endian), message
     message := safetensors, with the record {"format": "braces.remote", "message": kind, …}
 
     request  record            arrays                      answer
     load     mode, device      the program, its values     done
-    run      fetch, timeout_s  feeds, the random state     done: what was fetched, by number
+    run      fetch, timeout_s  feeds, the random state     done: the fetches, by number
     values                                                 done: persistable values
                                                            error, in place of done
 
-One side speaks, then the other. There is no code in a message, and nothing that is unpickled.
+Requests and answers alternate. A message contains no code, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from braces.storage.tensor_file import Array, read_tensors, tensor_pieces
 FORMAT = "braces.remote"
 LOAD, RUN, VALUES, DONE, ERROR = "load", "run", "values", "done", "error"
 LARGEST_MESSAGE = 1 << 34
-"""Bytes; 16 GiB."""
+"""The size limit of a message: 16 GiB."""
 LENGTH_BYTES = 8
 
 
@@ -33,9 +33,9 @@ class Message:
     """A request, or the answer to one.
 
     Attributes:
-        kind: What it is.
-        record: What it says: plain JSON.
-        arrays: What it carries.
+        kind: The kind of message.
+        record: Plain JSON fields.
+        arrays: The arrays.
     """
 
     kind: str
@@ -44,10 +44,10 @@ class Message:
 
 
 def packed(message: Message) -> list[bytes | memoryview]:
-    """A message as a frame, piece by piece; arrays stay where they are.
+    """Serialize a message to the pieces of a frame; arrays are not copied.
 
     Raises:
-        ProgramError: It is larger than a worker accepts.
+        ProgramError: It exceeds the size limit.
     """
     record = {**message.record, "message": message.kind}
     pieces = list(tensor_pieces(message.arrays, FORMAT, **record))
@@ -61,10 +61,10 @@ def packed(message: Message) -> list[bytes | memoryview]:
 
 
 def frame_length(data: bytes) -> int:
-    """How long the message is that follows.
+    """Return the length of the message that follows.
 
     Raises:
-        FileFormatError: It would be longer than any.
+        FileFormatError: It exceeds the size limit.
     """
     length = int.from_bytes(data, "little")
     if length > LARGEST_MESSAGE:
@@ -73,10 +73,10 @@ def frame_length(data: bytes) -> int:
 
 
 def unpacked(data: bytes) -> Message:
-    """Read what `packed` wrote, without its length.
+    """Parse a message without its length prefix.
 
     Raises:
-        FileFormatError: It is no message, or one of a newer Braces.
+        FileFormatError: It is not a message, or one of a newer Braces.
     """
     file = read_tensors(data, "a message")
     file.expect(FORMAT, "Give both sides the same Braces.")

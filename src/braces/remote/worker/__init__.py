@@ -1,1 +1,1 @@
-"""The worker: server, sessions, and processes that run it."""
+"""The worker: server, sessions, and their processes."""

@@ -1,8 +1,8 @@
-"""The monitor of clients that leave while a worker computes for them.
+"""Monitor for clients that disconnect while a worker computes for them.
 
-The thread of a client computes, so it does not see that the connection ends. One thread of the
-worker looks at the connections of all clients that wait for an answer. A client has nothing to
-send then: a connection that can be read has ended, or speaks out of turn.
+The thread of a client computes, so it does not notice a disconnect. One thread polls the
+connections of all clients that wait for an answer. A waiting client sends nothing: a readable
+connection has ended or violates the protocol.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import Event, Lock, Thread
 
 POLL_S = 0.1
-"""The time between two looks; answers that take less are never looked at."""
+"""The polling interval; shorter runs are not monitored."""
 
 
 class Departures:
@@ -42,7 +42,7 @@ class Departures:
                 self._waiting.pop(connection, None)
 
     def close(self) -> None:
-        """Look once more, and no more then."""
+        """Poll a last time, and stop."""
         self._closed.set()
         self._some.set()
         for leave in self._departed():
@@ -54,7 +54,7 @@ class Departures:
                 leave()
 
     def _departed(self) -> list[Callable[[], None]]:
-        """Take out the clients that left."""
+        """Remove and return the callbacks of clients that disconnected."""
         with self._lock:
             if not self._waiting:
                 self._some.clear()
@@ -68,5 +68,5 @@ def is_readable(connection: socket.socket) -> bool:
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)
             return bool(selector.select(0))
-    except (OSError, ValueError):  # it is closed here
+    except (OSError, ValueError):  # it is closed on this side
         return True

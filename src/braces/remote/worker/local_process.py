@@ -1,8 +1,8 @@
-"""A worker in a process of its own on this machine, which ends when its parent does.
+"""A local worker process, which ends when its parent does.
 
-It is told its key through a pipe, so that nobody reads it off the command line or out of the
-environment, and listens where only this machine reaches it. The end of that pipe is the end of
-the process: of what its parent has, nothing else is left when the parent dies.
+The key is passed through a pipe, so it is in neither the command line nor the environment, and
+the process listens on the loopback interface only. The end of the pipe ends the process,
+because only the pipe reveals the death of the parent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from braces.remote.worker.server import Server
 
 LOOPBACK = "127.0.0.1:0"
 START_S = 120.0
-"""How long a process may take to start."""
+"""The time limit of the start of a process."""
 _END_S = 2.0
 
 _CODE = """\
@@ -35,14 +35,14 @@ serve(given["token"])
 
 
 class Process:
-    """A worker that was started here.
+    """A worker process that was started here.
 
     Args:
-        env: Variables of its environment beside those of this process.
+        env: Extra environment variables.
 
     Attributes:
-        address: Where it listens.
-        token: Its key, which is new for each process.
+        address: The address where it listens.
+        token: Its key, new for each process.
 
     Raises:
         RemoteError: It did not start.
@@ -62,11 +62,11 @@ class Process:
 
     @property
     def id(self) -> int:
-        """The number that the system gave it."""
+        """The process id."""
         return self._process.pid
 
     def _introduced(self) -> str:
-        """Tell it its key, and read where it listens."""
+        """Send the key, and read the address where it listens."""
         timer = Timer(START_S, self._process.kill)
         timer.start()
         try:
@@ -85,7 +85,7 @@ class Process:
         return address
 
     def told(self) -> str:
-        """How it ended."""
+        """Return how it ended."""
         try:
             code = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
@@ -93,10 +93,10 @@ class Process:
         return f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
 
     def end(self) -> None:
-        """End it, and wait until it has ended."""
+        """End the process, and wait for it."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(OSError):  # of what it was told, something was not read
+                with suppress(OSError):  # unread data in the pipe
                     pipe.close()
         try:
             self._process.wait(_END_S)
@@ -105,9 +105,9 @@ class Process:
             self._process.wait()
 
 
-def _write(process: subprocess.Popen[str], told: Mapping[str, Any]) -> None:
+def _write(process: subprocess.Popen[str], settings: Mapping[str, Any]) -> None:
     assert process.stdin is not None
-    process.stdin.write(json.dumps(told) + "\n")
+    process.stdin.write(json.dumps(settings) + "\n")
     process.stdin.flush()
 
 
@@ -116,14 +116,14 @@ def _read(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-# ---- in the process --------------------------------------------------------------------------
+# ---- inside the worker process ----------------------------------------------------------
 
 
 def serve(token: str) -> None:
-    """Be a worker of the process at the other end of the standard input."""
+    """Run a worker for the process at the other end of the standard input."""
     server = Server(LOOPBACK, token)
     print(server.address, flush=True)
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what else is written is no answer
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # other output must not reach the pipe
     Thread(target=_end_with_parent, daemon=True).start()
     server.serve()
 

@@ -1,7 +1,7 @@
-"""A worker that is an actor of Ray, which finds a machine for it; `pip install "braces[ray]"`.
+"""A worker as a Ray actor, with Ray's choice of machine; `pip install "braces[ray]"`.
 
-The same messages go through Ray in place of a socket, so who may use that Ray may send. Braces
-must be there on all of its machines.
+The same messages go through Ray instead of a socket, so anyone with access to that Ray cluster
+may send them. Braces must be installed on all of its machines.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ RAY = "ray"
 
 
 class Actor:
-    """What the actor does: it holds a session."""
+    """The Ray actor, which holds a session."""
 
     def __init__(self) -> None:
         self._session = Session()
 
     def answer(self, request: bytes) -> bytes:
-        """The answer to a request, both as they go through sockets."""
-        return _joined(self._session.answer(unpacked(request)))
+        """Return the answer to a request, both in the format of sockets."""
+        return _serialize(self._session.answer(unpacked(request)))
 
 
 class RayPlace:
-    """Where Ray puts an actor, with one CPU.
+    """An endpoint that Ray schedules, with one CPU.
 
     Args:
-        address: `ray`, that of `RAY_ADDRESS` or of this machine; or `ray://HOST:PORT`.
-        env: Variables for the environment of the actor.
-        timeout_s: How long it may take to start.
+        address: `ray`, for `RAY_ADDRESS` or this machine; or `ray://HOST:PORT`.
+        env: Extra environment variables of the actor.
+        timeout_s: The time limit of its start.
     """
 
     def __init__(self, address: str, env: Mapping[str, str] | None, timeout_s: float) -> None:
@@ -44,7 +44,7 @@ class RayPlace:
         self._timeout_s = timeout_s
 
     def open(self, closed: Event) -> RayLink:
-        """Start an actor, after the one that is gone."""
+        """Start an actor in place of one that is gone."""
         del closed
         if not ray.is_initialized():
             ray.init(None if self.address == RAY else self.address)
@@ -58,18 +58,18 @@ class RayPlace:
         return link
 
     def told(self) -> str:
-        """Ray says it in its own log."""
+        """Return a reference to Ray's log."""
         return "was ended, as Ray says"
 
     def close(self) -> None:
-        """An actor ends with its link."""
+        """Do nothing: an actor ends with its link."""
 
 
 class RayLink:
-    """Asks an actor.
+    """A connection to an actor.
 
     Args:
-        actor: The handle of Ray.
+        actor: The Ray handle.
     """
 
     def __init__(self, actor: Any) -> None:
@@ -79,22 +79,22 @@ class RayLink:
         """Send a request, and wait for its answer.
 
         Raises:
-            OSError: The actor is gone, or no answer came in time.
+            OSError: The actor is gone, or there was no answer in time.
         """
-        asked = self._actor.answer.remote(_joined(message))
+        reference = self._actor.answer.remote(_serialize(message))
         try:
-            return unpacked(ray.get(asked, timeout=timeout_s))
+            return unpacked(ray.get(reference, timeout=timeout_s))
         except ray.exceptions.GetTimeoutError:
             raise TimeoutError(f"no answer within {timeout_s:g} s") from None
         except ray.exceptions.RayError as error:
             raise ConnectionError(str(error)) from None
 
     def close(self) -> None:
-        """End the actor; who waits for an answer hears of it."""
+        """End the actor; waiting threads get an error."""
         if ray.is_initialized():
             ray.kill(self._actor)
 
 
-def _joined(message: Message) -> bytes:
-    """A message without its length, in one piece."""
+def _serialize(message: Message) -> bytes:
+    """Serialize a message without its length prefix to bytes."""
     return b"".join(packed(message))[LENGTH_BYTES:]

@@ -1,4 +1,4 @@
-"""A worker: it listens, lets those in who hold the key, and runs what they send."""
+"""The worker server: it listens, authenticates clients, and runs their programs."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from braces.remote.worker.session import Session
 
 MOST_CLIENTS = 64
 MOST_STRANGERS = 64
-"""Connections that have not shown the key yet; one more ends the oldest of them."""
+"""The largest number of unauthenticated connections; beyond it the oldest is closed."""
 STALL_S = 60.0
-"""The longest that a client may neither send nor take anything within a message."""
+"""The longest time without progress of a client within a message."""
 _PAUSE_S = 0.05
 
 LOGGER = logging.getLogger("braces")
 
 
 class Server:
-    """A worker that listens at an address of this machine: `braces worker`, in a program.
+    """A worker that listens at an address of this machine: `braces worker` as an object.
 
-    Each client has a program, values and a thread of its own. What a client sends is verified
-    and run; no code is taken, and nothing is kept when it leaves.
+    Each client has a program, values and a thread of its own. Programs of clients are verified
+    and run; no code is accepted, and nothing is kept after a disconnect.
 
     Args:
-        address: `HOST:PORT`; port 0 is one that is free.
-        token: The key: who does not hold it is sent away before anything else is read.
+        address: `HOST:PORT`; port 0 selects a free one.
+        token: The key: a client without it is disconnected before anything else is read.
 
     Attributes:
-        address: Where it listens.
+        address: The address where it listens.
 
     Raises:
-        ProgramError: The address is none, or the token too short.
+        ProgramError: The address is invalid, or the token too short.
         OSError: It cannot listen there.
 
     Example:
@@ -65,11 +65,11 @@ class Server:
         self._departures = Departures()
 
     def serve(self) -> None:
-        """Let clients in until `close` is called."""
+        """Accept clients until `close` is called."""
         while True:
             try:
                 connection, _ = self._listener.accept()
-            except OSError:  # who came has left again, say, or there are no more descriptors
+            except OSError:  # the client disconnected, or there are no more descriptors
                 if self._closed.wait(_PAUSE_S):
                     return
                 continue
@@ -83,7 +83,7 @@ class Server:
                 self._forget(connection)
 
     def _meet(self, connection: socket.socket) -> None:
-        """Serve a connection that has shown nothing yet."""
+        """Authenticate and serve a connection."""
         client = _shown_peer(connection)
         try:
             if not admit(connection, self._key):
@@ -98,12 +98,12 @@ class Server:
         except TimeoutError:
             LOGGER.warning("%s was too slow; its connection was ended.", client)
         except (OSError, MemoryError, RemoteError):
-            pass  # it left, or sent what is no message
+            pass  # it disconnected, or sent an invalid message
         finally:
             self._forget(connection)
 
     def _count(self, connection: socket.socket) -> bool:
-        """Make a stranger a client, if there is room for one."""
+        """Register an authenticated client, if there is room."""
         with self._lock:
             if connection in self._strangers:
                 self._strangers.remove(connection)
@@ -120,7 +120,7 @@ class Server:
         end(connection)
 
     def _serve(self, connection: socket.socket, client: str) -> None:
-        """Answer one request after the other, until the client leaves."""
+        """Answer requests until the client disconnects."""
         link, session = Link(connection, STALL_S), Session()
         leave = partial(self._let_go, connection, client, session)
         try:
@@ -134,14 +134,14 @@ class Server:
             link.close()
 
     def _let_go(self, connection: socket.socket, client: str, session: Session) -> None:
-        """Free the slot of a client that left during a run, and cancel the run."""
+        """Free the slot of a client that disconnected during a run, and cancel the run."""
         session.cancelled.set()
         with self._lock:
             self._clients.discard(connection)
         LOGGER.warning("%s left during a run, which is cancelled.", client)
 
     def close(self) -> None:
-        """Stop listening, and end all connections."""
+        """Stop listening, and close all connections."""
         self._closed.set()
         end(self._listener)
         with self._lock:
@@ -157,10 +157,10 @@ class Server:
 
 
 def reset(connection: socket.socket) -> None:
-    """End a connection with a reset: the other side knows that nothing was answered."""
+    """Reset a connection, so that the other side knows that nothing was answered."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        connection.shutdown(socket.SHUT_RD)  # wakes the thread that reads
+        connection.shutdown(socket.SHUT_RD)  # wake the reading thread
     except OSError:  # it had ended
         pass
     finally:

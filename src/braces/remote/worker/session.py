@@ -1,4 +1,4 @@
-"""What a worker does for one client: its program, its values, its runs."""
+"""The session of one client in a worker: its program, its values, its runs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from braces.storage.parameters import host_arrays, put_arrays
 from braces.storage.tensor_file import RESERVED, is_list
 
 PROGRAM, DRAWN_FROM = f"{RESERVED}/program", f"{RESERVED}/{RANDOM_STATE}"
-"""What a message carries beside variables."""
+"""The names of arrays in messages that are not variables."""
 
 
 class Session:
-    """A program with its values, as one client sent them; other clients have others.
+    """A program with its values, private to one client.
 
     Attributes:
-        cancelled: Set by another thread to end the run of this moment.
+        cancelled: Set by another thread to cancel the current run.
     """
 
     def __init__(self) -> None:
@@ -36,13 +36,13 @@ class Session:
         self._executor: Executor | None = None
 
     def answer(self, request: Message) -> Message:
-        """Do what a request asks; what goes wrong is the answer then."""
+        """Execute a request; errors become the answer."""
         steps = {LOAD: self._load, RUN: self._run, VALUES: self._values}
         try:
             if request.kind not in steps:
                 raise FileFormatError(f"There is no request {request.kind!r:.80}.")
             return Message(DONE, arrays=steps[request.kind](request))
-        except Exception as error:  # the client is told, and goes on or not
+        except Exception as error:  # the client decides whether to go on
             return Message(ERROR, as_record(error))
 
     def _load(self, request: Message) -> dict[str, Any]:
@@ -67,10 +67,10 @@ class Session:
             raise FileFormatError("The message does not say what is fetched.")
         feed = _variables(request)
         with cancelled_by(self.cancelled):
-            found = self._executor.run(
+            results = self._executor.run(
                 self._program, self._scope, feed, names, timeout_s=timeout_s
             )
-        return {fetch_name(number): value for number, value in enumerate(found)}
+        return {fetch_name(number): value for number, value in enumerate(results)}
 
     def _values(self, request: Message) -> dict[str, Any]:
         del request
@@ -78,13 +78,13 @@ class Session:
         return host_arrays(self._scope, [info.name for info in infos])
 
     def close(self) -> None:
-        """Let the program and its values go."""
+        """Release the program and its values."""
         self._program = None
         self._scope.close()
 
 
 def fetch_name(number: int) -> str:
-    """What the fetch of this number is called in an answer."""
+    """Return the name of a fetch in an answer."""
     return f"fetch_{number}"
 
 
