@@ -1,1 +1,1 @@
-"""Files: parameters, models and checkpoints, all of them safetensors."""
+"""File formats: parameters, models and checkpoints, all of them safetensors."""

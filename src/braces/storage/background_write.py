@@ -1,4 +1,4 @@
-"""Work in the background that is done whatever interrupts whom, and whose failure is told."""
+"""Background writes that survive interrupts, and report their failure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _THREAD, _CALLER = "thread", "caller"
 
 @final
 class Writing:
-    """A write in the background; the interpreter waits for it before it ends.
+    """A write in the background; the interpreter waits for it before it exits.
 
-    The work belongs to whoever comes first: the thread, or the caller of `finish`. So it does
-    not matter whether the thread could be started, or what was interrupted while it was.
+    The first to claim it does the work: the thread, or the caller of `finish`. So a failed or
+    interrupted start of the thread does not matter.
 
     Args:
-        work: What is done; where the caller was interrupted in it, `finish` does it again.
+        work: The write; if the caller is interrupted in it, `finish` repeats it.
     """
 
     def __init__(self, work: Callable[[], None]) -> None:
@@ -30,18 +30,18 @@ class Writing:
         self._error: Exception | None = None
 
     def start(self) -> None:
-        """Let a thread do the work; where none is to be had, it is done at once."""
+        """Start a thread for the work; without a thread, do it at once."""
         thread = threading.Thread(target=self._in_thread, name="braces-checkpoint")
         thread.daemon = False
         try:
             thread.start()
-        except RuntimeError:  # there are too many, or the interpreter ends
+        except RuntimeError:  # too many threads, or interpreter shutdown
             error = self.finish()
             if error is not None:
                 raise error from None
 
     def finish(self) -> Exception | None:
-        """Wait until the work is done; its error, which is told by that."""
+        """Wait until the work is done, and return its error, which then counts as reported."""
         if self._owned_by(_CALLER):
             self._do()
         else:
@@ -55,7 +55,7 @@ class Writing:
             self._do()
 
     def _owned_by(self, who: str) -> bool:
-        """Take the work, where nobody has it; nothing can come in between."""
+        """Claim the work atomically."""
         return self._owner.setdefault("who", who) == who
 
     def _do(self) -> None:
@@ -67,23 +67,23 @@ class Writing:
             error.add_note("This happened while a checkpoint was written in the background.")
             self._error = error
             atexit.register(self._tell)
-        self._work = None  # it holds as much as the scope does
+        self._work = None  # release copies as large as the scope
         self._done.set()
 
     def _tell(self) -> None:
-        """Say at exit what nobody asked for."""
+        """Report an error at exit that no caller received."""
         error = self._error
         if error is not None and sys.stderr is not None:
-            said = f"{type(error).__name__}: {error}"
-            print(f"The last checkpoint was not written: {said}", file=sys.stderr)
+            description = f"{type(error).__name__}: {error}"
+            print(f"The last checkpoint was not written: {description}", file=sys.stderr)
             sys.stderr = cast("TextIO", _Unflushed(sys.stderr))
 
 
 class _Unflushed:
-    """Standard error whose last flush fails, which makes the exit status 120.
+    """A standard error stream whose last flush fails, which makes the exit status 120.
 
-    That one is the interpreter's own, after all that runs at exit, and is called from no code;
-    whatever else runs at exit writes and flushes as before.
+    The last flush is the interpreter's own, after all exit handlers, and has no calling frame;
+    other exit handlers write and flush as before.
     """
 
     def __init__(self, stream: TextIO) -> None:

@@ -1,11 +1,11 @@
-"""Checkpoints of a running job: a folder with one safetensors file for each step that was kept.
+"""Checkpoints of a training job: a folder with one safetensors file per saved step.
 
-    file   := safetensors (see `tensors`), called "step-000000000120.safetensors": the variables
+    file   := safetensors (see `tensor_file`), "step-000000000120.safetensors": the variables
     record := {"format": "braces.checkpoint", "version": 1, "step": 120, "data_position": JSON}
 
 A file appears when it is complete and on the disk, so a job that is killed at any moment finds
-the last one whole. The folder is one history: steps only grow, and one job writes at a time.
-Where the job has several processes, each writes a file of its own beside it; see `parts`.
+the last complete one. The folder is one history: steps only grow, and one job writes at a time.
+In a job of several processes, each writes its own file next to it; see `sharded_checkpoint`.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _NAME = re.compile(_PREFIX + r"(\d{12,19})\.safetensors")
 
 
 class CheckpointError(BracesError, FileNotFoundError):
-    """A checkpoint that is not there."""
+    """A checkpoint that does not exist."""
 
 
 @dataclass(frozen=True)
 class CheckpointInfo:
-    """What a checkpoint says, beside the variables that it set.
+    """The metadata of a restored checkpoint.
 
     Attributes:
         step: The step after which it was written.
-        data_position: What the writer gave as the place in its data.
-        missing: Variables of the scope that have a value and were not in the checkpoint.
+        data_position: The position in the data, as saved.
+        missing: Initialized variables of the scope that the checkpoint does not have.
     """
 
     step: int
@@ -65,20 +65,20 @@ class CheckpointInfo:
 class Checkpoint:
     """The checkpoints of a job in a folder, written while training goes on.
 
-    `save` copies the variables and returns; a thread writes them. One write is under way at a
-    time: `save` waits for the one before. Where a write failed, the next call raises its error;
-    where there is no next call, the process tells it when it ends, and its status is 120.
+    `save` copies the variables and returns; a thread writes them. Only one write is active:
+    `save` waits for the previous one. After a failed write, the next call raises its error;
+    without a next call, the process reports it at exit with status 120.
 
-    A checkpoint says nothing of devices: what was saved under one layout, by so many processes,
-    is restored under any other. In a job of several processes, all save and all restore, in one
-    folder that all see: each writes what its devices have, so nothing is gathered. A value that
-    each process has whole, and the data position, are those of process 0. Who does not come, or
-    cannot write, is an error of the save in all.
+    A checkpoint is independent of devices: it can be restored under any layout and number of
+    processes. In a job of several processes, all save and all restore, in one shared folder.
+    Each writes the shards of its own devices, so nothing is gathered. Replicated values and the
+    data position are those of process 0. A process that is missing or cannot write makes the
+    save fail in all.
 
     Args:
-        directory: The folder; made where it is not there.
-        keep: How many of the newest checkpoints stay; `None` keeps all.
-        keep_every: Checkpoints of steps that this number divides stay as well.
+        directory: The folder; created if missing.
+        keep: The number of newest checkpoints to keep; `None` keeps all.
+        keep_every: Checkpoints of steps divisible by this number are kept as well.
 
     Example:
         >>> import tempfile
@@ -111,50 +111,51 @@ class Checkpoint:
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""
         self.wait()
-        return list(_found(self.directory))
+        return list(_find_checkpoints(self.directory))
 
     def save(self, scope: Scope, step: int, data_position: Any = None) -> None:
-        """Copy all variables of a scope that have a value; they are written in the background.
+        """Copy all initialized variables of a scope, and write them in the background.
 
         Args:
-            scope: Its own variables are saved: parameters, optimizer state, random state.
-            step: How many steps were done; a folder has no checkpoint of a later step.
-            data_position: Where to go on in the data, as plain JSON.
+            scope: The scope, whose own variables are saved: parameters, optimizer state, random
+                state.
+            step: The number of completed steps; the folder has no checkpoint of a later step.
+            data_position: The position in the data, as plain JSON.
 
         Raises:
-            ProgramError: There is a checkpoint of a later step, or `step` is none.
+            ProgramError: There is a checkpoint of a later step, or `step` is invalid.
             DTypeError: The position is not plain JSON.
-            OSError: The write before failed.
+            OSError: The previous write failed.
         """
         self.wait()
         self._writing = Writing(self._prepare(scope, step, data_position, copy=True))
         self._writing.start()
 
     def save_now(self, scope: Scope, step: int, data_position: Any = None) -> None:
-        """`save`, and return when it is written."""
+        """Save, and return when the checkpoint is written."""
         self.wait()
         self._prepare(scope, step, data_position, copy=False)()
 
     def restore(
         self, scope: Scope, step: int | None = None, *, layout: Layout | None = None
     ) -> CheckpointInfo | None:
-        """Set the variables of a scope as they were; the scope stays where that fails.
+        """Restore the variables of a scope; on failure the scope is unchanged.
 
         Args:
-            scope: Where the variables are set.
-            step: Which checkpoint; the newest unless said.
-            layout: Where values are to lie, by their names and sizes; what the scope has on
-                these devices already, as after `init`, stays where it lies. Each process then
-                reads only the bytes that its devices have. Without it each has all that was
-                saved, and the first run brings it to where it lies.
+            scope: The scope.
+            step: The step of the checkpoint; by default the newest.
+            layout: The sharding of values, by their names and sizes; values that are already
+                placed on these devices, as after `init`, keep their placement. Each process
+                then reads only the bytes of its devices. Without a layout each process reads
+                everything, and the first run places it.
 
         Returns:
-            What it says; `None` where there is no checkpoint yet.
+            The metadata; `None` if there is no checkpoint yet.
 
         Raises:
             CheckpointError: There is none of this step.
             FileFormatError: The file is damaged or of a newer format; the error names the
-                checkpoints that are whole.
+                intact checkpoints.
             LayoutError: The layout does not fit the variables.
             ClusterError: The processes do not see the same checkpoints.
         """
@@ -164,7 +165,7 @@ class Checkpoint:
         return load_checkpoint(self.directory, scope, step, layout=layout)
 
     def wait(self) -> None:
-        """Wait until nothing is being written; raise the error of a write that failed."""
+        """Wait until nothing is being written; raise the error of a failed write."""
         if self._writing is not None:
             error = self._writing.finish()
             self._writing = None
@@ -172,7 +173,7 @@ class Checkpoint:
                 raise error
 
     def close(self) -> None:
-        """The same as `wait`: nothing is lost after it."""
+        """Wait, like `wait`: all data is written afterwards."""
         self.wait()
 
     def __enter__(self) -> Checkpoint:
@@ -190,7 +191,9 @@ class Checkpoint:
         self, scope: Scope, step: int, data_position: Any, *, copy: bool
     ) -> Callable[[], None]:
         step = _checked_step(step)
-        later = [one for one in _found(self.directory) if one > step]
+        later = [
+            saved_step for saved_step in _find_checkpoints(self.directory) if saved_step > step
+        ]
         if later:
             raise ProgramError(
                 f"There is a checkpoint of a later step already: {later[-1]}.",
@@ -206,7 +209,7 @@ class Checkpoint:
         return functools.partial(self._write, host_arrays(scope, copy=copy), record)
 
     def _write_share(self, share: Share, record: Mapping[str, Any]) -> None:
-        """Write what this process has; the first one tells that all is there."""
+        """Write the shards of this process; process 0 then writes the checkpoint itself."""
         parts = share.write(self._path(share.step))
         with share.all_hear("checkpoint"):
             if share.process == 0:
@@ -216,16 +219,20 @@ class Checkpoint:
         write_tensors(self._path(record["step"]), arrays, FORMAT, **record)
         for old in self._superseded():
             old.unlink(missing_ok=True)
-        remove_abandoned(self.directory, _found(self.directory))
+        remove_abandoned(self.directory, _find_checkpoints(self.directory))
 
     def _path(self, step: int) -> Path:
         return self.directory / f"{_PREFIX}{step:012}.safetensors"
 
     def _superseded(self) -> list[Path]:
-        found = _found(self.directory)
-        newest = list(found)[-self.keep :] if self.keep else list(found)
-        every = self.keep_every or math.inf
-        return [path for step, path in found.items() if step not in newest and step % every]
+        checkpoints = _find_checkpoints(self.directory)
+        newest = list(checkpoints)[-self.keep :] if self.keep else list(checkpoints)
+        keep_interval = self.keep_every or math.inf
+        return [
+            path
+            for step, path in checkpoints.items()
+            if step not in newest and step % keep_interval
+        ]
 
 
 def save_checkpoint(
@@ -237,7 +244,7 @@ def save_checkpoint(
     keep: int | None = 3,
     keep_every: int | None = None,
 ) -> None:
-    """Write a checkpoint and return when it is on the disk; see `Checkpoint`."""
+    """Write a checkpoint, and return when it is on the disk; see `Checkpoint`."""
     Checkpoint(directory, keep=keep, keep_every=keep_every).save_now(scope, step, data_position)
 
 
@@ -248,43 +255,45 @@ def load_checkpoint(
     *,
     layout: Layout | None = None,
 ) -> CheckpointInfo:
-    """Set the variables of a scope as a checkpoint has them; the scope stays where that fails.
+    """Restore the variables of a scope from a checkpoint; on failure the scope is unchanged.
 
     Args:
         directory: The folder of the checkpoints.
-        scope: Where the variables are set: in this very scope.
-        step: Which checkpoint; the newest unless said.
-        layout: Where values are to lie; see `Checkpoint.restore`.
+        scope: The scope whose own variables are set.
+        step: The step of the checkpoint; by default the newest.
+        layout: The sharding of values; see `Checkpoint.restore`.
 
     Raises:
         CheckpointError: There is none, or none of this step.
-        FileFormatError: The file is damaged or of a newer format; the error names the
-            checkpoints that are whole.
+        FileFormatError: The file is damaged or of a newer format; the error names the intact
+            checkpoints.
         LayoutError: The layout does not fit the variables.
         ClusterError: The processes do not see the same checkpoints.
     """
-    found = _found(Path(directory))
-    if not found or (step is not None and step not in found):
+    checkpoints = _find_checkpoints(Path(directory))
+    if not checkpoints or (step is not None and step not in checkpoints):
         raise CheckpointError(
             f"There is no checkpoint{'' if step is None else f' of step {step}'} "
             f"in {os.fspath(directory)}.",
-            given=f"steps: {', '.join(map(str, found)) or 'none'}",
+            given=f"steps: {', '.join(map(str, checkpoints)) or 'none'}",
             fix="Checkpoint(directory).restore(scope) gives None where there is none.",
         )
-    step = max(found) if step is None else step
+    step = max(checkpoints) if step is None else step
     _agree(str(step), layout)
-    held = initialized(scope)
+    initialized_names = initialized(scope)
     try:
-        info, arrays = _read(found[step], scope, layout)
+        info, arrays = _read(checkpoints[step], scope, layout)
     except FileFormatError as error:
-        error.fix = " ".join(filter(None, (error.fix, _others(found, step))))
+        error.fix = " ".join(filter(None, (error.fix, _others(checkpoints, step))))
         raise
     put_arrays(scope, arrays)
-    return replace(info, missing=tuple(name for name in held if name not in arrays))
+    return replace(
+        info, missing=tuple(name for name in initialized_names if name not in arrays)
+    )
 
 
 def _agree(step: str, layout: Layout | None) -> None:
-    """Let processes that restore parts of one checkpoint restore the same one."""
+    """Check that processes that restore shards of a checkpoint restore the same one."""
     if layout is not None:
         agree("checkpoint", step, fix="Use a folder that all processes see, and the same step.")
 
@@ -308,7 +317,7 @@ def _info(file: TensorFile) -> CheckpointInfo:
 
 
 def _others(found: dict[int, Path], damaged: int) -> str:
-    """Which checkpoints can take the place of a damaged one."""
+    """Return advice about intact checkpoints in place of a damaged one."""
     others = (step for step in reversed(found) if step != damaged and _is_readable(found[step]))
     readable = list(itertools.islice(others, _MOST_NAMED))
     if not readable:
@@ -328,8 +337,8 @@ def _is_readable(path: Path) -> bool:
     return True
 
 
-def _found(directory: Path) -> dict[int, Path]:
-    """The complete checkpoints of a folder by step, in order."""
+def _find_checkpoints(directory: Path) -> dict[int, Path]:
+    """Return the complete checkpoints of a folder by step, in order."""
     try:
         with os.scandir(directory) as entries:
             names = [entry.name for entry in entries if entry.is_file()]
@@ -358,7 +367,7 @@ def _checked_step(step: Any) -> int:
 
 
 def _checked_position(given: Any) -> Any:
-    """A copy of a data position, which later changes of the original do not reach.
+    """Return a deep copy of a data position.
 
     Raises:
         DTypeError: It is not plain JSON.
@@ -382,12 +391,12 @@ def _checked_position(given: Any) -> Any:
 
 
 def _check_plain(given: Any) -> None:
-    """Refuse what JSON would silently change: keys of dicts that are no texts."""
+    """Refuse dict keys that are not strings, which JSON would change silently."""
     if isinstance(given, dict):
         for key, value in given.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r:.80} is not a text")
             _check_plain(value)
     elif isinstance(given, list | tuple):
-        for one in given:
-            _check_plain(one)
+        for item in given:
+            _check_plain(item)

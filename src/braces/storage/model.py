@@ -1,4 +1,4 @@
-"""A model as users hold it: programs and their variables, ready to run."""
+"""A loaded model: programs and their variables, ready to run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ SEED, TIMEOUT = "seed", "timeout_s"
 
 @dataclass(frozen=True)
 class NamedProgram:
-    """A program of a model, and how it is called.
+    """A program of a model with its signature.
 
     Attributes:
         program: The program.
-        feeds: What it is fed, in the order that the writer chose.
-        fetches: What it gives: a name, and the variable that has it.
-        as_dict: Whether a run gives a dict even of one fetch: the writer gave them as a dict.
+        feeds: Its feeds, in the order that the writer chose.
+        fetches: Its fetches: a name, and the variable.
+        as_dict: Whether a run returns a dict even for one fetch, because the fetches were saved
+            as a dict.
     """
 
     program: Program
@@ -35,7 +36,7 @@ class NamedProgram:
     as_dict: bool = False
 
     def signature(self) -> dict[str, Any]:
-        """How it is called, as the file's record has it."""
+        """Return the signature as a record for the file."""
         marked = {"dict": True} if self.as_dict else {}
         return {"feeds": list(self.feeds), "fetches": dict(self.fetches), **marked}
 
@@ -45,10 +46,9 @@ class Model(Hinted):
     """Programs and their parameters, ready to run.
 
     Attributes:
-        scope: The variables; training changes them.
-        executor: What runs the programs.
-        programs: The programs by name: `predict`, and where there is one, `train` with its
-            `startup`.
+        scope: The variables; training updates them.
+        executor: The executor of the programs.
+        programs: The programs by name: `predict`, and if present `train` with its `startup`.
     """
 
     def __init__(
@@ -64,16 +64,16 @@ class Model(Hinted):
 
     @property
     def feeds(self) -> tuple[str, ...]:
-        """What `run` is fed, by name."""
+        """The feeds of `run`, by name."""
         return self.entry(PREDICT).feeds
 
     @property
     def fetches(self) -> tuple[str, ...]:
-        """What `run` gives, by name."""
+        """The fetches of `run`, by name."""
         return tuple(self.entry(PREDICT).fetches)
 
     def program(self, name: str = PREDICT) -> Program:
-        """The program of this name.
+        """Return the program of this name.
 
         Raises:
             UnknownNameError: There is none.
@@ -94,23 +94,24 @@ class Model(Hinted):
     ) -> Any:
         """Predict: `model.run(x=xs)`.
 
-        A model that draws random numbers draws anew in each run. With a seed,
-        `model.run(x=xs, seed=7)`, it draws what that seed gives, whatever ran before.
+        A model with random operators draws new numbers in each run. With a seed,
+        `model.run(x=xs, seed=7)`, the numbers depend on the seed alone.
 
         Args:
-            feed: Feeds by name, for names that are no Python words.
-            seed: As `seed=`, for models with a feed of that name: `model.run({"seed": s}, 7)`.
-            timeout_s: How long the run may take, as in `Executor.run`; written
-                `model.run(x=xs, timeout_s=10.0)`, or third where a feed has that name.
+            feed: Feeds by name, for names that are not Python identifiers.
+            seed: The same as `seed=`, for models with a feed of that name: `model.run({"seed":
+                s}, 7)`.
+            timeout_s: The time limit of the run, as in `Executor.run`; written `model.run(x=xs,
+                timeout_s=10.0)`, or third if a feed has that name.
             feeds: Feeds by name.
 
         Returns:
-            A dict of arrays by name; an array where there is one fetch that was not saved in a
+            A dict of arrays by name; an array if there is one fetch that was not saved in a
             dict.
 
         Raises:
             FeedError: A feed is missing, unknown, or of another type.
-            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` no time.
+            ProgramError: The seed is not an integer of 32 bits, or `timeout_s` is not a time.
             RunError: The run failed, or took longer than `timeout_s`.
         """
         return self.run_program(PREDICT, feed, seed, timeout_s, **feeds)
@@ -126,29 +127,29 @@ class Model(Hinted):
     ) -> Any:
         """Run one of the programs as `run` does: `model.run_program("train", x=xs, y=ys)`.
 
-        What the program updates is in `scope` afterwards. Threads may run one model: runs that
-        update something wait for each other.
+        Updates of the program are in `scope` afterwards. The method is thread-safe: runs with
+        updates are serialized.
         """
         entry = self.entry(name)
         if seed is None and SEED in feeds and SEED not in entry.program.infos:
             seed = feeds.pop(SEED)
         if timeout_s is None and TIMEOUT in feeds and TIMEOUT not in entry.program.infos:
             timeout_s = feeds.pop(TIMEOUT)
-        given = feeds if feed is None else {**feed, **feeds} if feeds else feed
+        all_feeds = feeds if feed is None else {**feed, **feeds} if feeds else feed
         with self._moving if entry.program.updates else nullcontext():
             results = self.executor.run(
                 entry.program,
                 self.scope,
-                given,
+                all_feeds,
                 dict(entry.fetches),
                 seed=seed,
                 timeout_s=timeout_s,
             )
-        alone = len(results) == 1 and not entry.as_dict
-        return next(iter(results.values())) if alone else results
+        is_single = len(results) == 1 and not entry.as_dict
+        return next(iter(results.values())) if is_single else results
 
     def entry(self, name: str = PREDICT) -> NamedProgram:
-        """The program of this name, and how it is called.
+        """Return the program of this name with its signature.
 
         Raises:
             UnknownNameError: There is none.

@@ -1,17 +1,16 @@
 """Model files: programs and their parameters in one safetensors file.
 
-    file   := safetensors (see `tensors`): every variable by its name, and for each program the
+    file   := safetensors (see `tensor_file`): every variable by its name, and per program the
               bytes of its `ProgramDesc`, as u8, under "__braces__/" and the program's name
     record := {"format": "braces.model", "version": 1, "programs": {name: program, …}}
     program := {"feeds": [data variable, …], "fetches": {name: variable, …}, "dict": bool}
 
-`dict` says that a run gives a dict even of one fetch; where it is absent, it does not.
+`dict` means that a run returns a dict even for one fetch; the default is false.
 
-`predict` is the program for inference: cut down to its fetches, without updates but that of the
-random state, where something is drawn. Where there is something to train, `train` is the whole
-program, which fetches its own results, such as the loss of `minimize`; its startup program lies
-inside its bytes, and is `startup` once loaded. Neither running nor training a model needs the
-code that built it.
+`predict` is the inference program: pruned to its fetches, without updates except that of the
+random state. For a trainable model, `train` is the whole program, which fetches its own
+results, such as the loss of `minimize`. Its startup program is inside its bytes, and is
+`startup` once loaded. Neither running nor training a model needs the code that built it.
 """
 
 from __future__ import annotations
@@ -75,32 +74,32 @@ def save_model(
     *,
     programs: Mapping[str, Given] | None = None,
 ) -> None:
-    """Write a model to one file, at once or not at all.
+    """Write a model to one file atomically.
 
-    The file holds `predict`, the form of the program for inference that gives the fetches, and
-    the parameters that it reads. A metric counts in it where the feeds suffice. Where the
-    program updates more than that, the file also holds the whole program as `train`, its
-    startup program, and all its persistable variables: training can go on from the file.
-    `train` gives the losses that `minimize` was given; where there is none, because the updates
-    are hand-written, it gives what `predict` does.
+    The file holds `predict`, the inference form of the program with the given fetches, and its
+    parameters. It includes a metric if the feeds suffice. If the program has more updates, the
+    file also holds the whole program as `train`, its startup program, and all its persistable
+    variables: training can continue from the file. `train` returns the losses that were given
+    to `minimize`; without any, as with hand-written updates, it returns the fetches of
+    `predict`.
 
     Args:
-        path: The file; what was there before is replaced.
+        path: The file; an existing one is replaced.
         program: The program, with or without updates.
-        scope: Where its persistable variables have their values.
-        feeds: The data that `predict` is fed: variables or their names.
-        fetches: What `predict` gives: variables or names, or a dict that gives them names; of
-            a dict, a run gives a dict, also where it has one entry.
+        scope: The scope of persistable variables.
+        feeds: The feeds of `predict`: variables or their names.
+        fetches: The fetches of `predict`: variables or names, or a dict that names them; with a
+            dict, a run returns a dict, also for one entry.
         programs: More programs by name, each with its feeds and fetches. A metric that needs
-            data which is not among its feeds does not count there. `train` among them
-            says what training is fed and gives, as `{"train": (program, ["x", "y"], [loss])}`.
+            other data than its feeds is left out. An entry `train` sets the feeds and fetches
+            of training, as `{"train": (program, ["x", "y"], [loss])}`.
 
     Raises:
         UnknownNameError: A feed or fetch does not exist.
         FeedError: The fetches need data that is not among the feeds.
         UninitializedError: A persistable variable has no value.
         ProgramError: Nothing is fetched, or a name cannot be stored.
-        OSError: The folder is missing, full, or must not be written to.
+        OSError: The folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile
@@ -130,7 +129,7 @@ def save_model(
 
 
 def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
-    """The inference form; data that nothing needs stays declared, so that it may be fed."""
+    """Return the inference form; unused feeds stay declared, so that they may be fed."""
     entry = _named(program.for_test(), feeds, fetches)
     small = prune(entry.program, list(entry.fetches.values())).definition
     fed = {name: program.infos[name] for name in entry.feeds}
@@ -139,7 +138,7 @@ def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedPr
 
 
 def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
-    """The program as it is; it gives its own results, or else what `predict` does."""
+    """Return the program with its own results as fetches, or else those of `predict`."""
     own = {name: name for name in program.results}
     needed = Plan.of(program.definition, (own or predict.fetches).values()).feeds
     return NamedProgram(
@@ -148,15 +147,17 @@ def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
 
 
 def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
-    """A program with its feeds and fetches, checked against it."""
+    """Return a program with feeds and fetches that were checked against it."""
     named = _fetch_names(fetches)
     feeds = [feeds] if isinstance(feeds, str | Var | VarInfo) else feeds
-    fed = tuple(one.name if isinstance(one, Var | VarInfo) else one for one in feeds)
+    fed = tuple(feed_.name if isinstance(feed_, Var | VarInfo) else feed_ for feed_ in feeds)
     whole = without_unfed_counts(program.definition, fed)
     plan = Plan.of(whole, named.values())
     _check_feeds(fed, plan)
-    shows = not plan.definition.main.vars.keys() <= program.infos.keys()  # closed blocks do
-    if shows or whole is not program.definition:
+    has_new_vars = (
+        not plan.definition.main.vars.keys() <= program.infos.keys()
+    )  # as with closed blocks
+    if has_new_vars or whole is not program.definition:
         program, startup = program.like(plan.definition), program.startup
         program.startup = startup
     return NamedProgram(program, fed, named, isinstance(fetches, Mapping))
@@ -204,7 +205,7 @@ def _tensor(name: str) -> str:
 
 
 def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
-    """The values of all persistable variables of some programs."""
+    """Return the values of all persistable variables of programs."""
     arrays: dict[str, Array] = {}
     for entry in entries:
         infos = {check_stored_name(info.name): info for info in entry.program.persistable_infos}
@@ -220,18 +221,18 @@ def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
 def load_model(path: Path, *, mode: str = "compile", device: str | None = None) -> Model:
     """Read a model that `save_model` wrote.
 
-    Loading runs nothing, and needs none of the code that built the model: a file from a
-    stranger is safe to load.
+    Loading runs nothing, and needs none of the code that built the model: a file from an
+    untrusted source is safe to load.
 
     Args:
         path: The file.
-        mode: How the model's executor runs: `"compile"` or `"interpret"`.
-        device: Where: `"cpu:0"`, `"gpu:0"`, …
+        mode: The mode of the model's executor: `"compile"` or `"interpret"`.
+        device: The device: `"cpu:0"`, `"gpu:0"`, …
 
     Raises:
-        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        FileFormatError: The file is damaged, truncated, of a newer format, or not a model.
         VerifyError: A program in it is not well formed.
-        OSError: There is no such file, or it must not be read.
+        OSError: There is no such file, or it cannot be read.
     """
     executor, scope = Executor(mode, device), Scope()
     with open_tensors(path) as file:
@@ -241,12 +242,12 @@ def load_model(path: Path, *, mode: str = "compile", device: str | None = None) 
 
 
 def read_programs(path: Path) -> dict[str, NamedProgram]:
-    """The programs of a model by name, without its parameters, which are not read.
+    """Read the programs of a model by name, without its parameters.
 
     Raises:
-        FileFormatError: The file is damaged, cut short, of a newer format, or no model.
+        FileFormatError: The file is damaged, truncated, of a newer format, or not a model.
         VerifyError: A program in it is not well formed.
-        OSError: There is no such file, or it must not be read.
+        OSError: There is no such file, or it cannot be read.
     """
     with open_tensors(path) as file:
         return _read_programs(file)
@@ -274,14 +275,18 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
         program = Program.from_bytes(file.read(_tensor(name)).tobytes())
     except (FileFormatError, VerifyError) as error:
         raise error.located(f"program `{name}` of {file.path}") from None
-    given = signature if is_object(signature) else {}
-    feeds, fetches, as_dict = given.get("feeds"), given.get("fetches"), given.get("dict", False)
+    signature_dict = signature if is_object(signature) else {}
+    feeds, fetches, as_dict = (
+        signature_dict.get("feeds"),
+        signature_dict.get("fetches"),
+        signature_dict.get("dict", False),
+    )
     if not is_list(feeds) or not is_object(fetches) or not isinstance(as_dict, bool):
         raise FileFormatError(f"The program `{name}` has no lists of feeds and fetches.")
-    data = {one for one, info in program.infos.items() if info.kind == DATA}
+    data = {data_name for data_name, info in program.infos.items() if info.kind == DATA}
     _check_known(feeds, data, f"feed of `{name}`")
-    for one in fetches:
-        readable_name(one)
+    for data_name in fetches:
+        readable_name(data_name)
     _check_known(fetches.values(), program.infos, f"fetch of `{name}`")
     named = {readable_name(key): variable for key, variable in fetches.items()}
     return NamedProgram(program, tuple(feeds), named, as_dict)
@@ -294,7 +299,7 @@ def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
 
 
 def _check_variables(name: str, program: Program, stored: Mapping[str, TensorType]) -> None:
-    """The file must have every persistable variable of its programs, in the declared type."""
+    """Check that the file has every persistable variable of a program, in the declared type."""
     missing = [info for info in program.persistable_infos if info.name not in stored]
     if missing:
         raise FileFormatError(

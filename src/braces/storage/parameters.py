@@ -1,8 +1,7 @@
 """The variables of a scope as one safetensors file.
 
-Such a file holds arrays and their names, nothing else: other libraries read it, and what they
-wrote can be loaded. Files of models and checkpoints can be loaded too; what they hold beside
-variables is left out.
+Such a file holds named arrays and nothing else: other libraries read it, and their files can be
+loaded. Model files and checkpoints can be loaded too; their other contents are ignored.
 """
 
 from __future__ import annotations
@@ -34,21 +33,22 @@ FORMAT = "braces.parameters"
 def save_parameters(
     scope: Scope, path: str | os.PathLike[str], names: Iterable[str] | None = None
 ) -> None:
-    """Write variables of a scope to a safetensors file, at once or not at all.
+    """Write variables of a scope to a safetensors file atomically.
 
     Args:
-        scope: Where the variables are.
-        path: The file; what was there before is replaced.
-        names: Which variables, of this scope or its ancestors. All that have a value in this
-            very scope unless said, so the state of optimizers and of random numbers as well.
+        scope: The scope of the variables.
+        path: The file; an existing one is replaced.
+        names: The variables, of this scope or its ancestors. By default all initialized
+            variables of this scope itself, including the state of optimizers and of random
+            numbers.
 
     Raises:
         UnknownNameError: There is no variable of such a name.
         UninitializedError: A variable of `names` has no value.
         ProgramError: A file cannot hold a variable of this name.
         DTypeError: A variable holds a list, not an array.
-        DeviceError: Other processes have parts of a value.
-        OSError: The folder is missing, full, or must not be written to.
+        DeviceError: Other processes have shards of a value.
+        OSError: The folder is missing, full, or not writable.
 
     Example:
         >>> import tempfile
@@ -72,52 +72,56 @@ def load_parameters(
     *,
     strict: bool = False,
 ) -> Loaded:
-    """Set variables of a scope from a safetensors file; where that fails, the scope stays.
+    """Set variables of a scope from a safetensors file; on failure the scope is unchanged.
 
     Args:
-        scope: Where the variables are set: in this very scope.
+        scope: The scope whose own variables are set.
         path: A safetensors file of any library.
-        names: Which variables; all that the file has unless said.
-        strict: Whether the scope must have just these variables, with values of these types.
+        names: The variables; by default all of the file.
+        strict: Whether the scope must have exactly these variables, with values of these types.
 
     Returns:
         The names that were set, those that only the scope has, and those that were new to it.
 
     Raises:
-        FileFormatError: The file is damaged, cut short, or of a newer format; or, where
+        FileFormatError: The file is damaged, truncated, or of a newer format; or, with
             `strict`, it does not fit the scope.
         UnknownNameError: The file has no variable of a name in `names`.
-        OSError: There is no such file, or it must not be read.
+        OSError: There is no such file, or it cannot be read.
     """
     with open_tensors(path) as file:
         stored = file.variables
-        wanted = tuple(stored) if names is None else _among(names, stored)
-        held = {name: type_of(scope.var(name).raw) for name in initialized(scope)}
+        selected = tuple(stored) if names is None else _among(names, stored)
+        scope_types = {name: type_of(scope.var(name).raw) for name in initialized(scope)}
         if strict:
-            _check_same(held, {name: stored[name] for name in wanted})
-        put_arrays(scope, {name: file.read(name) for name in wanted})
-    missing = tuple(name for name in held if name not in wanted)
-    return Loaded(wanted, missing, tuple(name for name in wanted if name not in held))
+            _check_same(scope_types, {name: stored[name] for name in selected})
+        put_arrays(scope, {name: file.read(name) for name in selected})
+    missing = tuple(name for name in scope_types if name not in selected)
+    return Loaded(
+        selected, missing, tuple(name for name in selected if name not in scope_types)
+    )
 
 
 # ---- between scopes and arrays ---------------------------------------------------------------
 
 
 def initialized(scope: Scope) -> list[str]:
-    """The names in this very scope that have a value."""
-    found = ((name, scope.find_local_var(name)) for name in scope.names())
-    return [name for name, variable in found if variable is not None and variable.initialized]
+    """Return the initialized names of this scope itself."""
+    variables = ((name, scope.find_local_var(name)) for name in scope.names())
+    return [
+        name for name, variable in variables if variable is not None and variable.initialized
+    ]
 
 
 def host_arrays(
     scope: Scope, names: Iterable[str] | None = None, *, copy: bool = False
 ) -> dict[str, Array]:
-    """The values of variables, checked to be fit for a file.
+    """Return the values of variables on the host, checked for storage.
 
     Args:
-        scope: Where they are.
-        names: Which ones; all that have a value in this very scope unless said.
-        copy: Whether they must survive a next run, which may reuse the memory of a value.
+        scope: The scope.
+        names: The variables; by default all initialized ones of this scope itself.
+        copy: Whether they must survive the next run, which may reuse the buffers of values.
     """
     raws = stored_values(scope, names)
     for name, raw in raws.items():
@@ -126,13 +130,13 @@ def host_arrays(
 
 
 def refuse_elsewhere(name: str, raw: Any) -> None:
-    """Refuse a value of which other processes have parts.
+    """Raise an error for a value with shards in other processes.
 
     Raises:
         DeviceError: This process does not have all of it.
     """
-    here = getattr(raw, "is_fully_addressable", True) or raw.is_fully_replicated
-    if not here:
+    is_complete = getattr(raw, "is_fully_addressable", True) or raw.is_fully_replicated
+    if not is_complete:
         raise DeviceError(
             f"Other processes have parts of `{name}`, and one file holds the whole.",
             given=f"{name}: {list(raw.shape)}, {raw.sharding}",
@@ -142,13 +146,13 @@ def refuse_elsewhere(name: str, raw: Any) -> None:
 
 
 def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """The values of variables where they lie, checked to be fit for a file; see `host_arrays`.
+    """Return the values of variables in place, checked for storage; see `host_arrays`.
 
     Raises:
         DTypeError: One is a list.
     """
-    wanted = initialized(scope) if names is None else _listed(names)
-    raws = {check_stored_name(name): scope.get_var(name).raw for name in wanted}
+    selected = initialized(scope) if names is None else _listed(names)
+    raws = {check_stored_name(name): scope.get_var(name).raw for name in selected}
     for name, raw in raws.items():
         if isinstance(raw, list | tuple):
             raise DTypeError(
@@ -160,10 +164,10 @@ def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str,
 
 
 def check_stored_name(name: str) -> str:
-    """`name`, if a variable in a file may be called so.
+    """Return `name` if a file can hold a variable of that name.
 
     Raises:
-        ProgramError: It may not.
+        ProgramError: It cannot.
     """
     if check_name(name).startswith(RESERVED):
         raise ProgramError(
@@ -174,7 +178,7 @@ def check_stored_name(name: str) -> str:
 
 
 def put_arrays(scope: Scope, arrays: Mapping[str, Any]) -> None:
-    """Set variables of this very scope, which takes the arrays over."""
+    """Set variables of this scope itself, which takes ownership of the arrays."""
     for name, array in arrays.items():
         scope.var(name).put(array)
 
@@ -184,11 +188,11 @@ def _listed(names: Iterable[str]) -> list[str]:
 
 
 def _among(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str, ...]:
-    wanted = tuple(_listed(names))
-    for name in wanted:
+    selected = tuple(_listed(names))
+    for name in selected:
         if name not in stored:
             raise UnknownNameError(f"The file has no `{name}`.", fix=suggest(name, stored))
-    return wanted
+    return selected
 
 
 def _check_same(held: Mapping[str, Any], stored: Mapping[str, TensorType]) -> None:

@@ -1,4 +1,4 @@
-"""What one of several processes saves, and what they tell each other of it."""
+"""The shards that one of several processes saves, and the coordination of a save."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LONGEST = 1000
 
 @dataclass(frozen=True)
 class Share:
-    """What one of several processes saves.
+    """The shards that one of several processes saves.
 
     Attributes:
         step: The step.
-        save: The number of this save, the same in all processes.
-        process: Which process this is.
-        shapes: The whole shapes of all variables.
-        parts: What this process writes of them.
+        save: The id of this save, the same in all processes.
+        process: The index of this process.
+        shapes: The global shapes of all variables.
+        parts: The shards that this process writes.
     """
 
     step: int
@@ -46,64 +46,65 @@ class Share:
 
     @staticmethod
     def of(scope: Scope, step: int, *, copy: bool) -> Share:
-        """What this process saves of a scope.
+        """Return the shards of a scope that this process saves.
 
         Args:
             scope: The scope.
             step: The step.
-            copy: Whether a next run comes before it is written.
+            copy: Whether another run comes before it is written.
 
         Raises:
-            ClusterError: The processes save other steps, or scopes with other variables.
+            ClusterError: The processes save different steps, or scopes with different
+                variables.
         """
         raws = stored_values(scope)
         shapes = {name: list(raw.shape) for name, raw in sorted(raws.items())}
         first = process_index() == 0
         parts = {name: parts_here(raw, first=first, copy=copy) for name, raw in raws.items()}
         digest = hashlib.sha256(json.dumps(shapes).encode()).hexdigest()[:16]
-        said = f"step {step} of {len(shapes)} variables with hash {digest}"
-        brought = gather("checkpoint to save", f"{said} {secrets.token_hex(8)}")
+        summary = f"step {step} of {len(shapes)} variables with hash {digest}"
+        summaries = gather("checkpoint to save", f"{summary} {secrets.token_hex(8)}")
         check_alike(
             "checkpoint to save",
-            {process: text.rpartition(" ")[0] for process, text in brought.items()},
+            {process: text.rpartition(" ")[0] for process, text in summaries.items()},
             "Let every process save the same scope at the same step.",
         )
-        save = brought[0].rpartition(" ")[2]
+        save = summaries[0].rpartition(" ")[2]
         return Share(step, save, process_index(), shapes, parts)
 
     def write(self, checkpoint: Path) -> dict[str, Any]:
-        """Write this share, and wait for the others; what the checkpoint says of all.
+        """Write these shards, wait for the other processes, and return the record of all.
 
         Raises:
-            OSError: The folder is missing, full, or must not be written to.
-            ClusterError: Another process could not write, or did not come.
+            OSError: The folder is missing, full, or not writable.
+            ClusterError: Another process could not write, or is missing.
         """
         path = path_of(checkpoint, self.save, self.process, process_count())
-        with self.all_hear("parts") as said:
-            said.append(write_parts(path, self.shapes, self.parts))
-        return {"save": self.save, "sizes": said}
+        with self.all_hear("parts") as sizes_:
+            sizes_.append(write_parts(path, self.shapes, self.parts))
+        return {"save": self.save, "sizes": sizes_}
 
     @contextmanager
     def all_hear(self, what: str) -> Generator[list[int]]:
-        """Wait for the others at the end of a block, whose errors all processes raise.
+        """Synchronize the processes at the end of a block; an error is raised in all of them.
 
         Yields:
-            A list; the numbers that blocks append to it are those of all processes then.
+            A list; numbers that the block appends are replaced by those of all processes.
         """
-        said: list[int] = []
+        numbers: list[int] = []
         try:
-            yield said
+            yield numbers
         except Exception as error:
             gather(f"{what} {self.save}", f"!{type(error).__name__}: {error}"[:_LONGEST])
             raise
-        brought = gather(f"{what} {self.save}", " ".join(map(str, said)))
-        failed = {process: text[1:] for process, text in brought.items() if text[:1] == "!"}
-        if failed:
+        reports = gather(f"{what} {self.save}", " ".join(map(str, numbers)))
+        failures = {process: text[1:] for process, text in reports.items() if text[:1] == "!"}
+        if failures:
             raise ClusterError(
-                f"{said_processes(list(failed))} could not write the checkpoint of step "
+                f"{said_processes(list(failures))} could not write the checkpoint of step "
                 f"{self.step}.",
-                given=next(iter(failed.values())),
+                given=next(iter(failures.values())),
             )
-        said[:] = [
-            int(number) for _, text in sorted(brought.items()) for number in text.split()
+        numbers[:] = [
+            int(number) for _, text in sorted(reports.items()) for number in text.split()
         ]

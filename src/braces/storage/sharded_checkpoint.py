@@ -1,17 +1,17 @@
-"""A checkpoint that several processes write: each a file with the parts that its devices have.
+"""A sharded checkpoint: each of several processes writes a file with the shards of its devices.
 
     file   := safetensors, "step-000000000120.0123456789abcdef.0-of-4.safetensors": the parts,
               called "w@0", "w@1", …
     record := {"format": "braces.part", "version": 1,
                "shapes": {"w": [8, 4]}, "starts": {"w@0": [0, 0], "w@1": [4, 0]}}
 
-Each part is in one file, whichever devices have copies of it. The checkpoint itself comes last,
-when all of these are on the disk. It holds no variables, and its record has
+Each shard is in one file, however many devices replicate it. The checkpoint itself is written
+last, when all of these files are on the disk. It holds no variables, and its record has
 
     "parts": {"save": "0123456789abcdef", "sizes": [1072, 1072, …]}
 
-the number of this save and the bytes of the file of each process. So a save that was killed
-leaves files that belong to no checkpoint, which the next save removes, and nothing else.
+the id of this save, and the size of each process's file in bytes. A save that was killed leaves
+files that belong to no checkpoint, which the next save removes.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _DAMAGED = "The checkpoint may be damaged, or a file of it is missing or of anot
 
 
 class Part(NamedTuple):
-    """A part of a variable that this process writes, and where it begins."""
+    """A shard of a variable that this process writes, and its start indices."""
 
     starts: tuple[int, ...]
     values: Array
 
 
 def parts_here(raw: Any, *, first: bool, copy: bool) -> list[Part]:
-    """The parts of a value that this process writes.
+    """Return the shards of a value that this process writes.
 
     Args:
-        raw: The value: one of JAX that lies on the devices of several processes, else one that
-            each process has, and the first writes.
+        raw: The value: a JAX array over the devices of several processes; or a replicated one,
+            which the first process writes.
         first: Whether this is the first process.
-        copy: Whether they must survive a next run.
+        copy: Whether they must survive the next run.
     """
     host = np.array if copy else np.asarray
     if getattr(raw, "is_fully_addressable", True):
@@ -78,12 +78,12 @@ def parts_here(raw: Any, *, first: bool, copy: bool) -> list[Part]:
 def write_parts(
     path: Path, shapes: Mapping[str, Sequence[int]], parts: Mapping[str, Sequence[Part]]
 ) -> int:
-    """Write the parts of this process to a file; its size in bytes.
+    """Write the shards of this process to a file; return its size in bytes.
 
     Raises:
-        OSError: The folder is missing, full, or must not be written to.
+        OSError: The folder is missing, full, or not writable.
     """
-    named = {f"{name}@{i}": p for name, some in parts.items() for i, p in enumerate(some)}
+    named = {f"{name}@{i}": p for name, shards in parts.items() for i, p in enumerate(shards)}
     arrays = {name: part.values for name, part in named.items()}
     starts = {name: part.starts for name, part in named.items()}
     write_tensors(path, arrays, FORMAT, shapes=shapes, starts=starts)
@@ -91,27 +91,27 @@ def write_parts(
 
 
 def path_of(checkpoint: Path, save: str, process: int, count: int) -> Path:
-    """The file of a process."""
+    """Return the file of a process."""
     return checkpoint.with_name(
         f"{checkpoint.stem}.{save}.{process}-of-{count}{checkpoint.suffix}"
     )
 
 
 def remove_abandoned(directory: Path, checkpoints: Mapping[int, Path]) -> None:
-    """Remove files of processes that belong to no checkpoint."""
-    found = [
+    """Remove shard files that belong to no checkpoint."""
+    shard_files = [
         (match, match[0]) for match in map(_FILE.fullmatch, os.listdir(directory)) if match
     ]
-    saves: dict[int, str | None] = {int(match[1]): "" for match, _ in found}
+    saves: dict[int, str | None] = {int(match[1]): "" for match, _ in shard_files}
     for step in saves.keys() & checkpoints.keys():
         saves[step] = _save_of(checkpoints[step])
-    for match, name in found:
+    for match, name in shard_files:
         if saves[int(match[1])] not in (match[2], None):
             (directory / name).unlink(missing_ok=True)
 
 
 def _save_of(checkpoint: Path) -> str | None:
-    """The number of the save that wrote a checkpoint; `None` where that cannot be read."""
+    """Return the id of the save that wrote a checkpoint; `None` if it cannot be read."""
     try:
         with open_tensors(checkpoint) as file:
             parts = file.record.get("parts")
@@ -124,7 +124,7 @@ def _save_of(checkpoint: Path) -> str | None:
 
 
 class Piece(NamedTuple):
-    """A part of a variable in a file, and from where to where on each axis it is."""
+    """A shard in a file, with its start and end indices."""
 
     file: TensorFile
     name: str
@@ -138,14 +138,14 @@ class Variables:
 
     Attributes:
         types: Their types.
-        pieces: Where they are; each number is in one piece.
+        pieces: Their shards, which are disjoint.
     """
 
     types: Mapping[str, TensorType]
     pieces: Mapping[str, Sequence[Piece]]
 
     def read(self, name: str, region: Region | None = None) -> Array:
-        """A variable, or a part of it; nothing beside is read.
+        """Read a variable, or a region of it and nothing else.
 
         Raises:
             FileFormatError: A bool is neither 0 nor 1.
@@ -159,32 +159,32 @@ class Variables:
         if len(self.pieces[name]) == 1:
             piece = self.pieces[name][0]
             return piece.file.read(piece.name, tuple(slice(r.start, r.stop) for r in ranges))
-        whole = np.empty([len(r) for r in ranges], self.types[name].dtype)
+        result = np.empty([len(r) for r in ranges], self.types[name].dtype)
         for piece in self.pieces[name]:
-            _copy(piece, ranges, whole)
-        return whole
+            _copy(piece, ranges, result)
+        return result
 
 
-def _copy(piece: Piece, ranges: Sequence[range], whole: Array) -> None:
-    """Copy what a region needs of a piece."""
+def _copy(piece: Piece, ranges: Sequence[range], target: Array) -> None:
+    """Copy the part of a shard that a region needs."""
     sides = zip(ranges, piece.begins, piece.ends, strict=True)
     common = [(max(r.start, b), min(r.stop, e)) for r, b, e in sides]
     if any(begin >= end for begin, end in common):
         return
-    of_piece = zip(common, piece.begins, strict=True)
-    inner = tuple(slice(begin - b, end - b) for (begin, end), b in of_piece)
-    of_whole = zip(common, ranges, strict=True)
-    outer = tuple(slice(begin - r.start, end - r.start) for (begin, end), r in of_whole)
-    whole[outer] = piece.file.read(piece.name, inner)
+    piece_ranges = zip(common, piece.begins, strict=True)
+    inner = tuple(slice(begin - b, end - b) for (begin, end), b in piece_ranges)
+    target_ranges = zip(common, ranges, strict=True)
+    outer = tuple(slice(begin - r.start, end - r.start) for (begin, end), r in target_ranges)
+    target[outer] = piece.file.read(piece.name, inner)
 
 
 @contextmanager
 def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
-    """The variables of a checkpoint that is open.
+    """Open the variables of a checkpoint.
 
     Raises:
-        FileFormatError: A file is missing, damaged or of another save; or what they have of a
-            variable overlaps, or leaves something out.
+        FileFormatError: A file is missing, damaged or of another save; or shards overlap or
+            leave gaps.
     """
     record = file.record.get("parts")
     if record is None:
@@ -193,12 +193,15 @@ def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
         yield Variables(types, pieces)
         return
     with ExitStack() as stack:
-        files = [stack.enter_context(_opened(*one)) for one in _files(checkpoint, record)]
+        files = [
+            stack.enter_context(_opened(*path_and_size))
+            for path_and_size in _files(checkpoint, record)
+        ]
         yield _assembled(files)
 
 
 def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
-    """The files of a checkpoint, and how long they are."""
+    """Return the files of a checkpoint, with their sizes."""
     save, sizes = (record.get(key) for key in ("save", "sizes")) if is_object(record) else "  "
     if (
         not isinstance(save, str)
@@ -214,14 +217,14 @@ def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
 @contextmanager
 def _opened(path: Path, size: int) -> Generator[TensorFile]:
     try:
-        found = path.stat().st_size
+        actual_size = path.stat().st_size
     except FileNotFoundError:
-        found = None
-    if found != size:
+        actual_size = None
+    if actual_size != size:
         raise FileFormatError(
             "A file of the checkpoint is missing."
-            if found is None
-            else f"A file of the checkpoint has {found} bytes, and had {size!r:.20}.",
+            if actual_size is None
+            else f"A file of the checkpoint has {actual_size} bytes, and had {size!r:.20}.",
             at=os.fspath(path),
             fix=_DAMAGED,
         )
@@ -241,7 +244,7 @@ def _assembled(files: Sequence[TensorFile]) -> Variables:
             if name not in pieces:
                 raise _unlike(f"`{piece.name!r:.80}` is a part of no variable", file)
             pieces[name].append(piece)
-    return Variables({n: _type(n, shapes[n], some) for n, some in pieces.items()}, pieces)
+    return Variables({n: _type(n, shapes[n], shards) for n, shards in pieces.items()}, pieces)
 
 
 def _pieces(file: TensorFile) -> Iterable[Piece]:
@@ -260,15 +263,19 @@ def _piece(file: TensorFile, name: str, begins: tuple[int, ...]) -> Piece:
 
 
 def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
-    """The type of a variable, whose pieces lie side by side and leave nothing out."""
+    """Return the type of a variable, whose shards must form a grid without gaps."""
     dtypes = {piece.file.types[piece.name].dtype for piece in pieces}
     ranks = {len(piece.begins) for piece in pieces}
     if not _are_sizes(shape) or len(dtypes) != 1 or ranks != {len(shape)}:
         raise FileFormatError(f"The parts of `{name}` are missing or unlike.", fix=_DAMAGED)
     axes = [{(p.begins[i], p.ends[i]) for p in pieces} for i in range(len(shape))]
-    whole = all(_follow(axis, size) for axis, size in zip(axes, shape, strict=True))
-    places = {piece.begins for piece in pieces}
-    if not whole or len(places) != len(pieces) or len(pieces) != prod(map(len, axes)):
+    is_covered = all(_follow(axis, size) for axis, size in zip(axes, shape, strict=True))
+    start_indices = {piece.begins for piece in pieces}
+    if (
+        not is_covered
+        or len(start_indices) != len(pieces)
+        or len(pieces) != prod(map(len, axes))
+    ):
         raise FileFormatError(
             f"The parts of `{name}` overlap, or leave something out.",
             given=f"{len(pieces)} parts of {shape!r:.80}",
@@ -278,7 +285,7 @@ def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
 
 
 def _follow(sides: set[tuple[int, int]], size: int) -> bool:
-    """Whether each begins where the one before ends, from the first number to the last."""
+    """Return whether intervals are adjacent and cover the axis."""
     at = 0
     for begin, end in sorted(sides):
         if begin != at:

@@ -1,15 +1,14 @@
-"""The one file format of this package: safetensors, and what Braces writes into its metadata.
+"""The file format of this package: safetensors, with metadata of Braces.
 
     metadata := {"braces": record}
     record   := JSON {"format": "braces.…", "version": 1, …}        as a text
 
-The library of the format reads the files, and holds whatever a header declares against the
-length of the file before anything is allocated. What is written is byte for byte what the
-library writes. It is written here because the library would replace the file itself, and what
-is synchronised, locked and given a mode must be the very file that stays. The same content
-gives the same bytes. The format has no complex128: such an array is an F64 with one more axis
-of size 2, and its name is in the record's `complex128`. The files of other libraries are read
-too; they have no record.
+The safetensors library reads the files, and checks the header against the length of the file
+before anything is allocated. The output equals that of the library byte for byte. It is written
+here because the library would replace the file itself, while fsync, locks and modes must apply
+to the final file. The same content gives the same bytes. The format has no complex128: such an
+array is stored as F64 with one more axis of size 2, and its name is in the record's
+`complex128`. Files of other libraries are read too; they have no record.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from braces.ir.limits import LARGEST_INT, readable_name
 
 VERSION = 1
 RESERVED = "__braces__"
-"""No variable in a file has a name that begins so."""
+"""The prefix of names that are not variables."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Region: TypeAlias = tuple[slice, ...]
-"""Where a part of an array is: from where to where on each axis."""
+"""A slice for each axis of an array."""
 
 _RECORD = "braces"
 _ALIGNMENT = 8
@@ -47,7 +46,7 @@ _ORDER = (
     "u64", "i64", "f64", "c64", "f32", "u32", "i32",
     "bf16", "f16", "u16", "i16", "i8", "u8", "bool",
 )  # fmt: skip
-"""Arrays lie in this order of their dtypes, so that each is aligned in a mapped file."""
+"""The order of arrays by dtype, which aligns each in a mapped file."""
 _DAMAGED = "The file may be damaged, or it is none that Braces wrote."
 
 
@@ -57,16 +56,16 @@ _DAMAGED = "The file may be damaged, or it is none that Braces wrote."
 def write_tensors(
     path: str | os.PathLike[str], arrays: Mapping[str, Array], kind: str, **record: Any
 ) -> None:
-    """Write arrays to a file, at once or not at all.
+    """Write arrays to a file atomically.
 
     Args:
-        path: The file; what was there before is replaced.
+        path: The file; an existing one is replaced.
         arrays: The arrays by name, of dtypes that programs have.
-        kind: What the file is, as `braces.parameters`.
-        record: What else the metadata say: plain JSON.
+        kind: The format name, as `braces.parameters`.
+        record: Other metadata: plain JSON.
 
     Raises:
-        OSError: The folder is missing, full, or must not be written to.
+        OSError: The folder is missing, full, or not writable.
     """
     with replacing(path) as file:
         for piece in tensor_pieces(arrays, kind, **record):
@@ -76,25 +75,27 @@ def write_tensors(
 def tensor_pieces(
     arrays: Mapping[str, Array], kind: str, **record: Any
 ) -> Iterator[bytes | memoryview]:
-    """What a file of these arrays holds, piece by piece: its header, then each array.
+    """Yield the contents of a file of these arrays: its header, then each array.
 
-    Nothing is copied but an array whose entries do not follow each other, when it comes.
+    Only arrays that are not contiguous are copied, one at a time.
     """
-    wide = sorted(name for name, array in arrays.items() if array.dtype == _COMPLEX)
-    whole = {"format": kind, "version": VERSION, **record}
-    if wide:
-        whole["complex128"] = wide
-    bytes_ = {name: short_name(a.dtype) for name, a in arrays.items() if is_stored(a.dtype)}
-    if bytes_:
-        whole["stored"] = dict(sorted(bytes_.items()))
+    complex_names = sorted(name for name, array in arrays.items() if array.dtype == _COMPLEX)
+    metadata = {"format": kind, "version": VERSION, **record}
+    if complex_names:
+        metadata["complex128"] = complex_names
+    stored_dtypes = {
+        name: short_name(a.dtype) for name, a in arrays.items() if is_stored(a.dtype)
+    }
+    if stored_dtypes:
+        metadata["stored"] = dict(sorted(stored_dtypes.items()))
     order = sorted(arrays, key=lambda name: (_ORDER.index(_form(arrays[name])[0]), name))
     sorted_arrays = {name: arrays[name] for name in order}
-    yield _header(sorted_arrays, json.dumps(whole, allow_nan=False))
+    yield _header(sorted_arrays, json.dumps(metadata, allow_nan=False))
     yield from map(_in_order, sorted_arrays.values())
 
 
 def _form(array: Array) -> tuple[str, tuple[int, ...]]:
-    """Dtype and shape as the format has them."""
+    """Return dtype and shape in the file format."""
     if array.dtype == _COMPLEX:
         return "f64", (*array.shape, 2)
     if is_stored(array.dtype):
@@ -103,7 +104,7 @@ def _form(array: Array) -> tuple[str, tuple[int, ...]]:
 
 
 def _header(arrays: Mapping[str, Array], record: str) -> bytes:
-    """The length of the header, and where each array lies in what follows it."""
+    """Return the header with its length prefix and the offsets of the arrays."""
     entries: dict[str, Any] = {"__metadata__": {_RECORD: record}}
     end = 0
     for name, array in arrays.items():
@@ -116,7 +117,7 @@ def _header(arrays: Mapping[str, Array], record: str) -> bytes:
 
 
 def _in_order(array: Array) -> memoryview:
-    """The bytes of an array whose entries follow each other, copied only where they do not."""
+    """Return the bytes of an array, copied only if it is not contiguous."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
@@ -125,13 +126,13 @@ def _in_order(array: Array) -> memoryview:
 
 @dataclass(frozen=True)
 class TensorFile:
-    """An open file whose header was found good.
+    """An open file with a valid header.
 
     Attributes:
-        path: Where it is.
+        path: Its path.
         types: The types of its arrays by name, in the order of the data.
-        record: What Braces wrote in the metadata; empty where another library wrote the file.
-        handle: The library's view of the file.
+        record: The metadata of Braces; empty for files of other libraries.
+        handle: The reader of the safetensors library.
     """
 
     path: str
@@ -141,26 +142,26 @@ class TensorFile:
 
     @property
     def variables(self) -> dict[str, TensorType]:
-        """The types of the arrays that are variables, and not parts of the format."""
+        """The types of the arrays that are variables, without those of the format."""
         return {n: type_ for n, type_ in self.types.items() if not n.startswith(RESERVED)}
 
     def read(self, name: str, region: Region | None = None) -> Array:
-        """One array, newly allocated.
+        """Read an array into new memory.
 
         Args:
-            name: Which one.
-            region: The part of each of its axes that is read, and nothing beside; else all.
+            name: Its name.
+            region: The slice of each axis to read, and nothing else; by default all.
 
         Raises:
-            UnknownNameError: There is none of this name.
+            UnknownNameError: There is no such array.
             FileFormatError: A bool is neither 0 nor 1.
         """
         if name not in self.types:
             raise UnknownNameError(
                 f"The file has no array `{name}`.", fix=suggest(name, self.types)
             )
-        wanted = self.types[name]
-        shape: Any = wanted.shape
+        declared = self.types[name]
+        shape: Any = declared.shape
         if region is None or all(map(_is_whole, region, shape)):
             array: Array = self.handle.get_tensor(name)
         else:
@@ -168,38 +169,38 @@ class TensorFile:
                 len(range(size)[part]) for size, part in zip(shape, region, strict=True)
             )
             if 0 in shape:
-                return np.empty(shape, wanted.dtype)
+                return np.empty(shape, declared.dtype)
             array = self.handle.get_slice(name)[region]
-        if wanted.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+        if declared.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise FileFormatError(
                 f"The bools of `{name}` are not all 0 or 1.", at=self.path, fix=_DAMAGED
             )
-        return array.view(wanted.dtype).reshape(shape)
+        return array.view(declared.dtype).reshape(shape)
 
     def expect(self, kind: str, fix: str) -> None:
-        """Refuse a file of another kind.
+        """Raise an error for a file of another kind.
 
         Raises:
-            FileFormatError: It is of another kind; `fix` says how to make one of this.
+            FileFormatError: It is of another kind; `fix` is the advice.
         """
-        found = self.record.get("format", "safetensors of another library")
-        if found != kind:
+        actual = self.record.get("format", "safetensors of another library")
+        if actual != kind:
             raise FileFormatError(
-                f"This is no {kind} file.", given=f"{visible(found):.80}", fix=fix
+                f"This is no {kind} file.", given=f"{visible(actual):.80}", fix=fix
             )
 
 
 @contextmanager
 def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
-    """Open a safetensors file and check its header.
+    """Open a safetensors file, and check its header.
 
-    The file is mapped into memory, so nothing may cut it short while it is open; what Braces
-    writes takes the place of a file and leaves the old one whole.
+    The file is mapped into memory, so it must not be truncated while it is open; Braces
+    replaces files instead of modifying them.
 
     Raises:
-        FileFormatError: It is damaged, cut short, or of a newer format; or what is done inside
-            the block finds that.
-        OSError: There is no such file, or it must not be read.
+        FileFormatError: It is damaged, truncated, or of a newer format; errors of the block get
+            its path.
+        OSError: There is no such file, or it cannot be read.
     """
     try:
         check_regular(path)
@@ -218,10 +219,10 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
 
 
 def read_tensors(data: bytes, source: str) -> TensorFile:
-    """What a file would hold, from memory; `source` says in errors where it came from.
+    """Parse the contents of a file from memory; `source` is its origin, for errors.
 
     Raises:
-        FileFormatError: It is damaged, cut short, or of a newer format.
+        FileFormatError: It is damaged, truncated, or of a newer format.
     """
     try:
         return _opened(source, _InMemory(data))
@@ -232,7 +233,7 @@ def read_tensors(data: bytes, source: str) -> TensorFile:
 
 
 class _InMemory:
-    """The library's view of a file, of bytes that are in memory."""
+    """A reader like that of the library, over bytes in memory."""
 
     def __init__(self, data: bytes) -> None:
         found: Any = deserialize(data)  # which checks them
@@ -241,34 +242,34 @@ class _InMemory:
         self._metadata: Mapping[str, str] | None = header.get("__metadata__")
 
     def metadata(self) -> Mapping[str, str] | None:
-        """The texts in the header."""
+        """Return the metadata of the header."""
         return self._metadata
 
     def offset_keys(self) -> Iterable[str]:
-        """The names of the arrays."""
+        """Return the names of the arrays."""
         return self._found
 
     def get_slice(self, name: str) -> _Declared:
-        """What the header says of an array."""
+        """Return the header entry of an array."""
         return _Declared(self._found[name])
 
     def get_tensor(self, name: str) -> Array:
-        """The bytes of an array."""
+        """Return the bytes of an array."""
         return np.frombuffer(self._found[name]["data"], np.uint8)
 
 
 @dataclass(frozen=True)
 class _Declared:
-    """What a header says of an array."""
+    """The header entry of an array."""
 
     found: Mapping[str, Any]
 
     def get_shape(self) -> Sequence[int]:
-        """Its sizes."""
+        """Return its shape."""
         return self.found["shape"]
 
     def get_dtype(self) -> str:
-        """Its dtype, as the format calls it."""
+        """Return its dtype, as the format names it."""
         return self.found["dtype"]
 
 
@@ -302,12 +303,12 @@ def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
 
 def _parsed(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not is_object(found):
+        parsed = None
+    if not is_object(parsed):
         raise FileFormatError("The record of Braces is not a JSON object.", fix=_DAMAGED)
-    return found
+    return parsed
 
 
 def _type(name: str, handle: Any) -> TensorType:
@@ -339,22 +340,22 @@ def _with_complex(
 def _with_stored(
     types: dict[str, TensorType], record: Mapping[str, Any]
 ) -> dict[str, TensorType]:
-    """What is only stored, which the library has no arrays for, is written as bytes."""
-    found = record.get("stored", {})
-    for name, short in found.items() if is_object(found) else [(found, None)]:
-        bytes_ = types.get(name) if isinstance(name, str) else None
+    """Restore storage dtypes, which the library lacks, and which are stored as bytes."""
+    entries = record.get("stored", {})
+    for name, short in entries.items() if is_object(entries) else [(entries, None)]:
+        byte_type = types.get(name) if isinstance(name, str) else None
         dtype = STORED.get(short) if isinstance(short, str) else None
-        if bytes_ is None or bytes_.dtype != np.uint8 or dtype is None:
+        if byte_type is None or byte_type.dtype != np.uint8 or dtype is None:
             raise FileFormatError(f"`{name!r:.80}` is no array of bytes.", fix=_DAMAGED)
-        types[name] = bytes_.with_dtype(dtype)
+        types[name] = byte_type.with_dtype(dtype)
     return types
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a value that was read from JSON is an object."""
+    """Return whether a JSON value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
-    """Whether a value that was read from JSON is a list."""
+    """Return whether a JSON value is a list."""
     return isinstance(value, list)
