@@ -1,1 +1,1 @@
-"""Programs as pictures: a page for the browser, a fragment for notebooks, DOT for Graphviz."""
+"""Views of programs: a page for the browser, a fragment for notebooks, DOT for Graphviz."""

@@ -17,10 +17,10 @@ _INPUTS = ("data", "parameter", "state", "argument")
 
 
 def program_dot(program: Builder) -> str:
-    """The text that `dot -Tsvg` draws.
+    """Return a program as text for `dot -Tsvg`.
 
-    An edge carries the type of the variable; one that enters a block from outside, a captured
-    variable, is dashed.
+    An edge is labelled with the type of the variable. An edge of a captured variable, which
+    enters a block from outside, is dashed.
 
     Example:
         >>> import braces as br
@@ -35,7 +35,7 @@ def program_dot(program: Builder) -> str:
 
 
 def quote(text: str) -> str:
-    r"""A string of DOT; backslashes have no meaning in it.
+    r"""Quote a DOT string; backslashes are escaped.
 
     Example:
         >>> print(quote('a "b" \\n'))
@@ -46,34 +46,34 @@ def quote(text: str) -> str:
 
 
 class Drawing:
-    """Numbers for nodes and clusters, and the edges between them."""
+    """Ids of nodes and clusters, and the edges between them."""
 
     def __init__(self) -> None:
         self.nodes = self.clusters = 0
         self.edges: list[str] = []
 
     def node(self) -> str:
-        """A new node's name, which no stranger chose."""
+        """Return a new node id, which does not contain names from the file."""
         self.nodes += 1
         return f"n{self.nodes - 1}"
 
     def block(self, body: Body, outer: Mapping[str, str], pad: str) -> Iterator[str]:
-        """The nodes of a block; `outer` tells which node binds an outer name."""
-        made = dict[str, str]()
+        """Yield the nodes of a block; `outer` maps outer names to the nodes that bind them."""
+        binders = dict[str, str]()
         for info in body.vars.values():
             if info.kind in _INPUTS:
-                made[info.name] = self.node()
-                yield f"{pad}{made[info.name]} [{_input(info)}]"
+                binders[info.name] = self.node()
+                yield f"{pad}{binders[info.name]} [{_input(info)}]"
         for op in body.ops:
-            yield from self.op(op, body, {**outer, **made}, pad)
-            made |= dict.fromkeys(op.binds(), f"n{self.nodes - 1}")
+            yield from self.op(op, body, {**outer, **binders}, pad)
+            binders |= dict.fromkeys(op.binds(), f"n{self.nodes - 1}")
         for name in body.results:
             label = self.node()
             yield f"{pad}{label} [label={quote(name)}, shape=plaintext]"
-            self.edge(body, name, {**outer, **made}, label)
+            self.edge(body, name, {**outer, **binders}, label)
 
     def op(self, op: Op, body: Body, made: Mapping[str, str], pad: str) -> Iterator[str]:
-        """The clusters of an operator's blocks, then its own node."""
+        """Yield the clusters of an operator's blocks, then its own node."""
         for label, inner in op.bodies().items():
             yield f"{pad}subgraph cluster_{self.clusters} {{"
             self.clusters += 1
@@ -88,7 +88,7 @@ class Drawing:
                 self.edge(body, name, made, node)
 
     def edge(self, body: Body, name: str, made: Mapping[str, str], to: str) -> None:
-        """An edge from the node that binds a name, where it is known."""
+        """Add an edge from the node that binds a name, if it is known."""
         if name not in made:
             return
         label = str(body.vars[name].type) if name in body.vars else name

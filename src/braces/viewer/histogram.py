@@ -1,4 +1,4 @@
-"""Histograms of values as SVG: one small picture for each variable."""
+"""Histograms of values as SVG, one for each variable."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from braces.viewer.training_curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH,
 
 BINS = 40
 MOST = 200
-"""Pictures on a page; of more values, only the number is told."""
+"""The largest number of histograms on a page; the others are only counted."""
 
 
 def histogram_figures(title: str, values: Mapping[str, Any]) -> str:
-    """A box with a figure for each value, in their order; nothing where there are none.
+    """Return a box with a figure for each value in order; empty without values.
 
     Example:
         >>> histogram_figures("Parameters", {"w": [1.0, 2.0]}).count("<figure")
@@ -42,7 +42,7 @@ def _figure(name: str, value: Any) -> str:
 
 
 def histogram_svg(summary: Summary) -> str:
-    """Bars for the numbers that are finite, each with how many there are of which."""
+    """Return the bars of a histogram of the finite numbers, with counts as tooltips."""
     if not summary.finite.size:
         return ""
     counts, edges = _counted(summary)
@@ -58,13 +58,13 @@ def histogram_svg(summary: Summary) -> str:
 
 
 def _counted(summary: Summary) -> tuple[Any, Any]:
-    """How many numbers lie between which; of numbers as large as there are, halves."""
+    """Return counts and edges of bins; very large numbers are scaled to avoid overflow."""
     finite, factor = summary.finite, 1.0
     if np.abs(finite).max() > np.finfo(np.float64).max / 4:
         finite, factor = finite / 4, 4.0
     try:
         counts, edges = np.histogram(finite, BINS)
-    except ValueError:  # they lie too close to one another for so many
+    except ValueError:  # too close together for that many bins
         counts, edges = np.histogram(finite, 1)
     with np.errstate(over="ignore"):
         return counts, edges * factor

@@ -1,8 +1,8 @@
-"""A program as one HTML page that needs nothing else, or as a fragment for notebooks.
+"""A program as one self-contained HTML page, or as a fragment for notebooks.
 
-Names and attributes may come from a stranger's file. On the page they travel as JSON in which
-no tag can end, the script only ever makes text nodes of them, and a content security policy
-lets nothing run but that script and its own worker, and nothing load at all.
+Names and attributes may come from an untrusted file. The page contains them as JSON in which no
+tag can end, and the script only creates text nodes from them. A content security policy allows
+only that script and its own worker, and no loads.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ SCRIPTS = (
     "search.js",
     "main.js",
 )
-"""Joined in this order into one script; each uses those before it."""
+"""The scripts in the order of their concatenation; each uses those before it."""
 
 
 Groups: TypeAlias = "Mapping[str, Mapping[str, Any]]"
-"""What values are, as `Parameters`, to those values by name."""
+"""Values by name, in groups by kind, as `Parameters`."""
 NOTHING: Groups = {}
 
 
@@ -51,15 +51,15 @@ def program_html(
     title: str = "Program",
     values: Groups = NOTHING,
 ) -> str:
-    """The nested blocks of a program as nested boxes.
+    """Return the nested blocks of a program as nested boxes.
 
     Args:
-        program: What is shown, its startup program included.
-        embed: A fragment without scripts, at most 200 kB, instead of a whole page.
+        program: The program, shown with its startup program.
+        embed: Whether to return a fragment without scripts, at most 200 kB, instead of a page.
         curve: Measures by epoch, as `{"loss": [2.3, 0.4]}`; drawn above the program.
         title: The heading of the page.
-        values: Arrays by name, in groups by what they are; their histograms are above the
-            program, in a box for each group that opens.
+        values: Arrays by name, in groups by kind; their histograms are above the program, in a
+            collapsible box for each group.
 
     Example:
         >>> import braces as br
@@ -77,7 +77,7 @@ def page(
     values: Groups = NOTHING,
     above: str = "",
 ) -> str:
-    """The whole page around what it shows; `above` is HTML that stands before all of it."""
+    """Return the whole page around its content; `above` is HTML that precedes it."""
     style = "".join(map(asset, STYLES))
     script = "".join(map(asset, SCRIPTS))
     policy = (
@@ -96,11 +96,11 @@ def page(
         "{{script}}": script,
     }
     pieces = asset("page.html").split("\n")
-    return "\n".join(_filled(piece, parts) for piece in pieces)
+    return "\n".join(_fill_template(piece, parts) for piece in pieces)
 
 
-def _filled(line: str, parts: dict[str, str]) -> str:
-    """A line of the frame; what is put in is not looked at again."""
+def _fill_template(line: str, parts: dict[str, str]) -> str:
+    """Fill the placeholder in a line of the template; inserted text is not scanned."""
     for mark, text in parts.items():
         if mark in line:
             before, _, after = line.partition(mark)
@@ -109,12 +109,12 @@ def _filled(line: str, parts: dict[str, str]) -> str:
 
 
 def asset(name: str) -> str:
-    """A file that lies beside this one, be it in a folder or in a zip file."""
+    """Return a file of the assets folder, also from a zip archive."""
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def inert_json(content: Any) -> str:
-    r"""JSON in which no tag, comment or entity can begin or end.
+    r"""Return JSON in which no tag, comment or entity can begin or end.
 
     Example:
         >>> print(inert_json("</script>&"))

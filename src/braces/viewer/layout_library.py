@@ -1,4 +1,4 @@
-"""The layout library for pages, taken from a package that ships it and is installed."""
+"""The layout library of the page, from an installed package that ships it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 SHIPPED = (("longeron", "elk.bundled.js"), ("ipyelk", "elk-worker.*.js"))
-"""Packages that ship elkjs, and the name of its file; nothing of them is imported."""
+"""Packages that ship elkjs, and the name of its file; they are not imported."""
 HINT = 'Shown without edges: pip install "braces[pictures]" and write the page again.'
 
 
 @cache
 def layout_library() -> str:
-    """The text of elkjs, compressed, as letters that mean nothing to HTML; else nothing."""
-    text = _found()
+    """Return elkjs, compressed and base64-encoded; empty if it is not installed."""
+    text = _find_library()
     return base64.b64encode(gzip.compress(text, mtime=0)).decode() if text else ""
 
 
-def _found() -> bytes:
+def _find_library() -> bytes:
     for name, pattern in SHIPPED:
         try:
             files = distribution(name).files or []

@@ -1,4 +1,4 @@
-"""A program as a fragment of HTML for notebooks: no script, nothing loaded, bounded in size."""
+"""A program as an HTML fragment for notebooks: no script, no loads, bounded in size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braces.viewer.value_text import plain_attrs
 
 
 def fragment(program: Builder) -> str:
-    """The nested blocks of a program as `<details>`, escaped, at most 200 kB."""
+    """Return the nested blocks of a program as `<details>`, escaped, at most 200 kB."""
     return whole(_main(program), "… and more; program.to_html(path) shows all.")
 
 
@@ -51,8 +51,8 @@ def _block(label: str, body: Body) -> Iterator[Piece]:
 
 def _line(op: Op, infos: Mapping[str, VarInfo]) -> str:
     outs = ", ".join(f"{n}: {infos[n].type}" if n in infos else n for n in op.binds())
-    given = ", ".join(f"{slot}={', '.join(names)}" for slot, names in op.inputs.items())
-    usual = defaults_in(op)
-    attrs = " ".join(f"{n}={value}" for n, value in plain_attrs(op) if n not in usual)
+    operands = ", ".join(f"{slot}={', '.join(names)}" for slot, names in op.inputs.items())
+    default_attrs = defaults_in(op)
+    attrs = " ".join(f"{n}={value}" for n, value in plain_attrs(op) if n not in default_attrs)
     source = f"  # {source_line(op)}" if op.source else ""
-    return f"{outs} = {op.type}({given}) {short(attrs)}{source}"
+    return f"{outs} = {op.type}({operands}) {short(attrs)}{source}"

@@ -1,4 +1,4 @@
-"""A program as plain lists and dictionaries: what the page draws.
+"""A program as plain lists and dictionaries: the data of the page.
 
 payload   := title, facts, programs: [{name, block, updates: [[persistable, value]…]}…],
              blocks: block*, docs: operator type -> text
@@ -25,7 +25,7 @@ from braces.viewer.value_text import plain_attrs, shown
 
 
 def payload(program: Builder, title: str) -> dict[str, Any]:
-    """All that the page shows of a program."""
+    """Return the data of a program that the page shows."""
     blocks: list[dict[str, Any]] = []
     programs = [_program("program", program.definition, blocks)]
     if program.persistable_infos:
@@ -41,7 +41,7 @@ def payload(program: Builder, title: str) -> dict[str, Any]:
 
 
 def facts(program: Builder) -> str:
-    """How large a program is, in one line."""
+    """Return the size of a program in one line."""
     blocks = list(all_bodies(program.definition.main))
     ops = sum(len(body.ops) for body, _ in blocks)
     parts = [counted(ops, "operator"), counted(len(blocks), "block")]
@@ -53,12 +53,12 @@ def facts(program: Builder) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 block`, `2 blocks`."""
+    """Format a count with its noun: `1 block`, `2 blocks`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def numbers_in(type_: Type) -> int:
-    """How many numbers a tensor of fixed sizes holds; 0 where they are not known."""
+    """Return the number of elements of a tensor; 0 if a size is unknown."""
     sizes = type_.shape if isinstance(type_, TensorType) else (0,)
     return math.prod(size if isinstance(size, int) else 0 for size in sizes)
 
@@ -72,15 +72,15 @@ def _program(name: str, definition: ProgramDef, blocks: list[dict[str, Any]]) ->
 
 
 def _block(body: Body, blocks: list[dict[str, Any]]) -> int:
-    """Append a block and those in it; returns its number."""
-    made: dict[str, Any] = {
+    """Append a block and its nested blocks; return its index."""
+    record: dict[str, Any] = {
         "params": body.params,
         "results": body.results,
         "vars": {n: [v.shown_type, v.kind, v.trainable] for n, v in body.vars.items()},
     }
-    blocks.append(made)
+    blocks.append(record)
     number = len(blocks) - 1
-    made["ops"] = [_op(op, blocks) for op in body.ops]
+    record["ops"] = [_op(op, blocks) for op in body.ops]
     return number
 
 
@@ -99,20 +99,22 @@ def _op(op: Op, blocks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def source_line(op: Op) -> str:
-    """The user's line that made an operator, without the folders of this machine."""
+    """Return the user's line that created an operator, without machine-specific folders."""
     return f"{stored_path(op.source.file)}:{op.source.line}" if op.source else ""
 
 
 def defaults_in(op: Op) -> list[str]:
-    """The attributes that say no more than their definition does."""
+    """Return the names of attributes with their default values."""
     definition = OPS.find(op.type)
     specs = () if definition is None else definition.attrs
-    usual = {s.name: shown(normalise(s.kind, s.default)) for s in specs if not s.required}
-    return [name for name, text in plain_attrs(op) if usual.get(name) == text]
+    default_texts = {
+        s.name: shown(normalise(s.kind, s.default)) for s in specs if not s.required
+    }
+    return [name for name, text in plain_attrs(op) if default_texts.get(name) == text]
 
 
 def kind_of(op: Op) -> str:
-    """What an operator is drawn as: `control`, `gradient`, `random` or `plain`."""
+    """Return the drawing style of an operator: `control`, `gradient`, `random` or `plain`."""
     if op.bodies():
         return "control"
     if op.type.endswith((".vjp", ".jvp")):
@@ -122,7 +124,7 @@ def kind_of(op: Op) -> str:
 
 
 def documentation(types: Iterable[str]) -> dict[str, str]:
-    """The documentation of operator types; a derived operator has that of its base below."""
+    """Return the documentation of operator types; a derived type includes its base."""
     return {type_: text for type_ in sorted(set(types)) if (text := _doc(type_))}
 
 

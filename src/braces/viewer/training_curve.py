@@ -1,4 +1,4 @@
-"""Training curves as SVG: one small picture for each measure."""
+"""Training curves as SVG, one for each measure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypeAlias
 from braces.notebook import escaped
 
 Curve: TypeAlias = "Mapping[str, Sequence[float]]"
-"""Name of a measure, as `loss`, to its value after each epoch."""
+"""The values of each measure, as `loss`, by epoch."""
 
 WIDTH, HEIGHT, LEFT, BELOW = 336, 120, 38, 16
 TOP = RIGHT = 8
 
 
 def curve_figures(curve: Curve | None) -> str:
-    """A figure for each measure of a curve; nothing where there is none.
+    """Return a figure for each measure of a curve; empty without any.
 
     Example:
         >>> curve_figures({"loss": [2.0, 1.0]}).count("<circle")
@@ -31,25 +31,25 @@ def _figure(name: str, values: Sequence[float]) -> str:
 
 
 def figure(name: str, told: str, svg: str) -> str:
-    """A picture of what has a name, with what is told of it."""
+    """Return a figure with a name and a description."""
     caption = f"<figcaption>{escaped(name)} {told}</figcaption>"
     return f'<figure class="curve">{caption}{svg}</figure>'
 
 
 def curve_svg(values: Sequence[float]) -> str:
-    """One line, with a point for each epoch that tells its value, and gaps at infinities."""
+    """Return one line with a point and tooltip per epoch, and gaps at infinities."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
-    places = _places(values, low, high)
-    drawn = [(place, values[i]) for i, place in enumerate(places) if place is not None]
+    positions = _places(values, low, high)
+    points = [(place, values[i]) for i, place in enumerate(positions) if place is not None]
     circles = (
-        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"{_end(i == len(drawn) - 1)}>'
-        f"<title>epoch {places.index((x, y)) + 1}: {value:.4g}</title></circle>"
-        for i, ((x, y), value) in enumerate(drawn)
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"{_end(i == len(points) - 1)}>'
+        f"<title>epoch {positions.index((x, y)) + 1}: {value:.4g}</title></circle>"
+        for i, ((x, y), value) in enumerate(points)
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(low, high, len(values))}'
-        f'<path d="{_path(places)}"/>{"".join(circles)}</svg>'
+        f'<path d="{_path(positions)}"/>{"".join(circles)}</svg>'
     )
 
 
@@ -60,7 +60,7 @@ def _end(is_last: bool) -> str:
 def _places(
     values: Sequence[float], low: float, high: float
 ) -> list[tuple[float, float] | None]:
-    """Where each value is drawn."""
+    """Return the position of each value."""
     span = (high - low) or 1.0
     step = (WIDTH - LEFT - RIGHT) / max(len(values) - 1, 1)
     room = HEIGHT - TOP - BELOW
@@ -96,7 +96,7 @@ def _axes(low: float, high: float, epochs: int) -> str:
 
 
 def labels(texts: Iterable[tuple[float, float, str, str]]) -> str:
-    """What stands beside axes: where, to which side of it, and what."""
+    """Return axis labels, each with a position, an anchor and a text."""
     return "".join(
         f'<text x="{x}" y="{y}" text-anchor="{anchor}">{text}</text>'
         for x, y, anchor, text in texts

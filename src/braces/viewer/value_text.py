@@ -13,13 +13,13 @@ from braces.ir.records import Attr, Body, Literal, Op
 from braces.ir.text.printer import quoted
 
 LONGEST = 2000
-"""Characters of an attribute; the rest is left out."""
+"""The length to which the text of an attribute is cut."""
 MOST_NUMBERS = 8
 _WORDS = {None: "none", True: "true", False: "false"}
 
 
 def shown(value: Attr) -> str:
-    """The text of an attribute; blocks as `{…}`, long ones cut.
+    """Return the text of an attribute, with blocks as `{…}` and long texts cut.
 
     Example:
         >>> shown((1, 2.5, "a", None))
@@ -42,18 +42,18 @@ def _shown(value: Attr) -> str:
         return short_name(value)
     if isinstance(value, tuple):
         values = cast("tuple[Attr, ...]", value)
-        return f"[{', '.join(_shown(one) for one in values[:LONGEST])}]"
+        return f"[{', '.join(_shown(item) for item in values[:LONGEST])}]"
     return str(value)
 
 
 def _literal(value: Literal) -> str:
     numbers = value.array().reshape(-1)
-    first = ", ".join(str(one) for one in islice(numbers, MOST_NUMBERS))
+    first = ", ".join(str(number) for number in islice(numbers, MOST_NUMBERS))
     more = ", …" if numbers.size > MOST_NUMBERS else ""
     return f"{value} {{{first}{more}}}"
 
 
 def plain_attrs(op: Op) -> Iterator[tuple[str, str]]:
-    """Name and text of the attributes that hold no blocks."""
+    """Return name and text of the attributes that are not blocks."""
     bodies = {label.partition("[")[0] for label in op.bodies()}
     return ((name, shown(value)) for name, value in op.attrs.items() if name not in bodies)
