@@ -140,11 +140,11 @@ def _scope_values(function: PureFunction, scope: Scope | None) -> dict[str, Any]
 
 
 def _check_sizes(sizes: Mapping[str, int], types: Iterable[TensorType]) -> None:
-    known = dimensions(tuple(type_.shape for type_ in types))
+    size_names = dimensions(tuple(type_.shape for type_ in types))
     for name in sizes:
-        if name not in known:
+        if name not in size_names:
             raise UnknownNameError(
-                f"The program has no size `{name}`.", fix=suggest(name, known)
+                f"The program has no size `{name}`.", fix=suggest(name, size_names)
             )
 
 

@@ -78,8 +78,8 @@ class Importer:
         Returns:
             The value, or `None` if no jaxpr has the variable.
         """
-        for jaxpr, known in reversed(self._read):
-            value = self._find_in(jaxpr, known, variable)
+        for jaxpr, environment in reversed(self._read):
+            value = self._find_in(jaxpr, environment, variable)
             if value is not None:
                 return value
         return None

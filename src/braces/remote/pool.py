@@ -58,12 +58,12 @@ class Workers:
         env: Mapping[str, str] | None = None,
     ) -> None:
         addresses = _addresses(workers)
-        places = [place_of(address, token, timeout_s, env) for address in addresses]
+        endpoints = [place_of(address, token, timeout_s, env) for address in addresses]
         self._how = mode, device
-        self._pool = ThreadPoolExecutor(len(places), "braces-workers")
+        self._pool = ThreadPoolExecutor(len(endpoints), "braces-workers")
         self._shipment: Shipment | None = None
         self._ran = 0
-        futures = [self._pool.submit(Worker, place, mode, device) for place in places]
+        futures = [self._pool.submit(Worker, place, mode, device) for place in endpoints]
         try:
             self.workers: list[Worker] = [future_.result() for future_ in futures]
         except BaseException:

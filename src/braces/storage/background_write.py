@@ -94,6 +94,6 @@ class _Unflushed:
 
     def flush(self) -> None:
         self._stream.flush()
-        here = inspect.currentframe()
-        if here is not None and here.f_back is None:
+        frame = inspect.currentframe()
+        if frame is not None and frame.f_back is None:
             raise OSError("The last checkpoint was not written.")

@@ -236,8 +236,8 @@ class _InMemory:
     """A reader like that of the library, over bytes in memory."""
 
     def __init__(self, data: bytes) -> None:
-        found: Any = deserialize(data)  # which checks them
-        self._found: dict[str, Any] = {name: array for name, array in found}
+        arrays: Any = deserialize(data)  # which checks them
+        self._found: dict[str, Any] = {name: array for name, array in arrays}
         header = json.loads(data[_ALIGNMENT : _ALIGNMENT + int.from_bytes(data[:8], "little")])
         self._metadata: Mapping[str, str] | None = header.get("__metadata__")
 

@@ -37,8 +37,8 @@ def _figure(name: str, value: Any) -> str:
     summary = Summary.of(value)
     state = "last" if summary.is_well else "last ill"
     shape = f"{value.dtype}[{','.join(map(str, value.shape))}]  {in_bytes(value.nbytes)}"
-    told = f'<span class="{state}">{shape}<br>{summary}</span>'
-    return figure(name, told, histogram_svg(summary))
+    description = f'<span class="{state}">{shape}<br>{summary}</span>'
+    return figure(name, description, histogram_svg(summary))
 
 
 def histogram_svg(summary: Summary) -> str:

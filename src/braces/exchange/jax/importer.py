@@ -255,14 +255,14 @@ class Reader:
         paths = [path for path, _ in leaves_of(self.found.shapes)]
         taken = set[int]()
         for argument, result in moved.items():
-            places = [at for at, p in enumerate(paths) if p[:1] == (str(result),)]
+            result_indices = [at for at, p in enumerate(paths) if p[:1] == (str(result),)]
             olds = [
                 var
                 for leaf, var in zip(leaves, given, strict=True)
                 if leaf.argument == argument
             ]
-            self._move(argument, result, olds, [made[at] for at in places])
-            taken.update(places)
+            self._move(argument, result, olds, [made[at] for at in result_indices])
+            taken.update(result_indices)
         for at, (path, var) in enumerate(zip(paths, made, strict=True)):
             if at not in taken:
                 give(self.program, var, cleaned(".".join(("out", *path))))

@@ -132,7 +132,7 @@ def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Known]:
 
 def _check_shape(var: Variable, array: Array) -> None:
     fits = len(var.dims) == array.ndim and all(
-        said in (-1, n) for said, n in zip(var.dims, array.shape, strict=True)
+        declared_size in (-1, n) for declared_size, n in zip(var.dims, array.shape, strict=True)
     )
     if not fits or dtype_named(var.code) != array.dtype:
         raise FileFormatError(

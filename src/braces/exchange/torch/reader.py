@@ -176,8 +176,8 @@ class Reader:
             raise ProgramError(f"`{name}` with these arguments is not read: {error}.") from None
         table, before = self.program.current, len(self.program.current.ops)
         with table.naming(f"{cleaned(node.name)}/"):
-            made = rule(*args, **kwargs)
-        return self._as_said(node, made, before)
+            result = rule(*args, **kwargs)
+        return self._as_said(node, result, before)
 
     def _as_said(self, node: Any, result: Value, before: int) -> Value:
         """Return a result in the declared dtype and with the name of its node.
@@ -259,8 +259,8 @@ def _shapes_among(target: Any) -> frozenset[Any]:
     if not is_torch(target, "OpOverload"):
         return frozenset()
     shapes = set(_SHAPE.findall(str(target._schema)))
-    given = enumerate(target._schema.arguments)
-    positions_and_names = ((at, arg.name) for at, arg in given if arg.name in shapes)
+    schema_args = enumerate(target._schema.arguments)
+    positions_and_names = ((at, arg.name) for at, arg in schema_args if arg.name in shapes)
     return frozenset(key for pair in positions_and_names for key in pair)
 
 

@@ -128,8 +128,8 @@ def with_gradient_of_jax(
             existing[at] = param
         inner = runner.inner()
         inner.standing[_call_key(e, values)] = existing
-        given = [*values, *params[len(ends) :]]
-        return [inner.lift(value) for value in inner.run(rule.jaxpr, consts, given)]
+        operands = [*values, *params[len(ends) :]]
+        return [inner.lift(value) for value in inner.run(rule.jaxpr, consts, operands)]
 
     body = build_block(list(map(tensor_type, outputs)) * 2, build)
     body = _hoist_residuals(current_program().current, body)
@@ -206,10 +206,10 @@ def _pullback(
 
     def pulled(arguments: Sequence[Any], cotangents: Sequence[Any]) -> Any:
         def differentiated(*perturbed: Any) -> list[Any]:
-            given = list(arguments)
+            all_arguments = list(arguments)
             for at, value in zip(ways, perturbed, strict=True):
-                given[at] = value
-            results = function(*given)
+                all_arguments[at] = value
+            results = function(*all_arguments)
             return [results[at] for at in ends]
 
         _, pullback_of_arguments = library.vjp(differentiated, *(arguments[at] for at in ways))

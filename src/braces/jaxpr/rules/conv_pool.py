@@ -195,21 +195,21 @@ def _opposite(x: Var) -> Var:
     return one("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
 
 
-# ---- selection in windows ---------------------------------------------------------------
+# ---- selection in windows --------------------------------------------------------------------
 
 
 def selected_add(e: Equation, source: Value, operand: Value) -> Var:
     """A scatter-add to the selected element of each window: the gradient of a pool."""
-    x, made = _selecting(e, operand)
-    (grad,) = gradients(made, x, e.lift(source))
+    x, pooled = _selecting(e, operand)
+    (grad,) = gradients(pooled, x, e.lift(source))
     return one("zeros_like", x) if grad is None else grad
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
     """A gather of the selected element of each window: the tangent of a pool."""
-    x, made = _selecting(e, operand)
-    (tangent,) = jvp(made, x, e.lift(tangents))
-    return one("zeros_like", made) if tangent is None else tangent
+    x, pooled = _selecting(e, operand)
+    (tangent,) = jvp(pooled, x, e.lift(tangents))
+    return one("zeros_like", pooled) if tangent is None else tangent
 
 
 def _selecting(e: Equation, operand: Value) -> tuple[Var, Var]:

@@ -102,8 +102,8 @@ def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
 def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
     """A counted loop."""
     const_count, carried = e.params["num_consts"], e.params["num_carry"]
-    consts, given = values[:const_count], list(map(e.lift, values[const_count:]))
-    init, scanned = given[:carried], given[carried:]
+    consts, operands = values[:const_count], list(map(e.lift, values[const_count:]))
+    init, scanned = operands[:carried], operands[carried:]
     (length,) = e.sizes([e.params["length"]])
 
     def step(runner: Runner, params: list[Var]) -> Sequence[Value]:

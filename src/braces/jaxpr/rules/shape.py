@@ -21,9 +21,9 @@ def broadcast(e: Equation, x: Value) -> Value:
     if not isinstance(x, Var) and target and _is_real(x):
         return one("full", shape=target, value=number_of(x), dtype=e.dtype)
     var = e.lift(x)
-    places = e.params["broadcast_dimensions"]
-    words = range(len(target) - var.ndim + len(places), len(target))
-    axis_sizes = dict(zip((*places, *words), var.shape, strict=True))
+    mapped_axes = e.params["broadcast_dimensions"]
+    words = range(len(target) - var.ndim + len(mapped_axes), len(target))
+    axis_sizes = dict(zip((*mapped_axes, *words), var.shape, strict=True))
     aligned_shape = tuple(axis_sizes.get(axis, 1) for axis in range(len(target)))
     return broadcast_to(reshaped(var, aligned_shape), target)
 

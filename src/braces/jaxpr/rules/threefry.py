@@ -31,9 +31,9 @@ def mixed(key: Pair, words: Pair) -> Pair:
     keys = (*key, key[0] ^ key[1] ^ np.uint32(PARITY))
     left, right = words[0] + keys[0], words[1] + keys[1]
     for block in range(5):
-        for places in ROTATIONS[block % 2]:
+        for rotation in ROTATIONS[block % 2]:
             left = left + right
-            rotated = (right << np.uint32(places)) | (right >> np.uint32(32 - places))
+            rotated = (right << np.uint32(rotation)) | (right >> np.uint32(32 - rotation))
             right = left ^ rotated
         left = left + keys[(block + 1) % 3]
         right = right + keys[(block + 2) % 3] + np.uint32(block + 1)

@@ -116,7 +116,7 @@ def _read(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-# ---- inside the worker process ----------------------------------------------------------
+# ---- inside the worker process ---------------------------------------------------------------
 
 
 def serve(token: str) -> None:

@@ -51,8 +51,8 @@ def unreadable(
     for problem in problems:
         grouped.setdefault((problem.operator, problem.error.what), []).append(problem)
     lines = [
-        f"{operator}, {len(found)} times, first {found[0].node}: {why}"
-        for (operator, why), found in grouped.items()
+        f"{operator}, {len(same_problems)} times, first {same_problems[0].node}: {why}"
+        for (operator, why), same_problems in grouped.items()
     ]
     if fix is None and len(grouped) == 1:
         fix = problems[0].error.fix

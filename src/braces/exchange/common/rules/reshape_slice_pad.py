@@ -50,8 +50,8 @@ def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
 def _without_rest(have: Size, target: Sequence[Size]) -> list[Size]:
     """Replace a -1 if divisibility cannot be proved."""
     others = dims.product([size for size in target if size != -1])
-    known = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
-    if known or target.count(-1) != 1:
+    is_exact = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
+    if is_exact or target.count(-1) != 1:
         return list(target)
     return [dims.call("floordiv", have, others) if n == -1 else n for n in target]
 

@@ -144,7 +144,13 @@ def _read(
         if not reader.problems:
             nexts = {*updates.values()}
             _fetch_outputs(
-                reader, names, [one for one in proto.graph.output if one.name not in nexts]
+                reader,
+                names,
+                [
+                    graph_output
+                    for graph_output in proto.graph.output
+                    if graph_output.name not in nexts
+                ],
             )
             _add_updates(reader, names)
     if reader.problems:
@@ -196,11 +202,11 @@ def _fixed(example: Any) -> Value:
 
 def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
     """Raise an error for sizes that no axis of an input has."""
-    known = {axis.dim_param for entry in graph.input for axis in axes_of(entry.type)}
+    declared_names = {axis.dim_param for entry in graph.input for axis in axes_of(entry.type)}
     for name in sizes:
-        if name not in known:
+        if name not in declared_names:
             raise UnknownNameError(
-                f"The model has no size `{name}`.", fix=suggest(name, known - {""})
+                f"The model has no size `{name}`.", fix=suggest(name, declared_names - {""})
             )
 
 

@@ -255,10 +255,10 @@ class Reader:
         with self._deeper():
             self.run(inner, body.nodes)
         arguments = node.proto.output
-        for at, (name, wanted) in enumerate(zip(body.outputs, arguments, strict=False)):
-            node.names.makers[wanted] = (inner, name, at)
+        for at, (name, output_name) in enumerate(zip(body.outputs, arguments, strict=False)):
+            node.names.makers[output_name] = (inner, name, at)
         outputs = zip(body.outputs, (*arguments, *[""] * len(body.outputs)), strict=False)
-        return [inner.value(name) if wanted else None for name, wanted in outputs]
+        return [inner.value(name) if output_name else None for name, output_name in outputs]
 
     @contextmanager
     def _deeper(self) -> Generator[None]:
@@ -278,10 +278,10 @@ class Reader:
     def in_place(self, node: Node, graph: Any) -> list[Value]:
         """Read a subgraph of a node inline, and return its outputs."""
         inner = self._inside(node.names, graph, ())
-        for at, (wanted, entry) in enumerate(
+        for at, (output_name, entry) in enumerate(
             zip(node.proto.output, graph.output, strict=False)
         ):
-            node.names.makers[wanted] = (inner, entry.name, at)
+            node.names.makers[output_name] = (inner, entry.name, at)
         return [inner.value(entry.name) for entry in graph.output]
 
     def _inside(self, outer: Names, graph: Any, given: Sequence[Value]) -> Names:

@@ -124,10 +124,10 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
         slot: tuple(map(translation.struct, slot_types)) for slot, slot_types in types.items()
     }
     attrs = {name: translation.attr(value) for name, value in op.attrs.items()}
-    wanted = tuple(op.outputs)
+    output_slots = tuple(op.outputs)
 
     def compute(values: Values) -> dict[str, Any]:
-        return definition.compute(values, attrs, wanted)
+        return definition.compute(values, attrs, output_slots)
 
     try:
         with own_settings():

@@ -218,7 +218,7 @@ def _added(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> s
 def setitem_add(n: Node) -> str:
     """Add at a constant index."""
     g, type_ = n.g, n.type("x")
-    entries = [one for one in n.attr("index") if one != "new"]
+    entries = [index_entry for index_entry in n.attr("index") if index_entry != "new"]
     new_axes_ = _new_axes(n.attr("index"))
     update = (
         g.op("Squeeze", n.input("update"), g.integers(*new_axes_))
@@ -227,13 +227,15 @@ def setitem_add(n: Node) -> str:
     )
     pads = _pads(entries, type_.shape)
     if pads is not None:
-        numbers = [at for at, one in enumerate(entries) if isinstance(one, int)]
+        numbers = [at for at, index_entry in enumerate(entries) if isinstance(index_entry, int)]
         aligned_update = unsqueezed(g, update, numbers)
         if not any(map(any, pads)):
             return widths.same(g, "Add", n.input("x"), aligned_update, dtype=type_.dtype)
         return _added(n, aligned_update, *pads)
     shape = [size for at, size in enumerate(n.type("update").shape) if at not in new_axes_]
-    sliced_axes = [at for at, one in enumerate(entries) if not isinstance(one, int)]
+    sliced_axes = [
+        at for at, index_entry in enumerate(entries) if not isinstance(index_entry, int)
+    ]
     parts, rank = list[str](), len(sliced_axes)
     for axis, entry in enumerate(entries):
         positions = counted(g, type_.shape[axis])
@@ -241,7 +243,7 @@ def setitem_add(n: Node) -> str:
             axis_indices = g.op("Gather", positions, g.constant(entry, INT64))
         else:
             bounds = _bounds(*(entry if entry != ":" else ()))
-            start, end, step = (g.integers(one) for one in bounds)
+            start, end, step = (g.integers(index_entry) for index_entry in bounds)
             positions = g.op("Slice", positions, start, end, g.integers(0), step)
             own = sliced_axes.index(axis)
             axis_indices = unsqueezed(g, positions, [at for at in range(rank) if at != own])

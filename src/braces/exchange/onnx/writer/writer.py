@@ -49,8 +49,8 @@ class Problems:
 
 def _format_problem(key: tuple[str, str], ops: Sequence[Op]) -> str:
     type_, reason = key
-    places = list(dict.fromkeys(str(op.source) for op in ops if op.source))
-    location = f", built at {', '.join(places[:3])}" if places else ""
+    sources = list(dict.fromkeys(str(op.source) for op in ops if op.source))
+    location = f", built at {', '.join(sources[:3])}" if sources else ""
     return f"{len(ops)} {type_} ({reason.rstrip('.')}){location}"
 
 

@@ -74,7 +74,7 @@ def _check_small(shape: Sequence[Any]) -> list[int]:
     return [int(n) for n in shape]
 
 
-# ---- elementwise -------------------------------------------------------------------------
+# ---- elementwise -----------------------------------------------------------------------------
 
 
 def spread(y: Array, rank: int, axis: int) -> Array:

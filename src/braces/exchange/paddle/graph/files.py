@@ -184,8 +184,8 @@ def _of_file(path: Path) -> Files:
     if path.suffix == PROGRAM_SUFFIX:
         arrays = path.with_suffix(ARRAYS_SUFFIX)
         return Files(path, arrays)
-    together = (path.with_name(name) for name in COMBINED)
-    return Files(path, next((other for other in together if other.is_file()), None))
+    combined_paths = (path.with_name(name) for name in COMBINED)
+    return Files(path, next((other for other in combined_paths if other.is_file()), None))
 
 
 # ---- arrays ----------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ POOLS: Mapping[str, Callable[[Rows], Var]] = {
     "SUM": _sum,
 }
 
-# ---- row-wise, and with neighbors ----------------------------------------------------------
+# ---- row-wise, and with neighbors ------------------------------------------------------------
 
 
 def softmax(node: Node) -> Results:

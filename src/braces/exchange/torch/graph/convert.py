@@ -58,7 +58,7 @@ def source_of(node: Any) -> Source | None:
     return Source(user_frames[-1][0], int(user_frames[-1][1])) if user_frames else None
 
 
-# ---- locations --------------------------------------------------------------------------
+# ---- locations -------------------------------------------------------------------------------
 
 
 def module_of(node: Any) -> str:

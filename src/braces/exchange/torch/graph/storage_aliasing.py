@@ -120,7 +120,8 @@ def _storage_key(node: Any) -> tuple[int, str] | None:
 def _layout(node: Any, size_of: Callable[[Any], Size]) -> Layout:
     fake_tensor = node.meta["val"]
     shape, strides = (
-        [size_of(n) for n in given] for given in (fake_tensor.shape, fake_tensor.stride())
+        [size_of(n) for n in torch_sizes]
+        for torch_sizes in (fake_tensor.shape, fake_tensor.stride())
     )
     return Layout(shape, strides, size_of(fake_tensor.storage_offset()))
 

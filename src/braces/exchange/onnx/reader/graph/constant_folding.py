@@ -74,7 +74,7 @@ def shape_of(value: Value) -> tuple[Size, ...]:
     raise Unknown
 
 
-# ---- elementwise -------------------------------------------------------------------------
+# ---- elementwise -----------------------------------------------------------------------------
 
 
 def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:

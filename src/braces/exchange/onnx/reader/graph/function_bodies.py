@@ -136,7 +136,7 @@ def _bind_attributes(node: Any, attrs: Mapping[str, Any]) -> Any:
     return bound_node
 
 
-# ---- types, as schemas take them -----------------------------------------------------------
+# ---- types, as schemas take them -------------------------------------------------------------
 
 
 def _type_of(value: Value) -> bytes:

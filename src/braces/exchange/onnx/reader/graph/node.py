@@ -105,10 +105,10 @@ class Names:
                 f"`{name:.80}` is read before anything makes it.",
                 fix="Nodes stand after those that they read; onnx.checker tells more.",
             )
-        found = scope.values[name]
-        if isinstance(found, type):
+        value_or_missing = scope.values[name]
+        if isinstance(value_or_missing, type):
             raise Missing(name)
-        return found
+        return value_or_missing
 
     def maker(self, name: str) -> tuple[Names, Any, int] | None:
         """Return the node that produces a name, and its output index; `None` for an input."""
@@ -331,10 +331,10 @@ def operator_of(proto: Any) -> str:
 
 def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
     """Cast each output of a node to the dtype of the input that the schema ties it to."""
-    places = followed(node.proto.op_type, node.version, node.proto.domain)
+    source_inputs = followed(node.proto.op_type, node.version, node.proto.domain)
     return [
         in_dtype(value, dtype)
-        if isinstance(value, Var) and (dtype := _dtype_at(node, places, at)) is not None
+        if isinstance(value, Var) and (dtype := _dtype_at(node, source_inputs, at)) is not None
         else value
         for at, value in enumerate(made)
     ]

@@ -209,7 +209,7 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
         (loops.declared(*output) for output in outputs),
     )
     scan_count, rows, direction = len(view.slices) + 1, len(view.rows), int(view.reverse)
-    found = g.several(
+    scan_results = g.several(
         "Scan",
         *(g.name(memory.init) for memory in view.memories),
         index,
@@ -221,7 +221,7 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
         scan_output_directions=[direction] * rows or None,
     )
     finals = len(view.memories)
-    return view.bound(found[:finals], found[finals:], count)
+    return view.bound(scan_results[:finals], scan_results[finals:], count)
 
 
 def _counted(n: Node, view: LoopView, write: Write) -> Found:

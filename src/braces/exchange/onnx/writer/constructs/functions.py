@@ -229,7 +229,7 @@ def _names_like(stem: str) -> Iterator[str]:
     yield from (f"{stem}_{number}" for number in count(1))
 
 
-# ---- content of a function -------------------------------------------------------------
+# ---- content of a function -------------------------------------------------------------------
 
 
 def _value_names(nodes: Iterable[Any]) -> Iterator[str]:

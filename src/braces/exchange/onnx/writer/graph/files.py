@@ -72,7 +72,7 @@ def _data_file(path: str | os.PathLike[str], model: Any, values: Values) -> Gene
     try:
         with replacing(data) as file:
             for name, value in values:
-                tensor = _external_tensor(file, os.path.basename(data), name, value)
+                tensor = _outside(file, os.path.basename(data), name, value)
                 model.graph.initializer.append(tensor)
         yield data
     except BaseException:
@@ -134,9 +134,7 @@ def _tensor(name: str, value: np.ndarray[Any, Any]) -> Any:
     return onnx.numpy_helper.from_array(np.ascontiguousarray(value).reshape(value.shape), name)
 
 
-def _external_tensor(
-    file: IO[bytes], location: str, name: str, value: np.ndarray[Any, Any]
-) -> Any:
+def _outside(file: IO[bytes], location: str, name: str, value: np.ndarray[Any, Any]) -> Any:
     """Write a tensor to the data file, and return its record."""
     offset = file.tell() + -file.tell() % ALIGNED
     file.seek(offset)

@@ -141,7 +141,7 @@ class Graph:
         path = f"{self.path}{label}/"
         return Graph(self.model, path, self, self.nodes, told=self.told, _sizes=self._sizes)
 
-    # ---- variables -----------------------------------------------------------------------
+    # ---- variables ---------------------------------------------------------------------------
 
     def bind(self, variable: str, name: str, type_: Type) -> None:
         """Set the name of a variable, and record the sizes that it determines."""
@@ -185,7 +185,7 @@ class Graph:
         assert graph is not None, variable
         return graph
 
-    # ---- nodes ---------------------------------------------------------------------------
+    # ---- nodes -------------------------------------------------------------------------------
 
     def op(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node with one output, and return its name."""
@@ -226,7 +226,7 @@ class Graph:
         """Cast a value."""
         return self.op("Cast", value, to=code_of(dtype))
 
-    # ---- sizes ---------------------------------------------------------------------------
+    # ---- sizes -------------------------------------------------------------------------------
 
     def number(self, size: Size) -> str:
         """Return a size as a scalar."""
@@ -298,7 +298,7 @@ class Graph:
             graph = graph.outer
         return graph
 
-    # ---- the end -------------------------------------------------------------------------
+    # ---- the end -----------------------------------------------------------------------------
 
     def proto(self, inputs: Iterable[Any], outputs: Iterable[Any], name: str = "") -> Any:
         """Return the graph as a protobuf record."""
@@ -320,7 +320,7 @@ def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
 def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
     """Yield the graphs that nodes have as attributes."""
     for node in nodes:
-        yield from (one.g for one in node.attribute if one.HasField("g"))
+        yield from (attr.g for attr in node.attribute if attr.HasField("g"))
 
 
 def declared(name: str, type_: Type) -> Any:

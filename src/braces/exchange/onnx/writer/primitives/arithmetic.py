@@ -125,20 +125,20 @@ def _unless(e: Equation, x: str, special: str, then: str, value: str) -> str:
 
 def exp_minus_one(e: Equation, x: str) -> str:
     """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, where errors cancel."""
-    one = e.scalar(1)
+    unit = e.scalar(1)
     u = e.same("Exp", x)
-    less = e.same("Sub", u, one)
+    less = e.same("Sub", u, unit)
     near = e.same("Div", e.same("Mul", less, x), e.same("Log", u))
-    return _near_zero(e, x, _unless(e, u, one, x, near), less)
+    return _near_zero(e, x, _unless(e, u, unit, x, near), less)
 
 
 def log_plus_one(e: Equation, x: str) -> str:
     """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, where errors cancel."""
-    one = e.scalar(1)
-    u = e.same("Add", one, x)
+    unit = e.scalar(1)
+    u = e.same("Add", unit, x)
     log = e.same("Log", u)
-    near = e.same("Div", e.same("Mul", log, x), e.same("Sub", u, one))
-    return _near_zero(e, x, _unless(e, u, one, x, near), log)
+    near = e.same("Div", e.same("Mul", log, x), e.same("Sub", u, unit))
+    return _near_zero(e, x, _unless(e, u, unit, x, near), log)
 
 
 def next_after(e: Equation, x: str, y: str) -> str:

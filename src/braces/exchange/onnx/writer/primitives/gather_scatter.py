@@ -140,22 +140,22 @@ def _line(g: Graph, size: Size, axis: int, rank: int) -> str:
 def gather(e: Equation, x: str, indices: str) -> str:
     """Windows of an array."""
     numbers, g = e.params["dimension_numbers"], e.g
-    beside = zip(
+    batching_axes = zip(
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
     )
-    places = Places(
+    indexing = Places(
         e, e.sizes(e.params["slice_sizes"]), numbers.collapsed_slice_dims,
-        numbers.start_index_map, dict(beside),
+        numbers.start_index_map, dict(batching_axes),
     )  # fmt: skip
-    at, inside = places.written(indices)
-    values = g.op("GatherND", _moved(g, x, places.order), at)
+    at, inside = indexing.written(indices)
+    values = g.op("GatherND", _moved(g, x, indexing.order), at)
     if _mode(e) == FILL:
-        values = places.masked(values, inside, e.scalar(_missing(e)))
+        values = indexing.masked(values, inside, e.scalar(_missing(e)))
     # The result has the axes of the indices, of the windows, and the whole ones.
-    batch = len(places.batch)
-    result_axes = [*places.windows, *places.whole]
+    batch = len(indexing.batch)
+    result_axes = [*indexing.windows, *indexing.whole]
     batch_axes = iter(range(batch))
-    windows = dict(zip(numbers.offset_dims, places.kept, strict=True))
+    windows = dict(zip(numbers.offset_dims, indexing.kept, strict=True))
     order = [
         batch + result_axes.index(windows[i]) if i in windows else next(batch_axes)
         for i in range(len(e.shape))
@@ -168,30 +168,32 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
     x, indices, updates = given
     numbers, g = e.params["dimension_numbers"], e.g
     update_type, window_axes = e.type(2), numbers.update_window_dims
-    beside = zip(
+    batching_pairs = zip(
         numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True
     )
-    gone, batching_axes = numbers.inserted_window_dims, dict(beside)
-    kept = [i for i in range(len(e.shape)) if i not in gone and i not in batching_axes]
+    gone, batching_axes = numbers.inserted_window_dims, dict(batching_pairs)
+    window_dims_ = [i for i in range(len(e.shape)) if i not in gone and i not in batching_axes]
     sizes: list[Size] = [1] * len(e.shape)
-    for axis, at in zip(kept, window_axes, strict=True):
+    for axis, at in zip(window_dims_, window_axes, strict=True):
         sizes[axis] = update_type.shape[at]
-    places = Places(e, sizes, gone, numbers.scatter_dims_to_operand_dims, batching_axes)
-    positions, inside = places.written(indices)
-    axes = dict(zip(kept, window_axes, strict=True))
+    indexing = Places(e, sizes, gone, numbers.scatter_dims_to_operand_dims, batching_axes)
+    positions, inside = indexing.written(indices)
+    axes = dict(zip(window_dims_, window_axes, strict=True))
     batch = [i for i in range(update_type.rank) if i not in window_axes]
     reordered = _moved(
-        g, updates, [*batch, *(axes[i] for i in (*places.windows, *places.whole))]
+        g, updates, [*batch, *(axes[i] for i in (*indexing.windows, *indexing.whole))]
     )
-    x = _moved(g, x, places.order)
-    if _mode(e) != FILL or not places.started:
+    x = _moved(g, x, indexing.order)
+    if _mode(e) != FILL or not indexing.started:
         result = _scattered(e, x, positions, reordered, reduction)
     elif neutral is None:
-        result = _within(e, places, x, places.beyond(positions, inside), reordered, reduction)
+        result = _within(
+            e, indexing, x, indexing.beyond(positions, inside), reordered, reduction
+        )
     else:
-        reordered = places.masked(reordered, inside, e.scalar(neutral))
+        reordered = indexing.masked(reordered, inside, e.scalar(neutral))
         result = _scattered(e, x, positions, reordered, reduction)
-    return _moved(g, result, sorted(range(len(e.shape)), key=places.order.__getitem__))
+    return _moved(g, result, sorted(range(len(e.shape)), key=indexing.order.__getitem__))
 
 
 def _within(

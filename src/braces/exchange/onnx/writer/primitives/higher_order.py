@@ -129,19 +129,19 @@ def scan(e: Equation, *values: str) -> list[str]:
     ]
 
 
-# ---- random bits -------------------------------------------------------------------------
+# ---- random bits -----------------------------------------------------------------------------
 
 
 def drawn(name: str, parameters: Sequence[str], e: Equation, key: str, *more: str) -> list[str]:
     """Export a function of random keys by tracing JAX's implementation."""
     aval = e.eqn.invars[0].aval
     primitive: Callable[..., Any] = getattr(keys.threefry_prng_impl, name)
-    given = [e.params[parameter] for parameter in parameters]
+    param_values = [e.params[parameter] for parameter in parameters]
 
     common = e.eqn.outvars[0].aval.shape if more else aval.shape
 
     def batched(key: Any, *values: Any) -> Any:
-        return primitive(key, *values, *given)
+        return primitive(key, *values, *param_values)
 
     for _ in common:
         batched = jax.vmap(batched)

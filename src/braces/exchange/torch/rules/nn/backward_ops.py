@@ -45,8 +45,8 @@ def of_first(rule: Callable[..., Any]) -> Callable[..., Var]:
         def forward(x: Var) -> Var:
             return rule(x, *options)
 
-        (found,) = pulled(forward, [x], [True], grad)
-        return ops.zeros_like(x) if found is None else found
+        (grad_of_x,) = pulled(forward, [x], [True], grad)
+        return ops.zeros_like(x) if grad_of_x is None else grad_of_x
 
     return computed
 

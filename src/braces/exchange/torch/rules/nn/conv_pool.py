@@ -39,10 +39,10 @@ def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
     def computed(x: Var, *rest: Any, **options: Any) -> Any:
         if x.ndim > rank + 1:
             return rule(x, *rest, **options)
-        made = rule(ops.expand_dims(x, axis=0), *rest, **options)
-        if isinstance(made, Var):
-            return ops.squeeze(made, axis=0)
-        return tuple(ops.squeeze(part, axis=0) for part in made)
+        batch_result = rule(ops.expand_dims(x, axis=0), *rest, **options)
+        if isinstance(batch_result, Var):
+            return ops.squeeze(batch_result, axis=0)
+        return tuple(ops.squeeze(part, axis=0) for part in batch_result)
 
     return computed
 

@@ -48,12 +48,12 @@ def numbers(sizes: Sequence[Size], what: str) -> list[int]:
     Raises:
         ShapeError: One is symbolic.
     """
-    known = [size for size in sizes if isinstance(size, int)]
-    if len(known) != len(sizes):
+    known_sizes = [size for size in sizes if isinstance(size, int)]
+    if len(known_sizes) != len(sizes):
         raise ShapeError(
             f"{what} of axes of symbolic sizes is not read.", fix="Export them fixed."
         )
-    return known
+    return known_sizes
 
 
 def _covering(size: int, count: int) -> Array:
@@ -126,8 +126,10 @@ def max_unpool(rank: int) -> Callable[..., Var]:
 
     def computed(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
         if x.ndim == rank + 1:
-            made = computed(ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size)
-            return ops.squeeze(made, axis=0)
+            batch_result = computed(
+                ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size
+            )
+            return ops.squeeze(batch_result, axis=0)
         return call(f"max_unpool{rank}d", x, at, shape=(*x.shape[:2], *size))
 
     return computed
@@ -192,7 +194,7 @@ def channel_shuffle(x: Var, groups: int) -> Var:
     return ops.reshape(ops.swapaxes(grouped, 1, 2), x.shape)
 
 
-# ---- dropout ----------------------------------------------------------------------------
+# ---- dropout ---------------------------------------------------------------------------------
 
 
 def drawn_zeros(x: Var, rate: float, *, channels: bool = False) -> Var:

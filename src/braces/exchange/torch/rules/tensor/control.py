@@ -44,8 +44,8 @@ def while_loop(
     with loop.block() as block:
         memories = [block.add_memory(init=value) for value in variables(carried)]
         before = [memory.pre() for memory in memories]
-        (asked,) = variables(going(*before, *given))
-        block.set_condition(ops.reshape(asked, ()))
+        (condition,) = variables(going(*before, *given))
+        block.set_condition(ops.reshape(condition, ()))
         after = variables(body(*before, *given))
         for memory, value in zip(memories, after, strict=True):
             memory.update(in_dtype(value, memory.dtype))

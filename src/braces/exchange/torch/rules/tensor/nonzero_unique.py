@@ -69,7 +69,7 @@ def masked_scatter(x: Var, mask: Var, source: Var) -> Var:
     return ops.where(mask, ops.take(flat, ranks_in(mask), axis=0), x)
 
 
-# ---- unique -----------------------------------------------------------------------------
+# ---- unique ----------------------------------------------------------------------------------
 
 
 def unique(
@@ -101,9 +101,9 @@ def unique_consecutive(
     others = tuple(at for at in range(values_.ndim) if at != axis)
     differs = ops.any(differs, axis=others) if others else differs
     first = ops.logical_or(differs, ops.equal(one("arange", stop=values_.shape[axis]), 0))
-    (places,) = found.nonzero(first)
+    (first_positions,) = found.nonzero(first)
     inverse_indices = ops.cumsum(in_dtype(first, INT64), axis=0) - 1
-    zeros_ = ops.zeros_like(places)
+    zeros_ = ops.zeros_like(first_positions)
     occurrences = (
         ops.scatter_add(zeros_, inverse_indices, ops.ones_like(inverse_indices), axis=0)
         if counts
@@ -111,7 +111,7 @@ def unique_consecutive(
     )
     shaped_inverse = ops.reshape(inverse_indices, x.shape) if dim is None else inverse_indices
     return (
-        ops.take(values_, places, axis=axis),
+        ops.take(values_, first_positions, axis=axis),
         shaped_inverse if inverse else None,
         occurrences,
     )
@@ -137,7 +137,7 @@ def interleaved(repeats: Var, *, output_size: Size | None = None) -> Var:
     return one("window", ops.cumsum(marks, axis=0) - 1, start=0, size=total, axis=0)
 
 
-# ---- sorted search ----------------------------------------------------------------------
+# ---- sorted search ---------------------------------------------------------------------------
 
 
 def bucketize(x: Any, bounds: Var, *, out_int32: bool = False, right: bool = False) -> Var:

@@ -64,7 +64,8 @@ def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
     rank = max(x.ndim for x in xs)
     shapes = [[*[1] * (rank - x.ndim), *x.shape] for x in xs]
     shape = [
-        next((n for n in found if not is_one(n)), 1) for found in zip(*shapes, strict=True)
+        next((n for n in axis_sizes if not is_one(n)), 1)
+        for axis_sizes in zip(*shapes, strict=True)
     ]
     return [ops.broadcast_to(x, shape) for x in xs]
 

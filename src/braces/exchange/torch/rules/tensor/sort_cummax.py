@@ -30,10 +30,10 @@ def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
         at = axis % x.ndim
         shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
         count = ops.reshape(one("arange", stop=x.shape[at]), shape)
-        found = ops.equal(x, best)
-        found = found | ops.isnan(x) if is_float(x.dtype) else found
-        places = ops.cummax(ops.where(found, count, ops.zeros_like(count)), axis=axis)
-        return ops.take_along_axis(x, places, axis=axis), places
+        is_best = ops.equal(x, best)
+        is_best = is_best | ops.isnan(x) if is_float(x.dtype) else is_best
+        last_positions = ops.cummax(ops.where(is_best, count, ops.zeros_like(count)), axis=axis)
+        return ops.take_along_axis(x, last_positions, axis=axis), last_positions
 
     return computed
 

@@ -72,7 +72,7 @@ def sym_is_contiguous(x: Memory, form: Any = None) -> bool:
     )
 
 
-# ---- strided access ---------------------------------------------------------------------
+# ---- strided access --------------------------------------------------------------------------
 
 
 def _start(x: Memory, offset: Size | None) -> Size:

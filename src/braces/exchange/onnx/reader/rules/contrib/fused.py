@@ -160,7 +160,7 @@ def embed_layer_norm(node: Node) -> tuple[Value, ...]:
     return out, index, total
 
 
-# ---- sub-byte weights -------------------------------------------------------------------
+# ---- sub-byte weights ------------------------------------------------------------------------
 
 
 def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:

@@ -190,8 +190,8 @@ def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
     """
     zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
     gate = ops.ensure_shape(zeros, (other,))
-    given = map(node.names.runner.lift, node.graph("then_branch"))
-    return tuple(one("fence", gate, value) for value in given)
+    then_values = map(node.names.runner.lift, node.graph("then_branch"))
+    return tuple(one("fence", gate, value) for value in then_values)
 
 
 def _passes_on(graph: Any) -> bool:
@@ -209,8 +209,8 @@ def _assume_pass_through(node: Node, name: str) -> tuple[Var, ...]:
     program, lift = current_program(), node.names.runner.lift
     table = SymbolTable(parent=program.current)
     with program.building(table):
-        given = [ops.identity(lift(value)) for value in node.graph(name)]
+        outputs = [ops.identity(lift(value)) for value in node.graph(name)]
     condition = _condition(node)
     other = condition if name == "else_branch" else ops.logical_not(condition)
-    body = close_block(table, lambda: given)
+    body = close_block(table, lambda: outputs)
     return tuple(build_switch(ops.cast(other, "int32"), [body], total=False))

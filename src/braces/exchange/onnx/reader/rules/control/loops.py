@@ -241,8 +241,8 @@ def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
         memories = [block.add_memory(init=value) for value in init]
         keep_going = condition if limit is None else ops.logical_and(condition, trip < limit)
         block.set_condition(keep_going)
-        given = [memory.pre() for memory in (trip, condition, *memories)]
-        next_condition, *after = _after(node, body, given, _types(init), 0)
+        current = [memory.pre() for memory in (trip, condition, *memories)]
+        next_condition, *after = _after(node, body, current, _types(init), 0)
         condition.update(scalar(next_condition))
         trip.update(trip + 1)
         for memory, value in zip(memories, after, strict=False):
@@ -266,8 +266,8 @@ def _unrolled(
     carry_count = len(carried)
     rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - carry_count)]
     for trip in range(trips):
-        given = [Known.of(np.int64(trip)), Known.of(np.True_), *carried]
-        outputs = node.names.runner.graph(node.names, body, given)
+        arguments = [Known.of(np.int64(trip)), Known.of(np.True_), *carried]
+        outputs = node.names.runner.graph(node.names, body, arguments)
         carried = outputs[1 : 1 + carry_count]
         for row, value in zip(rows, outputs[1 + carry_count :], strict=True):
             row.append(value)

@@ -33,10 +33,10 @@ LAST = -1
 
 def sequence(node: Node, at: int = 0) -> Var | list[Value]:
     """Return an input that is a sequence."""
-    found = node.value(at)
-    if not is_sequence(found):
+    sequence_value = node.value(at)
+    if not is_sequence(sequence_value):
         node.refuse("is given an array in place of a sequence")
-    return found
+    return sequence_value
 
 
 def known_sequence(node: Node, place: int) -> Var | list[Value]:

@@ -127,9 +127,9 @@ def _numbers_of(node: Node, name: str) -> Array | None:
     if tensor_value is not None:
         return tensor_value.numbers().ravel()
     for kind, dtype in (("int64s", INT64), ("floats", FLOAT32)):
-        found = node.attr(f"{name}_{kind}")
-        if found:
-            return np.asarray(found, dtype)
+        attribute = node.attr(f"{name}_{kind}")
+        if attribute:
+            return np.asarray(attribute, dtype)
     return None
 
 

@@ -78,7 +78,7 @@ def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
     return ops.where(untouched, number(leaves.otherwise, extremes.dtype), extremes)
 
 
-# ---- TreeEnsemble ------------------------------------------------------------------------
+# ---- TreeEnsemble ----------------------------------------------------------------------------
 
 
 def tree_ensemble(node: Node) -> Var:

@@ -92,8 +92,8 @@ class WalkTable:
     def of(node: Node, nodes: Nodes, dtype: DType) -> WalkTable:
         """Build the table of an ensemble, for features of a dtype."""
         leaves = nodes.leaves
-        places = np.arange(len(nodes.modes), len(nodes.modes) + leaves)
-        successor_lists = [np.concatenate([way, places]) for way in (nodes.no, nodes.yes)]
+        leaf_numbers = np.arange(len(nodes.modes), len(nodes.modes) + leaves)
+        successor_lists = [np.concatenate([way, leaf_numbers]) for way in (nodes.no, nodes.yes)]
         padded = replace(
             nodes,
             modes=_padded(nodes.modes, leaves),
@@ -247,8 +247,8 @@ def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
     if len({len(each) for each in lists}) > 1:
         node.refuse("says other numbers of nodes in its attributes")
     count = len(nodes.modes) + nodes.leaves
-    for places in (nodes.yes, nodes.no, nodes.roots):
-        if len(places) and not 0 <= places.min() <= places.max() < count:
+    for targets in (nodes.yes, nodes.no, nodes.roots):
+        if len(targets) and not 0 <= targets.min() <= targets.max() < count:
             node.refuse("has a tree with a way to no node")
     if not len(nodes.roots):
         node.refuse("has no tree")

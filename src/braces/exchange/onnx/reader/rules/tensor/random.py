@@ -80,9 +80,9 @@ def dropout(node: Node) -> Any:
         return (x, ops.ones_like(x, dtype="bool")) if node.wants(1) else x
     if not node.wants(1):
         return random.dropout(x, rate)
-    kept = random.dropout(ops.ones_like(x), rate)
-    mask = kept != 0
-    return ops.where(mask, x * kept, ops.zeros_like(x)), mask
+    dropped_ones = random.dropout(ops.ones_like(x), rate)
+    mask = dropped_ones != 0
+    return ops.where(mask, x * dropped_ones, ops.zeros_like(x)), mask
 
 
 def _number_or_var(node: Node, at: int, default: Any) -> Any:

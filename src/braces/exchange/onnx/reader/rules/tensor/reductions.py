@@ -53,8 +53,8 @@ def reduction(
         x, axes = node.var(0), axes_of(node, 1, since)
         if not axes and node.flag("noop_with_empty_axes"):
             return x if single is None else single(x)
-        kept = node.flag("keepdims", default=True)
-        return in_dtype(function(x, axis=axes or None, keepdims=kept), x.dtype)
+        keepdims_ = node.flag("keepdims", default=True)
+        return in_dtype(function(x, axis=axes or None, keepdims=keepdims_), x.dtype)
 
     return reduced
 
@@ -76,10 +76,10 @@ def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reducti
         axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
         if 0 not in [x.shape[a] for a in axes]:
             return reduce(_never_empty(x, axes, otherwise), axis=axis, keepdims=keepdims)
-        kept = [
+        reduced_shape = [
             1 if a in axes else n for a, n in enumerate(x.shape) if keepdims or a not in axes
         ]
-        return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), kept)
+        return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), reduced_shape)
 
     return reduced
 
@@ -132,10 +132,10 @@ def best(function: Callable[..., Var]) -> Rule:
 
     def rule(node: Node) -> Var:
         x = node.var(0)
-        axis, kept = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
+        axis, keepdims_ = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
         if not node.flag("select_last_index"):
-            return in_dtype(function(x, axis=axis, keepdims=kept), INT64)
-        from_end = function(ops.flip(x, axis=axis), axis=axis, keepdims=kept)
+            return in_dtype(function(x, axis=axis, keepdims=keepdims_), INT64)
+        from_end = function(ops.flip(x, axis=axis), axis=axis, keepdims=keepdims_)
         return ops.size(x.shape[axis], dtype="int64") - 1 - from_end
 
     return rule

@@ -140,13 +140,13 @@ def split(node: Node) -> tuple[Value, ...]:
 
     Parts of a known value are known.
     """
-    shape, wanted = node.shape(), len(node.proto.output)
+    shape, output_count = node.shape(), len(node.proto.output)
     axis = node.axis("axis", 0, len(shape))
     part_sizes = node.ints(1, "The sizes") if node.version >= 13 else node.attr("split")
     if part_sizes is None:
-        if node.attr("num_outputs", wanted) != wanted:
-            node.refuse(f"has {wanted} outputs, and not as many as it says")
-        part_sizes = _equal_parts(shape[axis], wanted)
+        if node.attr("num_outputs", output_count) != output_count:
+            node.refuse(f"has {output_count} outputs, and not as many as it says")
+        part_sizes = _equal_parts(shape[axis], output_count)
     x = node.value(0)
     if isinstance(x, Known) and x.small and not x.weight and sum(part_sizes) == shape[axis]:
         parts = np.split(x.array, np.cumsum(np.asarray(part_sizes, np.int64))[:-1], axis)
@@ -226,8 +226,10 @@ def range_(node: Node) -> Var:
     bounds = [node.maybe_known(at) for at in range(3)]
     if None in bounds:
         return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
-    known = [bound for bound in bounds if bound is not None]
-    return numbers_between(node, [bound.items()[0] for bound in known], known[0].dtype)
+    known_bounds = [bound for bound in bounds if bound is not None]
+    return numbers_between(
+        node, [bound.items()[0] for bound in known_bounds], known_bounds[0].dtype
+    )
 
 
 def eye_like(node: Node) -> Var:
