@@ -278,8 +278,8 @@ class Worker:
                 if self._closed.is_set():
                     raise _closed() from None
                 if timeout_s is not None and isinstance(error, TimeoutError):
-                    raise _stuck(timeout_s) from None
-        raise _died(self._place.told(), moves)
+                    raise _stuck_error(timeout_s) from None
+        raise _died_error(self._place.told(), moves)
 
     def _ready(self) -> Asked:
         """Return a connection to a worker that has the program."""
@@ -316,14 +316,14 @@ def _closed() -> RemoteError:
     return RemoteError("The worker was closed.", fix="Make another: br.remote.worker().")
 
 
-def _stuck(timeout_s: float) -> RunError:
+def _stuck_error(timeout_s: float) -> RunError:
     return RunError(
         f"The run took longer than timeout_s={timeout_s:g}, and the worker did not answer.",
         fix="Give it more time; the worker is set up again for the next run.",
     )
 
 
-def _died(told: str, moves: Sequence[str]) -> RemoteError:
+def _died_error(told: str, moves: Sequence[str]) -> RemoteError:
     if not moves:
         return RemoteError(
             f"The worker {told}, {TIMES} times in this run.",

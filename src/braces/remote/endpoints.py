@@ -117,14 +117,14 @@ def connected(address: str, key: bytes, timeout_s: float, closed: Event) -> Link
     until, wait_s = monotonic() + timeout_s, FIRST_WAIT_S
     while True:
         try:
-            return _attempt(address, key, until)
+            return _connect_once(address, key, until)
         except OSError as error:
             if monotonic() + wait_s > until or closed.wait(wait_s):
-                raise _unreached(address, error, timeout_s) from None
+                raise _unreached_error(address, error, timeout_s) from None
         wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
 
-def _unreached(address: str, error: OSError, timeout_s: float) -> RemoteError:
+def _unreached_error(address: str, error: OSError, timeout_s: float) -> RemoteError:
     given = f"timeout_s={timeout_s:g}"
     if isinstance(error, NoRoomError):
         return RemoteError(
@@ -139,7 +139,7 @@ def _unreached(address: str, error: OSError, timeout_s: float) -> RemoteError:
     )
 
 
-def _attempt(address: str, key: bytes, until: float) -> Link:
+def _connect_once(address: str, key: bytes, until: float) -> Link:
     left_s = max(until - monotonic(), FIRST_WAIT_S)
     connection = socket.create_connection(parse_address(address), left_s)
     try:

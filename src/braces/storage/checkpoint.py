@@ -160,7 +160,7 @@ class Checkpoint:
             ClusterError: The processes do not see the same checkpoints.
         """
         if not self.steps and step is None:
-            _agree("none", layout)
+            _agree_on_step("none", layout)
             return None
         return load_checkpoint(self.directory, scope, step, layout=layout)
 
@@ -279,12 +279,12 @@ def load_checkpoint(
             fix="Checkpoint(directory).restore(scope) gives None where there is none.",
         )
     step = max(checkpoints) if step is None else step
-    _agree(str(step), layout)
+    _agree_on_step(str(step), layout)
     initialized_names = initialized(scope)
     try:
-        info, arrays = _read(checkpoints[step], scope, layout)
+        info, arrays = _read_checkpoint(checkpoints[step], scope, layout)
     except FileFormatError as error:
-        error.fix = " ".join(filter(None, (error.fix, _others(checkpoints, step))))
+        error.fix = " ".join(filter(None, (error.fix, _intact_advice(checkpoints, step))))
         raise
     put_arrays(scope, arrays)
     return replace(
@@ -292,23 +292,23 @@ def load_checkpoint(
     )
 
 
-def _agree(step: str, layout: Layout | None) -> None:
+def _agree_on_step(step: str, layout: Layout | None) -> None:
     """Check that processes that restore shards of a checkpoint restore the same one."""
     if layout is not None:
         agree("checkpoint", step, fix="Use a folder that all processes see, and the same step.")
 
 
-def _read(
+def _read_checkpoint(
     path: Path, scope: Scope, layout: Layout | None
 ) -> tuple[CheckpointInfo, dict[str, Any]]:
     with open_tensors(path) as file, open_variables(path, file) as stored:
-        info = _info(file)
+        info = _read_info(file)
         if layout is not None:
             return info, bring(layout, stored.types, stored.read, scope)
         return info, {name: stored.read(name) for name in stored.types}
 
 
-def _info(file: TensorFile) -> CheckpointInfo:
+def _read_info(file: TensorFile) -> CheckpointInfo:
     file.expect(FORMAT, "Write checkpoints with br.Checkpoint.")
     stored = file.record.get("step")
     if type(stored) is not int or not 0 <= stored <= LARGEST_INT:
@@ -316,7 +316,7 @@ def _info(file: TensorFile) -> CheckpointInfo:
     return CheckpointInfo(stored, file.record.get("data_position"))
 
 
-def _others(found: dict[int, Path], damaged: int) -> str:
+def _intact_advice(found: dict[int, Path], damaged: int) -> str:
     """Return advice about intact checkpoints in place of a damaged one."""
     others = (step for step in reversed(found) if step != damaged and _is_readable(found[step]))
     readable = list(itertools.islice(others, _MOST_NAMED))
@@ -331,7 +331,7 @@ def _others(found: dict[int, Path], damaged: int) -> str:
 def _is_readable(path: Path) -> bool:
     try:
         with open_tensors(path) as file, open_variables(path, file):
-            _info(file)
+            _read_info(file)
     except (FileFormatError, OSError):
         return False
     return True

@@ -115,29 +115,29 @@ def save_model(
         >>> model.run(x=[[1.0, 10.0]])
         array([[32.]], dtype=float32)
     """
-    entries = {PREDICT: _predicting(program, feeds, fetches)}
+    entries = {PREDICT: _inference_entry(program, feeds, fetches)}
     if program.updates.keys() - entries[PREDICT].program.updates.keys():
-        entries[TRAIN] = _whole(program, entries[PREDICT])
+        entries[TRAIN] = _training_entry(program, entries[PREDICT])
     for name, (other, its_feeds, its_fetches) in (programs or {}).items():
         _check_program_name(name)
-        entries[name] = _named(other, its_feeds, its_fetches)
-    arrays = _states(entries.values(), scope)
+        entries[name] = _checked_entry(other, its_feeds, its_fetches)
+    arrays = _state_values(entries.values(), scope)
     for name, entry in entries.items():
-        arrays[_tensor(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
+        arrays[_program_key(name)] = np.frombuffer(entry.program.to_bytes(), np.uint8)
     signatures = {name: entry.signature() for name, entry in entries.items()}
     write_tensors(path, arrays, FORMAT, programs=signatures)
 
 
-def _predicting(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+def _inference_entry(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """Return the inference form; unused feeds stay declared, so that they may be fed."""
-    entry = _named(program.for_test(), feeds, fetches)
+    entry = _checked_entry(program.for_test(), feeds, fetches)
     small = prune(entry.program, list(entry.fetches.values())).definition
     fed = {name: program.infos[name] for name in entry.feeds}
     main = small.main.with_(vars={**fed, **small.main.vars})
     return replace(entry, program=Program(small.with_(main=main)))
 
 
-def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
+def _training_entry(program: Program, predict: NamedProgram) -> NamedProgram:
     """Return the program with its own results as fetches, or else those of `predict`."""
     own = {name: name for name in program.results}
     needed = Plan.of(program.definition, (own or predict.fetches).values()).feeds
@@ -146,7 +146,7 @@ def _whole(program: Program, predict: NamedProgram) -> NamedProgram:
     )
 
 
-def _named(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
+def _checked_entry(program: Program, feeds: Sequence[Any], fetches: Any) -> NamedProgram:
     """Return a program with feeds and fetches that were checked against it."""
     named = _fetch_names(fetches)
     feeds = [feeds] if isinstance(feeds, str | Var | VarInfo) else feeds
@@ -200,11 +200,11 @@ def _check_program_name(name: str) -> None:
     check_name(name)
 
 
-def _tensor(name: str) -> str:
+def _program_key(name: str) -> str:
     return f"{RESERVED}/{name}"
 
 
-def _states(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
+def _state_values(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Array]:
     """Return the values of all persistable variables of programs."""
     arrays: dict[str, Array] = {}
     for entry in entries:
@@ -268,11 +268,11 @@ def _read_programs(file: TensorFile) -> dict[str, NamedProgram]:
 
 
 def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
-    stored = file.types.get(_tensor(name))
+    stored = file.types.get(_program_key(name))
     if stored is None or stored.dtype != np.uint8:
         raise FileFormatError(f"The model has no program `{name}`, though it says so.")
     try:
-        program = Program.from_bytes(file.read(_tensor(name)).tobytes())
+        program = Program.from_bytes(file.read(_program_key(name)).tobytes())
     except (FileFormatError, VerifyError) as error:
         raise error.located(f"program `{name}` of {file.path}") from None
     signature_dict = signature if is_object(signature) else {}

@@ -91,7 +91,7 @@ def load_parameters(
     """
     with open_tensors(path) as file:
         stored = file.variables
-        selected = tuple(stored) if names is None else _among(names, stored)
+        selected = tuple(stored) if names is None else _check_in_file(names, stored)
         scope_types = {name: type_of(scope.var(name).raw) for name in initialized(scope)}
         if strict:
             _check_same(scope_types, {name: stored[name] for name in selected})
@@ -187,7 +187,7 @@ def _listed(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([names] if isinstance(names, str) else names))
 
 
-def _among(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str, ...]:
+def _check_in_file(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str, ...]:
     selected = tuple(_listed(names))
     for name in selected:
         if name not in stored:

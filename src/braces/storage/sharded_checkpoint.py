@@ -194,10 +194,10 @@ def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
         return
     with ExitStack() as stack:
         files = [
-            stack.enter_context(_opened(*path_and_size))
+            stack.enter_context(_open_shard_file(*path_and_size))
             for path_and_size in _files(checkpoint, record)
         ]
-        yield _assembled(files)
+        yield _collect_shards(files)
 
 
 def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
@@ -215,7 +215,7 @@ def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
 
 
 @contextmanager
-def _opened(path: Path, size: int) -> Generator[TensorFile]:
+def _open_shard_file(path: Path, size: int) -> Generator[TensorFile]:
     try:
         actual_size = path.stat().st_size
     except FileNotFoundError:
@@ -233,16 +233,18 @@ def _opened(path: Path, size: int) -> Generator[TensorFile]:
         yield file
 
 
-def _assembled(files: Sequence[TensorFile]) -> Variables:
+def _collect_shards(files: Sequence[TensorFile]) -> Variables:
     shapes: Any = files[0].record.get("shapes")
     if any(file.record.get("shapes") != shapes for file in files) or not is_object(shapes):
-        raise _unlike("The files of the checkpoint do not say the same shapes", files[0])
+        raise _mismatch_error(
+            "The files of the checkpoint do not say the same shapes", files[0]
+        )
     pieces: dict[str, list[Piece]] = {readable_name(name): [] for name in shapes}
     for file in files:
         for piece in _pieces(file):
             name = piece.name.rpartition("@")[0]
             if name not in pieces:
-                raise _unlike(f"`{piece.name!r:.80}` is a part of no variable", file)
+                raise _mismatch_error(f"`{piece.name!r:.80}` is a part of no variable", file)
             pieces[name].append(piece)
     return Variables({n: _type(n, shapes[n], shards) for n, shards in pieces.items()}, pieces)
 
@@ -252,7 +254,7 @@ def _pieces(file: TensorFile) -> Iterable[Piece]:
     for name, type_ in file.variables.items():
         begins: Any = starts.get(name) if is_object(starts) else None
         if not _are_sizes(begins) or len(begins) != len(type_.shape):
-            raise _unlike(f"The file does not say where `{name}` begins", file)
+            raise _mismatch_error(f"The file does not say where `{name}` begins", file)
         yield _piece(file, name, tuple(begins))
 
 
@@ -269,7 +271,7 @@ def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
     if not _are_sizes(shape) or len(dtypes) != 1 or ranks != {len(shape)}:
         raise FileFormatError(f"The parts of `{name}` are missing or unlike.", fix=_DAMAGED)
     axes = [{(p.begins[i], p.ends[i]) for p in pieces} for i in range(len(shape))]
-    is_covered = all(_follow(axis, size) for axis, size in zip(axes, shape, strict=True))
+    is_covered = all(_cover_axis(axis, size) for axis, size in zip(axes, shape, strict=True))
     start_indices = {piece.begins for piece in pieces}
     if (
         not is_covered
@@ -284,7 +286,7 @@ def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
     return TensorType(dtypes.pop(), tuple(shape))
 
 
-def _follow(sides: set[tuple[int, int]], size: int) -> bool:
+def _cover_axis(sides: set[tuple[int, int]], size: int) -> bool:
     """Return whether intervals are adjacent and cover the axis."""
     at = 0
     for begin, end in sorted(sides):
@@ -298,5 +300,5 @@ def _are_sizes(found: Any) -> bool:
     return is_list(found) and all(type(n) is int and 0 <= n <= LARGEST_INT for n in found)
 
 
-def _unlike(what: str, file: TensorFile) -> FileFormatError:
+def _mismatch_error(what: str, file: TensorFile) -> FileFormatError:
     return FileFormatError(f"{what}.", at=file.path, fix=_DAMAGED)

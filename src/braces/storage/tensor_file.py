@@ -88,13 +88,13 @@ def tensor_pieces(
     }
     if stored_dtypes:
         metadata["stored"] = dict(sorted(stored_dtypes.items()))
-    order = sorted(arrays, key=lambda name: (_ORDER.index(_form(arrays[name])[0]), name))
+    order = sorted(arrays, key=lambda name: (_ORDER.index(_stored_form(arrays[name])[0]), name))
     sorted_arrays = {name: arrays[name] for name in order}
     yield _header(sorted_arrays, json.dumps(metadata, allow_nan=False))
     yield from map(_in_order, sorted_arrays.values())
 
 
-def _form(array: Array) -> tuple[str, tuple[int, ...]]:
+def _stored_form(array: Array) -> tuple[str, tuple[int, ...]]:
     """Return dtype and shape in the file format."""
     if array.dtype == _COMPLEX:
         return "f64", (*array.shape, 2)
@@ -109,7 +109,7 @@ def _header(arrays: Mapping[str, Array], record: str) -> bytes:
     end = 0
     for name, array in arrays.items():
         begin, end = end, end + array.nbytes
-        dtype, shape = _form(array)
+        dtype, shape = _stored_form(array)
         entries[name] = {"dtype": dtype.upper(), "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
     text += b" " * (-len(text) % _ALIGNMENT)
@@ -205,7 +205,7 @@ def open_tensors(path: str | os.PathLike[str]) -> Generator[TensorFile]:
     try:
         check_regular(path)
         with safe_open(path, "np") as handle:
-            yield _opened(os.fspath(path), handle)
+            yield _parse_header(os.fspath(path), handle)
     except SafetensorError as error:
         raise FileFormatError(
             "This is no safetensors file, or it is damaged.",
@@ -225,7 +225,7 @@ def read_tensors(data: bytes, source: str) -> TensorFile:
         FileFormatError: It is damaged, truncated, or of a newer format.
     """
     try:
-        return _opened(source, _InMemory(data))
+        return _parse_header(source, _InMemory(data))
     except SafetensorError as error:
         raise FileFormatError(
             "This is not in the format of safetensors.", given=str(error)[:200], at=source
@@ -277,7 +277,7 @@ def _is_whole(part: slice, size: int) -> bool:
     return len(range(size)[part]) == size
 
 
-def _opened(path: str, handle: Any) -> TensorFile:
+def _parse_header(path: str, handle: Any) -> TensorFile:
     record = _record(handle.metadata())
     types = {readable_name(name): _type(name, handle) for name in handle.offset_keys()}
     types = _with_stored(_with_complex(types, record), record)
@@ -288,7 +288,7 @@ def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
     text = (metadata or {}).get(_RECORD)
     if text is None:
         return {}
-    record = _parsed(text)
+    record = _parse_record(text)
     version = record.get("version")
     if type(version) is not int or not isinstance(record.get("format"), str) or version < 1:
         raise FileFormatError("The record of Braces says no format or version.", fix=_DAMAGED)
@@ -301,7 +301,7 @@ def _record(metadata: Mapping[str, str] | None) -> dict[str, Any]:
     return record
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_record(text: str) -> dict[str, Any]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError):

@@ -45,7 +45,7 @@ def histogram_svg(summary: Summary) -> str:
     """Return the bars of a histogram of the finite numbers, with counts as tooltips."""
     if not summary.finite.size:
         return ""
-    counts, edges = _counted(summary)
+    counts, edges = _bin_counts(summary)
     width, room = (WIDTH - LEFT - RIGHT) / len(counts), HEIGHT - TOP - BELOW
     bars = "".join(
         f'<rect x="{LEFT + i * width:.1f}" y="{HEIGHT - BELOW - height:.1f}" '
@@ -57,7 +57,7 @@ def histogram_svg(summary: Summary) -> str:
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{_axes(counts, edges)}{bars}</svg>'
 
 
-def _counted(summary: Summary) -> tuple[Any, Any]:
+def _bin_counts(summary: Summary) -> tuple[Any, Any]:
     """Return counts and edges of bins; very large numbers are scaled to avoid overflow."""
     finite, factor = summary.finite, 1.0
     if np.abs(finite).max() > np.finfo(np.float64).max / 4:

@@ -78,7 +78,7 @@ def _axis(name: str, said: Any, own: Size) -> Axis:
 
 
 def _own_size(size: Any) -> Size:
-    return size if isinstance(size, int) else _parsed(str(size))
+    return size if isinstance(size, int) else _parse_or_refuse(str(size))
 
 
 def shape_of(axes: Sequence[Axis]) -> Shape:
@@ -98,7 +98,7 @@ def parse_axis(text: str) -> Axis:
     Raises:
         ShapeError: It is not a size, or has more than two limits.
     """
-    sizes, signs = list(map(_parsed, _LIMIT.split(text)[::2])), _LIMIT.findall(text)
+    sizes, signs = list(map(_parse_or_refuse, _LIMIT.split(text)[::2])), _LIMIT.findall(text)
     match sizes, signs:
         case [size], _:
             return Axis(size)
@@ -109,17 +109,17 @@ def parse_axis(text: str) -> Axis:
         case [least, Dim() as size, most], ["<=", "<="]:
             return Axis(size, least, most)
         case _:
-            raise _no_size(text)
+            raise _size_error(text)
 
 
-def _parsed(text: str) -> Size:
+def _parse_or_refuse(text: str) -> Size:
     try:
         return parse_size(text)
     except BracesError:
-        raise _no_size(text) from None
+        raise _size_error(text) from None
 
 
-def _no_size(text: str) -> ShapeError:
+def _size_error(text: str) -> ShapeError:
     return ShapeError(
         f"{text!r:.60} is not a size.", fix="Use a word, as 'batch', or '1 <= batch <= 8'."
     )

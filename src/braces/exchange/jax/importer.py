@@ -124,7 +124,7 @@ def from_jax(
     translation = Translation([leaf.type for leaf in arguments.leaves], limits=limits)
     structs = [_struct(leaf, translation) for leaf in arguments.leaves]
     try:
-        trace = traced(_called(function), arguments.function, structs, translation)
+        trace = traced(_function_label(function), arguments.function, structs, translation)
     except ProgramError as error:
         raise _add_advice(error, arguments.leaves) from None
     reader = Reader(Program(), trace, names_of_arrays(function))
@@ -157,7 +157,7 @@ def _unsupported_advice(primitives: set[str]) -> str:
     )
 
 
-def _called(function: Callable[..., Any]) -> str:
+def _function_label(function: Callable[..., Any]) -> str:
     name = getattr(function, "__name__", type(function).__name__)
     return f"The function `{name}`"
 

@@ -75,7 +75,7 @@ def is_array(value: Any) -> bool:
     return isinstance(value, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
 
 
-def _result(value: Any) -> Any:
+def _as_result(value: Any) -> Any:
     """Return a leaf of the result, or `None` if it is neither an array nor a number."""
     is_result = is_array(value) or isinstance(value, bool | int | float | complex)
     return value if is_result else None
@@ -114,7 +114,7 @@ def taken_apart(
     array_leaves = dict[int, Leaf]()
     for at, (path, example) in enumerate(leaves_of(pytree)):
         if is_array(example):
-            argument, names_on_path = _within(path, names)
+            argument, names_on_path = _split_path(path, names)
             name = cleaned(".".join(names_on_path), "value")
             alone = bool(argument) and is_array(examples[int(path[1])])
             array_leaves[at] = _leaf(name, argument, example, sizes.get(name), kinds, alone)
@@ -127,7 +127,7 @@ def taken_apart(
             values_of_leaves[at] = array
         rebuilt, values = _jax.tree.unflatten(structure, values_of_leaves)
         result = (rebuilt if is_pytree else function)(*values)
-        return _jax.tree.map(_result, result)
+        return _jax.tree.map(_as_result, result)
 
     return Arguments(flat_function, list(array_leaves.values()))
 
@@ -149,7 +149,7 @@ def argument_names(function: Callable[..., Any], count: int) -> list[str]:
     return [*names[:count], *more]
 
 
-def _within(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def _split_path(path: tuple[str, ...], names: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the argument of a path (empty for the function itself) and the path from there."""
     if path[0] == "0":
         return "", path[1:]

@@ -24,7 +24,7 @@ OUTPUT = "output"
 
 def prepared(exported: Any) -> Any:
     """Functionalize an export, and decompose operators without a rule."""
-    with _detached(exported.graph_module):
+    with _detaching_no_grad(exported.graph_module):
         functional = exported.run_decompositions({})
         nodes = list(_calls(functional.graph_module))
         hidden_writers = {target_of(node) for node in nodes if _has_hidden_writes(node)}
@@ -42,7 +42,7 @@ def prepared(exported: Any) -> Any:
 
 
 @contextmanager
-def _detached(module: Any) -> Generator[None]:
+def _detaching_no_grad(module: Any) -> Generator[None]:
     """Express `no_grad` regions by explicit detaches, which survive decomposition.
 
         with torch.no_grad(): y = f(x)   becomes y = f(x).detach()

@@ -63,7 +63,7 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
     with program:
         inputs = _declare(reader, functional)
         with suppress(Missing):  # unsupported nodes are reported below
-            _give(reader, functional, reader.run(functional.graph_module, inputs))
+            _fetch_outputs(reader, functional, reader.run(functional.graph_module, inputs))
     if reader.problems:
         raise unreadable(reader.problems, "The exported program")
     return program, reader.values
@@ -89,7 +89,7 @@ def _declare(reader: Reader, exported: Any) -> list[Any]:
 def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
     kind = spec.kind.name
     if kind == "USER_INPUT":
-        return _fed(reader, node, spec)
+        return _declare_input(reader, node, spec)
     if kind == "TOKEN":
         return None
     if kind not in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
@@ -101,7 +101,7 @@ def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
     return reader.kept(spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE)
 
 
-def _fed(reader: Reader, node: Any, spec: Any) -> Any:
+def _declare_input(reader: Reader, node: Any, spec: Any) -> Any:
     """Declare an input of the module: a feed, or a constant number of the export."""
     fake_tensor = node.meta.get("val")
     if is_torch(fake_tensor, "SymInt"):
@@ -115,7 +115,7 @@ def _fed(reader: Reader, node: Any, spec: Any) -> Any:
 # ---- outputs ---------------------------------------------------------------------------------
 
 
-def _give(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
+def _fetch_outputs(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
     """Fetch the outputs of an export, and add its mutations as updates."""
     specs, names = exported.graph_signature.output_specs, output_names(exported)
     for spec, value, name in zip(specs, made, names, strict=True):

@@ -122,7 +122,7 @@ class Reader:
             elif node.op == "get_attr":
                 values[node] = self._attribute(module, node)
             elif node.op == "output":
-                return list(_flat(self._resolved(values, node.args[0])))
+                return list(_as_list(self._resolved(values, node.args[0])))
             else:
                 with self.program.at(source_of(node)):
                     values[node] = self._read(values, node)
@@ -201,11 +201,11 @@ class Reader:
         if not isinstance(made, Var) or shape is None:
             return made
         if len(shape) != made.ndim:
-            raise _other_shape(made, shape)
+            raise _shape_error(made, shape)
         own_sizes = made.shape
         sizes = [self.symbols.agreed(*pair) for pair in zip(own_sizes, shape, strict=True)]
         if any(isinstance(a, int) and a != b for a, b in zip(own_sizes, sizes, strict=True)):
-            raise _other_shape(made, shape)
+            raise _shape_error(made, shape)
         if any(a != b for a, b in zip(own_sizes, sizes, strict=True)):
             made = ops.ensure_shape(made, sizes)
         return in_dtype(made, dtype_from(said.dtype))
@@ -243,11 +243,11 @@ class Reader:
         return str(arg) if is_torch(arg, "device") else arg
 
 
-def _flat(value: Value) -> Sequence[Value]:
+def _as_list(value: Value) -> Sequence[Value]:
     return cast("Sequence[Value]", value) if isinstance(value, list) else [value]
 
 
-def _other_shape(made: Var, shape: Sequence[Any]) -> ShapeError:
+def _shape_error(made: Var, shape: Sequence[Any]) -> ShapeError:
     return ShapeError(
         f"This gives {made.type}, where the export says {list(shape)}.",
         fix="This is a fault of Braces' rule for it; please report it.",

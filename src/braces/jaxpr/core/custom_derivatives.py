@@ -115,8 +115,8 @@ def with_gradient_of_jax(
     ends, variables = _float_results(e), [runner.lift(value) for value in found]
     outputs, sources = [variables[at] for at in ends], _sources_of(e, values)
     try:
-        rule = _pullback(e, function or _bound(e), [at for at, _ in sources], ends)
-        consts = [_brought(e, array, runner) for array in rule.consts]
+        rule = _pullback(e, function or _primitive_function(e), [at for at, _ in sources], ends)
+        consts = [_resolve_captured(e, array, runner) for array in rule.consts]
     except ProgramError:
         if function is not None or ("call_jaxpr" in e.params and not runner.standing):
             raise
@@ -149,11 +149,11 @@ def _sources_of(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
     return [
         (at, shown(value))
         for at, value in enumerate(values)
-        if at >= first and isinstance(value, Var) and _moves(value)
+        if at >= first and isinstance(value, Var) and _has_gradient(value)
     ]
 
 
-def _moves(value: Var) -> bool:
+def _has_gradient(value: Var) -> bool:
     """Return whether a variable, which may be that of a closed block, has a gradient."""
     return is_float(value.dtype) and moves(current_program().current, shown(value).name)
 
@@ -166,7 +166,7 @@ def _float_results(e: Equation) -> list[int]:
 def _call_key(e: Equation, values: Sequence[Value]) -> Hashable:
     """Return the identity of a call: the source of the function, and the arguments."""
     names = [v.name if isinstance(v, Var) else Literal.of(v) for v in values]
-    return e.name, _named(e), str(_forward(e)), *names
+    return e.name, _call_name(e), str(_forward(e)), *names
 
 
 def _forward(e: Equation) -> Any:
@@ -177,13 +177,13 @@ def _forward(e: Equation) -> Any:
     return e.params if closed is None else closed
 
 
-def _named(e: Equation) -> str:
+def _call_name(e: Equation) -> str:
     """Return the function of a call and its source location, else the name of the primitive."""
     forward = _forward(e)
     return e.name if forward is e.params else forward.jaxpr.debug_info.func_src_info
 
 
-def _bound(e: Equation) -> Callable[..., Any]:
+def _primitive_function(e: Equation) -> Callable[..., Any]:
     """Return the primitive of an equation as a function from arrays to a sequence of arrays."""
     primitive = e.eqn.primitive
 
@@ -218,12 +218,12 @@ def _pullback(
     structs = [struct_of(atom.aval) for atom in e.eqn.invars]
     results = [struct_of(e.eqn.outvars[at].aval) for at in ends]
     closed, _ = closed_jaxpr(
-        f"The gradient of `{_named(e).partition(' ')[0]}`", pulled, (structs, results)
+        f"The gradient of `{_call_name(e).partition(' ')[0]}`", pulled, (structs, results)
     )
     return closed
 
 
-def _brought(e: Equation, array: Any, runner: Runner) -> Any:
+def _resolve_captured(e: Equation, array: Any, runner: Runner) -> Any:
     """Return an array that a rule closes over; a tracer is resolved to its value here.
 
     Raises:
@@ -233,7 +233,7 @@ def _brought(e: Equation, array: Any, runner: Runner) -> Any:
         return array
     value = runner.find(getattr(array, "val", None))
     if value is None:
-        raise _closed_over(e)
+        raise _closure_error(e)
     return value
 
 
@@ -247,12 +247,12 @@ def _refuse_closed_over(e: Equation, values: Sequence[Value]) -> None:
     for value in values[: e.params["num_consts"]]:
         if not isinstance(value, Var) or value.name in constants:
             continue
-        if _moves(value):
-            raise _closed_over(e)
+        if _has_gradient(value):
+            raise _closure_error(e)
 
 
-def _closed_over(e: Equation) -> ProgramError:
-    name = _named(e).partition(" ")[0]
+def _closure_error(e: Equation) -> ProgramError:
+    name = _call_name(e).partition(" ")[0]
     return ProgramError(
         f"`{name}` has a gradient of its own, and reads a value of the function around it.",
         fix=f"Give it to `{name}` as an argument, as JAX asks for, or stop its gradient.",

@@ -222,16 +222,16 @@ def contraction(e: Equation, x: Value, y: Value) -> Var:
     return in_dtype(one("einsum", left, right, equation=equation), e.dtype)
 
 
-def _named(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Rule]:
+def _rules_of(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Rule]:
     return {primitive: partial(rule, op_type) for primitive, op_type in table.items()}
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **_named(same, SAME),
-    **_named(logic, {name: name for name in BITWISE}),
-    **_named(reduction, REDUCTIONS),
-    **_named(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
-    **_named(best, {"argmax": "argmax", "argmin": "argmin"}),
+    **_rules_of(same, SAME),
+    **_rules_of(logic, {name: name for name in BITWISE}),
+    **_rules_of(reduction, REDUCTIONS),
+    **_rules_of(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
+    **_rules_of(best, {"argmax": "argmax", "argmin": "argmin"}),
     "abs": size_of,
     "bitcast_convert_type": bitcast,
     "clamp": clamp,

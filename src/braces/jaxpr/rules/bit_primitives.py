@@ -114,7 +114,7 @@ def bits_reduced(name: str, e: Equation, x: Value) -> Value | list[Value]:
     return e.written(reduce_all, x)
 
 
-def _counted(x: Any) -> Any:
+def _count_bits(x: Any) -> Any:
     """Return the number of set bits, by sums over pairs, nibbles, and so on."""
     width = 8 * np.dtype(x.dtype).itemsize
     partial_counts = _lax.bitcast_convert_type(x, f"uint{width}").astype(np.uint64)
@@ -131,7 +131,7 @@ def _counted(x: Any) -> Any:
 
 def population_count(e: Equation, x: Value) -> list[Value]:
     """The number of set bits."""
-    return e.written(_counted, x)
+    return e.written(_count_bits, x)
 
 
 def leading_zeros(e: Equation, x: Value) -> list[Value]:
@@ -142,7 +142,7 @@ def leading_zeros(e: Equation, x: Value) -> list[Value]:
         filled = _lax.bitcast_convert_type(x, f"uint{width}")
         for power in range(width.bit_length() - 1):
             filled = filled | (filled >> np.asarray(1 << power, filled.dtype))
-        return _counted(~filled).astype(x.dtype)
+        return _count_bits(~filled).astype(x.dtype)
 
     return e.written(count_leading_zeros, x)
 

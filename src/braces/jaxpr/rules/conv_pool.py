@@ -35,11 +35,11 @@ def pad(e: Equation, x: Value, value: Value) -> Var:
     """Padding around an array and between its elements; negative widths crop."""
     constant_fill = value if not isinstance(value, Var) else None
     if constant_fill is None:
-        return _padded_by(e, e.lift(x), e.lift(value))
+        return _pad_with_variable(e, e.lift(x), e.lift(value))
     return padded(e, e.lift(x), e.params["padding_config"], constant_fill[()])
 
 
-def _padded_by(e: Equation, x: Var, value: Var) -> Var:
+def _pad_with_variable(e: Equation, x: Var, value: Var) -> Var:
     """Pad with a variable, by a mask of the padding."""
     config, zero = e.params["padding_config"], np.zeros((), x.dtype)
     body = padded(e, x, config, zero[()])
@@ -51,12 +51,12 @@ def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
     """Pad an array around and between its elements with a number."""
     for axis, (_, _, holes) in enumerate(config):
         if holes:
-            x = _with_holes(x, axis, holes, value)
+            x = _dilate(x, axis, holes, value)
     edges = [tuple(e.sizes(edge[:2])) for edge in config]
     widths = tuple(tuple(_at_least_0(side) for side in edge) for edge in edges)
     if any(side != 0 for edge in widths for side in edge):
         x = one("pad", x, widths=widths, value=number_of(value))
-    crops = [[_taken_away(side) for side in edge] for edge in edges]
+    crops = [[_cropped(side) for side in edge] for edge in edges]
     if not any(map(any, crops)):
         return x
     return x[tuple(slice(before, -after or None) for before, after in crops)]
@@ -66,11 +66,11 @@ def _at_least_0(size: Size) -> Size:
     return max(size, 0) if isinstance(size, int) else size
 
 
-def _taken_away(size: Size) -> int:
+def _cropped(size: Size) -> int:
     return max(-size, 0) if isinstance(size, int) else 0
 
 
-def _with_holes(x: Var, axis: int, holes: int, value: Any) -> Var:
+def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
     """Dilate an axis, with `holes` fill values between elements."""
     with_gap_axis = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(with_gap_axis)))
@@ -93,7 +93,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
         e.refuse(f"along {rank} axes")
     left = _in_order(in_dtype(e.lift(x), e.dtype), numbers.lhs_spec)
     right = _in_order(in_dtype(e.lift(weight), e.dtype), numbers.rhs_spec)
-    left = _spread(e, left)
+    left = _prepare_input(e, left)
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
         left, groups = _batches_as_groups(left, batches), batches
@@ -110,7 +110,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     return in_dtype(_in_order(output, np.argsort(numbers.out_spec).tolist()), e.dtype)
 
 
-def _spread(e: Equation, x: Var) -> Var:
+def _prepare_input(e: Equation, x: Var) -> Var:
     """Return the input of a convolution after dilation and padding."""
     edges = zip(e.params["padding"], e.params["lhs_dilation"], strict=True)
     config = [(0, 0, 0)] * 2 + [(low, high, holes - 1) for (low, high), holes in edges]
@@ -146,9 +146,9 @@ def pool(kind: str, e: Equation, x: Value) -> Var:
     if any(size != 1 for size in e.params["base_dilation"]):
         e.refuse("with holes between what windows slide over")
     other_axes = [axis for axis in range(var.ndim) if axis not in window_axes]
-    reordered = _in_order(_margin(kind, e, var), (*other_axes, *window_axes))
+    reordered = _in_order(_pad_with_identity(kind, e, var), (*other_axes, *window_axes))
     other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]
-    pooled = _pooled(
+    pooled = _build_pool(
         kind, reshaped(reordered, (product(other_sizes), 1, *space)), e, window_axes
     )
     restored = reshaped(pooled, (*other_sizes, *pooled.shape[2:]))
@@ -160,7 +160,7 @@ def _slides(e: Equation, axis: int) -> bool:
     return any(e.params[name][axis] != 1 for name in names) or any(e.params["padding"][axis])
 
 
-def _margin(kind: str, e: Equation, x: Var) -> Var:
+def _pad_with_identity(kind: str, e: Equation, x: Var) -> Var:
     """Pad the input of a pool with the identity element."""
     dtype = np.dtype(x.dtype)
     bounds = np.iinfo(dtype) if dtype.kind in "iu" else None
@@ -173,7 +173,7 @@ def _margin(kind: str, e: Equation, x: Var) -> Var:
     return padded(e, x, config, np.asarray(neutral[kind], dtype)[()])
 
 
-def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
+def _build_pool(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
     """Build one pool; a minimum is a negated maximum, and a sum a scaled mean."""
     rank = len(slid)
     window, stride, dilation = (
@@ -186,11 +186,11 @@ def _pooled(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
     if kind == "max":
         return one(f"max_pool{rank}d", x, **attrs)
     if kind == "min":
-        return _opposite(one(f"max_pool{rank}d", _opposite(x), **attrs))
+        return _reverse_order(one(f"max_pool{rank}d", _reverse_order(x), **attrs))
     return in_dtype(one(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
 
 
-def _opposite(x: Var) -> Var:
+def _reverse_order(x: Var) -> Var:
     """Reverse the order of numbers; integers are inverted, because negation overflows."""
     return one("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
 
@@ -200,19 +200,19 @@ def _opposite(x: Var) -> Var:
 
 def selected_add(e: Equation, source: Value, operand: Value) -> Var:
     """A scatter-add to the selected element of each window: the gradient of a pool."""
-    x, pooled = _selecting(e, operand)
+    x, pooled = _selecting_pool(e, operand)
     (grad,) = gradients(pooled, x, e.lift(source))
     return one("zeros_like", x) if grad is None else grad
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
     """A gather of the selected element of each window: the tangent of a pool."""
-    x, pooled = _selecting(e, operand)
+    x, pooled = _selecting_pool(e, operand)
     (tangent,) = jvp(pooled, x, e.lift(tangents))
     return one("zeros_like", pooled) if tangent is None else tangent
 
 
-def _selecting(e: Equation, operand: Value) -> tuple[Var, Var]:
+def _selecting_pool(e: Equation, operand: Value) -> tuple[Var, Var]:
     """Return the operand, and the pool that selects the same elements."""
     x = one(
         "identity", e.lift(operand)

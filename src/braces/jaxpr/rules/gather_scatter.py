@@ -72,18 +72,18 @@ def put(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
 
 def scatter_mul(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
     """A scatter-multiply; unique indices use gather, multiply and scatter."""
-    if not _once(e, indices):
+    if not _has_unique_indices(e, indices):
         return scatter("mul", e, x, indices, updates)
-    current = _taken(e, x, indices, updates)
+    current = _gather_targets(e, x, indices, updates)
     return scatter("set", e, x, indices, one("multiply", current, e.lift(updates)))
 
 
-def _once(e: Equation, indices: Value) -> bool:
+def _has_unique_indices(e: Equation, indices: Value) -> bool:
     """Return whether all indices are unique."""
     return e.params["unique_indices"] or all(size == 1 for size in indices.shape[:-1])
 
 
-def _taken(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
+def _gather_targets(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
     """Return the elements that a scatter updates."""
     numbers, var = e.params["dimension_numbers"], e.lift(x)
     windows = tuple(map(int, numbers.update_window_dims))

@@ -138,7 +138,7 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
         return (
             next_values
             if is_active is None
-            else _where(runner, is_active, next_values, params[1:])
+            else _select_rows(runner, is_active, next_values, params[1:])
         )
 
     def check(runner: Runner, params: list[Var]) -> Sequence[Value]:
@@ -152,7 +152,9 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
     ).finals
 
 
-def _where(runner: Runner, mask: Var, new: Sequence[Value], old: Sequence[Var]) -> list[Value]:
+def _select_rows(
+    runner: Runner, mask: Var, new: Sequence[Value], old: Sequence[Var]
+) -> list[Value]:
     """Select new values by a mask over their leading axes."""
 
     def select_value(value: Value, before: Var) -> Var:

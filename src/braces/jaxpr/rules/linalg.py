@@ -33,14 +33,14 @@ def _matrix(e: Equation, x: Value) -> Var:
     return matrix
 
 
-def _mirrored(x: Var, lower: bool = True) -> Var:
+def _symmetrize(x: Var, lower: bool = True) -> Var:
     """Return the symmetric matrix of one triangle; JAX reads only that."""
     triangle, other = ("tril", "triu") if lower else ("triu", "tril")
     mirrored_part = one(other, one("matrix_transpose", one(triangle, x)), k=1 if lower else -1)
     return one(triangle, x) + mirrored_part
 
 
-def _plain(e: Equation, *names: str) -> None:
+def _refuse_options(e: Equation, *names: str) -> None:
     """Refuse unsupported options."""
     for name in names:
         if e.params[name]:
@@ -49,7 +49,7 @@ def _plain(e: Equation, *names: str) -> None:
 
 def cholesky(e: Equation, x: Value) -> Var:
     """The Cholesky factor, from the lower triangle."""
-    return one("cholesky", _mirrored(_matrix(e, x)))
+    return one("cholesky", _symmetrize(_matrix(e, x)))
 
 
 def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
@@ -71,15 +71,15 @@ def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
 
 def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
     """Eigenvectors and eigenvalues, from one triangle."""
-    _plain(e, "subset_by_index")
-    symmetric = _mirrored(_matrix(e, x), e.params["lower"])
+    _refuse_options(e, "subset_by_index")
+    symmetric = _symmetrize(_matrix(e, x), e.params["lower"])
     outputs = apply("eigh", {"x": (symmetric,)})
     return outputs["eigenvectors"][0], outputs["eigenvalues"][0]
 
 
 def svd(e: Equation, x: Value) -> list[Var]:
     """Singular values, with optional singular vectors."""
-    _plain(e, "subset_by_index")
+    _refuse_options(e, "subset_by_index")
     matrix = _matrix(e, x)
     if not e.params["compute_uv"]:
         return [one("svdvals", matrix)]
@@ -89,7 +89,7 @@ def svd(e: Equation, x: Value) -> list[Var]:
 
 def qr(e: Equation, x: Value) -> list[Var]:
     """The QR decomposition."""
-    _plain(e, "pivoting")
+    _refuse_options(e, "pivoting")
     mode = "complete" if e.params["full_matrices"] else "reduced"
     outputs = apply("qr", {"x": (_matrix(e, x),)}, {"mode": mode})
     return [outputs[slot][0] for slot in ("q", "r")]
@@ -135,7 +135,9 @@ def solved(e: Equation, *values: Value) -> list[Value]:
     if jaxprs.transpose_solve is not None:
         return with_gradient_of_jax(e, e.runner, values, solution)
     try:
-        return with_gradient_of_jax(e, e.runner, values, solution, partial(_transposable, e))
+        return with_gradient_of_jax(
+            e, e.runner, values, solution, partial(_transposable_solve, e)
+        )
     except ProgramError:
         raise ProgramError(
             f"{e.runner.what} solves equations without `transpose_solve`, and JAX cannot "
@@ -144,7 +146,7 @@ def solved(e: Equation, *values: Value) -> list[Value]:
         ) from None
 
 
-def _transposable(e: Equation, *arguments: Any) -> Any:
+def _transposable_solve(e: Equation, *arguments: Any) -> Any:
     """Solve the system so that transposed systems use the transpose of the solver."""
     lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
     ends = np.cumsum([lengths.matvec, lengths.vecmat, lengths.solve]).tolist()

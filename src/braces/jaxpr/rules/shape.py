@@ -97,10 +97,10 @@ def cut(e: Equation, x: Value) -> Var:
     ends = e.sizes(e.params["limit_indices"])
     steps = e.params["strides"] or (1,) * len(starts)
     bounds = zip(starts, ends, var.shape, steps, strict=False)
-    return var[tuple(slice(*_open(*bound)) for bound in bounds)]
+    return var[tuple(slice(*_open_bounds(*bound)) for bound in bounds)]
 
 
-def _open(
+def _open_bounds(
     start: Size, end: Size, size: Size, step: int
 ) -> tuple[Size | None, Size | None, int]:
     """Return the bounds of a slice, with `None` at the ends of the axis."""

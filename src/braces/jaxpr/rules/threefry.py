@@ -40,13 +40,13 @@ def mixed(key: Pair, words: Pair) -> Pair:
     return left, right
 
 
-def _halves(key: Any, more: int) -> Pair:
+def _key_words(key: Any, more: int) -> Pair:
     """Return the two words of keys, with axes of size 1 appended."""
     shape = (*key.shape[:-1], *(1,) * more)
     return key[..., 0].reshape(shape), key[..., 1].reshape(shape)
 
 
-def _places(key: Any, shape: Sequence[Any]) -> Pair:
+def _counters(key: Any, shape: Sequence[Any]) -> Pair:
     """Return the counter words of all positions of a shape, one array for each key."""
     full_shape = (*key.shape[:-1], *shape)
     low = _lax.iota(_np.uint32, math.prod(shape)).reshape(shape)
@@ -59,7 +59,7 @@ def split(e: Equation, key: Value) -> list[Value]:
     shape = e.params["shape"]
 
     def split_key(key: Any) -> Any:
-        words = mixed(_halves(key, len(shape)), _places(key, shape))
+        words = mixed(_key_words(key, len(shape)), _counters(key, shape))
         return _np.stack(words, axis=-1)
 
     return e.written(split_key, key)
@@ -69,7 +69,7 @@ def fold_in(e: Equation, key: Value, data: Value) -> list[Value]:
     """Derive a key from one and a number."""
 
     def fold_key(key: Any, data: Any) -> Any:
-        words = mixed(_halves(key, 0), _words(data))
+        words = mixed(_key_words(key, 0), _words(data))
         return _np.stack(words, axis=-1)
 
     return e.written(fold_key, key, data)
@@ -99,7 +99,7 @@ def bits(e: Equation, key: Value) -> list[Value]:
     width, shape = e.params["bit_width"], e.params["shape"]
 
     def draw_bits(key: Any) -> Any:
-        high, low = mixed(_halves(key, len(shape)), _places(key, shape))
+        high, low = mixed(_key_words(key, len(shape)), _counters(key, shape))
         if width == 64:
             return (high.astype(_np.uint64) << np.uint64(32)) | low.astype(_np.uint64)
         return (high ^ low).astype(f"uint{width}")

@@ -53,7 +53,7 @@ def admit(link: socket.socket, key: bytes) -> bool:
     ours = secrets.token_bytes(NONCE_BYTES)
     link.settimeout(HANDSHAKE_S)
     link.sendall(GREETING + ours)
-    answer = _exactly(link, NONCE_BYTES + PROOF_BYTES, until)
+    answer = _read_exactly(link, NONCE_BYTES + PROOF_BYTES, until)
     nonces = ours + answer[:NONCE_BYTES]
     if not hmac.compare_digest(answer[NONCE_BYTES:], _proof(key, _CLIENT, nonces)):
         return False
@@ -86,7 +86,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
         OSError: The connection broke, or the worker took too long.
     """
     until = monotonic() + HANDSHAKE_S
-    greeting = _exactly(link, len(GREETING) + NONCE_BYTES, until)
+    greeting = _read_exactly(link, len(GREETING) + NONCE_BYTES, until)
     if not greeting.startswith(GREETING):
         raise RemoteError(
             f"What listens at {address} is no worker of Braces, or one of another version.",
@@ -96,13 +96,13 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
     nonces = greeting[len(GREETING) :] + ours
     link.sendall(ours + _proof(key, _CLIENT, nonces))
     try:
-        answer = _exactly(link, PROOF_BYTES, until)
+        answer = _read_exactly(link, PROOF_BYTES, until)
     except _ClosedError:
-        raise _refused(f"The worker at {address} did not accept the token.") from None
+        raise _refused_error(f"The worker at {address} did not accept the token.") from None
     if not hmac.compare_digest(answer, _proof(key, _WORKER, nonces)):
-        raise _refused(f"What listens at {address} does not hold the token.")
-    reason = _exactly(
-        link, int.from_bytes(_exactly(link, _LENGTH_BYTES, until), "little"), until
+        raise _refused_error(f"What listens at {address} does not hold the token.")
+    reason = _read_exactly(
+        link, int.from_bytes(_read_exactly(link, _LENGTH_BYTES, until), "little"), until
     )
     if reason:
         raise NoRoomError(reason.decode(errors="replace"))
@@ -113,7 +113,7 @@ class _ClosedError(ConnectionError):
     """The other side closed the connection during the handshake."""
 
 
-def _refused(what: str) -> RemoteError:
+def _refused_error(what: str) -> RemoteError:
     return RemoteError(what, fix="Give both sides the same token: token=, and --token-file.")
 
 
@@ -121,7 +121,7 @@ def _proof(key: bytes, role: bytes, nonces: bytes) -> bytes:
     return hmac.digest(key, GREETING + role + nonces, "sha256")
 
 
-def _exactly(link: socket.socket, count: int, until: float) -> bytes:
+def _read_exactly(link: socket.socket, count: int, until: float) -> bytes:
     """Read a number of bytes before a deadline."""
     data = b""
     while len(data) < count:

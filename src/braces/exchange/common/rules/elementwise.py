@@ -104,8 +104,8 @@ def clamp(x: Var, low: Any, high: Any) -> Var:
         return x if high is None else ops.minimum(x, high)
     if _are_ordered(low, high):
         return ops.clip(x, min=_as_float(low), max=_as_float(high))
-    x = x if low is None else _bounded(x, x < low, low)
-    return x if high is None else _bounded(x, x > high, high)
+    x = x if low is None else _replace_beyond(x, x < low, low)
+    return x if high is None else _replace_beyond(x, x > high, high)
 
 
 def _are_ordered(low: Any, high: Any) -> bool:
@@ -119,7 +119,7 @@ def _as_float(bound: Any) -> float | None:
     return None if bound is None else float(bound)
 
 
-def _bounded(x: Var, beyond: Var, bound: Any) -> Var:
+def _replace_beyond(x: Var, beyond: Var, bound: Any) -> Var:
     """Replace the numbers beyond a bound by the bound; NaN bounds propagate."""
     unknown = isinstance(bound, Var)
     return ops.where(beyond | ops.isnan(bound) if unknown else beyond, bound, x)

@@ -40,14 +40,14 @@ def number_of(size: Size | Var) -> Var:
 def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
     """Reshape an array; a run checks that the number of elements agrees."""
     have = dims.product(x.shape)
-    wanted = _without_rest(have, wanted)
+    wanted = _resolve_rest(have, wanted)
     want = dims.product(wanted)
     if -1 in wanted or have == want or not sizes.symbolic(have, want):
         return ops.reshape(x, wanted)
     return ops.reshape(ops.ensure_shape(ops.reshape(x, (have,)), (want,)), wanted)
 
 
-def _without_rest(have: Size, target: Sequence[Size]) -> list[Size]:
+def _resolve_rest(have: Size, target: Sequence[Size]) -> list[Size]:
     """Replace a -1 if divisibility cannot be proved."""
     others = dims.product([size for size in target if size != -1])
     is_exact = not sizes.symbolic(have, others) or dims.divide_exactly(have, others) is not None
@@ -135,7 +135,7 @@ def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -
     """Slice an axis with run-time bounds, which are clipped to its ends."""
     size = number_of(x.shape[axis])
     last = size if step > 0 else size - 1
-    first, stop = (_bound(number_of(bound), size) for bound in (start, end))
+    first, stop = (_from_front(number_of(bound), size) for bound in (start, end))
     first = ops.minimum(ops.maximum(first, 0), last)
     stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
     count = ops.maximum(-((first - stop) // step), 0)
@@ -143,7 +143,7 @@ def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -
     return ops.take(x, indices, axis=axis)
 
 
-def _bound(number: Var, size: Var) -> Var:
+def _from_front(number: Var, size: Var) -> Var:
     """Return a bound counted from the front; negative ones count from the end."""
     return ops.where(number < 0, number + size, number)
 

@@ -95,14 +95,14 @@ def written(program: Builder, values: MutableMapping[str, Array], value: Known) 
         if array.size > LITTLE:
             return persistable(program, values, "constant", array, STATE)
         return one("constant", value=Literal.of(array))
-    sizes = [_number(item, value.dtype) for item in value.items()]
+    sizes = [_scalar_var(item, value.dtype) for item in value.items()]
     if not value.array.ndim:
         return sizes[0]
     vector = one("stack", *sizes)
     return vector if value.array.ndim == 1 else one("reshape", vector, shape=value.array.shape)
 
 
-def _number(item: Any, dtype: DType) -> Var:
+def _scalar_var(item: Any, dtype: DType) -> Var:
     if isinstance(item, Dim):
         return one("size", value=item, dtype=dtype)
     return one("constant", value=Literal.of(np.asarray(item, dtype)))

@@ -31,7 +31,7 @@ def load(given: Any) -> tuple[Any, str, Path | None]:
     """
     if isinstance(given, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", given))
-        return _read(path), path.name, path.parent
+        return _parse_file(path), path.name, path.parent
     if isinstance(given, onnx.ModelProto):
         copy = onnx.ModelProto()
         copy.CopyFrom(given)
@@ -41,7 +41,7 @@ def load(given: Any) -> tuple[Any, str, Path | None]:
     )
 
 
-def _read(path: Path) -> Any:
+def _parse_file(path: Path) -> Any:
     size = path.stat().st_size
     if size > LARGEST_FILE:
         raise FileFormatError(f"{path.name} has {size} bytes, more than protobuf reads.")

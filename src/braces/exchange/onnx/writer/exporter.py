@@ -138,7 +138,7 @@ def _model(
     for name, info in (plan.feeds | states).items():
         g.bind(name, name, info.type)
     writer.body(g, body.with_(params=()), ())
-    outputs = [*_outputs(g, body.results), *_nexts(g, moved)]
+    outputs = [*_outputs(g, body.results), *_next_outputs(g, moved)]
     writer.problems.refuse()
     rename(g.nodes, model_state.called)
     functions = [shared_function.proto for shared_function in model_state.functions.values()]
@@ -164,7 +164,7 @@ def _model(
             for (called, _), name in zip(outputs[-len(moved) :], moved, strict=True)
         }
         onnx.helper.set_model_props(model, {UPDATES: json.dumps(nexts)})
-    read_names = {*_read(g.nodes), *(entry.name for entry in graph_proto.output), *moved}
+    read_names = {*_names_read(g.nodes), *(entry.name for entry in graph_proto.output), *moved}
     return model, list(_values([name for name in states if name in read_names], scope))
 
 
@@ -173,33 +173,33 @@ def _outputs(g: Graph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
     for at, name in enumerate(fetches):
         value_name = g.name(name)
         if name in fetches[:at]:
-            yield _output(g, value_name, name), name
+            yield _copy_as(g, value_name, name), name
         elif g.model.called.get(value_name) == name:
             yield name, name
         elif value_name == name:  # an input, or a weight
-            yield _output(g, value_name, f"{name}.value"), name
+            yield _copy_as(g, value_name, f"{name}.value"), name
         else:
-            yield _output(g, value_name, name, kept=True), name
+            yield _copy_as(g, value_name, name, kept=True), name
 
 
-def _nexts(g: Graph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _next_outputs(g: Graph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in updates.items():
-        yield _output(g, g.name(value), f"{name}.next"), name
+        yield _copy_as(g, g.name(value), f"{name}.next"), name
 
 
-def _output(g: Graph, made: str, wanted: str, kept: bool = False) -> str:
+def _copy_as(g: Graph, made: str, wanted: str, kept: bool = False) -> str:
     """Return a value under another name."""
     copy_name = g.op("Identity", made)
     g.model.called[copy_name] = wanted if kept else g.model.fresh(wanted)
     return g.model.called[copy_name]
 
 
-def _read(nodes: Iterable[Any]) -> Iterator[str]:
+def _names_read(nodes: Iterable[Any]) -> Iterator[str]:
     """Yield all names that nodes and their subgraphs read."""
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:
-            yield from _read(attribute.g.node)
+            yield from _names_read(attribute.g.node)
             yield from (entry.name for entry in attribute.g.output)
 
 

@@ -102,7 +102,7 @@ class Kernels:
         """Trace a JAX function for abstract arrays, and export its equations."""
         try:
             with own_settings():
-                closed = _traced(function, *structs)
+                closed = _trace(function, *structs)
         except Exception as error:  # JAX may reject operations on symbolic sizes
             raise _size_error(error) from None
         return self.run(g, closed.jaxpr, closed.consts, given)
@@ -131,7 +131,7 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
 
     try:
         with own_settings():
-            closed, shapes = _traced(compute, structs, return_shape=True)
+            closed, shapes = _trace(compute, structs, return_shape=True)
     except Exception as error:  # kernels may need numbers as sizes
         raise _size_error(error) from None
     names = jax.tree.leaves(input_names)
@@ -140,7 +140,7 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
     return trees.unflatten(trees.structure(shapes), results)
 
 
-def _traced(function: Callable[..., Any], *structs: Any, return_shape: bool = False) -> Any:
+def _trace(function: Callable[..., Any], *structs: Any, return_shape: bool = False) -> Any:
     library: Any = jax
     return library.make_jaxpr(function, return_shape=return_shape)(*structs)
 

@@ -136,15 +136,15 @@ def take(n: Node) -> str | None:
     axis = n.attr("axis")
     if not isinstance(axis, int):
         return None
-    return n.g.op("Gather", n.input("x"), _places(n, "indices"), axis=axis)
+    return n.g.op("Gather", n.input("x"), _indices_as_int64(n, "indices"), axis=axis)
 
 
 def embedding(n: Node) -> str:
     """Rows of a table."""
-    return n.g.op("Gather", n.input("table"), _places(n, "ids"))
+    return n.g.op("Gather", n.input("table"), _indices_as_int64(n, "ids"))
 
 
-def _places(n: Node, slot: str) -> str:
+def _indices_as_int64(n: Node, slot: str) -> str:
     """Return indices as int64, which all ONNX operators support."""
     return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
@@ -184,7 +184,7 @@ def window(n: Node) -> str:
     g, type_ = n.g, n.type("x")
     axis: int = n.attr("axis") % type_.rank
     size: Size = n.attr("size")
-    first = _first(n, type_.shape[axis])
+    first = _window_start(n, type_.shape[axis])
     bounds = g.size(first), g.size(first + size)
     return g.op("Slice", n.input("x"), *bounds, g.integers(axis))
 
@@ -195,20 +195,20 @@ def window_add(n: Node) -> str:
     rank = type_.rank
     axis: int = n.attr("axis") % rank
     axis_size = type_.shape[axis]
-    first = _first(n, axis_size)
+    first = _window_start(n, axis_size)
     low: list[Size] = [0] * rank
     high: list[Size] = [0] * rank
     low[axis], high[axis] = first, axis_size - first - update.shape[axis]
-    return _added(n, n.input("update"), low, high)
+    return _add_padded(n, n.input("update"), low, high)
 
 
-def _first(n: Node, have: Size) -> Size:
+def _window_start(n: Node, have: Size) -> Size:
     """Return the start of a window."""
     start: Size = n.attr("start")
     return have - start if n.attr("from_end") else start
 
 
-def _added(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
+def _add_padded(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
     g, dtype = n.g, n.result().dtype
     zero = g.constant(0, dtype)
     padded_update = widths.padded(g, update, g.shape((*low, *high)), zero, dtype)
@@ -231,7 +231,7 @@ def setitem_add(n: Node) -> str:
         aligned_update = unsqueezed(g, update, numbers)
         if not any(map(any, pads)):
             return widths.same(g, "Add", n.input("x"), aligned_update, dtype=type_.dtype)
-        return _added(n, aligned_update, *pads)
+        return _add_padded(n, aligned_update, *pads)
     shape = [size for at, size in enumerate(n.type("update").shape) if at not in new_axes_]
     sliced_axes = [
         at for at, index_entry in enumerate(entries) if not isinstance(index_entry, int)
@@ -283,18 +283,18 @@ def gather_nd(n: Node) -> str:
     """A gather by indices of the first axes."""
     indices = n.op.inputs["indices"]
     shape = n.result().shape[: n.result().rank - n.type("x").rank + len(indices)]
-    return n.g.op("GatherND", n.input("x"), _joined(n, shape))
+    return n.g.op("GatherND", n.input("x"), _index_vectors(n, shape))
 
 
 def scatter_nd_add(n: Node) -> str:
     """A scatter-add by indices of the first axes."""
     indices, update = n.op.inputs["indices"], n.type("updates")
     shape = update.shape[: update.rank - n.type("x").rank + len(indices)]
-    where = _joined(n, shape)
+    where = _index_vectors(n, shape)
     return n.g.op("ScatterND", n.input("x"), where, n.input("updates"), reduction="add")
 
 
-def _joined(n: Node, shape: Sequence[Size]) -> str:
+def _index_vectors(n: Node, shape: Sequence[Size]) -> str:
     """Return the index vectors of several axes."""
     g, parts = n.g, list[str]()
     for position, name in enumerate(n.op.inputs["indices"]):

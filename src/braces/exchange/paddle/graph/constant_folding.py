@@ -44,7 +44,7 @@ def fold(node: Node, given: Sequence[Held]) -> Results:
         return None  # the operator itself reports the error when it is built
     if isinstance(folded, list):
         return {node.main: folded}
-    return folded if isinstance(folded, Known) else _as(folded, _first(node))
+    return folded if isinstance(folded, Known) else _as_known(folded, _first(node))
 
 
 def _first(node: Node) -> Known:
@@ -56,7 +56,7 @@ def _first(node: Node) -> Known:
     raise Unknown
 
 
-def _as(array: Array, like: Known) -> Known:
+def _as_known(array: Array, like: Known) -> Known:
     return Known(typed(np.asarray(array), like.dtype), like.dtype)
 
 
@@ -83,7 +83,7 @@ def spread(y: Array, rank: int, axis: int) -> Array:
     return y.reshape([*y.shape, *[1] * max(rank - at - y.ndim, 0)])
 
 
-def _pair(compute: Callable[[Number, Number], Number]) -> Fold:
+def _binary(compute: Callable[[Number, Number], Number]) -> Fold:
     def folded(node: Node) -> Array:
         x, y = _array(node, "X"), _array(node, "Y")
         return each_number(compute)(x, spread(y, x.ndim, node.attr("axis", -1)))
@@ -91,7 +91,7 @@ def _pair(compute: Callable[[Number, Number], Number]) -> Fold:
     return folded
 
 
-def _compared(compute: Callable[..., bool]) -> Fold:
+def _comparison(compute: Callable[..., bool]) -> Fold:
     return lambda node: asking(compute)(
         *(_array(node, slot) for slot in ("X", "Y") if node.has(slot))
     )
@@ -101,7 +101,7 @@ def _not_equal(x: Number, y: Number) -> bool:
     return not sizes.same(x, y)
 
 
-def _over(x: Number, y: Number) -> Number:
+def _size_quotient(x: Number, y: Number) -> Number:
     return sizes.over(x, y) if sizes.symbolic(x, y) or isinstance(x, float) else x // y
 
 
@@ -134,7 +134,7 @@ def _increment(node: Node) -> Array:
 # ---- shapes ----------------------------------------------------------------------------------
 
 
-def _filled(node: Node) -> Known:
+def _fill_constant(node: Node) -> Known:
     shape = _check_small(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
     value, dtype = _value(node), node.dtype("dtype", FLOAT32)
     if isinstance(value, Dim):
@@ -232,7 +232,7 @@ def _range(node: Node) -> Array:
     return counted(*numbers)
 
 
-def _reduced(compute: Callable[[Number, Number], Number], first: int) -> Fold:
+def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
     def folded(node: Node) -> Array:
         x = _array(node, "X")
         axes = node.attr("dim") or range(x.ndim)
@@ -245,27 +245,27 @@ def _reduced(compute: Callable[[Number, Number], Number], first: int) -> Fold:
     return folded
 
 
-def _gathered(node: Node) -> Array:
+def _gather_rows(node: Node) -> Array:
     index = _array(node, "Index")
     if sizes.symbolic(*index.flat) or node.attr("axis", 0):
         raise Unknown
     return np.take(_array(node, "X"), index.astype(INT64), axis=0)
 
 
-def _unstacked(node: Node) -> list[Known]:
+def _unstack(node: Node) -> list[Known]:
     value = _first(node)
     parts = np.moveaxis(value.array, node.attr("axis", 0), 0)
     return [Known(np.asarray(part), value.dtype) for part in parts]
 
 
 FOLDS: Mapping[str, Fold] = {
-    **{name: _pair(compute) for name, compute in {
+    **{name: _binary(compute) for name, compute in {
         "elementwise_add": sizes.plus, "elementwise_div": sizes.over,
-        "elementwise_floordiv": _over, "elementwise_max": sizes.largest,
+        "elementwise_floordiv": _size_quotient, "elementwise_max": sizes.largest,
         "elementwise_min": sizes.smallest, "elementwise_mod": sizes.rest,
         "elementwise_mul": sizes.times, "elementwise_sub": sizes.minus,
     }.items()},
-    **{name: _compared(compute) for name, compute in {
+    **{name: _comparison(compute) for name, compute in {
         "equal": sizes.same, "greater_equal": sizes.at_least, "greater_than": sizes.above,
         "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.both,
         "logical_not": sizes.untrue, "logical_or": sizes.either,
@@ -276,17 +276,17 @@ FOLDS: Mapping[str, Fold] = {
     **dict.fromkeys(("squeeze", "squeeze2"), _squeeze),
     **dict.fromkeys(("unsqueeze", "unsqueeze2"), lambda node: np.expand_dims(
         _array(node, "X"), tuple(node.sizes("axes", "AxesTensor", "AxesTensorList")))),
-    **dict.fromkeys(("unstack", "unbind"), _unstacked),
+    **dict.fromkeys(("unstack", "unbind"), _unstack),
     "assign_value": written,
     "cast": _cast,
     "concat": _concat,
     "expand_v2": _expand,
-    "fill_constant": _filled,
-    "gather": _gathered,
+    "fill_constant": _fill_constant,
+    "gather": _gather_rows,
     "increment": _increment,
     "range": _range,
-    "reduce_prod": _reduced(sizes.times, 1),
-    "reduce_sum": _reduced(sizes.plus, 0),
+    "reduce_prod": _reduction(sizes.times, 1),
+    "reduce_sum": _reduction(sizes.plus, 0),
     "scale": _scale,
     "slice": _slice,
     "stack": _stack,

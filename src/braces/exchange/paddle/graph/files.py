@@ -82,9 +82,9 @@ class Files:
     def _alone(self, name: str) -> Array:
         path = place_beside(self.program.parent, name)
         if path is None:
-            raise _wrong(name, "its file would lie outside of the folder of the program")
+            raise _array_error(name, "its file would lie outside of the folder of the program")
         if not path.is_file():
-            raise _wrong(name, f"there is no such file beside {self.program.name}")
+            raise _array_error(name, f"there is no such file beside {self.program.name}")
         check_regular(path)
         with path.open("rb") as file:
             return _Stream.of(file, path).only(name)
@@ -151,7 +151,7 @@ def _in_folder(folder: Path) -> Files:
             fix="Give the path of one of them.",
         )
     if _holds_newer(folder):
-        raise _newer(folder)
+        raise _newer_format_error(folder)
     raise FileFormatError(
         f"{folder.name or folder} holds no program of Paddle.",
         fix=f"Give a folder with {PROGRAM}, or with NAME{PROGRAM_SUFFIX}.",
@@ -160,16 +160,16 @@ def _in_folder(folder: Path) -> Files:
 
 def _is_newer(path: Path) -> bool:
     """Return whether this is a program in the format of Paddle 3."""
-    return path.is_file() and _begins_newer(path)
+    return path.is_file() and _has_newer_header(path)
 
 
-def _begins_newer(path: Path) -> bool:
+def _has_newer_header(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(256)
     return head.lstrip().startswith(b"{") and b"base_code" in head
 
 
-def _newer(path: Path) -> FileFormatError:
+def _newer_format_error(path: Path) -> FileFormatError:
     return FileFormatError(
         f"{path.name or path} holds a program in the format of Paddle 3, which is not read.",
         fix="Save it by Paddle 2.6, or by Paddle 3 with FLAGS_enable_pir_api=0 in the "
@@ -179,8 +179,8 @@ def _newer(path: Path) -> FileFormatError:
 
 def _of_file(path: Path) -> Files:
     check_regular(path)
-    if _begins_newer(path):
-        raise _newer(path)
+    if _has_newer_header(path):
+        raise _newer_format_error(path)
     if path.suffix == PROGRAM_SUFFIX:
         arrays = path.with_suffix(ARRAYS_SUFFIX)
         return Files(path, arrays)
@@ -239,7 +239,7 @@ class _Stream:
             self._version(name)
             (length,) = self._numbers(name, "<i")
             if not 0 <= length <= LARGEST_HEADER:
-                raise _wrong(name, f"{length} bytes stand in front of it")
+                raise _array_error(name, f"{length} bytes stand in front of it")
             return self._filled(name, read_tensor_header(self._take(name, length), name))
         except BracesError as error:
             raise FileFormatError(
@@ -251,7 +251,7 @@ class _Stream:
         dtype = dtype_named(tensor.code)
         sizes = tensor.dims
         if len(sizes) > HIGHEST_RANK or not all(0 <= n <= LARGEST_SIZE for n in sizes):
-            raise _wrong(name, f"its shape is {sizes!s:.80}")
+            raise _array_error(name, f"its shape is {sizes!s:.80}")
         data = self._take(name, math.prod(sizes) * dtype.itemsize)
         return (
             np.frombuffer(data, dtype.newbyteorder("<"))
@@ -262,7 +262,7 @@ class _Stream:
     def _version(self, name: str) -> None:
         (version,) = self._numbers(name, "<I")
         if version:
-            raise _wrong(name, f"version {version} of arrays is not read")
+            raise _array_error(name, f"version {version} of arrays is not read")
 
     def _skip_sequences(self, name: str) -> None:
         (levels,) = self._numbers(name, "<Q")
@@ -276,10 +276,10 @@ class _Stream:
     def _take(self, name: str, count: int) -> bytes:
         """Return the next bytes, with a check of the remaining size."""
         if count > self.left:
-            raise _wrong(name, f"{count} bytes are read of it, and there are {self.left}")
+            raise _array_error(name, f"{count} bytes are read of it, and there are {self.left}")
         self.left -= count
         return self.file.read(count)
 
 
-def _wrong(name: str, why: str) -> FileFormatError:
+def _array_error(name: str, why: str) -> FileFormatError:
     return FileFormatError(f"the array `{visible(name):.80}` makes no sense: {why}.")

@@ -154,13 +154,13 @@ class Node:
         if tensor and self.has(tensor):
             known_sizes = self.known(tensor)
             if known_sizes is not None:
-                return [_whole(item) for item in known_sizes.items()]
+                return [_as_size(item) for item in known_sizes.items()]
             return self._told(self.var(tensor))
         return [int(n) for n in self.attr(attr) or ()]
 
     def _size(self, value: Value) -> Size:
         if isinstance(value, Known) and value.array.size == 1:
-            return _whole(value.items()[0])
+            return _as_size(value.items()[0])
         return finding.as_size(self._number(self.runner.lift(value)))
 
     def _told(self, var: Var) -> list[Size]:
@@ -230,7 +230,7 @@ class Node:
         raise ProgramError(f"{self.type:.80} {why}.", fix=fix)
 
 
-def _whole(item: Any) -> Size:
+def _as_size(item: Any) -> Size:
     return item if isinstance(item, Dim) else int(item)
 
 

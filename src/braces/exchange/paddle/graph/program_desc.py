@@ -87,7 +87,7 @@ def read_description(data: bytes, file: str) -> Sequence[Block]:
     Raises:
         FileFormatError: The bytes are not a Paddle program.
     """
-    desc = _parsed(pb.ProgramDesc(), data, f"{file} is no program of Paddle")
+    desc = _parse(pb.ProgramDesc(), data, f"{file} is no program of Paddle")
     if not desc.blocks:
         raise FileFormatError(
             f"{file} is no program of Paddle: it has no blocks.",
@@ -104,11 +104,11 @@ def read_tensor_header(data: bytes, file: str) -> Tensor:
     Raises:
         FileFormatError: The bytes are not a header.
     """
-    desc = _parsed(pb.TensorDesc(), data, f"{file} holds no arrays of Paddle")
+    desc = _parse(pb.TensorDesc(), data, f"{file} holds no arrays of Paddle")
     return Tensor(desc.data_type, tuple(desc.dims))
 
 
-def _parsed(message: Any, data: bytes, otherwise: str) -> Any:
+def _parse(message: Any, data: bytes, otherwise: str) -> Any:
     try:
         message.ParseFromString(data)
     except DecodeError as error:

@@ -110,7 +110,7 @@ def clip(node: Node) -> Var:
     """Clip to bounds."""
     x = node.var("X")
     low, high = (_bound(node, name) for name in ("Min", "Max"))
-    return clamp(x, _beside(low, x), _beside(high, x))
+    return clamp(x, _bound_like(low, x), _bound_like(high, x))
 
 
 def _bound(node: Node, slot: str) -> Any:
@@ -120,7 +120,7 @@ def _bound(node: Node, slot: str) -> Any:
     return node.var(slot) if node.has(slot) else node.attr(slot.lower(), 0.0)
 
 
-def _beside(bound: Any, x: Var) -> Any:
+def _bound_like(bound: Any, x: Var) -> Any:
     if isinstance(bound, Var):
         return in_dtype(ops.reshape(bound, ()), x.dtype)
     return bound if is_float(x.dtype) else int(bound)

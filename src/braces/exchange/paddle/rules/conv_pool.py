@@ -88,12 +88,12 @@ def pool(rank: int) -> Rule:
 
     def rule(node: Node) -> Var:
         largest = node.attr("pooling_type", "max") == "max"
-        return turned(node, node.var("X"), partial(_pooled, node, rank, largest))
+        return turned(node, node.var("X"), partial(_build_pool, node, rank, largest))
 
     return rule
 
 
-def _pooled(node: Node, rank: int, largest: bool, x: Var) -> Var:
+def _build_pool(node: Node, rank: int, largest: bool, x: Var) -> Var:
     window = tuple(int(n) for n in node.attr("ksize") or ())
     if node.attr("global_pooling", False) or (
         node.attr("adaptive", False) and set(window) == {1}
@@ -144,13 +144,13 @@ def resize(mode: str, rank: int) -> Rule:
 
     def rule(node: Node) -> Var:
         return turned(
-            node, node.var("X"), lambda x: _resized(node, mode, rank, x), "data_layout"
+            node, node.var("X"), lambda x: _build_resize(node, mode, rank, x), "data_layout"
         )
 
     return rule
 
 
-def _resized(node: Node, mode: str, rank: int, x: Var) -> Var:
+def _build_resize(node: Node, mode: str, rank: int, x: Var) -> Var:
     axes, factors = list(range(2, 2 + rank)), _factors(node, rank)
     has_tensor = node.has("SizeTensor") or node.has("OutSize")
     if has_tensor:

@@ -67,7 +67,7 @@ def range_(node: Node) -> Var:
     bounds = [_item(node, slot) for slot in ("Start", "End", "Step")]
     dtype = _dtype(node)
     if any(isinstance(bound, Var) for bound in bounds):
-        return _told(bounds, dtype)
+        return _dynamic_range(bounds, dtype)
     return numbers_between(node, bounds, dtype)
 
 
@@ -89,7 +89,7 @@ def _var(value: Any, dtype: Any) -> Var:
     return one("constant", value=Literal.of(np.asarray(value, dtype)))
 
 
-def _told(bounds: list[Any], dtype: Any) -> Var:
+def _dynamic_range(bounds: list[Any], dtype: Any) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (_var(bound, dtype) for bound in bounds)
     count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)

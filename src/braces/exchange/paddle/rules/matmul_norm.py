@@ -33,12 +33,12 @@ def flat_product(x: Var, y: Var, rows: int, columns: int) -> Var:
 def matmul(node: Node) -> Var:
     """A scaled matrix product, with optional transposes."""
     x, y = node.var("X"), node.var("Y")
-    x = _turned(x, node.attr("transpose_X", node.attr("trans_x", False)))
-    y = _turned(y, node.attr("transpose_Y", node.attr("trans_y", False)))
+    x = _maybe_transpose(x, node.attr("transpose_X", node.attr("trans_x", False)))
+    y = _maybe_transpose(y, node.attr("transpose_Y", node.attr("trans_y", False)))
     return scaled(ops.matmul(x, y), node.attr("alpha", 1.0))
 
 
-def _turned(x: Var, turned: bool) -> Var:
+def _maybe_transpose(x: Var, turned: bool) -> Var:
     return ops.swapaxes(x, -1, -2) if turned and x.ndim > 1 else x
 
 

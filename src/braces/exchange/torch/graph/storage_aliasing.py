@@ -105,8 +105,8 @@ def memory_of(
             layout = _layout(other, size_of)
             if layout.offset == 0 and layout.dense() is not None:
                 filled = value_of(other), layout
-                return Memory(_layout(operand, size_of), _made(node, size_of), filled)
-    return Memory(_layout(operand, size_of), _made(node, size_of), None)
+                return Memory(_layout(operand, size_of), _result_layout(node, size_of), filled)
+    return Memory(_layout(operand, size_of), _result_layout(node, size_of), None)
 
 
 def _storage_key(node: Any) -> tuple[int, str] | None:
@@ -126,5 +126,5 @@ def _layout(node: Any, size_of: Callable[[Any], Size]) -> Layout:
     return Layout(shape, strides, size_of(fake_tensor.storage_offset()))
 
 
-def _made(node: Any, size_of: Callable[[Any], Size]) -> Layout | None:
+def _result_layout(node: Any, size_of: Callable[[Any], Size]) -> Layout | None:
     return None if _storage_key(node) is None else _layout(node, size_of)

@@ -39,16 +39,16 @@ def _tensors(model: Any) -> Iterator[Any]:
         else:
             attributes = list[Any]()
             yield from container.initializer
-            yield from _parts(container.sparse_initializer)
+            yield from _sparse_tensors(container.sparse_initializer)
         attributes += [attribute for node in container.node for attribute in node.attribute]
         for attribute in attributes:
             yield from (attribute.t, *attribute.tensors)
-            yield from _parts((attribute.sparse_tensor, *attribute.sparse_tensors))
+            yield from _sparse_tensors((attribute.sparse_tensor, *attribute.sparse_tensors))
             graphs += [attribute.g] if attribute.HasField("g") else []
             graphs += attribute.graphs
 
 
-def _parts(sparse: Iterable[Any]) -> Iterator[Any]:
+def _sparse_tensors(sparse: Iterable[Any]) -> Iterator[Any]:
     """Yield the dense tensors that make up sparse ones."""
     for tensor in sparse:
         yield from (tensor.values, tensor.indices)
@@ -60,11 +60,11 @@ def _load_tensor(tensor: Any, folder: Path | None) -> None:
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
     except ValueError:
-        raise _wrong(tensor.name, "its offset or length is no number") from None
+        raise _data_error(tensor.name, "its offset or length is no number") from None
     size = path.stat().st_size
     length = size - offset if length < 0 else length
     if min(offset, length) < 0 or length > MOST_BYTES or offset + length > size:
-        raise _wrong(
+        raise _data_error(
             tensor.name, f"{path.name} has {size} bytes, and {offset} + {length} are read"
         )
     with path.open("rb") as file:
@@ -77,14 +77,16 @@ def _load_tensor(tensor: Any, folder: Path | None) -> None:
 def _external_path(name: str, location: str, folder: Path | None) -> Path:
     """Return the file of a tensor, in the folder of the model."""
     if folder is None:
-        raise _wrong(name, "the model is no file", "Give its path, and not what was loaded.")
+        raise _data_error(
+            name, "the model is no file", "Give its path, and not what was loaded."
+        )
     path = place_beside(folder, location)
     if path is None:
-        raise _wrong(name, f"{location!r:.80} lies outside of the folder of the model")
+        raise _data_error(name, f"{location!r:.80} lies outside of the folder of the model")
     if not path.is_file():
-        raise _wrong(name, f"there is no file {location!r:.80} beside the model")
+        raise _data_error(name, f"there is no file {location!r:.80} beside the model")
     return path
 
 
-def _wrong(name: str, why: str, fix: str | None = None) -> FileFormatError:
+def _data_error(name: str, why: str, fix: str | None = None) -> FileFormatError:
     return FileFormatError(f"The weights of `{name:.80}` cannot be read: {why}.", fix=fix)

@@ -158,7 +158,7 @@ def _concat(node: Node, *xs: Array) -> Array:
     return np.concatenate([x.astype(object) for x in xs], axis=node.attr("axis", 0))
 
 
-def _sliced(x: Array, *bounds: Sequence[int]) -> Array:
+def _apply_slices(x: Array, *bounds: Sequence[int]) -> Array:
     index = [slice(None)] * x.ndim
     for start, end, axis, step in zip(*bounds, strict=True):
         index[axis] = slice(start, end, step)
@@ -170,7 +170,7 @@ def _slice(node: Node, x: Array, *bounds: Array | None) -> Array:
     starts, ends = (whole_numbers(b) for b in operands[:2] if b is not None)
     axes = list(range(len(starts))) if operands[2] is None else whole_numbers(operands[2])
     steps = [1] * len(starts) if operands[3] is None else whole_numbers(operands[3])
-    return _sliced(x, starts, ends, axes, steps)
+    return _apply_slices(x, starts, ends, axes, steps)
 
 
 def _old_bounds(node: Node) -> list[Array | None]:

@@ -78,10 +78,10 @@ def parts(names: Names, name: str) -> list[Part]:
 
 def as_sizes(names: Names, given: list[Part]) -> list[Size]:
     """Return numbers as sizes; each run-time number gets one name."""
-    return [_size(names, part) if isinstance(part, Told) else part for part in given]
+    return [_named_size(names, part) if isinstance(part, Told) else part for part in given]
 
 
-def _size(names: Names, part: Told) -> Size:
+def _named_size(names: Names, part: Told) -> Size:
     sizes = names.runner.sizes
     key = part.var.name, part.at, id(part.var.program.current)
     if key not in sizes:

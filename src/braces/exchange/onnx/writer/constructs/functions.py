@@ -195,7 +195,7 @@ def _share_function(
     assert model.main is not None, "a function is a graph"
     nodes = [*model.constants, *model.main.nodes]
     _forget_sizes(nodes)
-    key = stem, recompute, len(model.given), _content(nodes, numbers)
+    key = stem, recompute, len(model.given), _content_key(nodes, numbers)
     entry = model.functions.get(key)
     if entry is None:
         rename(nodes, model.called)
@@ -248,7 +248,7 @@ def _numbers(names: Iterable[str]) -> dict[str, str]:
     return {name: str(at) for at, name in enumerate(dict.fromkeys(filter(None, names)))}
 
 
-def _content(nodes: Iterable[Any], numbers: Mapping[str, str]) -> bytes:
+def _content_key(nodes: Iterable[Any], numbers: Mapping[str, str]) -> bytes:
     """Return the content of nodes, independent of the names of values and graphs."""
     proto = onnx.FunctionProto()
     proto.node.extend(nodes)

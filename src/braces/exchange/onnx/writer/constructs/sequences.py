@@ -31,22 +31,22 @@ def pop(n: Node) -> tuple[str, str]:
 
 def taken(n: Node) -> str:
     """The value at an index."""
-    return n.g.op("SequenceAt", n.input("list"), _told(n, "index"))
+    return n.g.op("SequenceAt", n.input("list"), _as_int64(n, "index"))
 
 
 def erased(n: Node) -> str:
     """Remove the value at an index."""
-    return n.g.op("SequenceErase", n.input("list"), _told(n, "index"))
+    return n.g.op("SequenceErase", n.input("list"), _as_int64(n, "index"))
 
 
 def inserted(n: Node) -> str:
     """Insert a value at an index."""
-    return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _told(n, "index"))
+    return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _as_int64(n, "index"))
 
 
 def replaced(n: Node) -> str:
     """Replace the value at an index."""
-    return _with(n, _from_front(n), n.input("value"))
+    return _replace_element(n, _from_front(n), n.input("value"))
 
 
 def added_at(n: Node) -> str:
@@ -54,7 +54,7 @@ def added_at(n: Node) -> str:
     index = _from_front(n)
     before = n.g.op("SequenceAt", n.input("list"), index)
     value = widths.same(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
-    return _with(n, index, value)
+    return _replace_element(n, index, value)
 
 
 def resized(n: Node) -> tuple[str, str]:
@@ -73,21 +73,21 @@ def resized(n: Node) -> tuple[str, str]:
             [element],
         )[0]
 
-    return _repeated(n, _told(n, "length"), value, element), before
+    return _collect_values(n, _as_int64(n, "length"), value, element), before
 
 
-def _told(n: Node, slot: str) -> str:
+def _as_int64(n: Node, slot: str) -> str:
     return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
 
 def _from_front(n: Node) -> str:
     """Return an index counted from the front; negative ones count from the end."""
-    g, index = n.g, _told(n, "index")
+    g, index = n.g, _as_int64(n, "index")
     from_end = g.op("Add", index, g.op("SequenceLength", n.input("list")))
     return g.op("Where", g.op("Less", index, g.constant(0, INT64)), from_end, index)
 
 
-def _with(n: Node, place: str, value: str) -> str:
+def _replace_element(n: Node, place: str, value: str) -> str:
     remaining = n.g.op("SequenceErase", n.input("list"), place)
     return n.g.op("SequenceInsert", remaining, value, place)
 
@@ -100,7 +100,7 @@ def length(n: Node) -> str:
 def zeros(n: Node) -> str:
     """A sequence of zeros of the same length."""
     element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
-    return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
+    return _collect_values(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
 def extended(n: Node) -> str:
@@ -117,7 +117,7 @@ def extended(n: Node) -> str:
 def divided(n: Node) -> tuple[str, str]:
     """Split off the last values of a sequence."""
     sequence, element = n.input("list"), _element(n)
-    count, last = _told(n, "count"), n.g.constant(-1, INT64)
+    count, last = _as_int64(n, "count"), n.g.constant(-1, INT64)
     first_index = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
 
     def value(g: Graph, index: str) -> str:
@@ -127,7 +127,7 @@ def divided(n: Node) -> tuple[str, str]:
         del index
         return Trip([g.op("SequenceErase", carried[0], last)])
 
-    values = _repeated(n, count, value, element)
+    values = _collect_values(n, count, value, element)
     types = [ListType(element)]
     return values, loops.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[0]
 
@@ -139,7 +139,7 @@ def added(n: Node) -> str:
     def plus(g: Graph, x: str, y: str) -> str:
         return widths.same(g, "Add", x, y, dtype=dtype)
 
-    return _mapped(n, (n.input("x"), n.input("y")), plus)
+    return _map_values(n, (n.input("x"), n.input("y")), plus)
 
 
 def stacked(n: Node) -> str:
@@ -164,14 +164,14 @@ def unstacked(n: Node) -> str:
     x = n.input("x")
     count_names = n.op.inputs.get("count", ())
     count = g.name(count_names[0]) if count_names else g.number(n.type("x").shape[0])
-    return _repeated(n, count, lambda inner, index: loops.at(inner, x, index), element)
+    return _collect_values(n, count, lambda inner, index: loops.at(inner, x, index), element)
 
 
 def repeated(n: Node) -> str:
     """A sequence of zeros."""
     element = _element(n)
     count = widths.moved(n.g, n.input("length"), n.type("length").dtype, INT64)
-    return _repeated(n, count, lambda inner, index: filled(inner, 0, element), element)
+    return _collect_values(n, count, lambda inner, index: filled(inner, 0, element), element)
 
 
 def _element(n: Node) -> TensorType:
@@ -184,14 +184,14 @@ def _empty(g: Graph, element: TensorType) -> str:
     return g.op("SequenceEmpty", dtype=code_of(element.dtype))
 
 
-def _mapped(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
+def _map_values(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
     def value(g: Graph, index: str) -> str:
         return change(g, *(g.op("SequenceAt", sequence, index) for sequence in sequences))
 
-    return _repeated(n, n.g.op("SequenceLength", sequences[0]), value, _element(n))
+    return _collect_values(n, n.g.op("SequenceLength", sequences[0]), value, _element(n))
 
 
-def _repeated(
+def _collect_values(
     n: Node, count: str, value: Callable[[Graph, str], str], element: TensorType
 ) -> str:
     """Build a sequence of computed values."""

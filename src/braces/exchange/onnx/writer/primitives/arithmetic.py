@@ -118,7 +118,7 @@ def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
     return widths.chosen(e.g, small, near, far, e.dtype)
 
 
-def _unless(e: Equation, x: str, special: str, then: str, value: str) -> str:
+def _where_special(e: Equation, x: str, special: str, then: str, value: str) -> str:
     is_special = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
     return widths.chosen(e.g, is_special, then, value, e.dtype)
 
@@ -129,7 +129,7 @@ def exp_minus_one(e: Equation, x: str) -> str:
     u = e.same("Exp", x)
     less = e.same("Sub", u, unit)
     near = e.same("Div", e.same("Mul", less, x), e.same("Log", u))
-    return _near_zero(e, x, _unless(e, u, unit, x, near), less)
+    return _near_zero(e, x, _where_special(e, u, unit, x, near), less)
 
 
 def log_plus_one(e: Equation, x: str) -> str:
@@ -138,7 +138,7 @@ def log_plus_one(e: Equation, x: str) -> str:
     u = e.same("Add", unit, x)
     log = e.same("Log", u)
     near = e.same("Div", e.same("Mul", log, x), e.same("Sub", u, unit))
-    return _near_zero(e, x, _unless(e, u, unit, x, near), log)
+    return _near_zero(e, x, _where_special(e, u, unit, x, near), log)
 
 
 def next_after(e: Equation, x: str, y: str) -> str:

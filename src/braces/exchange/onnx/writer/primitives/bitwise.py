@@ -17,7 +17,7 @@ def unsigned(dtype: DType) -> DType:
     return np.dtype(f"uint{8 * dtype.itemsize}")
 
 
-def _shifted(e: Equation, x: str, by: str, direction: str) -> str:
+def _shift_bits(e: Equation, x: str, by: str, direction: str) -> str:
     """Shift bits with zero fill; the result is 0 from the full width on."""
     g, dtype, unsigned_dtype = e.g, e.dtype, unsigned(e.dtype)
     x, by = (widths.moved(g, operand, dtype, unsigned_dtype) for operand in (x, by))
@@ -31,21 +31,21 @@ def _shifted(e: Equation, x: str, by: str, direction: str) -> str:
 
 def shift_left(e: Equation, x: str, by: str) -> str:
     """A left shift."""
-    return _shifted(e, x, by, "LEFT")
+    return _shift_bits(e, x, by, "LEFT")
 
 
 def shift_right(e: Equation, x: str, by: str) -> str:
     """A right shift with zero fill."""
-    return _shifted(e, x, by, "RIGHT")
+    return _shift_bits(e, x, by, "RIGHT")
 
 
 def shift_number(e: Equation, x: str, by: str) -> str:
     """A right shift with sign fill."""
     if e.dtype.kind == "u":
-        return _shifted(e, x, by, "RIGHT")
+        return _shift_bits(e, x, by, "RIGHT")
     negative = e.asked("Less", x, e.scalar(0))
-    below = e.g.op("BitwiseNot", _shifted(e, e.g.op("BitwiseNot", x), by, "RIGHT"))
-    return widths.chosen(e.g, negative, below, _shifted(e, x, by, "RIGHT"), e.dtype)
+    below = e.g.op("BitwiseNot", _shift_bits(e, e.g.op("BitwiseNot", x), by, "RIGHT"))
+    return widths.chosen(e.g, negative, below, _shift_bits(e, x, by, "RIGHT"), e.dtype)
 
 
 def bitcast(e: Equation, x: str) -> str:

@@ -72,7 +72,7 @@ def pooled(kind: str, e: Equation, x: str) -> str:
     def combine(total: list[str], piece: list[str]) -> list[str]:
         return [e.same(kind, *total, *piece)]
 
-    return _slid(e, [x], [e.g.constant(neutral(kind, e), e.dtype)], combine)[0]
+    return _reduce_windows(e, [x], [e.g.constant(neutral(kind, e), e.dtype)], combine)[0]
 
 
 def combined(e: Equation, *given: str) -> list[str]:
@@ -83,10 +83,10 @@ def combined(e: Equation, *given: str) -> list[str]:
     def combine(total: list[str], piece: list[str]) -> list[str]:
         return e.call(closed, [*total, *piece])
 
-    return _slid(e, given[:count], given[count:], combine)
+    return _reduce_windows(e, given[:count], given[count:], combine)
 
 
-def _slid(
+def _reduce_windows(
     e: Equation, values: Sequence[str], fillings: Sequence[str], combine: Combine
 ) -> list[str]:
     """Reduce windows along one axis after the other, slice by slice."""
@@ -107,12 +107,14 @@ def _slid(
             results[i] = around(e.g, results[i], before, after, filling, dtype)
         if width > 1 or stride > 1:
             reach = (e.shape[axis] - 1) * stride + 1
-            results = _joined(e, results, axis, e.size(width), reach, stride, dilation, combine)
+            results = _reduce_axis(
+                e, results, axis, e.size(width), reach, stride, dilation, combine
+            )
         shape[axis] = e.shape[axis]
     return results
 
 
-def _joined(
+def _reduce_axis(
     e: Equation, values: Sequence[str], axis: int, width: Size, reach: Size, stride: int,
     step: int, combine: Combine,
 ) -> list[str]:  # fmt: skip

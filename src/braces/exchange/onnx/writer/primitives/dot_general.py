@@ -23,13 +23,13 @@ def contraction(e: Equation, x: str, y: str) -> str:
     free_y = [i for i in range(rank_y) if i not in (*of_y, *batch_y)]
     orders = [*batch_x, *free_x, *of_x], [*batch_y, *of_y, *free_y]
     if len(of_x) == len(free_x) == len(free_y) == 1:
-        return e.same("MatMul", _ordered(e, x, orders[0]), _ordered(e, y, orders[1]))
+        return e.same("MatMul", _transpose_to(e, x, orders[0]), _transpose_to(e, y, orders[1]))
     may_be_empty = [
         _may_be_empty(e.type(at), operand) for at, operand in enumerate((free_x, free_y))
     ]
     if not all(may_be_empty):
         return _einsum(e, x, y, swapped=may_be_empty[1])
-    left, right = _ordered(e, x, orders[0]), _ordered(e, y, orders[1])
+    left, right = _transpose_to(e, x, orders[0]), _transpose_to(e, y, orders[1])
     return _as_matrices(e, left, right, len(batch_x), len(free_x))
 
 
@@ -51,7 +51,7 @@ def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
     return reshaped(e.g, e.same("MatMul", left, right), e.shape)
 
 
-def _ordered(e: Equation, x: str, axes: list[int]) -> str:
+def _transpose_to(e: Equation, x: str, axes: list[int]) -> str:
     return x if axes == sorted(axes) else e.g.op("Transpose", x, perm=axes)
 
 

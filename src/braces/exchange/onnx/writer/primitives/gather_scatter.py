@@ -148,7 +148,7 @@ def gather(e: Equation, x: str, indices: str) -> str:
         numbers.start_index_map, dict(batching_axes),
     )  # fmt: skip
     at, inside = indexing.written(indices)
-    values = g.op("GatherND", _moved(g, x, indexing.order), at)
+    values = g.op("GatherND", _transpose_to(g, x, indexing.order), at)
     if _mode(e) == FILL:
         values = indexing.masked(values, inside, e.scalar(_missing(e)))
     # The result has the axes of the indices, of the windows, and the whole ones.
@@ -160,7 +160,7 @@ def gather(e: Equation, x: str, indices: str) -> str:
         batch + result_axes.index(windows[i]) if i in windows else next(batch_axes)
         for i in range(len(e.shape))
     ]
-    return _moved(g, values, order)
+    return _transpose_to(g, values, order)
 
 
 def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> str:
@@ -180,23 +180,23 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
     positions, inside = indexing.written(indices)
     axes = dict(zip(window_dims_, window_axes, strict=True))
     batch = [i for i in range(update_type.rank) if i not in window_axes]
-    reordered = _moved(
+    reordered = _transpose_to(
         g, updates, [*batch, *(axes[i] for i in (*indexing.windows, *indexing.whole))]
     )
-    x = _moved(g, x, indexing.order)
+    x = _transpose_to(g, x, indexing.order)
     if _mode(e) != FILL or not indexing.started:
-        result = _scattered(e, x, positions, reordered, reduction)
+        result = _scatter_nd(e, x, positions, reordered, reduction)
     elif neutral is None:
-        result = _within(
+        result = _scatter_padded(
             e, indexing, x, indexing.beyond(positions, inside), reordered, reduction
         )
     else:
         reordered = indexing.masked(reordered, inside, e.scalar(neutral))
-        result = _scattered(e, x, positions, reordered, reduction)
-    return _moved(g, result, sorted(range(len(e.shape)), key=indexing.order.__getitem__))
+        result = _scatter_nd(e, x, positions, reordered, reduction)
+    return _transpose_to(g, result, sorted(range(len(e.shape)), key=indexing.order.__getitem__))
 
 
-def _within(
+def _scatter_padded(
     e: Equation, places: Places, x: str, where: str, updates: str, reduction: str
 ) -> str:
     """Scatter into an array with padding for the windows that are out of bounds."""
@@ -204,17 +204,17 @@ def _within(
     padding: list[Size] = [places.shift, *[0] * (len(shape) - 1)]
     no_padding: list[Size] = [0] * len(shape)
     extended = around(g, x, no_padding, padding, e.scalar(0), e.dtype)
-    result = _scattered(e, extended, where, updates, reduction)
+    result = _scatter_nd(e, extended, where, updates, reduction)
     return g.op("Slice", result, g.integers(0), g.size(shape[0]), g.integers(0))
 
 
-def _scattered(e: Equation, x: str, where: str, updates: str, reduction: str) -> str:
+def _scatter_nd(e: Equation, x: str, where: str, updates: str, reduction: str) -> str:
     if reduction == "none":
         return e.g.op("ScatterND", x, where, updates)
     return e.g.op("ScatterND", x, where, updates, reduction=reduction)
 
 
-def _moved(g: Graph, x: str, order: Sequence[int]) -> str:
+def _transpose_to(g: Graph, x: str, order: Sequence[int]) -> str:
     return x if list(order) == sorted(order) else g.op("Transpose", x, perm=list(order))
 
 

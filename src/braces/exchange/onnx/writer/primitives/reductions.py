@@ -29,15 +29,15 @@ def reduce(
 
 def any_of(e: Equation, x: str) -> str:
     """A logical any; false for empty axes."""
-    return e.g.cast(_number_of(e, x), BOOL)
+    return e.g.cast(_count_true(e, x), BOOL)
 
 
 def all_of(e: Equation, x: str) -> str:
     """A logical all; true for empty axes."""
-    return e.g.op("Not", e.g.cast(_number_of(e, e.g.op("Not", x)), BOOL))
+    return e.g.op("Not", e.g.cast(_count_true(e, e.g.op("Not", x)), BOOL))
 
 
-def _number_of(e: Equation, x: str) -> str:
+def _count_true(e: Equation, x: str) -> str:
     """Count the true elements."""
     if e.dtype != BOOL:
         raise e.refuse("of integers")

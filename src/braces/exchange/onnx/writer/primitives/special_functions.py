@@ -160,7 +160,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return jnp.where(n == 0, digamma(x), defined)
 
 
-def _halves(a: Any, x: Any) -> tuple[Any, Any, Any]:
+def _gamma_halves(a: Any, x: Any) -> tuple[Any, Any, Any]:
     """Return the lower and upper regularized gamma functions, the smaller computed directly."""
     left = (x <= 1) | (x <= a)
     defined = (a > 0) & (x >= 0)
@@ -176,13 +176,13 @@ def _halves(a: Any, x: Any) -> tuple[Any, Any, Any]:
 
 def gammainc(a: Any, x: Any) -> Any:
     """The lower one by the series or the continued fraction of the operator's gradient."""
-    defined, below, _ = _halves(a, x)
+    defined, below, _ = _gamma_halves(a, x)
     return jnp.where(defined, below, jnp.nan)
 
 
 def gammaincc(a: Any, x: Any) -> Any:
     """The upper one, as `gammainc`."""
-    defined, _, above = _halves(a, x)
+    defined, _, above = _gamma_halves(a, x)
     return jnp.where(defined, above, jnp.nan)
 
 

@@ -89,13 +89,15 @@ def of_layer_norm(
     standard = (x - mean) * deviation
     scaled = grad if scale is None else grad * scale
     return [
-        _of_standard(scaled, standard, deviation, last) if wanted[0] else None,
+        _standardization_gradient(scaled, standard, deviation, last) if wanted[0] else None,
         ops.sum(grad * standard, axis=front) if wanted[1] else None,
         ops.sum(grad, axis=front) if wanted[2] else None,
     ]
 
 
-def _of_standard(grad: Var, standard: Var, deviation: Var, axes: Sequence[int]) -> Var:
+def _standardization_gradient(
+    grad: Var, standard: Var, deviation: Var, axes: Sequence[int]
+) -> Var:
     """Return the gradient of a standardization."""
     mean, product = (
         ops.mean(v, axis=tuple(axes), keepdims=True) for v in (grad, grad * standard)
@@ -116,7 +118,11 @@ def of_group_norm(
     mean, deviation = (ops.expand_dims(v, axis=2) for v in (mean, deviation))
     standard = (apart(x) - mean) * deviation
     flat_standard, others = ops.reshape(standard, x.shape), (0, *range(2, x.ndim))
-    input_grad = _of_standard(apart(scaled), standard, deviation, [2]) if wanted[0] else None
+    input_grad = (
+        _standardization_gradient(apart(scaled), standard, deviation, [2])
+        if wanted[0]
+        else None
+    )
     return [
         None if input_grad is None else ops.reshape(input_grad, x.shape),
         ops.sum(grad * flat_standard, axis=others) if wanted[1] else None,

@@ -161,13 +161,13 @@ def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
     """Resize an image to a size or by factors."""
     space = x.shape[2:]
     if wanted is None:
-        wanted = [_scaled(n, factor) for n, factor in zip(space, scales, strict=True)]
+        wanted = [_scale_size(n, factor) for n, factor in zip(space, scales, strict=True)]
         if options["coordinates"] != "align_corners":
             options["scales"] = (1.0, 1.0, *scales)
     return ops.resize(x, (*x.shape[:2], *wanted), **options)
 
 
-def _scaled(size: Size, factor: float) -> Size:
+def _scale_size(size: Size, factor: float) -> Size:
     if float(factor).is_integer():
         return sizes.times(size, int(factor))
     if not isinstance(size, int):

@@ -41,7 +41,7 @@ def embedding_bag(
         filled((shape[0],), 0, dtype=INT64), bags, in_dtype(counted, INT64), axis=0
     )
     if mode not in (SUM, MEAN):
-        return _largest(rows, bags, counted, shape), None, None, None
+        return _bag_maxima(rows, bags, counted, shape), None, None, None
     factor = in_dtype(counted, table.dtype)
     factor = ops.expand_dims(factor if weights is None else factor * weights, axis=1)
     zeros = filled(shape, 0, dtype=table.dtype)
@@ -51,7 +51,7 @@ def embedding_bag(
     return total, None, None, None
 
 
-def _largest(rows: Var, bags: Var, kept: Var, shape: Sequence[Size]) -> Var:
+def _bag_maxima(rows: Var, bags: Var, kept: Var, shape: Sequence[Size]) -> Var:
     """Return the maximum of each column of a bag; zeros for an empty one."""
     start = filled(shape, -inf, dtype=rows.dtype)
     masked_rows = ops.where(ops.expand_dims(kept, axis=1), rows, -inf)
@@ -83,7 +83,7 @@ def distances_within(x: Var, p: float = 2.0) -> Var:
 # ---- frequencies -----------------------------------------------------------------------------
 
 
-def _scaled(made: Var, sizes: Sequence[Size], how: int) -> Var:
+def _normalize(made: Var, sizes: Sequence[Size], how: int) -> Var:
     """Normalize a transform: not at all, by the root of its size, or by its size."""
     if not how:
         return made
@@ -100,7 +100,7 @@ def real_to_complex(x: Var, axes: Sequence[int], how: int, half: bool) -> Var:
     spectrum = ops.rfft(x, axis=axes[-1]) if half else ops.fft(x, axis=axes[-1])
     for axis in axes[:-1]:
         spectrum = ops.fft(spectrum, axis=axis)
-    return _scaled(spectrum, _sizes(x, axes), how)
+    return _normalize(spectrum, _sizes(x, axes), how)
 
 
 def complex_to_real(x: Var, axes: Sequence[int], how: int, last: Size) -> Var:
@@ -108,14 +108,14 @@ def complex_to_real(x: Var, axes: Sequence[int], how: int, last: Size) -> Var:
     for axis in axes[:-1]:
         x = ops.ifft(x, axis=axis, norm="forward")
     signal = ops.irfft(x, n=last, axis=axes[-1], norm="forward")
-    return _scaled(signal, _sizes(signal, axes), how)
+    return _normalize(signal, _sizes(signal, axes), how)
 
 
 def complex_to_complex(x: Var, axes: Sequence[int], how: int, forward: bool) -> Var:
     """A Fourier transform of complex numbers, or its inverse."""
     for axis in axes:
         x = ops.fft(x, axis=axis) if forward else ops.ifft(x, axis=axis, norm="forward")
-    return _scaled(x, _sizes(x, axes), how)
+    return _normalize(x, _sizes(x, axes), how)
 
 
 def as_real(x: Var) -> Var:

@@ -36,8 +36,8 @@ def adaptive_max(rank: int) -> Callable[..., Any]:
     def computed(x: Var, wanted: Ints) -> tuple[Var, Var]:
         space = numbers(x.shape[2:], "An adaptive pool")
         counts = each(wanted, rank)
-        tables = [_covering(n, count) for n, count in zip(space, counts, strict=True)]
-        return _largest(x, [constant(table) for table in tables])
+        tables = [_adaptive_positions(n, count) for n, count in zip(space, counts, strict=True)]
+        return _window_maxima(x, [constant(table) for table in tables])
 
     return batched(rank, computed)
 
@@ -56,7 +56,7 @@ def numbers(sizes: Sequence[Size], what: str) -> list[int]:
     return known_sizes
 
 
-def _covering(size: int, count: int) -> Array:
+def _adaptive_positions(size: int, count: int) -> Array:
     """Return the positions in each adaptive window, with repetitions for shorter windows."""
     at = np.arange(count)
     starts, ends = at * size // count, -(-(at + 1) * size // count)
@@ -64,7 +64,7 @@ def _covering(size: int, count: int) -> Array:
     return np.minimum(starts[:, None] + steps, ends[:, None] - 1)
 
 
-def _largest(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
+def _window_maxima(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
     """Return the maxima of windows and their indices.
 
     The tables `[..., windows, positions]` give the positions of windows on each axis.
@@ -98,7 +98,7 @@ def fractional(rank: int) -> Callable[..., Any]:
         axes = zip(space, each(wanted, rank), each(window, rank), strict=True)
         # the samples belong to the axes in reverse order for two axes, in order for three
         order = range(rank)[::-1] if rank == 2 else range(rank)
-        return _largest(x, [
+        return _window_maxima(x, [
             _scattered_starts(samples[:, :, at], *sizes)
             for at, sizes in zip(order, axes, strict=True)
         ])  # fmt: skip

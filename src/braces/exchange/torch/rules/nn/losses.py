@@ -68,7 +68,7 @@ def cross_entropy(
     axis = 1 if x.ndim > 1 else 0
     logs = ops.log_softmax(x, axis=axis)
     if is_float(labels.dtype):
-        return _soft(logs, labels, weight, reduction, smoothing, axis)
+        return _soft_cross_entropy(logs, labels, weight, reduction, smoothing, axis)
     hard = nll_loss(logs, labels, weight, reduction, ignored)
     if not smoothing:
         return hard
@@ -96,7 +96,7 @@ def _weighted(logs: Var, weight: Var | None, axis: int) -> Var:
     return logs * ops.reshape(weight, (-1, *[1] * (logs.ndim - 1 - axis)))
 
 
-def _soft(
+def _soft_cross_entropy(
     logs: Var, target: Var, weight: Var | None, reduction: int, smoothing: float, axis: int
 ) -> Var:
     if smoothing:

@@ -47,15 +47,15 @@ def attention(
     """
     if enable_gqa:
         k, v = (_for_each_head(x, q) for x in (k, v))
-    factor = 1.0 / sqrt(float(_known(q.shape[-1]))) if scale is None else scale
+    factor = 1.0 / sqrt(float(_known_size(q.shape[-1]))) if scale is None else scale
     scores = ops.matmul(q, ops.swapaxes(k, -1, -2)) * factor
     if causal:
-        scores = ops.where(_before(q, k), scores, -inf)
+        scores = ops.where(_causal_mask(q, k), scores, -inf)
     weights = _masked_softmax(scores, mask)
     return ops.matmul(random.dropout(weights, rate) if rate else weights, v)
 
 
-def _known(size: Any) -> int:
+def _known_size(size: Any) -> int:
     if not isinstance(size, int):
         raise ShapeError(f"Attention scales by the number of features, which is {size}.")
     return size
@@ -63,11 +63,11 @@ def _known(size: Any) -> int:
 
 def _for_each_head(x: Var, q: Var) -> Var:
     """Repeat key heads that several query heads share."""
-    times = _known(q.shape[-3]) // _known(x.shape[-3])
+    times = _known_size(q.shape[-3]) // _known_size(x.shape[-3])
     return ops.repeat(x, times, axis=-3)
 
 
-def _before(q: Var, k: Var) -> Var:
+def _causal_mask(q: Var, k: Var) -> Var:
     """Return the causal mask."""
     rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns

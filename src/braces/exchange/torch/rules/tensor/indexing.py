@@ -44,8 +44,8 @@ def index(x: Var, indices: Places) -> Var:
     indices = expanded(indices)
     indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
     if len(indexed_axes) == 1:
-        return ops.take(x, *_whole(indices), axis=indexed_axes[0])
-    gathered = ops.gather_nd(_in_front(x, indexed_axes), _whole(indices))
+        return ops.take(x, *_index_arrays(indices), axis=indexed_axes[0])
+    gathered = ops.gather_nd(_in_front(x, indexed_axes), _index_arrays(indices))
     is_contiguous = indexed_axes == list(range(indexed_axes[0], indexed_axes[-1] + 1))
     if not is_contiguous or not indexed_axes[0]:
         return gathered
@@ -60,7 +60,7 @@ def _in_front(x: Var, places: Sequence[int]) -> Var:
     return ops.moveaxis(x, tuple(places), tuple(range(len(places))))
 
 
-def _whole(indices: Places) -> list[Var]:
+def _index_arrays(indices: Places) -> list[Var]:
     return [in_dtype(at, INT64) for at in indices if at is not None]
 
 
@@ -73,7 +73,7 @@ def index_put(x: Var, indices: Places, values: Var, accumulate: bool = False) ->
         return _put_where(x, only, first, values, accumulate)
     indices = expanded(indices)
     indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
-    front, index_arrays = _in_front(x, indexed_axes), _whole(indices)
+    front, index_arrays = _in_front(x, indexed_axes), _index_arrays(indices)
     index_shape = reduce(add, index_arrays).shape  # the broadcast shape of all indices
     updates = _updates(x, values, indexed_axes, index_shape)
     scattered = one(
@@ -121,12 +121,12 @@ def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
     if not x.ndim:
         return ops.reshape(x, at.shape)
     at = in_dtype(at, INT64)
-    if _in_lines(x, at, axis):
+    if _covers_other_axes(x, at, axis):
         return ops.take_along_axis(x, at, axis=axis)
     return ops.gather_nd(x, _each_place(at, axis))
 
 
-def _in_lines(x: Var, at: Var, axis: int) -> bool:
+def _covers_other_axes(x: Var, at: Var, axis: int) -> bool:
     """Return whether the indices cover all other axes; they may cover leading parts only."""
     pairs = enumerate(zip(x.shape, at.shape, strict=True))
     return all(
@@ -148,25 +148,25 @@ def _each_place(at: Var, axis: int) -> list[Var]:
 def scatter(x: Var, axis: int, at: Var, source: Any, *, reduce: str = "") -> Var:
     """A scatter with an index per element along an axis."""
     reductions = {"": "set", "add": "add", "multiply": "mul"}
-    return _scattered(x, axis, at, source, reductions[reduce])
+    return _scatter_along(x, axis, at, source, reductions[reduce])
 
 
 def scatter_reduce(
     x: Var, axis: int, at: Var, source: Var, reduce: str, *, include_self: bool = True
 ) -> Var:
     """A scatter with a reduction, which includes the old values or not."""
-    start = x if include_self else _emptied(x, axis, at, reduce)
+    start = x if include_self else _reset_targets(x, axis, at, reduce)
     if reduce != "mean":
-        return _scattered(start, axis, at, source, REDUCTIONS[reduce])
-    total = _scattered(start, axis, at, source, "add")
+        return _scatter_along(start, axis, at, source, REDUCTIONS[reduce])
+    total = _scatter_along(start, axis, at, source, "add")
     base = ops.ones_like(x, dtype=INT64) if include_self else ops.zeros_like(x, dtype=INT64)
-    counts = in_dtype(ops.maximum(_scattered(base, axis, at, 1, "add"), 1), x.dtype)
+    counts = in_dtype(ops.maximum(_scatter_along(base, axis, at, 1, "add"), 1), x.dtype)
     return total / counts if is_float(x.dtype) else ops.floor_divide(total, counts)
 
 
-def _emptied(x: Var, axis: int, at: Var, reduce: str) -> Var:
+def _reset_targets(x: Var, axis: int, at: Var, reduce: str) -> Var:
     """Replace the targets of a scatter by the identity element of the reduction."""
-    is_target = _scattered(ops.zeros_like(x, dtype=INT64), axis, at, 1, "add") > 0
+    is_target = _scatter_along(ops.zeros_like(x, dtype=INT64), axis, at, 1, "add") > 0
     info: Any = np.iinfo(x.dtype) if is_integer(x.dtype) else None
     least, most = (-inf, inf) if info is None else (info.min, info.max)
     identity = {"sum": 0, "mean": 0, "prod": 1, "amax": least, "amin": most}[reduce]
@@ -184,16 +184,18 @@ def index_reduce(
     return scatter_reduce(x, axis, broadcast_index, source, reduce, include_self=include_self)
 
 
-def _scattered(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
+def _scatter_along(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
     if not x.ndim:
         source_vector = ops.reshape(source, (1,)) if isinstance(source, Var) else source
-        result_ = _scattered(ops.reshape(x, (1,)), 0, ops.reshape(at, (1,)), source_vector, way)
+        result_ = _scatter_along(
+            ops.reshape(x, (1,)), 0, ops.reshape(at, (1,)), source_vector, way
+        )
         return ops.reshape(result_, ())
     at = in_dtype(at, INT64)
     if not isinstance(source, Var):
         source = filled(at.shape, source, dtype=x.dtype)
-    source = in_dtype(_cut_like(source, at), x.dtype)
-    if not _in_lines(x, at, axis):
+    source = in_dtype(_crop_to(source, at), x.dtype)
+    if not _covers_other_axes(x, at, axis):
         index_arrays = _each_place(at, axis)
         if way == "add":
             return ops.scatter_nd_add(x, source, index_arrays)
@@ -203,7 +205,7 @@ def _scattered(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
     return ops.put_along_axis(x, at, source, axis=axis, reduction=way)
 
 
-def _cut_like(source: Var, at: Var) -> Var:
+def _crop_to(source: Var, at: Var) -> Var:
     """Crop updates to the shape of the indices."""
     bounds = (slice(n) if isinstance(n, int) else slice(None) for n in at.shape)
     return source if source.shape == at.shape else source[tuple(bounds)]
@@ -263,7 +265,7 @@ def in_a_row(at: Var) -> Var:
 
 def scatter_add(x: Var, axis: int, at: Var, source: Var) -> Var:
     """A scatter-add with an index per element along an axis."""
-    return _scattered(x, axis, at, source, "add")
+    return _scatter_along(x, axis, at, source, "add")
 
 
 def take_along_dim(x: Var, at: Var, axis: int) -> Var:

@@ -15,7 +15,7 @@ from braces.errors import ProgramError
 from braces.frontend.core import functions as ops
 
 
-def _good(matrices: Var) -> Var:
+def _no_errors(matrices: Var) -> Var:
     """Return torch's error codes of success: a zero for each matrix."""
     return ops.zeros_like(matrices[..., 0, 0], dtype=INT32)
 
@@ -23,7 +23,7 @@ def _good(matrices: Var) -> Var:
 def cholesky(x: Var, *, upper: bool = False, check_errors: bool = False) -> tuple[Var, Var]:
     """The Cholesky factor, and error codes."""
     lower = ops.cholesky(x)
-    return ops.matrix_transpose(lower) if upper else lower, _good(x)
+    return ops.matrix_transpose(lower) if upper else lower, _no_errors(x)
 
 
 def solve_triangular(
@@ -44,16 +44,16 @@ def solve(
     """The solution of a linear system; from the right by transposes."""
     if b.ndim == a.ndim - 1:
         solution = ops.solve(a, ops.expand_dims(b, axis=-1))
-        return ops.squeeze(solution, axis=-1), None, None, _good(a)
+        return ops.squeeze(solution, axis=-1), None, None, _no_errors(a)
     if left:
-        return ops.solve(a, b), None, None, _good(a)
+        return ops.solve(a, b), None, None, _no_errors(a)
     transposed_solution = ops.solve(*(ops.matrix_transpose(x) for x in (a, b)))
-    return ops.matrix_transpose(transposed_solution), None, None, _good(a)
+    return ops.matrix_transpose(transposed_solution), None, None, _no_errors(a)
 
 
 def inverse(x: Var, *, check_errors: bool = False) -> tuple[Var, Var]:
     """The inverse, and error codes."""
-    return ops.inv(x), _good(x)
+    return ops.inv(x), _no_errors(x)
 
 
 def determinant(x: Var) -> tuple[Var, None, None]:

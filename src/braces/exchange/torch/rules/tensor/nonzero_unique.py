@@ -143,7 +143,7 @@ def interleaved(repeats: Var, *, output_size: Size | None = None) -> Var:
 def bucketize(x: Any, bounds: Var, *, out_int32: bool = False, right: bool = False) -> Var:
     """The number of bounds below each number, or not above it."""
     values = x if isinstance(x, Var) else filled((), x, dtype=bounds.dtype)
-    return _below(bounds, values, right=right)
+    return _count_below(bounds, values, right=right)
 
 
 def searchsorted(
@@ -156,10 +156,10 @@ def searchsorted(
     values = x if isinstance(x, Var) else filled((), x, dtype=ordered.dtype)
     if ordered.ndim > 1:
         ordered = ops.expand_dims(ordered, axis=-2)
-    return _below(ordered, values, right=right or side == "right")
+    return _count_below(ordered, values, right=right or side == "right")
 
 
-def _below(ordered: Var, values: Var, *, right: bool) -> Var:
+def _count_below(ordered: Var, values: Var, *, right: bool) -> Var:
     compared = ops.less_equal if right else ops.less
     found_below = compared(ordered, ops.expand_dims(values, axis=-1))
     return ops.sum(in_dtype(found_below, INT64), axis=-1)

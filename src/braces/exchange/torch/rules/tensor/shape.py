@@ -39,10 +39,10 @@ Sizes = Sequence[Size]
 def unflatten(x: Var, axis: int, parts: Sizes) -> Var:
     """Split one axis into several."""
     at = axis % x.ndim
-    return in_shape(x, (*x.shape[:at], *_without_rest(x.shape[at], parts), *x.shape[at + 1 :]))
+    return in_shape(x, (*x.shape[:at], *_resolve_rest(x.shape[at], parts), *x.shape[at + 1 :]))
 
 
-def _without_rest(whole: Size, parts: Sizes) -> list[Size]:
+def _resolve_rest(whole: Size, parts: Sizes) -> list[Size]:
     """Return sizes with -1 inferred if the division is exact."""
     others = dims.product([size for size in parts if size != -1])
     inferred = dims.divide_exactly(whole, others) if -1 in parts else None
@@ -120,7 +120,7 @@ def slice_scatter(
     high = clipped(axis_size, FAR if end is None else end)
     if step != 1:
         return _scatter_steps(x, source, at, low, high, step)
-    return _between(x, source, at, low, high)
+    return _replace_slice(x, source, at, low, high)
 
 
 def _scatter_steps(x: Var, source: Var, at: int, low: Size, high: Size, step: int) -> Var:
@@ -128,23 +128,23 @@ def _scatter_steps(x: Var, source: Var, at: int, low: Size, high: Size, step: in
         raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
     for count, place in enumerate(range(low, high, step)):
         part = source[at_axis(at, slice(count, count + 1))]
-        x = _between(x, part, at, place, place + 1)
+        x = _replace_slice(x, part, at, place, place + 1)
     return x
 
 
-def _between(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
+def _replace_slice(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
     """Replace a slice by a concatenation: before, new part, after."""
     axis_size = x.shape[at]
     size_after = sizes.minus(axis_size, high)
     segments = [
         None if low == 0 else one("window", x, start=0, size=low, axis=at),
-        ops.broadcast_to(in_dtype(part, x.dtype), _along(x, at, sizes.minus(high, low))),
+        ops.broadcast_to(in_dtype(part, x.dtype), _with_size(x, at, sizes.minus(high, low))),
         None if size_after == 0 else one("window", x, start=high, size=size_after, axis=at),
     ]
     return ops.concat([piece for piece in segments if piece is not None], axis=at)
 
 
-def _along(x: Var, at: int, size: Size) -> list[Size]:
+def _with_size(x: Var, at: int, size: Size) -> list[Size]:
     return [*x.shape[:at], size, *x.shape[at + 1 :]]
 
 
@@ -152,7 +152,9 @@ def select_scatter(x: Var, source: Var, axis: int, at: int) -> Var:
     """Replace one index of an axis."""
     axis_ = axis % x.ndim
     low = at if at >= 0 else sizes.plus(x.shape[axis_], at)
-    return _between(x, ops.expand_dims(source, axis=axis_), axis_, low, sizes.plus(low, 1))
+    return _replace_slice(
+        x, ops.expand_dims(source, axis=axis_), axis_, low, sizes.plus(low, 1)
+    )
 
 
 def repeat(x: Var, counts: Sizes) -> Var:

@@ -24,7 +24,7 @@ Sizes = Sequence[Size]
 
 def as_strided(x: Memory, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
     """A strided view of a storage."""
-    return _taken(x.numbers(), Layout(shape, strides, _start(x, offset)))
+    return _read_layout(x.numbers(), Layout(shape, strides, _start(x, offset)))
 
 
 def as_strided_scatter(
@@ -32,9 +32,9 @@ def as_strided_scatter(
 ) -> Var:
     """A tensor after a strided write to its storage."""
     numbers, layout = x.numbers(), Layout(shape, strides, _start(x, offset))
-    _surely_inside(numbers, layout)
+    _is_in_bounds(numbers, layout)
     updates = in_dtype(ops.broadcast_to(source, shape), numbers.dtype)
-    return _taken(one("scatter_nd", numbers, updates, _places(layout)), x.own)
+    return _read_layout(one("scatter_nd", numbers, updates, _storage_indices(layout)), x.own)
 
 
 def resize(x: Memory, shape: Sizes) -> Var:
@@ -47,7 +47,7 @@ def resize(x: Memory, shape: Sizes) -> Var:
     missing_size = sizes.largest(sizes.minus(required_size, numbers.shape[0]), 0)
     if missing_size != 0:
         numbers = ops.pad(numbers, [(0, missing_size)])
-    return _taken(numbers, Layout(shape, layout.strides, x.own.offset))
+    return _read_layout(numbers, Layout(shape, layout.strides, x.own.offset))
 
 
 def sym_stride(x: Memory, axis: int | None = None) -> Size | list[Size]:
@@ -84,11 +84,11 @@ def _dense_strides(shape: Sizes) -> list[Size]:
     return [dims.product(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
-def _taken(numbers: Var, layout: Layout) -> Var:
+def _read_layout(numbers: Var, layout: Layout) -> Var:
     """Return the numbers at a layout: a window if it is dense, else a gather."""
     order = layout.dense()
-    if not _surely_inside(numbers, layout) or order is None:
-        return ops.take(numbers, _places(layout), axis=0)
+    if not _is_in_bounds(numbers, layout) or order is None:
+        return ops.take(numbers, _storage_indices(layout), axis=0)
     count = dims.product(layout.shape)
     if count != numbers.shape[0]:
         numbers = one("window", numbers, start=layout.offset, size=count, axis=0)
@@ -96,7 +96,7 @@ def _taken(numbers: Var, layout: Layout) -> Var:
     return ops.transpose(in_memory_order, axes=tuple(map(order.index, range(len(order)))))
 
 
-def _surely_inside(numbers: Var, layout: Layout) -> bool:
+def _is_in_bounds(numbers: Var, layout: Layout) -> bool:
     """Return whether a layout is provably in bounds; if not, a run checks it.
 
     Raises:
@@ -120,7 +120,7 @@ def _surely_inside(numbers: Var, layout: Layout) -> bool:
     return True
 
 
-def _places(layout: Layout) -> Var:
+def _storage_indices(layout: Layout) -> Var:
     """Return the storage index of each element."""
     rank = len(layout.shape)
 

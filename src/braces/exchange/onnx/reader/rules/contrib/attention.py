@@ -136,7 +136,7 @@ def attention(node: Node) -> tuple[Value, ...]:
     packed = ops.matmul(node.var(0), node.var(1))
     bias = node.maybe(2)
     packed = packed if bias is None else packed + bias
-    return _of_product(node, packed, node.maybe(3), node.maybe(4), node.maybe(5))
+    return _packed_attention(node, packed, node.maybe(3), node.maybe(4), node.maybe(5))
 
 
 def quantized_attention(node: Node) -> tuple[Value, ...]:
@@ -144,10 +144,10 @@ def quantized_attention(node: Node) -> tuple[Value, ...]:
     scale = alone(node.var(3)) * alone(node.var(4))
     out = product(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
     packed = ops.cast(out, "float32") * scale + node.var(2)
-    return _of_product(node, packed, node.maybe(5), node.maybe(8), None)
+    return _packed_attention(node, packed, node.maybe(5), node.maybe(8), None)
 
 
-def _of_product(
+def _packed_attention(
     node: Node, packed: Var, mask: Var | None, past: Var | None, bias: Var | None
 ) -> tuple[Value, ...]:
     if node.flag("do_rotary"):
@@ -188,7 +188,7 @@ def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
     if bias is not None:
         wide, deep = q.shape[-1], sizes.minus(bias.shape[0], sizes.times(q.shape[-1], 2))
         first, second, third = ops.split(bias, sections=(wide, wide, deep), axis=0)
-    q = apart(node, _plus(q, first), heads)
+    q = apart(node, _add_bias(q, first), heads)
     if k is None:
         node.refuse("has queries alone, that hold no keys")
     if k.ndim == 5:
@@ -198,10 +198,10 @@ def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
         node.refuse("has keys without values")
     if k.ndim == 4:
         return q, k, v
-    return q, apart(node, _plus(k, second), heads), apart(node, _plus(v, third), heads)
+    return q, apart(node, _add_bias(k, second), heads), apart(node, _add_bias(v, third), heads)
 
 
-def _plus(x: Var, bias: Var | None) -> Var:
+def _add_bias(x: Var, bias: Var | None) -> Var:
     return x if bias is None else x + bias
 
 

@@ -76,12 +76,12 @@ def fused_conv(node: Node) -> Var:
 
 def gelu(node: Node) -> Var:
     """Exact GELU, with an optional bias."""
-    return ops.gelu(_sum(node, 0, 1), approximate=False)
+    return ops.gelu(_sum_inputs(node, 0, 1), approximate=False)
 
 
 def fast_gelu(node: Node) -> Var:
     """GELU by the tanh approximation, with an optional bias."""
-    return ops.gelu(_sum(node, 0, 1), approximate=True)
+    return ops.gelu(_sum_inputs(node, 0, 1), approximate=True)
 
 
 def quick_gelu(node: Node) -> Var:
@@ -92,16 +92,16 @@ def quick_gelu(node: Node) -> Var:
 
 def split_gelu(node: Node) -> Var:
     """GEGLU: one half times the GELU of the other half, after a bias."""
-    left, right = ops.split(_sum(node, 0, 1), sections=2, axis=-1)
+    left, right = ops.split(_sum_inputs(node, 0, 1), sections=2, axis=-1)
     return left * ops.gelu(right, approximate=False)
 
 
 def bias_add(node: Node) -> Var:
     """The sum of all inputs."""
-    return _sum(node, 0, 1, 2)
+    return _sum_inputs(node, 0, 1, 2)
 
 
-def _sum(node: Node, *places: int) -> Var:
+def _sum_inputs(node: Node, *places: int) -> Var:
     """Return the sum of the inputs that are present."""
     first, *others = (var for at in places if (var := node.maybe(at)) is not None)
     for var in others:
@@ -125,7 +125,7 @@ def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
 
 def skip_layer_norm(node: Node) -> tuple[Value, ...]:
     """Residual addition with a bias and layer norm; also returns the sum."""
-    total, epsilon = _sum(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
+    total, epsilon = _sum_inputs(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
     scale, shift = node.value(2), node.value(3)
     results = layer_norm(node.over("LayerNormalization", total, scale, shift, epsilon=epsilon))
     if isinstance(results, Var):
@@ -135,7 +135,7 @@ def skip_layer_norm(node: Node) -> tuple[Value, ...]:
 
 def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
     """Residual addition with a bias and RMS norm; also returns the sum."""
-    total = _sum(node, 0, 1, 3)
+    total = _sum_inputs(node, 0, 1, 3)
     epsilon = node.attr("epsilon", OLDEST_EPSILON)
     out = call("rms_norm", total, node.var(2), axis=-1, epsilon=epsilon)
     return out, None, None, total

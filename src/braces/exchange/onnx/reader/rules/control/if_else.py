@@ -56,7 +56,7 @@ def _switch(node: Node) -> tuple[Value, ...]:
         if compared_sizes is not None:
             return _assume_equal_sizes(node, *compared_sizes)
         for name in GRAPHS:
-            if _passes_on(node.attrs[name]):
+            if _is_pass_through(node.attrs[name]):
                 return _assume_pass_through(node, name)
     joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
     bodies = [
@@ -194,7 +194,7 @@ def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
     return tuple(one("fence", gate, value) for value in then_values)
 
 
-def _passes_on(graph: Any) -> bool:
+def _is_pass_through(graph: Any) -> bool:
     """Return whether a graph only returns values from outside."""
     return all(proto.op_type == "Identity" and not proto.domain for proto in graph.node)
 

@@ -54,18 +54,18 @@ def loop(node: Node) -> tuple[Value, ...]:
     """Convert a loop with a trip count, a condition, or both."""
     body = node.attr("body")
     carried = [node.value(at) for at in range(2, node.count)]
-    trips = _trips(node, body)
-    if _written_out(body, carried, trips):
-        return _unrolled(node, body, carried, trips)
+    trips = _trip_count(node, body)
+    if _should_unroll(body, carried, trips):
+        return _unroll(node, body, carried, trips)
     results, tried = None, node.names.runner.tried
     if isinstance(trips, int) and trips <= LONGEST_UNROLLED and not node.names.runner.trying:
-        results = tried(lambda: _as_loop(node, body, carried, trips))
+        results = tried(lambda: _build_loop(node, body, carried, trips))
         if results is None:  # sizes may change between iterations, which a loop does not allow
-            results = tried(lambda: _unrolled(node, body, carried, trips))
+            results = tried(lambda: _unroll(node, body, carried, trips))
     if results is not None:
         return results
     try:
-        return _as_loop(node, body, carried, trips)
+        return _build_loop(node, body, carried, trips)
     except ShapeError as error:
         raise ProgramError(
             "A loop must have a number of trips that is known when the model is read, and "
@@ -75,19 +75,19 @@ def loop(node: Node) -> tuple[Value, ...]:
         ) from None
 
 
-def _as_loop(
+def _build_loop(
     node: Node, body: Any, carried: Sequence[Value], trips: Size | None
 ) -> tuple[Value, ...]:
     """Build a loop operator with one body."""
     init = _init(node, body, carried)
     if trips is not None:
-        return _counted(node, body, init, trips)
-    if _ended_by_count(node, body, len(init)):
+        return _counted_loop(node, body, init, trips)
+    if _is_counted_only(node, body, len(init)):
         return _counted_at_run_time(node, body, init)
     return _while_loop(node, body, init)
 
 
-def _written_out(body: Any, carried: Sequence[Value], trips: Size | None) -> bool:
+def _should_unroll(body: Any, carried: Sequence[Value], trips: Size | None) -> bool:
     """Return whether to unroll the loop, so that lengths of sequences stay known."""
     if any(value is None for value in carried):
         return True
@@ -96,18 +96,18 @@ def _written_out(body: Any, carried: Sequence[Value], trips: Size | None) -> boo
     return trips <= LONGEST_UNROLLED and trips * len(body.node) <= MOST_UNROLLED
 
 
-def _trips(node: Node, body: Any) -> Size | None:
+def _trip_count(node: Node, body: Any) -> Size | None:
     """Return the trip count if it is known and the condition never ends the loop."""
     start, count = node.maybe_known(1), node.maybe_known(0)
     if start is not None and not start.numbers().ravel()[0]:
         return 0
-    if count is None or (node.has(1) and start is None) or not _goes_on(node, body):
+    if count is None or (node.has(1) and start is None) or not _always_continues(node, body):
         return None
     limit = count.items()[0]
     return limit if isinstance(limit, Dim) else max(int(limit), 0)
 
 
-def _goes_on(node: Node, body: Any) -> bool:
+def _always_continues(node: Node, body: Any) -> bool:
     """Return whether an iteration returns a true condition, or the one that it received."""
     producers = {name: proto for proto in body.node for name in proto.output}
     name = body.output[0].name
@@ -177,7 +177,7 @@ def _infer_elements(
     return {at: lost_sizes(type_) for at, type_ in types.items()}
 
 
-def _after(
+def _read_iteration(
     node: Node, body: Any, given: Sequence[Value], types: Sequence[Type], first: int
 ) -> list[Var]:
     """Read one iteration; return its outputs from index `first` on, carries in their types."""
@@ -196,27 +196,27 @@ def _types(init: Sequence[Var]) -> list[Type]:
     return [var.type for var in init]
 
 
-def _counted(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
+def _counted_loop(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
     """Build a loop with a known trip count."""
     true, types = Known.of(np.True_), _types(init)
 
     def step(given: list[Var]) -> list[Var]:
         current_program().current.trip_index = given[0].name
-        return _after(node, body, [given[0], true, *given[1:]], types, 1)
+        return _read_iteration(node, body, [given[0], true, *given[1:]], types, 1)
 
     block = build_block([INDEX_TYPE, *types], step)
     loop_ = build_loop_around(replace(LoopView.around(block, len(init)), length=trips), init)
     return *loop_.finals, *loop_.rows
 
 
-def _ended_by_count(node: Node, body: Any, memories: int) -> bool:
+def _is_counted_only(node: Node, body: Any, memories: int) -> bool:
     """Return whether only a number ends the loop, and it stacks no outputs."""
     start = node.maybe_known(1)
     never_ends_early = not node.has(1) or (
         start is not None and bool(start.numbers().ravel()[0])
     )
     only_carries = 0 < memories == len(body.output) - 1
-    return only_carries and node.has(0) and never_ends_early and _goes_on(node, body)
+    return only_carries and node.has(0) and never_ends_early and _always_continues(node, body)
 
 
 def _counted_at_run_time(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
@@ -224,7 +224,7 @@ def _counted_at_run_time(node: Node, body: Any, init: Sequence[Var]) -> tuple[Va
     true, types = Known.of(np.True_), _types(init)
 
     def step(index: Var, memories: list[Var]) -> list[Var]:
-        return _after(node, body, [index, true, *memories], types, 1)
+        return _read_iteration(node, body, [index, true, *memories], types, 1)
 
     return repeated(ops.cast(scalar(node.var(0)), INT64), init, step)
 
@@ -242,7 +242,7 @@ def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
         keep_going = condition if limit is None else ops.logical_and(condition, trip < limit)
         block.set_condition(keep_going)
         current = [memory.pre() for memory in (trip, condition, *memories)]
-        next_condition, *after = _after(node, body, current, _types(init), 0)
+        next_condition, *after = _read_iteration(node, body, current, _types(init), 0)
         condition.update(scalar(next_condition))
         trip.update(trip + 1)
         for memory, value in zip(memories, after, strict=False):
@@ -253,7 +253,7 @@ def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
     return *map(while_.final, memories), *while_.rows
 
 
-def _unrolled(
+def _unroll(
     node: Node, body: Any, carried: list[Value], trips: Size | None
 ) -> tuple[Value, ...]:
     """Unroll a loop that carries sequences; their lengths may change."""

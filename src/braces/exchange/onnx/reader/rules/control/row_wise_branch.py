@@ -44,17 +44,17 @@ def row_wise(node: Node) -> tuple[Value, ...] | None:
 
 def _asked(names: Names, name: str) -> tuple[Names, str] | None:
     """Return the mask that a condition tests for any true element."""
-    definition = _maker(names, name, "Greater")
+    definition = _maker_of_kind(names, name, "Greater")
     if definition is None or not _is_zero(definition[0], definition[1].input[1]):
         return None
     for kind in ("ReduceSum", "Cast"):
-        definition = _maker(definition[0], definition[1].input[0], kind)
+        definition = _maker_of_kind(definition[0], definition[1].input[0], kind)
         if definition is None:
             return None
     return definition[0], definition[1].input[0]
 
 
-def _maker(names: Names, name: str, kind: str) -> tuple[Names, Any] | None:
+def _maker_of_kind(names: Names, name: str, kind: str) -> tuple[Names, Any] | None:
     definition = names.maker(name)
     if (
         definition is None
@@ -100,7 +100,7 @@ class _Case:
                 return None
             case.made.append((name, *made))
         case._sort(graph, skipped)
-        return None if graph.places.intersection(_read(case.nodes)) else case
+        return None if graph.places.intersection(_names_read(case.nodes)) else case
 
     def _sort(self, graph: _Graph, left: set[int]) -> None:
         """Separate gathers from the nodes that compute with the rows."""
@@ -137,7 +137,7 @@ class _Case:
         partition_outputs = build_partition([mask], full_arrays, [body], [count], sums=sums)
         results: list[Var] = [*before]
         for at, value in zip(order, partition_outputs, strict=True):
-            results[at] = _put(mask, before[at], value, self.made[at][2])
+            results[at] = _merge_result(mask, before[at], value, self.made[at][2])
         return tuple(results)
 
     def _graph(self, order: Sequence[int]) -> Any:
@@ -152,7 +152,7 @@ class _Case:
         )
 
 
-def _put(mask: Var, before: Var, value: Var, by_row: bool) -> Var:
+def _merge_result(mask: Var, before: Var, value: Var, by_row: bool) -> Var:
     if not by_row:
         return ops.add(before, value)
     axes = tuple(range(1, value.ndim))
@@ -220,10 +220,10 @@ class _Graph:
         return (producer.input[1], False) if producer.op_type == "Add" else None
 
 
-def _read(nodes: Sequence[Any]) -> Iterator[str]:
+def _names_read(nodes: Sequence[Any]) -> Iterator[str]:
     """Yield the names that nodes and their subgraphs read."""
     for node in nodes:
         yield from node.input
         for attribute in node.attribute:
             yield from (entry.name for entry in attribute.g.output)
-            yield from _read(attribute.g.node)
+            yield from _names_read(attribute.g.node)

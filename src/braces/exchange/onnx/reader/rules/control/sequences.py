@@ -128,7 +128,7 @@ def split_up(node: Node) -> tuple[Value, ...]:
         if node.flag("keepdims", default=True):
             return (list[Value](singles),)
         return ([ops.squeeze(part, axis=axis) for part in singles],)
-    sections = tuple(_parts(node, x, axis, sizes))
+    sections = tuple(_section_lengths(node, x, axis, sizes))
     if not isinstance(x.shape[axis], int):  # each run checks that the parts add up
         checked_shape = (*x.shape[:axis], sum(sections), *x.shape[axis + 1 :])
         x = ops.ensure_shape(x, checked_shape)
@@ -136,7 +136,7 @@ def split_up(node: Node) -> tuple[Value, ...]:
     return (list[Value](parts),)
 
 
-def _parts(node: Node, x: Var, axis: int, sizes: Known) -> list[int]:
+def _section_lengths(node: Node, x: Var, axis: int, sizes: Known) -> list[int]:
     lengths = [int(n) for n in sizes.numbers().ravel()]
     if sizes.array.ndim:
         return lengths

@@ -33,11 +33,13 @@ def binarizer(node: Node) -> Var:
 def scaler(node: Node) -> Var:
     """Features shifted and scaled, per feature or by common numbers."""
     x = in_dtype(node.var(0), FLOAT32)
-    offset, scale = (_each(node, x, node.floats(name), name) for name in ("offset", "scale"))
+    offset, scale = (
+        _check_per_feature(node, x, node.floats(name), name) for name in ("offset", "scale")
+    )
     return (x - offset) * scale
 
 
-def _each(node: Node, x: Var, numbers: Array, what: str) -> Array:
+def _check_per_feature(node: Node, x: Var, numbers: Array, what: str) -> Array:
     """Check that there is a number for each feature, or one for all."""
     if len(numbers) != 1 and (not len(numbers) or x.shape[-1] != len(numbers)):
         node.refuse(f"has {len(numbers)} numbers as `{what}` for {x.shape[-1]} features")
@@ -63,7 +65,7 @@ def imputer(node: Node) -> Var:
     x = node.var(0)
     kinds = ("float", "floats") if is_float(x.dtype) else ("int64", "int64s")
     name, marker = f"imputed_value_{kinds[1]}", node.attr(f"replaced_value_{kinds[0]}", 0)
-    replacements = _each(node, x, np.asarray(node.attr(name) or (), x.dtype), name)
+    replacements = _check_per_feature(node, x, np.asarray(node.attr(name) or (), x.dtype), name)
     missing = ops.isnan(x) if np.isnan(marker) else ops.equal(x, number(marker, x.dtype))
     return ops.where(missing, replacements, x)
 

@@ -97,7 +97,7 @@ def tree_ensemble(node: Node) -> Var:
 def _parse_trees(node: Node, dtype: DType) -> Nodes:
     """Parse the trees from the attributes of a TreeEnsemble."""
     modes, missing = _numbers(node, "nodes_modes"), node.attr("nodes_missing_value_tracks_true")
-    yes, no = (_following(node, answer, len(modes)) for answer in ("true", "false"))
+    yes, no = (_successors(node, answer, len(modes)) for answer in ("true", "false"))
     return Nodes(
         modes, ints(node, "nodes_featureids"), _numbers(node, "nodes_splits").astype(dtype),
         yes, no, np.asarray(missing, bool) if missing else None, _members(node, modes),
@@ -124,7 +124,7 @@ def among(places: Array, count: int) -> bool:
     )
 
 
-def _following(node: Node, answer: str, nodes: int) -> Array:
+def _successors(node: Node, answer: str, nodes: int) -> Array:
     """Return the successors of nodes for one answer; leaves are numbered after the nodes."""
     return ints(node, f"nodes_{answer}nodeids") + nodes * ints(node, f"nodes_{answer}leafs")
 

@@ -29,12 +29,13 @@ def stepped(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
         node.refuse(f"has {node.count} inputs, which are no tensors with all that is theirs")
     groups = [node.vars()[2 + count * at :][:count] for at in range(kept + 2)]
     results = [
-        step(node, x, _regularised(node, x, g), h) for x, g, *h in zip(*groups, strict=True)
+        step(node, x, _add_regularization(node, x, g), h)
+        for x, g, *h in zip(*groups, strict=True)
     ]
     return tuple(out for outs in zip(*results, strict=True) for out in outs)
 
 
-def _regularised(node: Node, x: Var, gradient: Var) -> Var:
+def _add_regularization(node: Node, x: Var, gradient: Var) -> Var:
     """Add the gradient of L2 regularization."""
     factor = node.attr("norm_coefficient", 0.0)
     return gradient + factor * x if factor else gradient

@@ -56,15 +56,15 @@ def batch_norm(node: Node) -> tuple[Var, ...]:
     """Batch norm with given statistics, or with those of the batch."""
     x, *params = (node.var(at) for at in range(5))
     if not node.flag("spatial", default=True):
-        return _normed_each(node, x, params)
-    return _normed(node, x, params)
+        return _normalize_features(node, x, params)
+    return _normalize(node, x, params)
 
 
-def _normed_each(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
+def _normalize_features(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
     """Normalize each feature separately, an option of version 7."""
     feature_shape = x.shape[1:]
     flat = ops.reshape(x, (x.shape[0], product(feature_shape)))
-    out, *others = _normed(
+    out, *others = _normalize(
         node, flat, [ops.reshape(p, (product(feature_shape),)) for p in given]
     )
     return (
@@ -73,7 +73,7 @@ def _normed_each(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
     )
 
 
-def _normed(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
+def _normalize(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
     scale, shift, mean, variance = given
     x = as_weights(x, {1: scale.shape[0]})
     infers_mode = node.version < SAYS_WHETHER_IT_TRAINS

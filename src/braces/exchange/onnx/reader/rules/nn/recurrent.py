@@ -58,19 +58,19 @@ def functions_of(node: Node, directions: int) -> list[list[Function]]:
     alphas, betas = (list(node.attr(f"activation_{w}", [])) for w in ("alpha", "beta"))
     activations = list[Function]()
     for name in names:
-        function, numbers = ACTIVATIONS.get(name.lower()) or _unknown(node, name)
+        function, numbers = ACTIVATIONS.get(name.lower()) or _refuse_activation(node, name)
         candidates = zip((alphas, betas), numbers, strict=False)  # many functions take none
         parameters = [left.pop(0) if left else number for left, number in candidates]
-        activations.append(partial(_with, function, parameters))
+        activations.append(partial(_apply_numbers, function, parameters))
     per = len(activations) // directions
     return [activations[i * per : (i + 1) * per] for i in range(directions)]
 
 
-def _unknown(node: Node, name: str) -> Any:
+def _refuse_activation(node: Node, name: str) -> Any:
     node.refuse(f"has an activation `{name:.40}`, which is not one of {', '.join(ACTIVATIONS)}")
 
 
-def _with(function: Callable[..., Var], numbers: Sequence[float], x: Var) -> Var:
+def _apply_numbers(function: Callable[..., Var], numbers: Sequence[float], x: Var) -> Var:
     return function(x, *numbers)
 
 

@@ -190,11 +190,11 @@ def shrunk(node: Node) -> Var:
     x = node.var(0)
     as_float_ = x if is_float(x.dtype) else ops.cast(x, "float32")
     return in_dtype(
-        _shrunk(as_float_, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype
+        _shrink_floats(as_float_, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype
     )
 
 
-def _shrunk(x: Var, bound: float, bias: float) -> Var:
+def _shrink_floats(x: Var, bound: float, bias: float) -> Var:
     beyond = ops.where(x > bound, x - bias, ops.zeros_like(x))
     return ops.where(x < -bound, x + bias, beyond)
 

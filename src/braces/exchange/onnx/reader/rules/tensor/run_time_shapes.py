@@ -33,7 +33,9 @@ def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
         return as_sizes(node.names, list(given))
     own_sizes = [x.shape[i] if i < x.ndim else 1 for i in range(len(given))]
     keeps = not node.flag("allowzero")
-    numbers = [_or_own(part, size, keeps) for part, size in zip(given, own_sizes, strict=True)]
+    numbers = [
+        _keep_if_zero(part, size, keeps) for part, size in zip(given, own_sizes, strict=True)
+    ]
     target = ops.stack(numbers)
     missing = target < 0
     others = ops.prod(ops.where(missing, ops.ones_like(target), target))
@@ -45,7 +47,7 @@ def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
     ]
 
 
-def _or_own(part: Part, own: Size, keeps: bool) -> Var:
+def _keep_if_zero(part: Part, own: Size, keeps: bool) -> Var:
     number = number_of(told(part))
     if not (keeps and isinstance(part, Told)):
         return number

@@ -35,10 +35,10 @@ def counted(x: Var, axis: int, at: int, rank: int) -> Var:
 def scatter_nd(node: Node) -> Var:
     """A scatter by index vectors."""
     x, indices, updates = node.vars()
-    return _scattered(node, x, updates, ops.unstack(indices, axis=-1))
+    return _scatter(node, x, updates, ops.unstack(indices, axis=-1))
 
 
-def _scattered(node: Node, x: Var, updates: Var, indices: list[Var]) -> Var:
+def _scatter(node: Node, x: Var, updates: Var, indices: list[Var]) -> Var:
     if _adds(node):
         return ops.scatter_nd_add(x, updates, indices)
     return ops.scatter_nd(x, updates, indices, reduction=_reduction(node))
@@ -48,29 +48,29 @@ def gather_elements(node: Node) -> Var:
     """A gather with an index for each element along an axis."""
     x, indices = node.var(0), node.var(1)
     axis = node.axis("axis", 0, x.ndim)
-    if _in_lines(x, indices, axis):
+    if _covers_other_axes(x, indices, axis):
         return ops.take_along_axis(x, indices, axis=axis)
-    return ops.gather_nd(x, _places(indices, axis))
+    return ops.gather_nd(x, _index_arrays(indices, axis))
 
 
 def scatter_elements(node: Node) -> Var:
     """A scatter with an index for each element along an axis."""
     x, indices, updates = node.vars()
     axis = node.axis("axis", 0, x.ndim)
-    if not _in_lines(x, indices, axis):
-        return _scattered(node, x, updates, _places(indices, axis))
+    if not _covers_other_axes(x, indices, axis):
+        return _scatter(node, x, updates, _index_arrays(indices, axis))
     if _adds(node):
         return one("put_along_axis_add", x, indices, updates, axis=axis)
     return ops.put_along_axis(x, indices, updates, axis=axis, reduction=_reduction(node))
 
 
-def _in_lines(x: Var, indices: Var, axis: int) -> bool:
+def _covers_other_axes(x: Var, indices: Var, axis: int) -> bool:
     """Return whether the indices cover all other axes; they may cover leading parts only."""
     pairs = enumerate(zip(x.shape, indices.shape, strict=False))
     return all(i == axis or size == index_size for i, (size, index_size) in pairs)
 
 
-def _places(indices: Var, axis: int) -> list[Var]:
+def _index_arrays(indices: Var, axis: int) -> list[Var]:
     """Return an index array for each axis, from one for a single axis."""
     rank = indices.ndim
     return [indices if i == axis else counted(indices, i, i, rank) for i in range(rank)]

@@ -177,11 +177,11 @@ def slice_(node: Node) -> Var:
     for axis, start, end, step in zip(
         slice_axes, starts, ends, steps or [1] * len(starts), strict=True
     ):
-        x = _cut(node, x, int(axis) % x.ndim, start, end, step)
+        x = _slice_axis(node, x, int(axis) % x.ndim, start, end, step)
     return x
 
 
-def _cut(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
+def _slice_axis(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
     if isinstance(start, Told) or isinstance(end, Told):
