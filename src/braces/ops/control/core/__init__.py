@@ -1,1 +1,1 @@
-"""What every block operator needs: interface, residuals, value flow."""
+"""Shared parts of all block operators: interface, residuals, value flow."""

@@ -1,9 +1,9 @@
-"""What every operator that owns sub-blocks can do.
+"""Interface of operators that own sub-blocks (structured control flow).
 
-Such an operator is a final class with the same methods in the same order: `interface`,
+Each such operator is a final class with the same methods in the same order: `interface`,
 `infer_blocks`, `interpret`, `lower`, `trim`, `reached`, `build_gradient`, `build_jvp`. The
-executor and the passes hand in what belongs to them (`Frame`, `Lowering`; `Differentiation` and
-`Pushing` of `derivatives`), so that nothing here imports a layer above.
+executor and the passes pass in their side as protocols: `Frame`, `Lowering`, and
+`Differentiation` and `Pushing` of `differentiation`. So nothing here imports a layer above.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from braces.ir.records import Body, Op
 from braces.ops.control.core.differentiation import Differentiation, Pushing
 
 Value: TypeAlias = Any
-"""An array of JAX, or a list as the executor holds it."""
+"""A JAX array, or a list in the representation of the executor."""
 State: TypeAlias = Any
-"""What a compiled run knows of itself: a pytree that loops and branches carry."""
+"""Run state of compiled code: a pytree carried through loops and branches."""
 Call: TypeAlias = tuple[Callable[..., list[Value]], tuple[Value, ...]]
-"""A function of JAX, the same one each time, and what it is called with."""
+"""A JAX function, the same object in each run, and its arguments."""
 Carry = TypeVar("Carry")
 Pieces = TypeVar("Pieces")
 T = TypeVar("T")
 
 
 class Frame(Protocol):
-    """An operator being interpreted: its values, and a way to run its blocks."""
+    """An operator under interpretation: its values, and methods to run its blocks."""
 
     @property
     def op(self) -> Op:
@@ -40,15 +40,15 @@ class Frame(Protocol):
         ...
 
     def once(self, make: Callable[[Op], T]) -> T:
-        """What is made of the operator, once for all runs of it; an operator has one such."""
+        """Return `make(op)`, computed in the first run only; an operator has one such value."""
         ...
 
     def read(self, name: str) -> Value:
-        """The value of a visible variable."""
+        """Return the value of a visible variable."""
         ...
 
     def size(self, size: Size) -> int:
-        """A size as a number."""
+        """Return a size as a number."""
         ...
 
     def run(self, label: str, body: Body, arguments: Sequence[Value]) -> list[Value]:
@@ -56,19 +56,19 @@ class Frame(Protocol):
         ...
 
     def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Value]:
-        """Run a sub-block between two functions; what the second gives.
+        """Run a sub-block between two functions; return the results of the second.
 
-        The first gives the arguments of the block; the second is called with the results of the
-        block and its own values.
+        The first function computes the arguments of the block. The second is called with the
+        results of the block, followed by its own values.
         """
         ...
 
     def compute(self, function: Callable[..., T], *values: Value) -> T:
-        """Call a function of JAX, which is compiled for what it is given."""
+        """Call a JAX function, compiled for the types of its arguments."""
         ...
 
     def set_size(self, size: Size, value: int) -> None:
-        """Say what a dimension of the sub-blocks is."""
+        """Bind a dimension of the sub-blocks to a number."""
         ...
 
 
@@ -78,11 +78,11 @@ class Lowering(Protocol):
     op: Op
 
     def read(self, name: str) -> Value:
-        """The value of a visible variable."""
+        """Return the value of a visible variable."""
         ...
 
     def size(self, size: Size) -> int:
-        """A size as a number."""
+        """Return a size as a number."""
         ...
 
     def run(
@@ -93,18 +93,18 @@ class Lowering(Protocol):
         state: State,
         sizes: Mapping[str, int] | None = None,
     ) -> tuple[list[Value], State]:
-        """Lower a sub-block: its results, and the state of the run after it.
+        """Lower a sub-block; return its results and the run state after it.
 
         `sizes` are dimensions that belong to this run of the block.
         """
         ...
 
     def type_of(self, name: str) -> Type:
-        """The type of a visible variable."""
+        """Return the type of a visible variable."""
         ...
 
     def cut_by(self, name: str) -> str | None:
-        """The size by which devices have parts of the rows of a variable; `None` for none."""
+        """Return the size along which a variable is sharded by rows over devices, or `None`."""
         ...
 
     def in_parts(
@@ -114,36 +114,36 @@ class Lowering(Protocol):
         outs: int,
         run: Callable[[Lowering], list[Value]],
     ) -> list[Value]:
-        """Let each device run something for the rows that it has.
+        """Run a function on each device for its shard of the rows.
 
         Args:
-            cut: The size by which they have parts.
-            rows: What of the inputs of the operator is rows; each device has the others whole.
-            outs: How many of the results are rows; the others are added up.
-            run: What each runs, in the operator as it is there.
+            cut: The size along which the rows are sharded.
+            rows: The sharded inputs of the operator; the others are replicated.
+            outs: How many results are rows; the others are summed over the devices.
+            run: The function, called with the operator's lowering on that device.
         """
         ...
 
     def capacities(self, rows: int) -> list[int]:
-        """Numbers of rows below all that the target has what runs on some compiled for."""
+        """Return the capacities below `rows` that the target compiles partitions for."""
         ...
 
     def is_little(self, work: float) -> bool:
-        """Whether so much is computed sooner than compiled for several numbers of rows."""
+        """Return whether this much work costs less than compiling it for several capacities."""
         ...
 
     def run_if(self, wanted: Value, function: Callable[[Value], Value], values: Value) -> Value:
-        """Return what a function makes of a tree of values, or the values as they are."""
+        """Return `function(values)` where `wanted` holds, else the tree of values unchanged."""
         ...
 
     def inline(self, label: str, body: Body) -> list[Any]:
-        """Lower a sub-block that runs just once, where its owner stands; its results."""
+        """Lower a sub-block that runs once, in the place of its owner; return its results."""
         ...
 
     def apart(self, label: str, body: Body, given: Mapping[str, Value]) -> list[Value]:
-        """Lower a sub-block for another time, where all that it reads is given by name.
+        """Lower a sub-block outside of the run, with all values that it reads passed by name.
 
-        What fails in it is told to nobody.
+        Its failures are not reported.
         """
         ...
 
@@ -154,10 +154,10 @@ class Lowering(Protocol):
         carry: Carry,
         endless: bool,
     ) -> Carry:
-        """`step` while `check` holds; carried are the trip, anything, and the run's state.
+        """Run `step` while `check` holds; carry: iteration index, any pytree, run state.
 
-        A run that is ended from outside leaves the loop. `endless` says that the number of
-        trips is not known when the loop begins.
+        A cancelled run leaves the loop. `endless` says that the trip count is unknown when the
+        loop begins.
         """
         ...
 
@@ -169,33 +169,33 @@ class Lowering(Protocol):
         length: int,
         reverse: bool,
     ) -> tuple[Carry, Pieces]:
-        """`lax.scan`; carried are anything and the run's state."""
+        """`lax.scan`, with the run state as part of the carry."""
         ...
 
     def state(self, *labels: str) -> State:
-        """The state of the run that enters these sub-blocks, a pytree for loops to carry."""
+        """Return the run state on entry to these sub-blocks, a pytree that loops carry."""
         ...
 
     def leave(self, state: State) -> None:
-        """Take over the state of the run that left the sub-blocks."""
+        """Continue with the run state on exit from the sub-blocks."""
         ...
 
     def running(self, state: State) -> Value:
-        """Whether nothing has failed so far; loops stop where something has."""
+        """Return whether no check has failed so far; loops stop after a failure."""
         ...
 
     def flag(self, state: State, wrong: Value) -> State:
-        """The state with a failure of this operator noted where `wrong` holds."""
+        """Return the state with a failure of this operator recorded where `wrong` holds."""
         ...
 
 
 @dataclass(frozen=True)
 class Interface:
-    """What the owner of a sub-block asks of it.
+    """Signature that the owner of a sub-block requires of it.
 
     Attributes:
-        params: The types of the values that it binds, in the order of the parameters.
-        results: How many results it reads.
+        params: The types of the arguments, in the order of the parameters.
+        results: The number of results that the owner reads.
     """
 
     params: tuple[Type, ...]
@@ -203,9 +203,9 @@ class Interface:
 
 
 Follow: TypeAlias = Callable[[Body, Set[str]], set[str]]
-"""Says what in a block depends on active names, which are part of the answer."""
+"""Forward dependence: all names of a block that depend on the given ones, these included."""
 Eliminate: TypeAlias = Callable[[Body, Sequence[str]], Body]
-"""Gives a block with only what some of its results need."""
+"""Dead code elimination: the block reduced to the operators that some results need."""
 
 
 class BlockOp(OpDef, ABC):
@@ -213,11 +213,10 @@ class BlockOp(OpDef, ABC):
 
     @abstractmethod
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
-        """What is asked of each sub-block, by its label, where inputs have these types.
+        """Return the required signature of each sub-block by label, for these input types.
 
         Raises:
-            BracesError: The operator asks more of its attributes, inputs or blocks, and does
-                not get it.
+            BracesError: Attributes, inputs or blocks violate a requirement of the operator.
         """
 
     @abstractmethod
@@ -228,34 +227,34 @@ class BlockOp(OpDef, ABC):
         attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
-        """Check the blocks against the inputs; the types of the outputs by slot."""
+        """Check the blocks against the inputs; return the types of the outputs by slot."""
 
     @abstractmethod
     def interpret(self, frame: Frame) -> Mapping[str, Value]:
-        """Run; the outputs by name."""
+        """Run the operator; return its outputs by name."""
 
     @abstractmethod
     def lower(self, lowering: Lowering) -> Mapping[str, Value]:
-        """Lower to JAX; the outputs by name."""
+        """Lower the operator to JAX; return its outputs by name."""
 
     @abstractmethod
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """The operator without what no live output needs."""
+        """Dead code elimination: return the operator reduced to the live outputs, or `None`."""
 
     @abstractmethod
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """The outputs that depend on active names, as gradients follow them."""
+        """Return the outputs that depend on active names, for differentiation."""
 
     @abstractmethod
     def build_gradient(self, d: Differentiation) -> None:
-        """Build the gradient as a program, and say the inputs' cotangents."""
+        """Build the gradient (VJP) as a program, and add to the cotangents of the inputs."""
 
     @abstractmethod
     def build_jvp(self, d: Pushing) -> None:
-        """Build the directional derivative as a program, and say the outputs' tangents."""
+        """Build the directional derivative (JVP) as a program; set the outputs' tangents."""
 
 
 def result_types(body: Body, outer: Mapping[str, Type], context: Context) -> tuple[Type, ...]:
-    """The types of a block's results, which it binds or captures."""
-    found = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
-    return tuple(t.map_sizes(context.unifier.resolve) for t in found)
+    """Return the types of a block's results, bound or captured."""
+    types = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
+    return tuple(t.map_sizes(context.unifier.resolve) for t in types)

@@ -1,8 +1,8 @@
-"""What the gradient and the directional derivative of an operator with blocks may do.
+"""Interface between automatic differentiation and operators that own blocks.
 
-A pass differentiates a program; at an operator that owns blocks it hands one of these to the
-operator's definition, which builds what it needs and says what came of it. Nothing is changed
-but through the methods.
+A pass differentiates a program. At an operator that owns blocks it passes one of these contexts
+to the operator's definition. The definition builds the derivative and reports cotangents or
+tangents. All changes of the program go through these methods.
 """
 
 from __future__ import annotations
@@ -19,119 +19,119 @@ from braces.ops.control.core.residuals import Lists
 
 
 class Derivative(Protocol):
-    """An operator that owns blocks, while it is differentiated in either direction."""
+    """Context of an operator that owns blocks under differentiation in either mode."""
 
     @property
     def program(self) -> Builder:
-        """The program that is built."""
+        """The program under construction."""
         ...
 
     @property
     def host(self) -> SymbolTable:
-        """The block that the operator stands in."""
+        """The block that contains the operator."""
         ...
 
     @property
     def op(self) -> Op:
-        """The operator, as it stands there now."""
+        """The operator, in its present form."""
         ...
 
     def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads or binds."""
+        """Return the handle of a variable that the operator reads or binds."""
         ...
 
     def reachable(self, body: Body, names: Set[str]) -> set[str]:
-        """All that depends on these names of a block, as gradients follow it."""
+        """Return all names of a block that depend on the given ones, for differentiation."""
         ...
 
     def eliminate(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need."""
+        """Dead code elimination: return the block reduced to these results."""
         ...
 
     def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one, which is `op` from then on."""
+        """Replace the operator; `op` is the replacement from then on."""
         ...
 
 
 class Differentiation(Derivative, Protocol):
-    """An operator that owns blocks, as its gradient sees it."""
+    """Context of reverse mode (VJP) for an operator that owns blocks."""
 
     @property
     def grads(self) -> Mapping[str, Var]:
-        """The cotangents of its outputs; those that nothing depends on have none."""
+        """The cotangents of its outputs; outputs without dependents have none."""
         ...
 
     @property
     def lists(self) -> Lists:
-        """The histories that were made so far."""
+        """The residual lists created so far."""
         ...
 
     def wants(self, name: str) -> bool:
-        """Whether the cotangent of this input is wanted."""
+        """Return whether the cotangent of this input is needed."""
         ...
 
     def asked_for(self, name: str) -> bool:
-        """Whether the cotangent of this output is one that the whole is to give."""
+        """Return whether the cotangent of this output is itself a requested result."""
         ...
 
     def backprop(
         self, forward: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
-        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        """Differentiate a block: return cotangents of `wanted`, given those of its results."""
         ...
 
     def give(self, name: str, grad: Var) -> None:
-        """Add to the cotangent of an input."""
+        """Accumulate into the cotangent of an input."""
         ...
 
     def set_grad(self, name: str, grad: Var) -> None:
-        """Say the whole cotangent of an output that was asked for."""
+        """Set the complete cotangent of an output for which `asked_for` holds."""
         ...
 
     def zero_list(self, name: str) -> Var:
-        """Zeros in the length of a list."""
+        """Return a list of zeros, as long as the given list."""
         ...
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
-        """An empty history, for what `replace` puts there next; returns its name."""
+        """Create an empty residual list for use by the next `replace`; return its name."""
         ...
 
 
 class Pushing(Derivative, Protocol):
-    """An operator that owns blocks, as its directional derivative sees it."""
+    """Context of forward mode (JVP) for an operator that owns blocks."""
 
     @property
     def tangents(self) -> Mapping[str, Var]:
-        """The tangents of all that moves before it."""
+        """The tangents of all active values before the operator."""
         ...
 
     @property
     def apart(self) -> bool:
-        """Whether the tangents belong into an operator of their own.
+        """Whether the tangents belong in a separate operator.
 
-        So it is where one of them is computed from what this operator binds, and where it
-        stands in a block around the one that is being built.
+        They do where an input tangent is computed from outputs of this operator, and where the
+        operator stands in a block outside of the one under construction.
         """
         ...
 
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
-        """The tangents of all that moves in a block that is being built."""
+        """Return the tangents of all active values in a block under construction."""
         ...
 
     def pull(
         self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
-        """Differentiate a block: cotangents of `wanted`, from those of its results."""
+        """Differentiate a block: return cotangents of `wanted`, given those of its results."""
         ...
 
     def give(self, name: str, tangent: Var) -> None:
-        """Say the tangent of an output."""
+        """Set the tangent of an output."""
         ...
 
     def declare(self, name: str) -> str:
-        """A new output: the tangent of this output."""
+        """Declare a new output, the tangent of this output; return its name."""
         ...
 
     def widen(self, op: Op) -> None:
-        """Put the operator with tangents in the place of this one, or apart beside it."""
+        """Insert the operator with tangents, in place of this one or as a separate operator."""
         ...

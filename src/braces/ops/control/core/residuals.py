@@ -1,21 +1,30 @@
-"""What the gradient of a block reads of the block: kept, or computed again.
+"""Residual plan of a block: values to save for its gradient, and values to recompute.
 
-A value is computed again where that is cheap and all that it is made of is there; else it is
-kept, and whoever owns the block brings it to the gradient:
+A residual is a value of the forward block that the backward block reads (JAX: residuals,
+PyTorch: saved tensors). `plan_keeping` chooses one way for each:
+
+| residual | way | field of `Keeping` |
+|---|---|---|
+| available to the backward block anyway | read it | `there` |
+| array from cheap operators whose operands all have a way | recompute | `recomputed` |
+| any other array | save | `values` |
+| list filled by a loop inside the block | pass it through | `lists` |
+| list of the user | save element by element | `whole` |
+
+`ops/control/loop/residuals.py` shows the corresponding programs. Example of a plan:
 
     (x) { k = full()  a = matmul(x, w)  b = multiply(a, k)  c = matmul(b, w)  d = tanh(c)  ... }
 
-    at hand: x    the gradient reads: a, b, d
-    kept: a, d    run again, in this order: k = full()  b = multiply(a, k)
+    available: x    read by the gradient: a, b, d
+    values: a, d    recomputed, in this order: k = full()  b = multiply(a, k)
 
-Nothing is kept so that something else can be run again: `c` would be, for `d`. So what is cheap
-never makes a gradient keep more. It is said of the operator and not of a machine: to read a
-kept value takes more than the few operations that make it, wherever values are kept in memory.
+Nothing is saved in order to recompute something else: `d` would need `c`, so `d` itself is
+saved. So rematerialization never increases memory. An operator is cheap independent of the
+target: reading a saved value costs more than the few operations that compute it.
 
-A gradient that hands on what is left of a history reads more than its results say, and what is
-kept for that may be a history again; `fixpoint_keep` goes on until nothing is added. The order
-in which values are kept is the order in which the gradient reads them first, so that the same
-program has the same gradient on every run.
+A gradient that returns the remainder of a residual list reads more values than its results
+need, possibly further lists. `fixpoint_keep` iterates until the plan is stable. Values are
+saved in the order in which the gradient first reads them, so gradients are deterministic.
 """
 
 from __future__ import annotations
@@ -33,14 +42,14 @@ from braces.ir.walk import free_names, producers
 
 @dataclass
 class Keeping:
-    """How the values of a forward block reach its gradient.
+    """Residual plan: one way for each value of a forward block that its gradient reads.
 
     Attributes:
-        values: Arrays to keep.
-        lists: Histories of loops inside the block, to hand through.
-        whole: Lists of users, to keep value by value.
-        there: What is at hand, or made by `recomputed`.
-        recomputed: Operators to run again, in order.
+        values: Arrays to save.
+        lists: Residual lists of loops inside the block, to pass through.
+        whole: Lists of the user, to save element by element.
+        there: Names available without saving, or bound by `recomputed`.
+        recomputed: Operators to recompute, in order.
     """
 
     values: list[str] = field(default_factory=list[str])
@@ -51,7 +60,7 @@ class Keeping:
 
 
 def _is_cheap(op: Op) -> bool:
-    """Whether running an operator again takes no more than reading what it gave, anywhere."""
+    """Return whether recomputing an operator costs no more than reading its saved result."""
     definition = OPS.find(op.type)
     return definition is not None and definition.cheap and not definition.may_fail(op.attrs)
 
@@ -62,35 +71,39 @@ def plan_keeping(
     at_hand: Set[str],
     may_run_again: Callable[[Op], bool] = _is_cheap,
 ) -> Keeping:
-    """Keep what is needed and neither at hand nor made again of what is kept.
+    """Plan the residuals of a block: save those neither available nor recomputable.
 
     Args:
         forward: The block.
-        needed: Names that the gradient reads; those that the block does not bind are ignored.
-        at_hand: Names that the gradient has anyway.
-        may_run_again: Whether an operator may.
+        needed: Names that the gradient reads; names that the block does not bind are ignored.
+        at_hand: Names available to the gradient without saving.
+        may_run_again: Predicate of operators that may be recomputed.
     """
-    made = producers(forward.ops)
-    wanted = [name for name in dict.fromkeys(needed) if name in forward.vars]
-    by_again = {name for name, op in made.items() if may_run_again(op)}
-    kept = {name for name in wanted if name not in at_hand | by_again}
-    recomputed: dict[str, bool] = {}
+    producer_of = producers(forward.ops)
+    reads = [name for name in dict.fromkeys(needed) if name in forward.vars]
+    recomputable = {name for name, op in producer_of.items() if may_run_again(op)}
+    saved = {name for name in reads if name not in at_hand | recomputable}
+    recompute_memo: dict[str, bool] = {}
 
     def available(name: str) -> bool:
-        if name not in forward.vars or name in at_hand or name in kept:
+        if name not in forward.vars or name in at_hand or name in saved:
             return True
-        if name not in recomputed:
-            recomputed[name] = False
-            recomputed[name] = name in by_again and all(map(available, made[name].reads()))
-        return recomputed[name]
+        if name not in recompute_memo:
+            recompute_memo[name] = False
+            recompute_memo[name] = name in recomputable and all(
+                map(available, producer_of[name].reads())
+            )
+        return recompute_memo[name]
 
-    kept |= {name for name in wanted if not available(name)}
+    saved |= {name for name in reads if not available(name)}
     plan = Keeping()
-    for name in wanted:
-        if name in kept:
+    for name in reads:
+        if name in saved:
             is_list = isinstance(forward.type_of(name), ListType)
             (plan.lists if is_list else plan.values).append(name)
-    _collect(plan, forward, made, [name for name in wanted if name not in kept], kept)
+    _collect_recomputed(
+        plan, forward, producer_of, [name for name in reads if name not in saved], saved
+    )
     return plan
 
 
@@ -101,10 +114,10 @@ def fixpoint_keep(
     lists: Lists,
     eliminate: Callable[[Body, Sequence[str]], Body],
 ) -> tuple[Body, Keeping]:
-    """Cut a backward block down to what its results need, and plan what it reads.
+    """Apply dead code elimination to a backward block, and plan its residuals.
 
-    What is left of a history that passes through must be handed on, which keeps operators alive
-    that may read more; so this goes on until nothing more is asked for.
+    The remainder of a list that passes through must be returned. That keeps operators alive
+    that may read more residuals, so both steps repeat until no remainder is added.
     """
     rests: list[str] = []
     while True:
@@ -112,107 +125,111 @@ def fixpoint_keep(
         plan = plan_keeping(forward, free_names(body), at_hand)
         plan.whole = [name for name in plan.lists if not lists.knows(name)]
         plan.lists = [name for name in plan.lists if lists.knows(name)]
-        asked = [lists.rest_of(name) for name in plan.lists]
-        if asked == rests:
+        new_rests = [lists.rest_of(name) for name in plan.lists]
+        if new_rests == rests:
             return Body(body.params, backward.results, body.vars, body.ops), plan
-        rests = asked
+        rests = new_rests
 
 
 def with_recomputed(body: Body, forward: SymbolTable, plan: Keeping) -> Body:
-    """A backward block that first runs again what it does not get."""
+    """Return a backward block that begins with the recomputed operators of its plan."""
     infos = dict(body.vars)
     for op in plan.recomputed:
         infos |= {n: VarInfo(n, forward.type_of(n)) for n in op.binds()}
     return body.with_(vars=infos, ops=(*plan.recomputed, *body.ops))
 
 
-def _collect(
-    plan: Keeping, forward: SymbolTable, made: dict[str, Op], pending: list[str], kept: Set[str]
+def _collect_recomputed(
+    plan: Keeping,
+    forward: SymbolTable,
+    producer_of: dict[str, Op],
+    pending: list[str],
+    saved: Set[str],
 ) -> None:
-    """Find the operators to run again, and all that they read."""
-    again: set[int] = set()
+    """Collect the operators to recompute, with all their operands."""
+    op_ids: set[int] = set()
     while pending:
         name = pending.pop()
-        if name in kept or name in plan.there or name not in forward.vars:
+        if name in saved or name in plan.there or name not in forward.vars:
             continue
         plan.there.add(name)
-        if name in made:
-            again.add(id(made[name]))
-            pending.extend(made[name].reads())
-    plan.recomputed = [op for op in forward.ops if id(op) in again]
+        if name in producer_of:
+            op_ids.add(id(producer_of[name]))
+            pending.extend(producer_of[name].reads())
+    plan.recomputed = [op for op in forward.ops if id(op) in op_ids]
 
 
-# ---- histories -------------------------------------------------------------------------------
+# ---- residual lists --------------------------------------------------------------------------
 
 
 def history_of(table: SymbolTable, name: str) -> str | None:
-    """The loop whose trips a list records, found by following it back to where it began.
+    """Return the loop that filled a list, found by tracing the list back to its origin.
 
-    A list that began as the rows of an array does not say it; the loop that pops them does.
-    `None` where the list comes from outside of the blocks that are seen from here.
+    A list created from the elements of an array has no such loop; the loop that pops it names
+    it. `None` where the list comes from outside of the visible blocks.
     """
-    return _traced([*table.chain()], name)
+    return _trace_loop([*table.chain()], name)
 
 
-def _traced(blocks: Sequence[SymbolTable | Body], name: str) -> str | None:
-    found = _maker(blocks, name)
-    if found is None:
+def _trace_loop(blocks: Sequence[SymbolTable | Body], name: str) -> str | None:
+    op = _find_producer(blocks, name)
+    if op is None:
         return None
-    role, view = OPS.get(found.type).roles.get("History"), view_of(found)
+    role, view = OPS.get(op.type).roles.get("History"), view_of(op)
     if role is not None:
-        return str(found.attrs[role])
+        return str(op.attrs[role])
     sources = [] if view is None else view.sources(name)
-    inner = (_traced([body, *blocks] if body else blocks, name) for body, name in sources)
+    inner = (_trace_loop([body, *blocks] if body else blocks, name) for body, name in sources)
     return next((history for history in inner if history is not None), None)
 
 
-def _maker(blocks: Sequence[SymbolTable | Body], name: str) -> Op | None:
-    """The operator that binds a name, seen from the first block; parameters have none."""
+def _find_producer(blocks: Sequence[SymbolTable | Body], name: str) -> Op | None:
+    """Return the operator that binds a name in the innermost block; parameters have none."""
     block = next((block for block in blocks if name in block.vars), None)
     ops = () if block is None else block.ops
     return next((op for op in ops if name in op.binds()), None)
 
 
 class Lists:
-    """The histories that gradients have made so far."""
+    """Residual lists created by gradients so far."""
 
     def __init__(self) -> None:
         self._starts: dict[str, str] = {}
         self._rests: dict[str, str] = {}
 
     def started(self, history: str, start: str) -> None:
-        """Note the empty list that a history grew from."""
+        """Record the empty list from which a residual list grew."""
         self._starts[history] = start
 
     def knows(self, history: str) -> bool:
-        """Whether a history can be handed from the forward block to the backward one."""
+        """Return whether a list can be passed from the forward block to the backward block."""
         return history in self._starts and history in self._rests
 
     def start_of(self, history: str) -> str:
-        """The empty list that a history grew from."""
+        """Return the empty list from which a residual list grew."""
         return self._starts[history]
 
     def left(self, history: str, rest: str) -> None:
-        """Note what is left of a history after its gradient."""
+        """Record the remainder of a residual list after its gradient."""
         self._rests[history] = rest
 
     def rest_of(self, history: str) -> str:
-        """What is left of a history after its gradient."""
+        """Return the remainder of a residual list after its gradient."""
         return self._rests[history]
 
 
 @dataclass(frozen=True)
 class KeptList:
-    """A history that a construct carries for its gradient.
+    """A residual list that a construct carries for its gradient.
 
     Attributes:
-        param: Its name where the forward block begins.
-        result: Its name where the forward block ends.
-        source: Its name where the backward block begins.
-        element: The type of its values.
-        history: The loop whose trips it records.
-        value: The value that the forward block pushes and the backward block pops, where the
-            history is this loop's own.
+        param: Its name at entry to the forward block.
+        result: Its name at exit from the forward block.
+        source: Its name at entry to the backward block.
+        element: The type of its elements.
+        history: The loop whose iterations fill it.
+        value: The value that the forward block pushes and the backward block pops, if this
+            loop fills the list itself.
     """
 
     param: str
@@ -224,12 +241,12 @@ class KeptList:
 
 
 def take_list(lists: Lists, forward: SymbolTable, name: str) -> KeptList:
-    """Take the empty list that a history grew from out of a block; it comes from outside."""
+    """Move the empty list from which a residual list grew out of a block."""
     start = lists.start_of(name)
     op = producers(forward.ops)[start]
     info = forward.vars[start]
-    left = {other: one for other, one in forward.vars.items() if other != start}
-    forward.exchange([one for one in forward.ops if one is not op], left)
+    other_vars = {key: item for key, item in forward.vars.items() if key != start}
+    forward.exchange([item for item in forward.ops if item is not op], other_vars)
     assert isinstance(info.type, ListType)
     history = str(op.attrs[OPS.get(op.type).roles["History"]])
     return KeptList(start, name, name, info.type.element, history)

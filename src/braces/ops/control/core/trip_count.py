@@ -1,4 +1,4 @@
-"""The types of what a loop slices, and how many trips that makes."""
+"""Types of a loop's scanned inputs, and the trip count that they imply."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from braces.errors import ShapeError
 
 
 def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) -> Size:
-    """The number of trips that all sliced inputs agree on."""
+    """Return the trip count on which all scanned inputs agree."""
     sizes = [t.shape[0] for t in sliced if isinstance(t, TensorType) and t.shape]
     if len(sizes) != len(sliced):
         raise ShapeError("A scalar cannot be cut into steps.", fix="Give it a step axis.")
@@ -28,7 +28,7 @@ def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) ->
 
 
 def slice_type(given: Type) -> TensorType:
-    """The type of one step of what is sliced."""
+    """Return the type of a scanned input in one iteration."""
     if not isinstance(given, TensorType) or not given.shape:
         raise ShapeError(f"A {given} cannot be cut into steps.", fix="Give it a step axis.")
     return TensorType(given.dtype, given.shape[1:])

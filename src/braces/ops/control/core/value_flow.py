@@ -1,4 +1,4 @@
-"""Which variable outside of a sub-block is which inside, to follow values through blocks."""
+"""Value flow through sub-blocks: edges between outer and inner variables of an operator."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from braces.ir.views import (
 
 @dataclass(frozen=True)
 class Link:
-    """A value that goes into a sub-block, out of it, or around in it.
+    """An edge of the value flow into a sub-block, out of it, or around in it.
 
     Attributes:
-        origin: The label of the block that it comes from; empty outside.
-        source: What it is called there.
-        block: The label of the block that it goes to; empty outside.
-        target: What it is called there.
-        shift: How many axes come in front; negative ones go.
-        first: The first axis that it keeps.
+        origin: The label of the source block; empty for the enclosing block.
+        source: The name of the value there.
+        block: The label of the target block; empty for the enclosing block.
+        target: The name of the value there.
+        shift: The number of leading axes added; negative if axes are removed.
+        first: The first axis of the source that the target has.
     """
 
     origin: str
@@ -38,10 +38,10 @@ class Link:
 
 
 def links_of(op: Op) -> tuple[Link, ...]:
-    """The values that the operator hands to its sub-blocks and gets from them."""
+    """Return the edges between an operator and its sub-blocks."""
     match view_of(op):
         case LoopView() as view:
-            return tuple(_of_loop(view))
+            return tuple(_loop_edges(view))
         case SwitchView() | BlockView() as view:
             return tuple(
                 Link(label, result, "", out.name)
@@ -49,15 +49,15 @@ def links_of(op: Op) -> tuple[Link, ...]:
                 for label, result in zip(op.bodies(), out.results, strict=True)
             )
         case PartitionView() as view:
-            return tuple(_of_partition(view, op))
+            return tuple(_partition_edges(view, op))
         case CustomGradientView() as view:
-            return tuple(_of_custom_gradient(view))
+            return tuple(_custom_gradient_edges(view))
         case None:
             return ()
 
 
 def deciders_of(op: Op) -> tuple[tuple[str, str], ...]:
-    """What says which way an operator goes or how often: labels of blocks, and names there."""
+    """Return the control operands (index, trip count, condition): block labels and names."""
     match view_of(op):
         case LoopView() as view:
             count = () if view.count is None else (("", view.count),)
@@ -69,7 +69,7 @@ def deciders_of(op: Op) -> tuple[tuple[str, str], ...]:
             return ()
 
 
-def _of_loop(view: LoopView) -> Iterator[Link]:
+def _loop_edges(view: LoopView) -> Iterator[Link]:
     cond = None if view.condition is None else view.condition.params
     for i, memory in enumerate(view.memories):
         for block, param in (("body", memory.param), *((("cond", cond[i]),) if cond else ())):
@@ -83,14 +83,14 @@ def _of_loop(view: LoopView) -> Iterator[Link]:
         yield Link("body", row.result, "", row.stacked, shift=1)
 
 
-def _of_custom_gradient(view: CustomGradientView) -> Iterator[Link]:
-    for one in view.passed:
-        yield Link("", one.value, "", one.name)
-        for param in (one.param, one.cotangent):
-            yield Link("", one.value, "backward", param)
+def _custom_gradient_edges(view: CustomGradientView) -> Iterator[Link]:
+    for operand in view.passed:
+        yield Link("", operand.value, "", operand.name)
+        for param in (operand.param, operand.cotangent):
+            yield Link("", operand.value, "backward", param)
 
 
-def _of_partition(view: PartitionView, op: Op) -> Iterator[Link]:
+def _partition_edges(view: PartitionView, op: Op) -> Iterator[Link]:
     for row in view.rows:
         for label, param in zip(op.bodies(), row.params, strict=True):
             yield Link("", row.source, label, param, first=1)

@@ -1,4 +1,4 @@
-"""A loop without what nobody needs.
+"""Dead code elimination in a loop: unused memories, scanned inputs and stacked outputs.
 
 x, y, ys, zs = loop(init=[a, b], sliced=[s, r])       # of these only `x` is read
     body (t, h, k, c, d) { h2 = add(h, c)  k2 = add(k, h)  return h2, k2, c, d }
@@ -19,28 +19,28 @@ from braces.ir.views import LoopView, names_read
 def trim_loop(
     view: LoopView, live: Set[str], eliminate: Callable[[Body, Sequence[str]], Body]
 ) -> LoopView:
-    """Drop memories, slices and rows that nothing live needs; a fixpoint over memories."""
+    """Drop dead memories, scanned inputs and stacked outputs: a fixpoint over memories."""
     cond = view.cond
     if cond is not None:
         cond = eliminate(cond, cond.results)
     read = names_read(cond) if cond is not None else set[str]()
     rows = [row for row in view.rows if row.stacked in live]
-    kept = {m for m in view.memories if m.final in live or m.param in read}
+    live_memories = {m for m in view.memories if m.final in live or m.param in read}
     while True:
-        nexts = [memory.next for memory in view.memories if memory in kept]
+        nexts = [memory.next for memory in view.memories if memory in live_memories]
         body = eliminate(view.body, [*nexts, *(row.result for row in rows)])
         read = names_read(body)
         needed = {memory for memory in view.memories if memory.param in read}
-        if needed <= kept:
+        if needed <= live_memories:
             break
-        kept |= needed
-    slices = [one for one in view.slices if one.param in read]
+        live_memories |= needed
+    slices = [slice_ for slice_ in view.slices if slice_.param in read]
     if not slices and not isinstance(view.length, int):
-        slices = view.slices[:1]  # the number of trips comes from it
+        slices = view.slices[:1]  # it determines the trip count
     return replace(
         view,
         content=body,
-        memories=tuple(memory for memory in view.memories if memory in kept),
+        memories=tuple(memory for memory in view.memories if memory in live_memories),
         slices=tuple(slices),
         rows=tuple(rows),
         condition=cond,

@@ -1,11 +1,11 @@
-"""The gradient of a loop: a loop that runs the other way, over what the first one kept.
+"""Gradient of a loop: a loop in reverse order over the residuals of the forward loop.
 
     end = loop(init=a, sliced=s) captures [w]
         body (t, h, x) { m = multiply(h, w)  p = add(m, x)  h2 = tanh(p)  return h2 }
 
 The gradient of `end` with respect to `w`, where `one` is the cotangent of `end`:
 
-    end, h2s, hs = loop(init=a, sliced=s) captures [w]                # keeps what is read
+    end, h2s, hs = loop(init=a, sliced=s) captures [w]                # saves the residuals
         body (t, h, x) { ...  return h2, h2, h }
     a_grad, w_grad = loop(init=[one, zero], sliced=[h2s, hs]) {reverse=true} captures [w]
         body (t, h2_grad, w_sum, h2, h) {
@@ -16,14 +16,19 @@ The gradient of `end` with respect to `w`, where `one` is the cotangent of `end`
             return h_grad, w_sum2
         }
 
-So the cotangent of a memory is a memory that goes the other way, that of a capture a sum over
-the trips, and that of a slice a row. A sum of 16-bit floats is carried in float32 and rounded
-after the last trip: in 16 bits it would soon be too large for a trip to change it.
+Each cotangent has a fixed form in the backward loop:
 
-A counted loop keeps values as ordinary stacked rows, and the backward loop slices them. A loop
-whose trips are known only at run time keeps them on lists, which the backward loop pops:
-`push` and `pop` are each other's gradient, so every further order needs nothing new. A list
-that a loop inside the body fills is threaded through this loop as one more memory.
+- The cotangent of a memory is a memory of the backward loop.
+- The cotangent of a capture is a memory too, a sum over the iterations.
+- The cotangent of a scanned input is a stacked output.
+
+A sum of 16-bit floats is accumulated in float32 and rounded after the last iteration. In 16
+bits the sum would soon be too large for one iteration to change it.
+
+A loop with a known trip count saves residuals as stacked outputs, which the backward loop
+scans. A loop with a data-dependent trip count pushes them on lists, which the backward loop
+pops. `push` and `pop` are each other's gradient, so higher orders need no further operators. A
+residual list of a loop inside the body is threaded through this loop as one more memory.
 """
 
 from __future__ import annotations
@@ -46,14 +51,14 @@ from braces.ops.lists.cotangents import collect, differentiable, in_type, wide, 
 
 @dataclass(frozen=True)
 class _Carried:
-    """A memory of the backward loop: the cotangent of a name of the forward body.
+    """A memory of the backward loop: the cotangent of one name of the forward body.
 
     Attributes:
         name: The name.
-        origin: The input of the forward loop that the cotangent goes to.
-        init: The cotangent where the backward loop begins.
-        grad: The cotangent as the backward body gets it.
-        known: Whether it begins as other than zeros.
+        origin: The input of the forward loop that receives the cotangent.
+        init: The initial value of the cotangent.
+        grad: The cotangent as a parameter of the backward body.
+        known: Whether the initial value is not just zeros.
     """
 
     name: str
@@ -64,68 +69,72 @@ class _Carried:
 
 
 def loop_gradient(d: Differentiation) -> None:
-    """Build the backward loop, let the forward loop keep what it reads, and give cotangents."""
+    """Build the backward loop, let the forward loop save residuals, report cotangents."""
     view = LoopView.of(d.op)
     forward = SymbolTable(parent=d.host).thaw(view.body)
     table = SymbolTable(parent=forward)
-    backward, given = _backward(d, view, forward, table)
-    if not given:
+    backward, origin_of = _build_backward(d, view, forward, table)
+    if not origin_of:
         return
-    keep(d, view, forward, table, trim_loop(backward, given.keys(), d.eliminate))
-    for name, origin in given.items():
+    keep(d, view, forward, table, trim_loop(backward, origin_of.keys(), d.eliminate))
+    for name, origin in origin_of.items():
         grad = var_of(d.program, d.program.current, name)
         d.give(origin, in_type(grad, d.var(origin).type))
 
 
-# ---- the backward loop -----------------------------------------------------------------------
+# ---- backward loop ---------------------------------------------------------------------------
 
 
-def _backward(
+def _build_backward(
     d: Differentiation, view: LoopView, forward: SymbolTable, table: SymbolTable
 ) -> tuple[LoopView, dict[str, str]]:
-    """The backward loop, without what it reads of the forward body.
+    """Build the backward loop, still without its residuals.
 
     Returns:
-        The loop, and for each output that somebody wants the name whose cotangent it is.
+        The loop, and for each needed output the input whose cotangent it is.
     """
-    flowing = _flowing(d, view)
-    memories = [_of_memory(d, table, memory) for memory in flowing]
-    sums = [_of_capture(d, table, name) for name in view.captures if d.wants(name)]
+    flowing = _active_memories(d, view)
+    memories = [_memory_cotangent(d, table, memory) for memory in flowing]
+    sums = [_capture_cotangent(d, table, name) for name in view.captures if d.wants(name)]
     seeds = dict[str, Var]()
     for memory, carried in zip(flowing, memories, strict=True):
         _seed(d, table, seeds, memory.next, carried.grad)
     for carried in sums:
         _seed(d, table, seeds, carried.name, carried.grad)
-    cut = [_seed_row(d, table, seeds, row) for row in view.rows if row.stacked in d.grads]
-    slices = [one for one in view.slices if differentiable(forward.type_of(one.param))]
-    wanted = {carried.name for carried in (*memories, *sums)} | {one.param for one in slices}
+    seed_slices = [
+        _seed_row(d, table, seeds, row) for row in view.rows if row.stacked in d.grads
+    ]
+    slices = [item for item in view.slices if differentiable(forward.type_of(item.param))]
+    wanted = {carried.name for carried in (*memories, *sums)} | {item.param for item in slices}
     with d.program.building(table):
         grads = d.backprop(forward, seeds, wanted)
-        ends = [_or_zeros(d, forward, grads, one.name) for one in (*memories, *sums)]
-    known = {one.name for one in memories if one.known or one.name in grads}
-    known |= {one.name for one in sums if grads[one.name] is not one.grad}
+        ends = [_grad_or_zeros(d, forward, grads, item.name) for item in (*memories, *sums)]
+    known = {item.name for item in memories if item.known or item.name in grads}
+    known |= {item.name for item in sums if grads[item.name] is not item.grad}
     name = d.program.table.names.unique(f"{d.op.name}_grad")
     carried = [
-        Memory(one.init.name, one.grad.name, end.name, f"{name}.final.{i}")
-        for i, (one, end) in enumerate(zip((*memories, *sums), ends, strict=True))
+        Memory(item.init.name, item.grad.name, end.name, f"{name}.final.{i}")
+        for i, (item, end) in enumerate(zip((*memories, *sums), ends, strict=True))
     ]
-    flown = [one for one in slices if one.param in grads]
-    rows = [Row(grads[one.param].name, f"{name}.rows.{i}") for i, one in enumerate(flown)]
+    live_slices = [item for item in slices if item.param in grads]
+    rows = [
+        Row(grads[item.param].name, f"{name}.rows.{i}") for i, item in enumerate(live_slices)
+    ]
     origins = zip(carried, (*memories, *sums), strict=True)
-    given = {memory.final: one.origin for memory, one in origins if one.name in known}
-    given |= {row.stacked: one.source for row, one in zip(rows, flown, strict=True)}
-    made = replace(
-        _turned(d, view, name),
-        content=_content(table, view.index),
+    origin_of = {memory.final: item.origin for memory, item in origins if item.name in known}
+    origin_of |= {row.stacked: item.source for row, item in zip(rows, live_slices, strict=True)}
+    backward = replace(
+        _reversed_loop(d, view, name),
+        content=_backward_body(table, view.index),
         memories=tuple(carried),
-        slices=tuple(cut),
+        slices=tuple(seed_slices),
         rows=tuple(rows),
     )
-    return made, {output: origin for output, origin in given.items() if d.wants(origin)}
+    return backward, {output: origin for output, origin in origin_of.items() if d.wants(origin)}
 
 
-def _turned(d: Differentiation, view: LoopView, name: str) -> LoopView:
-    """A loop as long as another that runs the other way; what is not counted counts down."""
+def _reversed_loop(d: Differentiation, view: LoopView, name: str) -> LoopView:
+    """Return the reversed loop with the same trip count; an uncounted loop counts down."""
     return replace(
         view,
         condition=None,
@@ -140,59 +149,61 @@ def _turned(d: Differentiation, view: LoopView, name: str) -> LoopView:
     )
 
 
-def _content(table: SymbolTable, index: str) -> Body:
-    """The backward body, which has the forward loop's index."""
+def _backward_body(table: SymbolTable, index: str) -> Body:
+    """Return the backward body, with the index variable of the forward loop."""
     content, info = table.freeze(), table.find_var(index)
     assert info is not None
     return content.with_(vars={**content.vars, index: info})
 
 
-def _flowing(d: Differentiation, view: LoopView) -> list[Memory]:
-    """The memories whose cotangents can be other than zero: a fixpoint from the outputs."""
+def _active_memories(d: Differentiation, view: LoopView) -> list[Memory]:
+    """Return the memories whose cotangents can be nonzero: a fixpoint from the outputs."""
     body, rows = view.body, {row.result for row in view.rows if row.stacked in d.grads}
     reached = {
         memory: d.reachable(body, {memory.param})
         for memory in view.memories
         if isinstance(body.vars[memory.param].type, TensorType)
     }
-    kept = {memory for memory in view.memories if memory.final in d.grads}
+    active = {memory for memory in view.memories if memory.final in d.grads}
     while True:
-        wanted = rows | {memory.next for memory in kept}
+        wanted = rows | {memory.next for memory in active}
         needed = ancestors(body.ops, wanted)
-        more = {memory for memory, names in reached.items() if not wanted.isdisjoint(names)}
-        more |= {  # a history is handed on as a whole
+        new_memories = {
+            memory for memory, names in reached.items() if not wanted.isdisjoint(names)
+        }
+        new_memories |= {  # a residual list is passed on as a whole
             memory
             for memory in view.memories
             if memory not in reached and memory.param in needed
         }
-        if more <= kept:
+        if new_memories <= active:
             break
-        kept |= more
-    flowing = (memory for memory in view.memories if memory in kept)
+        active |= new_memories
+    flowing = (memory for memory in view.memories if memory in active)
     return [memory for memory in flowing if differentiable(body.vars[memory.param].type)]
 
 
-# ---- what enters its body --------------------------------------------------------------------
+# ---- parameters of the backward body ---------------------------------------------------------
 
 
-def _of_memory(d: Differentiation, table: SymbolTable, memory: Memory) -> _Carried:
-    """The cotangent of a memory: what it was after the loop, back to before it.
+def _memory_cotangent(d: Differentiation, table: SymbolTable, memory: Memory) -> _Carried:
+    """Add the cotangent of a memory, initialized with the cotangent of its final value.
 
-    That of a memory that stays as it is, is a sum over all trips, as that of a capture.
+    The cotangent of a memory that never changes is a sum over all iterations, as for a capture.
     """
     start, type_ = d.grads.get(memory.final), table.type_of(memory.param)
     if memory.next == memory.param:
         type_ = wide(type_)
     start = None if start is None else in_type(start, type_)
-    return _carried(d, table, memory.param, memory.init, memory.final, type_, start)
+    return _add_carry(d, table, memory.param, memory.init, memory.final, type_, start)
 
 
-def _of_capture(d: Differentiation, table: SymbolTable, name: str) -> _Carried:
-    """The cotangent of a capture: the sum over all trips, rounded after the last."""
-    return _carried(d, table, name, name, name, wide(table.type_of(name)))
+def _capture_cotangent(d: Differentiation, table: SymbolTable, name: str) -> _Carried:
+    """Add the cotangent of a capture: a sum over all iterations, rounded after the last."""
+    return _add_carry(d, table, name, name, name, wide(table.type_of(name)))
 
 
-def _carried(
+def _add_carry(
     d: Differentiation,
     table: SymbolTable,
     name: str,
@@ -201,9 +212,9 @@ def _carried(
     type_: Type,
     start: Var | None = None,
 ) -> _Carried:
-    """A memory of the backward loop; zeros where it starts with nothing.
+    """Add a memory to the backward loop; without `start` it is initialized with zeros.
 
-    A list starts with zeros in the length that it has `after` the forward loop.
+    A list starts as zeros, as long as the forward loop's final list `after`.
     """
     init = start
     if init is None:
@@ -213,7 +224,7 @@ def _carried(
 
 
 def _seed_row(d: Differentiation, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:
-    """Cut the cotangent of what was stacked."""
+    """Scan the cotangent of a stacked output."""
     param = table.names.unique(f"{row.result}_grad")
     table.add_param(param, table.type_of(row.result))
     _seed(d, table, seeds, row.result, var_of(d.program, table, param))
@@ -228,7 +239,7 @@ def _seed(
             collect(seeds, name, grad)
 
 
-def _or_zeros(
+def _grad_or_zeros(
     d: Differentiation, forward: SymbolTable, grads: Mapping[str, Var], name: str
 ) -> Var:
     return grads[name] if name in grads else zeros_from(d.program, forward, name)

@@ -1,7 +1,8 @@
-"""The loop, compiled: a scan where the trips are known, else a while.
+"""Compiled loops: `scan` for a known trip count, else a `while`.
 
-The gradient of a loop of unknown length pops what each trip kept, and carries it on: what a
-memory was after a trip is what it was before the next one.
+The gradient of a loop with a data-dependent trip count pops the residuals of each iteration. It
+also carries the popped value on: the value of a memory after an iteration is its value before
+the next one.
 
     h_grad, rest, after = loop(init=[one, kept, end], count=n) {reverse=true}
         body (t, h_grad, list, h2) {
@@ -11,9 +12,9 @@ memory was after a trip is what it was before the next one.
             return ..., list2, h
         }
 
-What was popped is not erased: here `h2` still lies above the top of `list`. So a while carries
-no such memory, which would be a copy each trip, but reads it where it is; in the first trip,
-before anything was popped, it is what the memory began with.
+A pop does not erase the element: here `h2` is still stored above the top of `list`. A carry for
+such a memory would cost a copy per iteration. So the `while` reads it from the list instead. In
+the first iteration, before any pop, its value is the initial value of the memory.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from braces.ops.lists.stack import POP
 
 Values: TypeAlias = "tuple[Value, ...]"
 Trips: TypeAlias = "tuple[Value, Values, State]"
-"""What a while carries: how many trips there were, memories, and the run's state."""
+"""Carry of a while: number of completed iterations, memories, and run state."""
 
 
 def lower_counted(lowering: Lowering, view: LoopView) -> dict[str, Value]:
-    """The outputs of a loop whose trips are known, by name."""
+    """Return the outputs of a loop with a known trip count, by name."""
     body, inits = view.body, tuple(lowering.read(memory.init) for memory in view.memories)
-    sliced = tuple(lowering.read(one.source) for one in view.slices)
+    sliced = tuple(lowering.read(slice_.source) for slice_ in view.slices)
     length = sliced[0].shape[0] if sliced else _length(lowering, view)
 
     def step(
@@ -64,7 +65,7 @@ def _length(lowering: Lowering, view: LoopView) -> int:
 
 
 def lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
-    """The outputs of a loop whose trips only the run knows, by name."""
+    """Return the outputs of a loop with a data-dependent trip count, by name."""
     body, cond, limit = view.body, view.cond, view.max_trips
     count: Value = None if view.count is None else lowering.read(view.count).astype(INT64)
     memories = _Memories.of(lowering, view)
@@ -101,11 +102,11 @@ def lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
 
 @dataclass(frozen=True)
 class _Memories:
-    """The memories of a while, by number.
+    """The memories of a while, by position.
 
     Attributes:
-        inits: What they begin with.
-        popped: Those that the trip before popped, each with the memory that is the list.
+        inits: Their initial values.
+        popped: Memories popped in the previous iteration, each with the memory of its list.
     """
 
     inits: Values
@@ -113,31 +114,38 @@ class _Memories:
 
     @classmethod
     def of(cls, lowering: Lowering, view: LoopView) -> _Memories:
-        """The memories as a loop begins."""
-        return cls(tuple(lowering.read(one.init) for one in view.memories), _popped(view))
+        """Return the memories at entry to a loop."""
+        return cls(
+            tuple(lowering.read(memory.init) for memory in view.memories),
+            _find_popped_memories(view),
+        )
 
     def carried(self, values: Sequence[Value]) -> Values:
-        """Those of all that the while carries."""
+        """Return the values of the memories that the while carries."""
         return tuple(value for i, value in enumerate(values) if i not in self.popped)
 
     def at(self, trip: Value, carried: Values) -> list[Value]:
-        """All memories as they are before a trip, from those that are carried."""
-        there = (i for i in range(len(self.inits)) if i not in self.popped)
-        found = dict(zip(there, carried, strict=True))
+        """Return all memories before an iteration, from the carried ones."""
+        positions = (i for i in range(len(self.inits)) if i not in self.popped)
+        value_at = dict(zip(positions, carried, strict=True))
         for i, list_ in self.popped.items():
-            found[i] = jnp.where(trip > 0, found[list_].popped, self.inits[i])
-        return [found[i] for i in range(len(self.inits))]
+            value_at[i] = jnp.where(trip > 0, value_at[list_].popped, self.inits[i])
+        return [value_at[i] for i in range(len(self.inits))]
 
 
-def _popped(view: LoopView) -> dict[int, int]:
-    """Memories whose next is what the body pops off another one, each with that other one.
+def _find_popped_memories(view: LoopView) -> dict[int, int]:
+    """Map memories whose next value is popped off a list to the memory of that list.
 
-    The list must leave the trip as it came but for this one value.
+    The list must leave the iteration unchanged but for this one element.
     """
-    places = {one.param: (i, one.next) for i, one in enumerate(view.memories)}
-    found = dict[str, int]()
+    position_of = {memory.param: (i, memory.next) for i, memory in enumerate(view.memories)}
+    list_of = dict[str, int]()
     for op in view.content.ops:
         (list_,) = op.inputs["list"] if op.type == POP else ("",)
-        if list_ in places and op.outputs["rest"] == (places[list_][1],):
-            found |= dict.fromkeys(op.outputs["value"], places[list_][0])
-    return {i: found[one.next] for i, one in enumerate(view.memories) if one.next in found}
+        if list_ in position_of and op.outputs["rest"] == (position_of[list_][1],):
+            list_of |= dict.fromkeys(op.outputs["value"], position_of[list_][0])
+    return {
+        i: list_of[memory.next]
+        for i, memory in enumerate(view.memories)
+        if memory.next in list_of
+    }

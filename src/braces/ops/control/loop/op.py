@@ -1,4 +1,4 @@
-"""The one loop: RNN and While are two faces of it.
+"""The loop operator, shared by the front ends RNN and While.
 
     loop(init, sliced, count, captures) { body, cond, length, reverse, max_trips, history }
       -> final, stacked, trips
@@ -6,12 +6,13 @@
     body (t, memories..., slices...) -> next memories..., rows...
     cond (memories...) -> bool
 
-A *counted* loop makes `length` trips, which is the size of axis 0 of all that is sliced; its
-rows are stacked. A loop with a `cond`, or with a `count` known only at run time, has memories
-alone. All memories update together. `t` is the trip's index, counting down under `reverse`.
-The memories of `cond` have the names that they have in `body`. `history` names the loop whose
-trips this one repeats: gradient loops keep as much history as the loop that they came from.
-`recompute` makes the gradient run each trip again instead of keeping its values.
+A *counted* loop (`lax.scan`) has the trip count `length`, the size of axis 0 of all scanned
+inputs `sliced`; its rows are stacked. A loop with a `cond` or a run-time `count`
+(`lax.while_loop`) has memories (carries) only. All memories update together. `t` is the
+iteration index, which counts down under `reverse`. The memories of `cond` have the names that
+they have in `body`. `history` names the loop whose iterations this one repeats: the lists of a
+gradient loop have the capacity of the original loop. `recompute` makes the gradient recompute
+each iteration (rematerialization) instead of saving residuals.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ from braces.ops.lists.stack import INDEX_TYPE
 
 
 def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
-    """Trips depend on each other; all else goes through the body.
+    """Return the axis map: iterations depend on each other, all else is mapped by the body.
 
-    The last trips can be left out: then the loop is told how many are real.
+    The last iterations can be left out: then the loop receives the number of valid ones.
     """
     del attrs
     sliced = led_by("trip", types.get("sliced", ()), "slice")
@@ -65,7 +66,7 @@ def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
 
 @final
 class LoopOp(BlockOp):
-    """Run `body` again and again; see the module's docstring."""
+    """Run `body` repeatedly; see the module's docstring."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -96,28 +97,28 @@ class LoopOp(BlockOp):
         )
 
     def may_fail(self, attrs: Attrs) -> bool:
-        """Where the trips are limited."""
+        """Return whether the trip count is limited."""
         return attrs["max_trips"] is not None
 
     def failure(self, attrs: Attrs, found: int) -> BracesError:
-        """The condition still holds after the last trip that is allowed."""
+        """Return the error: the condition still holds after the last allowed iteration."""
         del found
         return TripLimitError(_limit_text(attrs["max_trips"]), fix=_LIMIT_FIX)
 
     # ---- infer -------------------------------------------------------------------------------
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
-        """The body gets the index, the memories and one slice of each input."""
+        """Body parameters are the index, the memories and one slice per scanned input."""
         init, bodies = types.get("init", ()), op.bodies()
         slices = tuple(map(slice_type, types.get("sliced", ())))
         _check_count(types.get("count", ()))
         finals, rows = LoopView.sizes(op)
         _check_finals(len(init), finals)
-        found = {"body": Interface((INDEX_TYPE, *init, *slices), len(init) + rows)}
+        interfaces = {"body": Interface((INDEX_TYPE, *init, *slices), len(init) + rows)}
         if "cond" in bodies:
             _check_cond(bodies["cond"].params, bodies["body"].params[1 : 1 + len(init)])
-            found["cond"] = Interface(tuple(init), 1)
-        return found
+            interfaces["cond"] = Interface(tuple(init), 1)
+        return interfaces
 
     def infer_blocks(
         self,
@@ -126,7 +127,7 @@ class LoopOp(BlockOp):
         attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
-        """Memories keep their types; rows get the trips as a new leading axis."""
+        """Memories keep their types; stacked outputs get the trip count as leading axis."""
         body, cond, length = attrs["body"], attrs["cond"], attrs["length"]
         assert isinstance(body, Body)
         init, sliced = types.get("init", ()), types.get("sliced", ())
@@ -148,11 +149,11 @@ class LoopOp(BlockOp):
     # ---- interpret ---------------------------------------------------------------------------
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
-        """Trip by trip, each in a scope of its own."""
+        """Interpret iteration by iteration, each in its own scope."""
         view, trips = frame.once(LoopView.of), 0
         body, order = view.body, slice(None, None, -1 if view.reverse else 1)
         memories = [frame.read(memory.init) for memory in view.memories]
-        sliced = [frame.read(one.source) for one in view.slices]
+        sliced = [frame.read(slice_.source) for slice_ in view.slices]
         rows: list[list[Value]] = [[] for _ in view.rows]
         for t in self._trips(frame, view, memories):
             index, *slices = slices_at(frame, t, sliced)
@@ -171,7 +172,7 @@ class LoopOp(BlockOp):
     def _trips(self, frame: Frame, view: LoopView, memories: list[Value]) -> Iterator[int]:
         cond, limit = view.cond, view.max_trips
         if cond is None:
-            count = _count(frame, view)
+            count = _trip_count(frame, view)
             yield from range(count - 1, -1, -1) if view.reverse else range(count)
             return
         trip = 0
@@ -184,7 +185,7 @@ class LoopOp(BlockOp):
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> dict[str, Value]:
-        """A scan where the trips are known, else a while."""
+        """Lower to a scan if the trip count is known, else to a while."""
         view = LoopView.of(lowering.op)
         lower = lower_counted if view.counted else lower_while
         return lower(lowering, view)
@@ -192,7 +193,7 @@ class LoopOp(BlockOp):
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """Drop memories, slices and rows that nothing live needs."""
+        """Drop dead memories, scanned inputs and stacked outputs."""
         if live.isdisjoint(op.binds()):
             return None
         return trim_loop(LoopView.of(op), live, eliminate).to_op()
@@ -200,15 +201,15 @@ class LoopOp(BlockOp):
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """The memories and rows that depend on active names, over any number of trips."""
+        """Return the memories and stacked outputs that depend on active names."""
         return loop_reached(op, active, follow)
 
     def build_gradient(self, d: Differentiation) -> None:
-        """A loop that counts down; see `loop_gradient`."""
+        """Build a loop in reverse order; see `loop_gradient`."""
         loop_gradient(d)
 
     def build_jvp(self, d: Pushing) -> None:
-        """The same loop with a tangent beside each memory, slice and row."""
+        """Build the same loop with tangents of memories, scanned inputs and stacked outputs."""
         loop_jvp(d)
 
 
@@ -243,9 +244,9 @@ def _check_finals(memories: int, finals: int) -> None:
 
 
 def _check_count(count: Sequence[Type]) -> None:
-    for given in count:
-        if not isinstance(given, TensorType) or given.shape or not is_integer(given.dtype):
-            raise ShapeError(f"The number of trips must be an integer scalar, not {given}.")
+    for type_ in count:
+        if not isinstance(type_, TensorType) or type_.shape or not is_integer(type_.dtype):
+            raise ShapeError(f"The number of trips must be an integer scalar, not {type_}.")
 
 
 def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
@@ -257,11 +258,11 @@ def _check_cond(cond: Sequence[str], body: Sequence[str]) -> None:
         )
 
 
-def _check_bool(cond: Body, found: Type) -> None:
-    if found != TensorType(BOOL, ()):
+def _check_bool(cond: Body, type_: Type) -> None:
+    if type_ != TensorType(BOOL, ()):
         raise ShapeError(
             "The condition of a loop must be a bool scalar.",
-            given=f"{cond.results[0]}: {found}",
+            given=f"{cond.results[0]}: {type_}",
             fix="Reduce it with br.all or br.any.",
         )
 
@@ -275,7 +276,7 @@ def _stack_type(length: Size, row: Type) -> TensorType:
 # ---- interpreting ----------------------------------------------------------------------------
 
 
-def _count(frame: Frame, view: LoopView) -> int:
+def _trip_count(frame: Frame, view: LoopView) -> int:
     if view.count is not None:
         return int(frame.read(view.count))
     if view.slices:

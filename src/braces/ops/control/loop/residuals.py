@@ -1,7 +1,24 @@
-"""What the gradient of a loop reads of the loop: kept by the one, handed to the other.
+"""Residuals of a loop: transfer of forward values to the backward loop.
 
-A counted loop stacks it as rows, as in the example of `loop_gradient`. A loop whose trips only
-the run knows pushes it on lists, which its gradient pops; here the gradient reads `h2`:
+A residual reaches the backward body in one of five ways. The field is that of `_KeptOfLoop`.
+
+| way | residual | forward loop | backward loop | field |
+|---|---|---|---|---|
+| stack | array, counted loop | stacks it | scans it | `rows` |
+| push | array, data-dependent trip count | pushes it on a list | pops it | `pushed` |
+| save a list | list of the user | extends a list, saves the count | splits it off | `whole` |
+| pass through | residual list of an inner loop | carries it | carries it | `passed` |
+| carry | memory after the iteration | - | memory, starts at the final value | `following` |
+
+Scanned inputs are scanned again (`slices`), and cheap values are recomputed by operators at the
+start of the backward body; see `ops/control/core/residuals.py`.
+
+Stack: see the example of `loop_gradient`.
+
+    end, hs = loop(init=a, sliced=s)  body (t, h, x) { ...  return h2, h }
+    ... = loop(init=[one, zero], sliced=hs) {reverse=true}  body (t, h2_grad, w_sum, h) { ... }
+
+Push: here the gradient reads `h2`.
 
     end, n = loop(init=a) captures [w]
         body (t, h) { p = add(h, w)  h2 = tanh(p)  return h2 }
@@ -14,20 +31,31 @@ the run knows pushes it on lists, which its gradient pops; here the gradient rea
     ..., rest = loop(init=[one, zero, kept], count=n) {reverse=true}
         body (t, h2_grad, w_sum, list) { h2, list2 = list_pop(list)  ...  return ..., list2 }
 
-Each trip back pops what the same trip forward pushed on top, so nothing is counted or looked
-up; what is left at the end, `rest`, is empty. Where this is differentiated again, the gradient
-of the push is a pop. A list that a loop inside the body keeps is begun outside of the outer
-loop instead, and is one more memory of it: the inner trips of all outer trips lie in one list,
-and both loops backward pop them in the opposite order.
+Each backward iteration pops the element that the same forward iteration pushed, so no index is
+needed. The remainder `rest` is empty. The gradient of a push is a pop, so this can be
+differentiated again.
 
-A list of the user's, as it was in a trip, is kept value by value: on one list behind those of
-the trips before it, while how many they are is kept like any number.
+Save a list: the elements are appended to one list behind those of earlier iterations. The
+number of elements is a residual like any other.
 
-    all2 = list_extend(all, xs, n)      ->      xs, all = list_split(all2, n)
+    forward:   all2 = list_extend(all, xs, n)        backward:   xs, all = list_split(all2, n)
 
-What a memory is after a trip is what it was before the next. Where the gradient reads both, the
-earlier one is kept alone: the backward loop, which comes from the later one, carries it on as a
-memory that begins with the last value.
+Pass through: the empty list of an inner loop is created outside of the outer loop, and becomes
+one more memory of both loops. The inner iterations of all outer iterations are in one list, and
+both backward loops pop them in the opposite order.
+
+    nothing = list_empty()
+    end, all = loop(init=[a, nothing])
+        body (t, h, list) { h2, list2, n = loop(init=[h, list]) ...  return h2, list2 }
+    ... = loop(init=[one, all]) {reverse=true}
+        body (t, g, list) { g2, rest = loop(init=[g, list], count=n) ...  return g2, rest }
+
+Carry: the value of a memory after an iteration is its value before the next one. If the
+gradient reads both `h` and `h2`, only `h` is saved. The backward loop comes from the later
+iteration and carries `h` on as a memory that starts at the final value.
+
+    ..., first = loop(init=[one, end], sliced=hs) {reverse=true}
+        body (t, h2_grad, h2, h) { ...  return ..., h }
 """
 
 from __future__ import annotations
@@ -58,25 +86,25 @@ from braces.ops.lists.stack import INDEX_TYPE, POP, PUSH
 
 
 def counted_length(d: Differentiation, view: LoopView) -> Size | None:
-    """How many trips a counted loop makes; `None` for other loops."""
+    """Return the trip count of a counted loop; `None` for other loops."""
     if not view.counted:
         return None
-    sliced = [d.host.type_of(one.source) for one in view.slices]
+    sliced = [d.host.type_of(slice_.source) for slice_ in view.slices]
     return trip_count(Context("loop", d.host.unifier), sliced, view.length)
 
 
 @dataclass(frozen=True)
 class _KeptOfLoop:
-    """How the values that the backward body reads reach it.
+    """Residual plan of a loop: the ways in which values reach the backward body.
 
     Attributes:
-        rows: Stacked by a counted loop, sliced by its gradient.
-        slices: What the loop slices itself.
-        pushed: Lists that a loop whose trips only the run knows fills, and its gradient pops.
-        whole: Lists that take in the values of lists, each with what tells how many.
-        passed: Histories of loops inside the body.
-        following: What memories are after the trip, by the name. It is what the memory was
-            before the next trip, so the backward loop, which comes from there, has it.
+        rows: Arrays stacked by a counted loop and scanned by its gradient.
+        slices: Scanned inputs of the forward loop, scanned again.
+        pushed: Lists filled by a loop with a data-dependent trip count, and popped back.
+        whole: Lists that hold the elements of user lists, by the names of the element counts.
+        passed: Residual lists of loops inside the body.
+        following: Memories whose value after the iteration is carried by the backward loop,
+            which has just processed the next iteration.
     """
 
     rows: Sequence[str]
@@ -88,7 +116,7 @@ class _KeptOfLoop:
 
     @property
     def lists(self) -> tuple[KeptList, ...]:
-        """All that the loop carries as a list."""
+        """All residual lists that the loop carries."""
         return (*self.pushed, *self.whole.values(), *self.passed)
 
 
@@ -99,68 +127,76 @@ def keep(
     table: SymbolTable,
     backward: LoopView,
 ) -> None:
-    """Append the backward loop, and let the forward loop keep what it reads.
+    """Append the backward loop, and let the forward loop save its residuals.
 
     Args:
-        d: The differentiation that goes on.
+        d: The context of the differentiation.
         view: The forward loop.
         forward: The block of its body.
         table: The block in which the body of the backward loop was built.
-        backward: The backward loop, trimmed, without what it reads of the forward body.
+        backward: The backward loop, trimmed, without its residuals.
     """
     whole, trimmed = table.freeze(), backward.body
     body = trimmed.with_(vars={**whole.vars, **trimmed.vars}, ops=whole.ops)
     if view.recompute:
-        body, forward = _with_forward(d, view, forward, body)
-    at_hand = {view.index, *(one.param for one in view.slices)}
+        body, forward = _prepend_forward_body(d, view, forward, body)
+    at_hand = {view.index, *(slice_.param for slice_ in view.slices)}
     body, plan = fixpoint_keep(body, forward, at_hand, d.lists, d.eliminate)
-    following = _following(view, plan.values)
+    following = _find_carried_residuals(view, plan.values)
     values = [name for name in plan.values if name not in {m.next for m in following}]
-    whole = dict(_extend(d, forward, name) for name in plan.whole)
+    whole = dict(_save_list(d, forward, name) for name in plan.whole)
     values += whole
-    kept = _KeptOfLoop(
+    residuals = _KeptOfLoop(
         rows=values if view.counted else (),
-        slices=[one for one in view.slices if one.param in plan.there],
-        pushed=() if view.counted else [_push(d, view, forward, name) for name in values],
+        slices=[slice_ for slice_ in view.slices if slice_.param in plan.there],
+        pushed=()
+        if view.counted
+        else [_push_residual(d, view, forward, name) for name in values],
         whole=whole,
-        passed=[_pass(d, forward, name) for name in plan.lists],
+        passed=[_pass_through(d, forward, name) for name in plan.lists],
         following=following,
     )
-    wider = _augment_forward(d, view, forward, kept)
+    wider = _augment_forward(d, view, forward, residuals)
     backward = replace(backward, content=with_recomputed(body, forward, plan))
-    _append_backward(d, wider, forward, backward, kept)
+    _append_backward(d, wider, forward, backward, residuals)
 
 
-def _following(view: LoopView, values: Sequence[str]) -> list[Memory]:
-    """The memories whose next is kept, where the memory before the trip is kept as well."""
+def _find_carried_residuals(view: LoopView, values: Sequence[str]) -> list[Memory]:
+    """Return memories with both values saved, before and after the iteration."""
     params = {memory.param for memory in view.memories}
-    found = {
+    memory_of = {
         memory.next: memory
         for memory in view.memories
         if memory.next in values and memory.param in values and memory.next not in params
     }
-    return list(found.values())
+    return list(memory_of.values())
 
 
-def _with_forward(
+def _prepend_forward_body(
     d: Differentiation, view: LoopView, forward: SymbolTable, backward: Body
 ) -> tuple[Body, SymbolTable]:
-    """A backward body that runs the forward body again, and the forward body as it was."""
-    again = {name: info for name, info in forward.vars.items() if name not in forward.params}
+    """Return a backward body that recomputes the forward body, and a fresh forward body."""
+    forward_infos = {
+        name: info for name, info in forward.vars.items() if name not in forward.params
+    }
     ops = (*forward.ops, *backward.ops)
-    whole = Body(backward.params, backward.results, again | dict(backward.vars), ops)
-    return whole, SymbolTable(parent=d.host).thaw(view.body)
+    joint_body = Body(
+        backward.params, backward.results, forward_infos | dict(backward.vars), ops
+    )
+    return joint_body, SymbolTable(parent=d.host).thaw(view.body)
 
 
-def _pass(d: Differentiation, forward: SymbolTable, name: str) -> KeptList:
-    """Let the history of a loop inside the body enter and leave this loop as a memory."""
-    kept = take_list(d.lists, forward, name)
-    forward.new_var(kept.param, ListType(kept.element), ARGUMENT)
-    return kept
+def _pass_through(d: Differentiation, forward: SymbolTable, name: str) -> KeptList:
+    """Let the residual list of an inner loop enter and leave this loop as a memory."""
+    list_ = take_list(d.lists, forward, name)
+    forward.new_var(list_.param, ListType(list_.element), ARGUMENT)
+    return list_
 
 
-def _push(d: Differentiation, view: LoopView, forward: SymbolTable, name: str) -> KeptList:
-    """Let the forward body push a value each trip."""
+def _push_residual(
+    d: Differentiation, view: LoopView, forward: SymbolTable, name: str
+) -> KeptList:
+    """Let the forward body push a value in each iteration."""
     element = forward.type_of(name)
     assert isinstance(element, TensorType)
     names = forward.names
@@ -177,8 +213,8 @@ def _push(d: Differentiation, view: LoopView, forward: SymbolTable, name: str) -
     return KeptList(param, result, source, element, view.recorded, value=name)
 
 
-def _extend(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str, KeptList]:
-    """Let the forward body put the values of a list behind others; and how many they are."""
+def _save_list(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str, KeptList]:
+    """Let the forward body append a list to another; return the count and the latter."""
     type_, names = forward.type_of(name), forward.names
     assert isinstance(type_, ListType)
     info = forward.new_var(names.unique(f"{name}_kept"), type_, ARGUMENT)
@@ -188,30 +224,30 @@ def _extend(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str, K
         result = extend(var_of(d.program, forward, info.name), values, count)
     source = names.unique(f"{name}_kept")
     history = d.host.names.unique("history")
-    kept = KeptList(info.name, result.name, source, type_.element, history, value=name)
-    return count.name, kept
+    list_ = KeptList(info.name, result.name, source, type_.element, history, value=name)
+    return count.name, list_
 
 
 # ---- both loops ------------------------------------------------------------------------------
 
 
 def _augment_forward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, kept: _KeptOfLoop
+    d: Differentiation, view: LoopView, forward: SymbolTable, residuals: _KeptOfLoop
 ) -> LoopView:
-    """The forward loop with more rows, and with lists as memories."""
+    """Return the forward loop with residuals as stacked outputs or lists in memories."""
     host, length = d.host, counted_length(d, view)
-    there, rows = {row.result for row in view.rows}, list[Row]()
-    for name in kept.rows:
-        if name not in there:
+    old_results, rows = {row.result for row in view.rows}, list[Row]()
+    for name in residuals.rows:
+        if name not in old_results:
             stacked = host.names.unique(f"{name}_kept")
-            host.new_var(stacked, _stacked(length, forward.type_of(name)))
+            host.new_var(stacked, _stacked_type(length, forward.type_of(name)))
             rows.append(Row(name, stacked))
-    starts = [d.empty_list(one.element, one.history) for one in kept.lists]
+    starts = [d.empty_list(list_.element, list_.history) for list_ in residuals.lists]
     memories = list[Memory]()
-    for one, start in zip(kept.lists, starts, strict=True):
-        final = host.new_var(host.names.unique("history"), ListType(one.element)).name
+    for list_, start in zip(residuals.lists, starts, strict=True):
+        final = host.new_var(host.names.unique("history"), ListType(list_.element)).name
         d.lists.started(final, start)
-        memories.append(Memory(start, one.param, one.result, final))
+        memories.append(Memory(start, list_.param, list_.result, final))
     wider = replace(
         view,
         content=forward.freeze(),
@@ -222,7 +258,7 @@ def _augment_forward(
     return wider
 
 
-def _stacked(length: Size | None, row: Type) -> TensorType:
+def _stacked_type(length: Size | None, row: Type) -> TensorType:
     assert isinstance(row, TensorType)
     assert length is not None
     return TensorType(row.dtype, (length, *row.shape))
@@ -233,103 +269,109 @@ def _append_backward(
     view: LoopView,
     forward: SymbolTable,
     backward: LoopView,
-    kept: _KeptOfLoop,
+    residuals: _KeptOfLoop,
 ) -> None:
-    """The backward loop with what it reads, in the block that is being built.
+    """Append the backward loop with its residuals to the block under construction.
 
     Args:
-        d: The differentiation that goes on.
-        view: The forward loop, which keeps what is read.
+        d: The context of the differentiation.
+        view: The forward loop, which saves the residuals.
         forward: The block of its body.
         backward: The backward loop.
-        kept: What it reads.
+        residuals: The plan of its residuals.
     """
     name, infos, pops = backward.origin.name, dict(backward.content.vars), list[Op]()
-    rests = [_pop(d, forward, one, infos, pops) for one in kept.pushed]
-    rests += [_split(d, forward, n, one, infos, pops) for n, one in kept.whole.items()]
-    rests += [d.lists.rest_of(one.source) for one in kept.passed]
-    infos |= _infos((one.source, ListType(one.element)) for one in kept.passed)
-    read = (*kept.rows, *(s.param for s in kept.slices), *(m.next for m in kept.following))
-    infos |= _infos((one, forward.type_of(one)) for one in read)
+    rests = [_pop_residual(d, forward, item, infos, pops) for item in residuals.pushed]
+    rests += [
+        _split_list(d, forward, n, item, infos, pops) for n, item in residuals.whole.items()
+    ]
+    rests += [d.lists.rest_of(item.source) for item in residuals.passed]
+    infos |= _argument_infos((item.source, ListType(item.element)) for item in residuals.passed)
+    read = (
+        *residuals.rows,
+        *(s.param for s in residuals.slices),
+        *(m.next for m in residuals.following),
+    )
+    infos |= _argument_infos((item, forward.type_of(item)) for item in read)
     memories = list(backward.memories)
     finals = {memory.param: memory.final for memory in view.memories}
-    for i, (one, rest) in enumerate(zip(kept.lists, rests, strict=True)):
-        history = finals[one.param]
-        memories.append(Memory(history, one.source, rest, f"{name}.rest.{i}"))
+    for i, (item, rest) in enumerate(zip(residuals.lists, rests, strict=True)):
+        history = finals[item.param]
+        memories.append(Memory(history, item.source, rest, f"{name}.rest.{i}"))
         d.lists.left(history, memories[-1].final)
     memories += [
         Memory(memory.final, memory.next, memory.param, f"{name}.first.{i}")
-        for i, memory in enumerate(kept.following)
+        for i, memory in enumerate(residuals.following)
     ]
     stacked = {row.result: row.stacked for row in view.rows}
-    rows = [Slice(stacked[one], one) for one in kept.rows]
+    rows = [Slice(stacked[item], item) for item in residuals.rows]
     ops = (*pops, *backward.content.ops)
     whole = replace(
         backward,
         content=backward.content.with_(vars=infos, ops=ops),
         memories=tuple(memories),
-        slices=(*backward.slices, *kept.slices, *rows),
+        slices=(*backward.slices, *residuals.slices, *rows),
     )
     _declare_outputs(d.program.current, whole)
     d.program.current.append(whole.to_op())
 
 
-def _pop(
+def _pop_residual(
     d: Differentiation,
     forward: SymbolTable,
-    kept: KeptList,
+    list_: KeptList,
     infos: dict[str, VarInfo],
     pops: list[Op],
 ) -> str:
-    """The operator that pops a value under its own name; returns the name of the rest."""
-    rest = _taking(forward, kept, kept.element, infos)
-    outputs = {"value": (kept.value,), "rest": (rest,)}
+    """Append a pop that binds a residual under its own name; return the remainder's name."""
+    rest = _declare_taken_value(forward, list_, list_.element, infos)
+    outputs = {"value": (list_.value,), "rest": (rest,)}
     name = forward.names.unique(POP)
-    attrs = {"history": kept.history}
-    pops.append(Op(POP, name, {"list": (kept.source,)}, outputs, attrs, d.op.source))
+    attrs = {"history": list_.history}
+    pops.append(Op(POP, name, {"list": (list_.source,)}, outputs, attrs, d.op.source))
     return rest
 
 
-def _split(
+def _split_list(
     d: Differentiation,
     forward: SymbolTable,
     count: str,
-    kept: KeptList,
+    list_: KeptList,
     infos: dict[str, VarInfo],
     pops: list[Op],
 ) -> str:
-    """The operator that takes a list off others; returns the name of the rest."""
-    rest = _taking(forward, kept, ListType(kept.element), infos)
-    inputs = {"list": (kept.source,), "count": (count,)}
-    outputs = {"values": (kept.value,), "rest": (rest,)}
-    history = history_of(forward, kept.value) or d.host.names.unique("history")
+    """Append a split that takes a saved list off the others; return the remainder's name."""
+    rest = _declare_taken_value(forward, list_, ListType(list_.element), infos)
+    inputs = {"list": (list_.source,), "count": (count,)}
+    outputs = {"values": (list_.value,), "rest": (rest,)}
+    history = history_of(forward, list_.value) or d.host.names.unique("history")
     attrs = OPS.get(SPLIT).bind_attrs({"history": history})
     name = forward.names.unique(SPLIT)
     pops.append(Op(SPLIT, name, inputs, outputs, attrs, d.op.source))
     return rest
 
 
-def _taking(
-    forward: SymbolTable, kept: KeptList, value: Type, infos: dict[str, VarInfo]
+def _declare_taken_value(
+    forward: SymbolTable, list_: KeptList, value: Type, infos: dict[str, VarInfo]
 ) -> str:
-    """Declare a list, what is taken off it, and the rest, whose name it returns."""
-    rest, type_ = forward.names.unique(kept.source), ListType(kept.element)
-    infos |= _infos([(kept.source, type_)])
-    infos |= {rest: VarInfo(rest, type_), kept.value: VarInfo(kept.value, value)}
+    """Declare a list, the value taken off it, and the remainder; return the latter's name."""
+    rest, type_ = forward.names.unique(list_.source), ListType(list_.element)
+    infos |= _argument_infos([(list_.source, type_)])
+    infos |= {rest: VarInfo(rest, type_), list_.value: VarInfo(list_.value, value)}
     return rest
 
 
-def _infos(given: Iterable[tuple[str, Type]]) -> dict[str, VarInfo]:
-    return {name: VarInfo(name, type_, ARGUMENT) for name, type_ in given}
+def _argument_infos(named_types: Iterable[tuple[str, Type]]) -> dict[str, VarInfo]:
+    return {name: VarInfo(name, type_, ARGUMENT) for name, type_ in named_types}
 
 
 def _declare_outputs(table: SymbolTable, view: LoopView) -> None:
-    """Define what a loop binds in the block that it is put into."""
+    """Declare the outputs of a loop in the block that will contain it."""
     infos = view.content.vars
     for memory in view.memories:
         table.new_var(memory.final, infos[memory.param].type)
     for row in view.rows:
         known = row.result in infos
         type_ = infos[row.result].type if known else table.type_of(row.result)
-        table.new_var(row.stacked, _stacked(view.length, type_))
+        table.new_var(row.stacked, _stacked_type(view.length, type_))
     table.new_var(view.trips, INDEX_TYPE)
