@@ -1,1 +1,1 @@
-"""The row-wise branch."""
+"""The partitioned branch over the batch axis."""

@@ -1,4 +1,4 @@
-"""Whether what an operator makes of parts of the rows adds up to what it makes of all."""
+"""Additivity of operators: results for shards of the rows add up to the whole result."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from braces.ops.common.rules import gives_zeros
 
 
 def adds(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op]) -> bool:
-    """Whether the sum of what an operator gives of parts is what it gives for all rows.
+    """Return whether the sum of an operator's results over shards is its result for all rows.
 
     Args:
-        op: One that rows end in, or that reads totals.
-        totals: What of a block is such a sum already.
-        own: What is computed in the block, and its parameters.
-        makers: What makes each.
+        op: An operator that reduces over rows, or that reads totals.
+        totals: The values of the block known to be such sums.
+        own: The names that the block binds, parameters included.
+        makers: The operator that binds each name.
     """
     definition, read = OPS.get(op.type), totals & {*op.reads()}
     if not read:

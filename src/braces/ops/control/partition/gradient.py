@@ -1,4 +1,4 @@
-"""Derivatives of the row-wise branch.
+"""Derivatives of the partitioned branch.
 
     y = partition(masks=[q, p], rows=x) captures [w]
         cases [ (v, r) { return r }, (v, r) { z = exp(r)  e = multiply(z, w)  return e } ]
@@ -18,12 +18,13 @@ The gradient with respect to `x` and `w`, where `y_grad` is the cotangent of `y`
             },
         ]
 
-Cotangents of row inputs are rows, `out`; cotangents of captures are added up over the cases,
-`sums`. Since a case runs again within its gradient, histories of loops inside it stay inside;
-rows that are costly to make are handed over instead, see `partition_keeping`. Plain blocks are
-inlined there, so that what is costly in them is seen, too. A row that stands
-in for another must not count twice in a sum, and in sums cotangents are linear: so cotangents
-of rows are marked, and a stand-in's is zero.
+Cotangents of row inputs are rows, `out`; cotangents of captures are summed over the cases,
+`sums`. The backward case recomputes the forward case, so residual lists of inner loops stay
+inside. Only expensive rows are saved, see `partition/residuals.py`. For that, plain blocks are
+inlined, which exposes the expensive operators in them.
+
+Padding must not count in a sum. Sums are linear in the cotangents. So cotangents of rows are
+marked as `linear`, and are zero for padding.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ from braces.ops.lists.cotangents import collect, differentiable
 
 @dataclass(frozen=True)
 class _Half:
-    """One case, run again and differentiated.
+    """One case, recomputed and differentiated.
 
     Attributes:
         table: The block.
-        seeds: The parameters that hold the cotangents of its rows.
-        grads: The cotangents that it knows.
+        seeds: The parameters for the cotangents of its row results.
+        grads: The cotangents computed in it, by name.
     """
 
     table: SymbolTable
@@ -64,11 +65,11 @@ class _Half:
 
 
 def partition_gradient(d: Differentiation) -> None:
-    """Build the backward branch and give cotangents."""
+    """Build the backward branch and report cotangents."""
     unique, masked = d.host.names.unique, masked_branch(d.program, d.host, d.op)
     view = PartitionView.of(map_bodies(masked, lambda body: inlined(body, unique)))
     outs = [out for out in view.outs if out.name in d.grads]
-    halves = [_half(d, view, k, outs) for k in range(len(view.cases))]
+    halves = [_differentiate_case(d, view, k, outs) for k in range(len(view.cases))]
     rows = [
         row
         for row in view.rows
@@ -81,7 +82,7 @@ def partition_gradient(d: Differentiation) -> None:
     for name in sums:
         _refuse_list(name, d.host.type_of(name))
     bodies = [
-        _closed(d, half, [*(row.params[k] for row in rows), *sums])
+        _return_cotangents(d, half, [*(row.params[k] for row in rows), *sums])
         for k, half in enumerate(halves)
     ]
     kept, contents = keep_rows(d, view, bodies)
@@ -97,14 +98,16 @@ def partition_gradient(d: Differentiation) -> None:
         sums=tuple(results[len(rows) :]),
         origin=view.origin.with_(inputs={}, outputs={}),
     )
-    made, var = append_construct(d.program, backward.to_op())
+    backward_op, out_vars = append_construct(d.program, backward.to_op())
     origins = (*(row.source for row in rows), *sums)
-    for origin, out in zip(origins, PartitionView.of(made).outputs, strict=True):
-        d.give(origin, var[out.name])
+    for origin, out in zip(origins, PartitionView.of(backward_op).outputs, strict=True):
+        d.give(origin, out_vars[out.name])
 
 
-def _half(d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]) -> _Half:
-    """A case run again and differentiated: cotangents of its rows, and of its captures."""
+def _differentiate_case(
+    d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]
+) -> _Half:
+    """Recompute and differentiate a case: cotangents of its rows and of its captures."""
     table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
     seeds, params = dict[str, Var](), list[str]()
     with d.program.building(table):
@@ -121,13 +124,13 @@ def _half(d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output
 
 
 def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
-    """A new parameter of a case, of the type of one of its variables."""
+    """Add a parameter to a case, with the type of one of its variables."""
     name = table.add_param(table.names.unique(stem), table.type_of(like)).name
     return var_of(d.program, table, name)
 
 
-def _closed(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
-    """The backward case; it returns a cotangent for each of these names, zeros included."""
+def _return_cotangents(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
+    """Let the backward case return a cotangent for each of these names, zeros included."""
     with d.program.building(half.table):
         grads = [
             half.grads[name] if name in half.grads else _zeros(half.table, name)
@@ -153,7 +156,7 @@ def _zeros(table: SymbolTable, name: str) -> Var:
 
 
 def partition_jvp(d: Pushing) -> None:
-    """Let every case return the tangents of its results too."""
+    """Let every case also return the tangents of its results."""
     view = PartitionView.of(masked_branch(d.program, d.host, d.op))
     moving_rows = [row for row in view.rows if row.source in d.tangents]
     captured = captured_tangents(d)
@@ -171,19 +174,24 @@ def partition_jvp(d: Pushing) -> None:
     moving = [
         out
         for out in view.outputs
-        if any(name in found for name, found in zip(out.results, pushed, strict=True))
+        if any(
+            name in case_tangents
+            for name, case_tangents in zip(out.results, pushed, strict=True)
+        )
         and differentiable(tables[0].type_of(out.results[0]))
     ]
     extra = list[list[str]]()
-    for k, (table, found) in enumerate(zip(tables, pushed, strict=True)):
+    for k, (table, case_tangents) in enumerate(zip(tables, pushed, strict=True)):
         with d.program.building(table):
-            extra.append([tangent_of(d, table, found, out.results[k]) for out in moving])
+            extra.append(
+                [tangent_of(d, table, case_tangents, out.results[k]) for out in moving]
+            )
     names = [d.declare(out.name) for out in moving]
     tangents = list(map(Output, names, zip(*extra, strict=True)))
     split = sum(out in view.outs for out in moving)
     operands = [
-        Operand(d.tangents[row.source].name, made, row.linear)
-        for row, made in zip(moving_rows, zip(*params, strict=True), strict=False)
+        Operand(d.tangents[row.source].name, names_in_cases, row.linear)
+        for row, names_in_cases in zip(moving_rows, zip(*params, strict=True), strict=False)
     ]
     wider = replace(
         view.containing(table.freeze() for table in tables),

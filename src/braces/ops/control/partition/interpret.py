@@ -1,7 +1,7 @@
-"""What constructs do around their blocks when they are interpreted.
+"""Interpretation of constructs: array operations around their blocks.
 
-Blocks see arrays of JAX, and constructs give them. All rows of a case are taken by one kernel,
-and put back by one: a call of a kernel takes far longer than to move a few numbers.
+Blocks read JAX arrays, so constructs pass JAX arrays. One kernel gathers all rows of a case,
+and one scatters them back: a kernel call takes far longer than moving a few numbers.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 def arrays(values: Iterable[Value]) -> list[Value]:
-    """As arrays of JAX.
+    """Return values as JAX arrays.
 
-    A kernel gives what it is given, in a sixth of the time that `device_put` takes.
+    A kernel call converts in a sixth of the time of `device_put`.
     """
-    return list(map(_same(), values))
+    return list(map(_identity_kernel(), values))
 
 
 def slices_at(frame: Frame, t: int, sliced: Sequence[Value]) -> list[Value]:
-    """The index of a trip, and what each array has there, by one kernel for all trips."""
+    """Return an iteration's index and slices, by one kernel for all iterations."""
     return frame.compute(_slices, np.asarray(t, INT64), *sliced)
 
 
 def zeros(frame: Frame, body: Body, name: str, *leading: int) -> Array:
-    """Zeros like a result of a block that did not run, with some axes before its own."""
+    """Return zeros like a result of a block that did not run, with leading axes added."""
     if name not in body.vars:
         value = frame.read(name)
         return np.zeros((*leading, *value.shape), value.dtype)
-    found = body.vars[name].type
-    assert isinstance(found, TensorType)
-    return np.zeros((*leading, *map(frame.size, found.shape)), found.dtype)
+    type_ = body.vars[name].type
+    assert isinstance(type_, TensorType)
+    return np.zeros((*leading, *map(frame.size, type_.shape)), type_.dtype)
 
 
 def stack(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Array:
-    """The rows of all trips; none have the type that the block says."""
+    """Stack the rows of all iterations; without any, use the type declared in the block."""
     return np.stack(rows) if rows else zeros(frame, body, name, 0)
 
 
 @final
 class CaseRows:
-    """The rows of one case of a row-wise branch.
+    """The rows of one case of a partitioned branch.
 
     Attributes:
-        number: How many they are.
-        total: How many rows all cases have.
-        seen: How many its block sees.
+        number: The number of its rows.
+        total: The number of rows of all cases.
+        seen: The number of rows passed to its block.
     """
 
     def __init__(self, frame: Frame, mask: Value, compact: bool) -> None:
@@ -67,7 +67,7 @@ class CaseRows:
         self._every = self.number == self.total
 
     def _places(self) -> Array:
-        """Where what the block sees comes from; its first row stands in for those of others."""
+        """Return the source positions of its rows, padded with the first one."""
         (own,) = np.nonzero(self._host)
         return own if self._compact else np.where(self._host, np.arange(self.total), own[0])
 
@@ -83,50 +83,52 @@ class CaseRows:
         """Run the block on its rows.
 
         Args:
-            label: Which block it is.
+            label: The label of the block.
             body: The block.
             rows: The rows of all cases.
-            linear: Whether results are linear in them.
-            before: The results of the cases before, if there are any.
-            outs: How many of the results are rows, which come first; the others are sums.
+            linear: For each of them, whether results are linear in it.
+            before: The results of the preceding cases, if any.
+            outs: The number of leading results that are rows; the others are sums.
 
         Returns:
-            The results with those of the cases before: rows at their places, sums added.
+            The results merged with those of preceding cases: rows scattered, sums added.
         """
         if self._every:
-            found = self._frame.run(label, body, [self._mask, *rows])
-            return found if before is None else self._added(found, before, outs)
+            case_results = self._frame.run(label, body, [self._mask, *rows])
+            return case_results if before is None else self._added(case_results, before, outs)
         places = self._places()
         if self._compact:
-            taken = _take, (places, *rows)
-            where = (self._mask, places)
+            gather_call = _take, (places, *rows)
+            scatter_args = (self._mask, places)
         else:
-            taken = _filled(linear), (self._mask, places, *rows)
-            where = (self._mask,)
-        join = _joined(len(body.results), outs, before is not None, self._compact)
-        joined = join, (*where, *(before or ()))
-        return self._frame.run_between(label, body, taken, joined)
+            gather_call = _fill_kernel(linear), (self._mask, places, *rows)
+            scatter_args = (self._mask,)
+        join_kernel = _join_kernel(len(body.results), outs, before is not None, self._compact)
+        join_call = join_kernel, (*scatter_args, *(before or ()))
+        return self._frame.run_between(label, body, gather_call, join_call)
 
-    def _added(self, found: Sequence[Value], before: Sequence[Value], outs: int) -> list[Value]:
-        """Results of a block that has all rows, with the sums of the cases before."""
-        if outs == len(found):
-            return list(found)
-        return [*found[:outs], *self._frame.compute(_sums, *found[outs:], *before[outs:])]
+    def _added(
+        self, results: Sequence[Value], before: Sequence[Value], outs: int
+    ) -> list[Value]:
+        """Return results of a block on all rows, sums added to those of preceding cases."""
+        if outs == len(results):
+            return list(results)
+        return [*results[:outs], *self._frame.compute(_sums, *results[outs:], *before[outs:])]
 
 
 def no_rows(frame: Frame, body: Body, total: int, outs: int) -> list[Value]:
-    """The results of a row-wise branch none of whose cases ran, from one of its blocks."""
-    found = [zeros(frame, body, name) for name in body.results]
-    rows = [np.zeros((total, *one.shape[1:]), one.dtype) for one in found[:outs]]
-    return arrays(rows + found[outs:])
+    """Return the results of a branch in which no case ran, from one of its blocks."""
+    zero_results = [zeros(frame, body, name) for name in body.results]
+    rows = [np.zeros((total, *x.shape[1:]), x.dtype) for x in zero_results[:outs]]
+    return arrays(rows + zero_results[outs:])
 
 
 # ---- kernels ---------------------------------------------------------------------------------
 
 
 @cache
-def _same() -> Callable[[Value], Value]:
-    """Made on first use, as JAX itself is imported then."""
+def _identity_kernel() -> Callable[[Value], Value]:
+    """Return a compiled identity; created on first use, which imports JAX."""
     return jax.jit(lambda x: x)
 
 
@@ -140,44 +142,53 @@ def _take(places: Value, *every: Value) -> list[Value]:
 
 
 @cache
-def _filled(linear: tuple[bool, ...]) -> Callable[..., list[Value]]:
-    """Rows at their places: others are zero where that is as good as a row that stands in."""
+def _fill_kernel(linear: tuple[bool, ...]) -> Callable[..., list[Value]]:
+    """Return a kernel that pads rows in place: linear ones with zeros, else with a row."""
 
     def fill(mask: Value, places: Value, *every: Value) -> list[Value]:
         _, *taken = _take(places, *every)
         own = [_put(mask, None, rows, None) for rows in every]
-        return [mask, *map(_chosen, linear, own, taken)]
+        return [mask, *map(_select, linear, own, taken)]
 
     return fill
 
 
 @cache
-def _joined(
+def _join_kernel(
     results: int, outs: int, several: bool, compact: bool
 ) -> Callable[..., list[Value]]:
-    """Rows among those of the cases before, or zeros, and sums with theirs, if there are."""
+    """Return a kernel that merges results with those of preceding cases, or with zeros."""
 
-    def join(*given: Value) -> list[Value]:
-        (*found,), (mask, *rest) = given[:results], given[results:]
-        places, before = (rest[0], rest[1:]) if compact else (None, rest)
-        rows = [_put(mask, places, new, old) for new, old in _with(before, found[:outs])]
-        return rows + (_sums(*found[outs:], *before[outs:]) if several else found[outs:])
+    def join(*args: Value) -> list[Value]:
+        (*case_results,), (mask, *scatter_args) = args[:results], args[results:]
+        places, before = (
+            (scatter_args[0], scatter_args[1:]) if compact else (None, scatter_args)
+        )
+        rows = [
+            _put(mask, places, new, old)
+            for new, old in _pairs_with_before(before, case_results[:outs])
+        ]
+        return rows + (
+            _sums(*case_results[outs:], *before[outs:]) if several else case_results[outs:]
+        )
 
     return join
 
 
-def _sums(*given: Value) -> list[Value]:
-    """What a case adds up, with what those before it did."""
-    half = len(given) // 2
-    return [old + new for new, old in zip(given[:half], given[half:], strict=True)]
+def _sums(*sums: Value) -> list[Value]:
+    """Add the sums of a case to those of preceding cases."""
+    half = len(sums) // 2
+    return [old + new for new, old in zip(sums[:half], sums[half:], strict=True)]
 
 
-def _chosen(first: bool, one: Value, other: Value) -> Value:
-    return one if first else other
+def _select(first: bool, left: Value, right: Value) -> Value:
+    return left if first else right
 
 
-def _with(before: Sequence[Value], found: Sequence[Value]) -> Iterable[tuple[Value, Value]]:
-    return zip(found, before or [None] * len(found), strict=False)
+def _pairs_with_before(
+    before: Sequence[Value], rows: Sequence[Value]
+) -> Iterable[tuple[Value, Value]]:
+    return zip(rows, before or [None] * len(rows), strict=False)
 
 
 def _put(mask: Value, places: Value | None, rows: Value, before: Value | None) -> Value:

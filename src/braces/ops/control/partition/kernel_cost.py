@@ -1,4 +1,4 @@
-"""How much a computation computes, as far as its trace tells."""
+"""Cost estimate of a kernel from its jaxpr."""
 
 from __future__ import annotations
 
@@ -10,21 +10,25 @@ from braces.lazy import extend, tracing
 
 UNKNOWN = math.inf
 Traced: TypeAlias = Any
-"""A computation that JAX traced, or a part of one: an equation, a variable, a parameter."""
+"""A jaxpr, or a part of one: an equation, a variable, a parameter."""
 
 
 def work_of(jaxpr: Traced) -> float:
-    """The numbers that a traced computation makes, each product of two among them.
+    """Return the number of elements and products that a jaxpr computes.
 
-    What its loops do is unknown where only a run tells their trips.
+    The cost is `UNKNOWN` for loops with a data-dependent trip count.
     """
-    return sum(map(_work, jaxpr.eqns))
+    return sum(map(_equation_cost, jaxpr.eqns))
 
 
-def _work(equation: Traced) -> float:
+def _equation_cost(equation: Traced) -> float:
     name, params = equation.primitive.name, equation.params
-    made = [one.aval for one in equation.outvars if isinstance(one.aval, tracing.ShapedArray)]
-    numbers = sum(math.prod(one.shape) for one in made)
+    out_avals = [
+        shaped.aval
+        for shaped in equation.outvars
+        if isinstance(shaped.aval, tracing.ShapedArray)
+    ]
+    numbers = sum(math.prod(shaped.shape) for shaped in out_avals)
     inside = sum(map(work_of, inner_computations(params.values())))
     match name:
         case "while":
@@ -47,7 +51,7 @@ def _sizes(variable: Traced, axes: Iterable[int]) -> int:
 
 
 def inner_computations(params: Iterable[Traced]) -> Iterator[Traced]:
-    """The computations among the parameters of an equation."""
+    """Yield the jaxprs among the parameters of an equation."""
     for value in params:
         if isinstance(value, extend.ClosedJaxpr | extend.Jaxpr):
             yield value

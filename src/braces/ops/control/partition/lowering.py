@@ -1,19 +1,30 @@
-"""The row-wise branch, compiled.
+"""Partitioned branch, compiled.
 
-How many rows a case has is known only at run time, so each case is compiled for a few
-capacities, those that the target wants, and a run takes the smallest that holds its rows: they
-are gathered, padded with one of them, and scattered to their places. Where they are more than
-half of all rows, they stay at their places, and those of other cases are stood in for by one
-that is selected. So they do in any case with little to compute, which is compiled just once. A
-case without rows does not run. What the cases before it gave is handed on and changed in place,
-so that nothing is copied or merged. A single case whose rows stay at their places, as a step
-with lengths, has none before it, and is a conditional.
+The number of rows of a case is data-dependent, so a case is compiled for fixed capacities, and
+a run selects one. The first row of this table that applies to a case decides:
 
-Where the number of rows is a symbol, as where a program is exported, a case is compiled once,
-for all rows at their places, and runs where it has any.
+| branch | condition | strategy | built by |
+|---|---|---|---|
+| any | rows sharded over devices, cases splittable | lower per device | `lower_cases` |
+| not `compact`, first case | any | in place, `lax.cond` against zeros | `_lower_first_case` |
+| any | symbolic number of rows (export) | in place | `_in_place` |
+| not `compact`, later case | any | in place | `_in_place` |
+| `compact` | little work | in place | `_in_place` |
+| `compact` | rows <= a capacity of the target | gather, run, scatter | `_gathered` |
+| `compact` | more rows, but not all | in place | `_in_place` |
+| `compact` | all rows | whole batch, no selection | `_all_rows` |
 
-Where each row of a case is computed on its own and nothing can be told of it, no row needs to
-stand in for another: what is made of rows of other cases is left out at the end.
+- Gather: the rows are gathered and padded to the capacity with one of them; results are
+  scattered to their positions. The smallest sufficient capacity is selected in each run. The
+  target wants capacities up to half of all rows.
+- In place: all rows stay at their positions. A row of the case replaces those of other cases,
+  and the mask selects the results.
+- A case without rows does not run.
+- Results of preceding cases are passed on and updated in place, so nothing is copied or merged.
+  The first case of a branch that is not compact, such as a ragged step, has none.
+
+If every row is computed independently and no check or NaN can be reported, rows of other cases
+need no replacement in `_lower_first_case`. Their results are discarded at the end.
 """
 
 from __future__ import annotations
@@ -37,21 +48,21 @@ from braces.ops.control.partition.kernel_cost import work_of
 from braces.ops.control.partition.per_device import runs_in_parts
 
 Branch = Callable[[list[Value], State], tuple[list[Value], State]]
-"""From the results of the cases before and a state to the results and the state after."""
+"""From results of preceding cases and a run state to the results and state after the case."""
 Place = Callable[[Value, Value], Value]
-"""From the rows of a case and those of the cases before to both."""
+"""From the rows of a case and those of preceding cases to the merged rows."""
 
 
 @dataclass(frozen=True)
 class LoweredCase:
-    """One case of a row-wise branch.
+    """One case of a partitioned branch.
 
     Attributes:
         lowering: The operator.
-        view: The operator taken apart.
-        k: Which of its cases.
+        view: The decoded view of the operator.
+        k: The position of the case.
         body: Its block.
-        mask: Which rows are its own.
+        mask: The mask of its rows.
     """
 
     lowering: Lowering
@@ -67,17 +78,17 @@ class LoweredCase:
 
     @property
     def number(self) -> Value:
-        """How many rows are its own."""
+        """The number of its rows."""
         return jnp.sum(self.mask, dtype="int32")
 
     @property
     def total(self) -> Any:
-        """How many rows all cases have: a number, or a symbol for one."""
+        """The number of rows of all cases: a number, or a symbol for one."""
         return self.mask.shape[0]
 
     @property
     def known(self) -> bool:
-        """Whether that is a number."""
+        """Whether `total` is a number."""
         return isinstance(self.total, int)
 
     @property
@@ -86,13 +97,13 @@ class LoweredCase:
         return [self.lowering.read(row.source) for row in self.view.rows]
 
     def stood_in(self) -> list[Value]:
-        """All rows at their places; one that is its own stands in for those that are not."""
+        """Return all rows in place, with a row of the case in the positions of other cases."""
         mask = self.mask
         return [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in self.rows]
 
     @cached_property
     def by_row(self) -> bool:
-        """Whether nothing is added up, and each row of the results needs one row alone."""
+        """Whether each row of the results needs one row only, and there are no sums."""
         size = self.lowering.size
         if (
             not self.known
@@ -121,14 +132,14 @@ class LoweredCase:
     def joined(
         self, found: Sequence[Value], before: Sequence[Value], place: Place
     ) -> list[Value]:
-        """Its results with those of the cases before: rows placed, sums added.
+        """Merge results with those of preceding cases: rows placed, sums added.
 
-        Its rows are zero before, so zeros change nothing.
+        Preceding results are zero at its rows, so constant zeros need no update.
         """
-        made = producers(self.body.ops)
+        producer_of = producers(self.body.ops)
         changes = [place] * len(self.view.outs) + [jnp.add] * len(self.view.sums)
         return [
-            old if gives_zeros(made.get(name)) else change(new, old)
+            old if gives_zeros(producer_of.get(name)) else change(new, old)
             for name, change, new, old in zip(
                 self.body.results, changes, found, before, strict=True
             )
@@ -136,7 +147,7 @@ class LoweredCase:
 
 
 def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
-    """The outputs of a row-wise branch, by name; devices that have parts run each its own."""
+    """Lower a partitioned branch, per device if sharded; return its outputs by name."""
     rows = {*(case.mask for case in view.cases), *(row.source for row in view.rows)}
     cut = lowering.cut_by(view.cases[0].mask)
     if cut is None or not runs_in_parts(view, lowering.type_of, cut):
@@ -146,7 +157,7 @@ def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
 
 
 def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
-    """The results of all cases."""
+    """Return the results of all cases."""
     results: list[Value] = []
     for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
         lowered = LoweredCase(lowering, view, k, body, lowering.read(case.mask))
@@ -156,41 +167,41 @@ def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
 
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     state = case.lowering.state(case.label)
-    whole = _WholeCase.traced(case, state)
+    full_case = _WholeCase.traced(case, state)
     if not case.view.compact and not before:
-        results, state = _alone(case, whole, state)
+        results, state = _lower_first_case(case, full_case, state)
         case.lowering.leave(state)
         return results
-    results, number, least = before or whole.nothing(case), case.number, 0
-    for capacity, branch in _branches(case, whole):
+    results, number, lower_bound = before or full_case.nothing(case), case.number, 0
+    for capacity, branch in _branches(case, full_case):
         if not case.known:
-            results, state = _where(case, number > 0, branch, results, state)
-        elif capacity > least:
-            wanted = (least < number) & (number <= capacity)
-            results, state = _where(case, wanted, branch, results, state)
-            least = capacity
+            results, state = _run_if(case, number > 0, branch, results, state)
+        elif capacity > lower_bound:
+            selected = (lower_bound < number) & (number <= capacity)
+            results, state = _run_if(case, selected, branch, results, state)
+            lower_bound = capacity
     case.lowering.leave(state)
     return results
 
 
-def _branches(case: LoweredCase, whole: _WholeCase) -> list[tuple[int, Branch]]:
-    """How many rows the case can run on, and how, from few to all."""
+def _branches(case: LoweredCase, full_case: _WholeCase) -> list[tuple[int, Branch]]:
+    """Return the row counts for which the case is compiled, ascending, each with its branch."""
     total = case.total
-    in_place = _in_place(case, whole)
-    if not case.known or not case.view.compact or case.lowering.is_little(whole.work):
+    in_place = _in_place(case, full_case)
+    if not case.known or not case.view.compact or case.lowering.is_little(full_case.work):
         return [(total, in_place)]
     gathered = [(n, _gathered(case, n)) for n in case.lowering.capacities(total)]
-    return [*gathered, (total - 1, in_place), (total, _all_rows(case, whole))]
+    return [*gathered, (total - 1, in_place), (total, _all_rows(case, full_case))]
 
 
 @dataclass(frozen=True)
 class _WholeCase:
-    """A case on as many rows as there are, traced once for all that runs it so.
+    """A case on all rows, traced once for all branches that run it so.
 
     Attributes:
-        code: What JAX traced.
-        made: What it gives: results, and the state after it.
-        work: How much it computes.
+        code: The closed jaxpr.
+        made: The structure of its outputs: results, and the state after it.
+        work: Its cost.
     """
 
     code: Any
@@ -199,49 +210,52 @@ class _WholeCase:
 
     @classmethod
     def traced(cls, case: LoweredCase, state: State) -> _WholeCase:
-        """Trace a case. Of no rows a maximum, say, does not exist: there a row is assumed."""
+        """Trace a case for all rows, at least one: a maximum of none does not exist."""
         rows = max(case.total, 1) if case.known and case.view.compact else case.total
-        given = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
+        row_shapes = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
         valid = jax.ShapeDtypeStruct((rows,), "bool")
-        code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, given, state)
+        code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, row_shapes, state)
         return cls(code, made, work_of(code))
 
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
     ) -> tuple[list[Value], State]:
-        """What `LoweredCase.run` gives for all rows."""
+        """Evaluate `LoweredCase.run` for all rows."""
         flat = jax.tree.leaves((valid, rows, state))
-        found = extend.jaxpr_as_fun(self.code)(*flat)
-        return jax.tree.unflatten(jax.tree.structure(self.made), found)
+        flat_results = extend.jaxpr_as_fun(self.code)(*flat)
+        return jax.tree.unflatten(jax.tree.structure(self.made), flat_results)
 
     @property
     def tells(self) -> bool:
-        """Whether something of it may be told: that it fails, or has a NaN."""
+        """Whether the case changes the run state: reports a failed check or a NaN."""
         _, state = self.made
         number, code = len(jax.tree.leaves(state)), self.code.jaxpr
         pairs = zip(code.outvars[-number:], code.invars[-number:], strict=True)
         return number > 0 and any(after is not before for after, before in pairs)
 
     def gives(self, case: LoweredCase) -> list[tuple[tuple[int, ...], DType]]:
-        """The shapes and dtypes of the results for all rows."""
-        total, outs, (found, _) = case.mask.shape[0], len(case.view.outs), self.made
-        shapes = ((total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(found))
-        return [(shape, r.dtype) for shape, r in zip(shapes, found, strict=True)]
+        """Return the shapes and dtypes of the results for all rows."""
+        total, outs, (results, _) = case.mask.shape[0], len(case.view.outs), self.made
+        shapes = ((total, *r.shape[1:]) if i < outs else r.shape for i, r in enumerate(results))
+        return [(shape, r.dtype) for shape, r in zip(shapes, results, strict=True)]
 
     def nothing(self, case: LoweredCase) -> list[Value]:
-        """Zeros of the types that the case gives."""
-        return [_zeros(case, i, *given) for i, given in enumerate(self.gives(case))]
+        """Return zeros of the result types of the case."""
+        return [
+            _distinct_zeros(case, i, *shape_and_dtype)
+            for i, shape_and_dtype in enumerate(self.gives(case))
+        ]
 
 
-def _where(
+def _run_if(
     case: LoweredCase, wanted: Value, branch: Branch, before: list[Value], state: State
 ) -> tuple[list[Value], State]:
-    """Run a branch or none; `before` are the results where it does not run."""
+    """Run a branch or skip it; `before` are the results if it is skipped."""
     return case.lowering.run_if(wanted, lambda carry: branch(*carry), (before, state))
 
 
 def _gathered(case: LoweredCase, capacity: int) -> Branch:
-    """The case on its rows and some padding."""
+    """Return the branch that gathers rows, pads them to a capacity, and scatters results."""
     mask = case.mask
     total, number = mask.shape[0], case.number
 
@@ -249,70 +263,75 @@ def _gathered(case: LoweredCase, capacity: int) -> Branch:
         valid = jnp.arange(capacity) < number
         (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
         chosen = jnp.where(valid, places, first_of(places, valid))
-        found, state = case.run(valid, [x[chosen] for x in case.rows], state)
-        target = jnp.where(valid, chosen, total)  # beyond the end, so dropped
+        results, state = case.run(valid, [x[chosen] for x in case.rows], state)
+        target = jnp.where(valid, chosen, total)  # out of range, so dropped
 
         def put(rows: Value, old: Value) -> Value:
             return old.at[target].set(rows, mode="drop")
 
-        return case.joined(found, before, put), state
+        return case.joined(results, before, put), state
 
     return branch
 
 
-def _alone(case: LoweredCase, whole: _WholeCase, state: State) -> tuple[list[Value], State]:
-    """The first case on all rows at their places, or zeros where none is its own.
+def _lower_first_case(
+    case: LoweredCase, full_case: _WholeCase, state: State
+) -> tuple[list[Value], State]:
+    """Run the first case in place, or return zeros if it has no rows.
 
-    There is nothing before it to hand on, which a conditional would copy.
+    No preceding results have to be passed on, which a conditional would copy.
     """
 
     def run(state: State) -> tuple[list[Value], State]:
-        rows = case.rows if case.by_row and not whole.tells else case.stood_in()
-        found, state = whole.run(case.mask, rows, state)
+        rows = case.rows if case.by_row and not full_case.tells else case.stood_in()
+        case_results, state = full_case.run(case.mask, rows, state)
         outs = len(case.view.outs)
-        made = [jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x)) for x in found[:outs]]
-        return [*made, *found[outs:]], state
+        masked_rows = [
+            jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x))
+            for x in case_results[:outs]
+        ]
+        return [*masked_rows, *case_results[outs:]], state
 
     def skip(state: State) -> tuple[list[Value], State]:
-        return [jnp.zeros(shape, dtype) for shape, dtype in whole.gives(case)], state
+        return [jnp.zeros(shape, dtype) for shape, dtype in full_case.gives(case)], state
 
     results, state = lax.cond(case.number > 0, run, skip, state)
     return results, state
 
 
-def _in_place(case: LoweredCase, whole: _WholeCase) -> Branch:
-    """The case on all rows at their places, those of other cases stood in for."""
+def _in_place(case: LoweredCase, full_case: _WholeCase) -> Branch:
+    """Return the branch on all rows in place; a row of the case replaces those of others."""
     mask = case.mask
 
     def put(rows: Value, old: Value) -> Value:
         return jnp.where(along_rows(mask, rows), rows, old)
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        found, state = whole.run(mask, case.stood_in(), state)
-        return case.joined(found, before, put), state
+        results, state = full_case.run(mask, case.stood_in(), state)
+        return case.joined(results, before, put), state
 
     return branch
 
 
-def _all_rows(case: LoweredCase, whole: _WholeCase) -> Branch:
-    """The case on all rows, since all are its own."""
+def _all_rows(case: LoweredCase, full_case: _WholeCase) -> Branch:
+    """Return the branch for a case that has all rows."""
 
     def put(rows: Value, old: Value) -> Value:
         del old
         return rows
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
-        found, state = whole.run(jnp.ones(case.mask.shape, bool), case.rows, state)
-        return case.joined(found, before, put), state
+        results, state = full_case.run(jnp.ones(case.mask.shape, bool), case.rows, state)
+        return case.joined(results, before, put), state
 
     return branch
 
 
-def _zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> Value:
-    """Zeros for result `i`, to be changed in place.
+def _distinct_zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> Value:
+    """Return zeros for result `i`, to be updated in place.
 
-    Of equal arrays XLA makes one, and then copies of it. These are not equal to it, which does
-    not know that no number of rows is negative.
+    XLA merges equal constants (CSE) and then copies them. These differ for XLA, which does not
+    know that a row count is never negative.
     """
     salt = crc32(f"{case.lowering.op.name} {i}".encode()) >> 1
     return jnp.broadcast_to((case.number < -salt).astype(dtype), shape)
@@ -322,17 +341,17 @@ def _zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DType) -> V
 
 
 def along_rows(mask: Value, x: Value) -> Value:
-    """A mask of rows that broadcasts against an array of rows."""
+    """Reshape a mask of rows to broadcast against an array of rows."""
     return mask.reshape(-1, *[1] * (x.ndim - 1))
 
 
 def first_of(x: Value, valid: Value) -> Value:
-    """The first real row, to stand in for those that are not; where there are no rows, none."""
+    """Return the first valid row, used as padding; an empty array if there are no rows."""
     return x[lax.argmax(valid, 0, jnp.int32)] if valid.shape[0] else x[:0]
 
 
 def without_stand_ins(view: PartitionView, rows: Sequence[Value], valid: Value) -> list[Value]:
-    """Rows with zeros for stand-ins where results are linear in them."""
+    """Return the rows, zeroed in padding where results are linear in them."""
     return [
         jnp.where(along_rows(valid, x), x, 0) if row.linear else x
         for row, x in zip(view.rows, rows, strict=True)

@@ -1,23 +1,24 @@
-"""The row-wise branch: each block runs on its own rows only.
+"""The partitioned branch: each block runs on a subset of the batch axis.
 
     partition(masks, rows, captures) { cases, counts } -> out, sums
 
     case (valid, rows...) -> rows..., sums...
 
-`masks[k]` selects the rows of case k, at most one case a row. A case sees its rows in order, as
-arrays whose leading size is `counts[k]`, a dimension of its own. Its row results come back to
-their places in `out`, zero where no case has the row; its other results are added up in `sums`.
+Rows are batch elements, the entries of axis 0. `masks[k]` selects the rows of case k; each row
+belongs to at most one case. A case gets its rows in order, as arrays with the leading dimension
+`counts[k]`. Its row results are scattered to their positions in `out`, with zeros where no case
+has the row. Its other results are summed over the cases in `sums`.
 
-With `compact=False` a case sees all rows at their places, `counts[k]` of them; rows that are
-not its own are stood in for by one that is, and `valid` says which are which.
+With `compact=False` a case gets all `counts[k]` rows in place. A row of the case replaces those
+of other cases, and `valid` is its mask.
 
-`linear` are the positions of rows that results are linear in, cotangents say: where a row
-stands in for another, they are zero, so that nothing is counted twice in `sums`.
+`linear` are the positions of inputs in which the results are linear, such as cotangents. They
+are zero in padding, so that `sums` counts each row once.
 
-Interpreted, a compact case gets exactly its rows, and one without rows does not run. Compiled,
-it runs on one of a few capacities, padded with a row that is selected, or on all rows at their
-places; `valid` tells rows from padding. In a `masked` branch what mixes rows reads that; any
-other is masked before it runs, where it may have padding (see
+Interpreted, a compact case gets exactly its rows, and a case without rows does not run.
+Compiled, it runs on one of several capacities, padded with one of its rows, or on all rows in
+place; `valid` is false for padding. In a `masked` branch, operators that mix rows read `valid`. Any
+other branch is masked before it runs with padding (see
 `braces.ops.control.batch_axis.masking`).
 """
 
@@ -54,7 +55,10 @@ from braces.ops.control.partition.lowering import lower_cases
 
 
 def axes_of_partition(types: Types, attrs: Attrs) -> AxisMap:
-    """Rows are kept; no case has padding among its rows. All else goes through the cases."""
+    """Return the axis map: rows are kept, all else is mapped by the cases.
+
+    The masks contain no padding.
+    """
     del attrs
     masks, rows, out = (types.get(slot, ()) for slot in ("masks", "rows", "out"))
     inputs = {"masks": led_by("row", masks), "rows": led_by("row", rows, "row")}
@@ -93,11 +97,11 @@ class PartitionOp(BlockOp):
     # ---- infer -------------------------------------------------------------------------------
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
-        """Which of its rows are real, and the rows; as many results as there are outputs."""
+        """Parameters are the mask of valid rows and the rows; results match the outputs."""
         counts, results = _counts_of(op, types), len(tuple(op.binds()))
-        rows = [slice_type(given) for given in types.get("rows", ())]
+        rows = [slice_type(type_) for type_ in types.get("rows", ())]
         return {
-            label: Interface((TensorType(BOOL, (count,)), *_rows_of(rows, count)), results)
+            label: Interface((TensorType(BOOL, (count,)), *_row_types(rows, count)), results)
             for label, count in zip(op.bodies(), counts, strict=True)
         }
 
@@ -108,28 +112,28 @@ class PartitionOp(BlockOp):
         attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
-        """Row results of all cases agree but for their rows; so do sums."""
+        """Row results of all cases agree but for their number of rows; so do sums."""
         total = self._rows(context, types)
-        found = [result_types(body, outer, context) for body in cases_in(attrs)]
+        result_types_of_cases = [result_types(body, outer, context) for body in cases_in(attrs)]
         outs, counts = attrs["outs"], attrs["counts"]
         assert isinstance(outs, int)
         assert isinstance(counts, tuple)
         rows = [
-            [_without_rows(t, size_in(count)) for t in results[:outs]]
-            for results, count in zip(found, counts, strict=True)
+            [_drop_row_axis(t, size_in(count)) for t in results[:outs]]
+            for results, count in zip(result_types_of_cases, counts, strict=True)
         ]
-        sums = [list(results[outs:]) for results in found]
+        sums = [list(results[outs:]) for results in result_types_of_cases]
         for these, those in zip(rows[1:], sums[1:], strict=True):
-            _agree(context, [*rows[0], *sums[0]], [*these, *those])
+            _check_agreement(context, [*rows[0], *sums[0]], [*these, *those])
         out = tuple(TensorType(t.dtype, (total, *t.shape)) for t in rows[0])
         return {"out": out, "sums": tuple(sums[0])}
 
     def _rows(self, context: Context, types: Types) -> Size:
         total: Size | None = None
-        for given in (*types["masks"], *types.get("rows", ())):
-            if not isinstance(given, TensorType) or not given.shape:
-                raise ShapeError(f"A row-wise branch cannot take rows of {given}.")
-            size = given.shape[0]
+        for type_ in (*types["masks"], *types.get("rows", ())):
+            if not isinstance(type_, TensorType) or not type_.shape:
+                raise ShapeError(f"A row-wise branch cannot take rows of {type_}.")
+            size = type_.shape[0]
             problem = f"The rows differ: {total} and {size}."
             total = size if total is None else context.unify(total, size, problem)
         assert total is not None
@@ -138,8 +142,8 @@ class PartitionOp(BlockOp):
     # ---- interpret ---------------------------------------------------------------------------
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
-        """Each case on exactly its rows."""
-        view, bodies, linear = frame.once(_taken_apart)
+        """Run each case on exactly its rows."""
+        view, bodies, linear = frame.once(_decode)
         outs = len(view.outs)
         results: list[Value] | None = None
         for k, (case, body) in enumerate(zip(view.cases, bodies, strict=True)):
@@ -155,13 +159,13 @@ class PartitionOp(BlockOp):
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> dict[str, Value]:
-        """Each case on the smallest capacity that holds its rows; see `partition_lowering`."""
+        """Lower each case for several capacities; see `partition/lowering.py`."""
         return lower_cases(lowering, PartitionView.of(lowering.op))
 
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """Drop results that nobody reads and rows that no case reads."""
+        """Drop unused results, and rows that no case reads."""
         if live.isdisjoint(op.binds()):
             return None
         view = PartitionView.of(op).only(live)
@@ -177,7 +181,7 @@ class PartitionOp(BlockOp):
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """The rows and sums that depend on active names in some case."""
+        """Return the rows and sums that depend on active names in some case."""
         view = PartitionView.of(op)
         captured = {name for name in view.captures if name in active}
         inside = [
@@ -187,61 +191,61 @@ class PartitionOp(BlockOp):
         return cases_reached(view.bodies, inside, view.outputs, follow)
 
     def build_gradient(self, d: Differentiation) -> None:
-        """A row-wise branch on the same masks, which takes what its cases kept."""
+        """Build a partitioned branch on the same masks, which reads the saved residuals."""
         partition_gradient(d)
 
     def build_jvp(self, d: Pushing) -> None:
-        """The same branch with a tangent beside each result."""
+        """Build the same branch with a tangent beside each result."""
         partition_jvp(d)
 
 
 PARTITION = OPS.add(PartitionOp())
 
 
-def _taken_apart(op: Op) -> tuple[PartitionView, tuple[Body, ...], tuple[bool, ...]]:
-    """A row-wise branch, its blocks, and in which rows results are linear."""
+def _decode(op: Op) -> tuple[PartitionView, tuple[Body, ...], tuple[bool, ...]]:
+    """Decode a partitioned branch: its view, blocks, and the linearity of its rows."""
     view = PartitionView.of(op)
     return view, view.bodies, tuple(row.linear for row in view.rows)
 
 
 def _counts_of(op: Op, types: Types) -> tuple[Size, ...]:
-    """The number of rows of each case, where masks, counts and outputs fit the cases."""
-    said = PartitionView.declared(op)
+    """Return the number of rows of each case; check masks, counts and outputs."""
+    declaration = PartitionView.declared(op)
     masks, rows = types.get("masks", ()), types.get("rows", ())
-    if not len(op.bodies()) == len(said.counts) == len(masks) or not masks:
+    if not len(op.bodies()) == len(declaration.counts) == len(masks) or not masks:
         raise ProgramError(
             "A row-wise branch has a mask and a count for each case, and a case."
         )
     for mask in masks:
         if not isinstance(mask, TensorType) or mask.dtype != BOOL or mask.rank != 1:
             raise ShapeError(f"A mask of rows is bool[rows], not {mask}.")
-    if said.outs != said.bound:
+    if declaration.outs != declaration.bound:
         raise ProgramError("The outputs of a row-wise branch are not as many as `outs` says.")
-    if any(not 0 <= i < len(rows) for i in said.linear):
+    if any(not 0 <= i < len(rows) for i in declaration.linear):
         raise ProgramError("`linear` names rows that a row-wise branch does not have.")
-    any_size = not said.compact  # all rows, however many
-    sizes = (n for n in said.counts if isinstance(n, int | Dim))
-    found = [n for n in sizes if any_size or isinstance(n, int) or n.name]
-    if len(found) != len(masks):
+    any_size = not declaration.compact  # all rows, however many
+    sizes = (n for n in declaration.counts if isinstance(n, int | Dim))
+    valid_counts = [n for n in sizes if any_size or isinstance(n, int) or n.name]
+    if len(valid_counts) != len(masks):
         raise ProgramError("The number of rows of a case is a number or a named dimension.")
-    return tuple(found)
+    return tuple(valid_counts)
 
 
-def _rows_of(rows: Sequence[TensorType], count: Size) -> list[TensorType]:
+def _row_types(rows: Sequence[TensorType], count: Size) -> list[TensorType]:
     return [TensorType(row.dtype, (count, *row.shape)) for row in rows]
 
 
-def _without_rows(given: Type, count: Size) -> TensorType:
-    if not isinstance(given, TensorType) or not given.shape or given.shape[0] != count:
+def _drop_row_axis(type_: Type, count: Size) -> TensorType:
+    if not isinstance(type_, TensorType) or not type_.shape or type_.shape[0] != count:
         raise ShapeError(
-            f"An output of a row-wise branch is {given}, whose leading axis is not its rows.",
+            f"An output of a row-wise branch is {type_}, whose leading axis is not its rows.",
             fix=f"Give one row for each selected row, a leading axis of {count}: compute it "
             "from what add_input returned, or in br.cond from operands, not from all rows.",
         )
-    return TensorType(given.dtype, given.shape[1:])
+    return TensorType(type_.dtype, type_.shape[1:])
 
 
-def _agree(context: Context, left: Sequence[Type], right: Sequence[Type]) -> None:
+def _check_agreement(context: Context, left: Sequence[Type], right: Sequence[Type]) -> None:
     if len(left) != len(right):
         raise ShapeError(
             f"One branch has {len(left)} outputs, the other {len(right)}.",

@@ -1,11 +1,15 @@
-"""Whether devices that have parts of the rows can run a row-wise branch each for its own.
+"""Sharding analysis: whether each device can run a partitioned branch on its own rows.
 
-They can where what a row gives needs that row alone, and all else is added up: then parts give
-rows, and sums of which the sum is that of all rows. So each value of a case is one of three:
-rows; a sum over rows, a *total*; or the same on each device, as all that a case reads from
-outside. Loops and branches in it go the same way on each device, so what says which must be the
-same; a row-wise branch in it is asked the same of its own rows. Whatever mixes rows in another
-way, counts them, or draws without their numbers is computed for all rows together.
+It can if each result is row-wise or additive: a shard then gives its rows, and partial sums
+that add up to the sums over all rows. So each value of a case has one of three kinds:
+
+- row: led by the row axis,
+- total: a sum over rows,
+- uniform: the same on every device, like all captures.
+
+Control operands of loops and branches inside must be uniform, so that all devices take the same
+path. A nested partitioned branch is analyzed for its own rows. Operators that mix rows in
+another way, count them, or draw random numbers without row numbers prevent the split.
 """
 
 from __future__ import annotations
@@ -34,43 +38,47 @@ from braces.ops.control.partition.additivity import adds
 
 
 def runs_in_parts(view: PartitionView, type_of: Callable[[str], Type], cut: str) -> bool:
-    """Whether each device can run the cases of a branch for the rows that it has.
+    """Return whether each device can run the cases of a branch on its shard of the rows.
 
     Args:
-        view: The branch, as it is compiled.
-        type_of: The types of what is visible where it stands.
-        cut: The name of a size along which devices have parts.
+        view: The branch, as compiled.
+        type_of: The types of the variables visible to the branch.
+        cut: The name of the sharded size.
     """
     types = {name: type_of(name) for name in view.captures}
     arrays = all(isinstance(type_, TensorType) for type_ in types.values())
-    return arrays and _splits(view, types, (cut,))
+    return arrays and _is_splittable(view, types, (cut,))
 
 
-def _splits(view: PartitionView, outer: Types, cuts: tuple[str, ...]) -> bool:
-    """Whether parts of the rows of a branch give parts of its results.
+def _is_splittable(view: PartitionView, outer: Types, cuts: tuple[str, ...]) -> bool:
+    """Return whether shards of the rows of a branch give shards of its results.
 
     Args:
         view: The branch.
-        outer: The types of what its cases read from outside, which each device has whole.
-        cuts: The sizes of which a device has a part.
+        outer: The types of its captures, which are replicated.
+        cuts: The sharded sizes.
     """
     if any(dimensions(shape_of(type_)) & {*cuts} for type_ in outer.values()):
         return False
     rows = Dim({(f"?rows{len(cuts)}",): 1})  # no program has this name
     return all(
         isinstance(case.count, Dim)
-        and _case_splits(_renamed(body, case.count, rows), outer, rows, cuts, len(view.outs))
+        and _is_case_splittable(
+            _rename_count(body, case.count, rows), outer, rows, cuts, len(view.outs)
+        )
         for case, body in zip(view.cases, view.bodies, strict=True)
     )
 
 
-def _renamed(body: Body, count: Size, rows: Size) -> Body:
-    """The block with one name for the number of its rows."""
+def _rename_count(body: Body, count: Size, rows: Size) -> Body:
+    """Return the block with one name for its number of rows."""
     return resolve_body(body, lambda size: rows if size == count else size)
 
 
-def _case_splits(body: Body, outer: Types, rows: Dim, cuts: tuple[str, ...], outs: int) -> bool:
-    """Whether parts of the rows of a case give parts of its results, `outs` of them rows."""
+def _is_case_splittable(
+    body: Body, outer: Types, rows: Dim, cuts: tuple[str, ...], outs: int
+) -> bool:
+    """Return whether shards of a case give shards of its results, the first `outs` rows."""
     if not set(cuts).isdisjoint(_sizes_in(body)):
         return False
     types = {**outer, **{name: info.type for name, info in body.vars.items()}}
@@ -92,13 +100,13 @@ def _case_splits(body: Body, outer: Types, rows: Dim, cuts: tuple[str, ...], out
 
 
 def _sizes_in(body: Body) -> set[str]:
-    """The names of the sizes that a block and those in it mention."""
-    found = set[str]()
+    """Return the names of sizes in a block and its sub-blocks."""
+    names = set[str]()
     for inner, _ in all_bodies(body):
         shapes = (shape_of(info.type) for info in inner.vars.values())
         attrs = (value for op in inner.ops for value in op.attrs.values())
-        found = found.union(*map(dimensions, (*shapes, *attrs)))
-    return found
+        names = names.union(*map(dimensions, (*shapes, *attrs)))
+    return names
 
 
 @dataclass(frozen=True)
@@ -106,8 +114,8 @@ class _Rows:
     """The rows of a case.
 
     Attributes:
-        tracker: Where they are; it has followed them.
-        cuts: The sizes of which a device has a part, theirs among them.
+        tracker: The batch axis analysis, already run.
+        cuts: The sharded sizes, the number of rows included.
     """
 
     tracker: Tracker
@@ -116,17 +124,17 @@ class _Rows:
 
 @dataclass
 class _Part:
-    """A case, or a block in it that is no row-wise branch, and what is found of it.
+    """A case, or a block in it other than a nested partition, with the analysis of its values.
 
     Attributes:
         rows: The rows of the case.
         body: The block.
-        types: Of all that is visible in it.
-        known: Where rows are in it.
-        ends: The operators in which rows end.
-        makers: What makes each.
-        inside: Its constructs, and the blocks of each by their labels.
-        totals: What is a sum over rows.
+        types: The types of all visible variables.
+        known: The axis kinds of its variables.
+        ends: The operators that reduce over rows.
+        makers: The operator that binds each name.
+        inside: The blocks of its constructs, by construct and label.
+        totals: The values known to be sums over rows.
     """
 
     rows: _Rows
@@ -140,10 +148,10 @@ class _Part:
 
     @classmethod
     def of(cls, rows: _Rows, body: Body, types: Types, known: Known, sites: Sites) -> _Part:
-        """A block, of which the rows were followed.
+        """Build the record of a block after the batch axis analysis.
 
         Raises:
-            BracesError: An operator in it mixes them.
+            BracesError: An operator in it mixes rows.
         """
         ends = {op.name for op in body.ops if rows.tracker.track(op, types, known).reduced()}
         inside = {
@@ -158,32 +166,32 @@ class _Part:
         }
         return cls(rows, body, types, known, ends, producers(body.ops), inside)
 
-    # ---- what is a sum -----------------------------------------------------------------------
+    # ---- propagation of totals ---------------------------------------------------------------
 
     def spread(self) -> bool:
-        """Follow sums through the block once; whether more were found."""
-        grew = [self._spread(op) for op in self.body.ops]  # all of them
+        """Propagate totals through the block once; return whether any were added."""
+        grew = [self._propagate(op) for op in self.body.ops]  # no short circuit
         return any(grew)
 
-    def _spread(self, op: Op) -> bool:
+    def _propagate(self, op: Op) -> bool:
         inner, view = self.inside.get(op.name), view_of(op)
         if inner is not None:
-            return self._spread_inside(op, inner)
+            return self._propagate_inside(op, inner)
         if isinstance(view, PartitionView):
             return self._add(out.name for out in view.sums)
-        return self._gives_total(op) and self._add(op.binds())
+        return self._is_total_producer(op) and self._add(op.binds())
 
-    def _gives_total(self, op: Op) -> bool:
-        """Whether rows end in an operator that owns no blocks, or it reads a sum of them."""
+    def _is_total_producer(self, op: Op) -> bool:
+        """Return whether an operator without blocks reduces over rows, or reads a total."""
         return op.name in self.ends or not self.totals.isdisjoint(op.reads())
 
-    def _spread_inside(self, op: Op, inner: Mapping[str, _Part]) -> bool:
+    def _propagate_inside(self, op: Op, inner: Mapping[str, _Part]) -> bool:
         parts = {"": self, **inner}
-        grew = [one._add(self.totals - one.body.vars.keys()) for one in inner.values()]
+        grew = [part._add(self.totals - part.body.vars.keys()) for part in inner.values()]
         for link in links_of(op):
             if link.source in parts[link.origin].totals:
                 grew.append(parts[link.block]._add([link.target]))
-        grew += [one.spread() for one in inner.values()]
+        grew += [part.spread() for part in inner.values()]
         return any(grew)
 
     def _add(self, names: Iterable[str]) -> bool:
@@ -191,63 +199,63 @@ class _Part:
         self.totals |= new
         return bool(new)
 
-    # ---- whether all is rows, sums, or the same ----------------------------------------------
+    # ---- validation of all values ------------------------------------------------------------
 
     def holds(self) -> bool:
-        """Whether each operator gives rows, sums, or what is the same on each device."""
-        return all(map(self._goes_on, self.body.ops))
+        """Return whether each operator's results are rows, totals or uniform."""
+        return all(map(self._is_valid, self.body.ops))
 
-    def _goes_on(self, op: Op) -> bool:
+    def _is_valid(self, op: Op) -> bool:
         inner, view = self.inside.get(op.name), view_of(op)
         if inner is not None:
-            return self._goes_through(op, inner) and self._has_rows_once(op)
+            return self._are_blocks_valid(op, inner) and self._has_rows_once(op)
         if isinstance(view, PartitionView):
-            return self._splits(view)
-        if self._gives_total(op):
-            return self._ends_rows(op)
+            return self._is_splittable(view)
+        if self._is_total_producer(op):
+            return self._is_valid_reduction(op)
         return self._has_rows_once(op)
 
     def _has_rows_once(self, op: Op) -> bool:
         return all(len(self._rows_of(name)) <= 1 for name in op.binds())
 
-    def _ends_rows(self, op: Op) -> bool:
-        made = adds(op, self.totals, self.types.keys(), self.makers)
-        return made and not any(map(self._rows_of, op.binds()))
+    def _is_valid_reduction(self, op: Op) -> bool:
+        additive = adds(op, self.totals, self.types.keys(), self.makers)
+        return additive and not any(map(self._rows_of, op.binds()))
 
-    def _goes_through(self, op: Op, inner: Mapping[str, _Part]) -> bool:
-        """Whether blocks run alike on each device, and each sum is one wherever it goes."""
+    def _are_blocks_valid(self, op: Op, inner: Mapping[str, _Part]) -> bool:
+        """Return whether blocks take the same path on each device, with consistent totals."""
         parts = {"": self, **inner}
         totals = (link for link in links_of(op) if link.target in parts[link.block].totals)
         return (
             all(parts[label].is_same(name) for label, name in deciders_of(op))
             and all(parts[link.origin].is_total(link.source) for link in totals)
-            and all(one.holds() for one in inner.values())
+            and all(part.holds() for part in inner.values())
         )
 
-    def _splits(self, view: PartitionView) -> bool:
-        """Whether rows of this block are those of a branch, which each device can run alone."""
-        given = (*(case.mask for case in view.cases), *(row.source for row in view.rows))
+    def _is_splittable(self, view: PartitionView) -> bool:
+        """Return whether a nested branch partitions rows of this block and is splittable."""
+        row_inputs = (*(case.mask for case in view.cases), *(row.source for row in view.rows))
         outer = {name: self.types[name] for name in view.captures}
         return (
-            all(map(self.is_row, given))
+            all(map(self.is_row, row_inputs))
             and all(map(self.is_same, outer))
-            and _splits(view, outer, self.rows.cuts)
+            and _is_splittable(view, outer, self.rows.cuts)
         )
 
     def is_row(self, name: str) -> bool:
-        """Whether something is led by rows."""
+        """Return whether a value is led by the row axis."""
         return name not in self.totals and self._rows_of(name) == (0,)
 
     def is_total(self, name: str) -> bool:
-        """Whether the sum of what devices have of something is what it is of all rows."""
+        """Return whether the sum of a value over the devices is its value for all rows."""
         return name in self.totals or gives_zeros(self.makers.get(name))
 
     def is_same(self, name: str) -> bool:
-        """Whether each device has the same of something."""
+        """Return whether a value is uniform over the devices."""
         return name not in self.totals and not self._rows_of(name)
 
     def _rows_of(self, name: str) -> tuple[int, ...]:
-        """The axes of something that are rows, or a repetition that is as long."""
+        """Return the row axes of a value, including repetitions of that size."""
         sizes, rows = shape_of(self.types[name]), self.rows.tracker.rows
         whats = self.known.get(name, ("other",) * len(sizes))
         return tuple(

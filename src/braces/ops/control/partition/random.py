@@ -1,4 +1,4 @@
-"""Draws of rows: what a row draws follows from its own number in the whole batch.
+"""Random draws in partitions: the bits of a row depend on its number in the whole batch.
 
     (valid: bool[n], r: f32[n,3]) {
       y: f32[n,3] = dropout(state=s, x=r, trips=[t]) {…}
@@ -10,8 +10,8 @@
       return y
     }
 
-So neither which other rows run makes a difference, nor padding, nor how the branch is run. Rows
-along another axis are drawn for along the first one, and moved to their place.
+So the result is independent of other rows, padding and the lowering strategy. Rows along
+another axis are drawn along the first one and transposed back.
 """
 
 from __future__ import annotations
@@ -40,9 +40,15 @@ T = TypeVar("T")
 
 
 def row_numbers(program: Builder, table: SymbolTable, rows: Size) -> Var:
-    """The numbers of the rows of a branch in the whole batch.
+    """Return the numbers of the rows of a branch in the whole batch.
 
-    A branch around it that has those rows tells them. Else they are counted, outside of loops.
+    An enclosing branch over the same rows provides them. Otherwise they are counted, outside of
+    loops.
+
+    Args:
+        program: The program under construction.
+        table: The block that contains the branch.
+        rows: The number of rows.
 
     Args:
         program: The program that is built.
@@ -66,7 +72,17 @@ def number_draws(
     places: Places,
     numbers: Callable[[], Var],
 ) -> None:
-    """Let what is drawn for rows follow from their numbers; what cannot stays as it is.
+    """Make random draws for rows depend on row numbers; other draws stay unchanged.
+
+    Args:
+        program: The program under construction.
+        table: The block, complete.
+        rows: The number of rows: a number, or a name.
+        places: The row axes of the block's parameters.
+        numbers: Returns the variable of the row numbers; called if needed.
+
+    Raises:
+        ProgramError: Another operator mixes rows in a way that has no mask.
 
     Args:
         program: The program that is built.
@@ -78,7 +94,7 @@ def number_draws(
     Raises:
         ProgramError: Something else mixes rows in a way that has no mask.
     """
-    if not any(_draws(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
+    if not any(_is_random(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
         return
     tracker, sites = Tracker(rows, table.unifier.resolve, numbered=True), dict[str, Site]()
     types, known = visible(table), begun(table, places)
@@ -87,13 +103,16 @@ def number_draws(
     RowWalk(tracker, numbering.numbered).put(table, types, known, sites)
 
 
-def _draws(op: Op) -> bool:
+def _is_random(op: Op) -> bool:
     return "Salt" in OPS.get(op.type).roles
 
 
 @dataclass(frozen=True)
 class _Numbering:
-    """Tells draws the numbers of rows.
+    """Adds row numbers to random draws.
+
+    Attributes:
+        numbers: Returns the variable of the row numbers.
 
     Attributes:
         numbers: Gives the variable of the block that tells those of rows.
@@ -104,29 +123,33 @@ class _Numbering:
     numbers: Callable[[], Var]
 
     def numbered(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
-        """The operators that take the place of one operator."""
-        axis = self._axis(table, found) if _draws(op) else None
+        """Return the replacement of one operator."""
+        axis = self._axis(table, found) if _is_random(op) else None
         if axis is None:
             return [op]
         before = len(table.ops)
         with self.program.building(table), self.program.at(op.source):
-            told = _Told(self.program, table, op, axis, self.numbers().name).ops()
+            draw_ops = _NumberedDraw(self.program, table, op, axis, self.numbers().name).ops()
         extra = table.ops[before:]
         del table.ops[before:]
-        return [*extra, *told]
+        return [*extra, *draw_ops]
 
-    def _axis(self, table: SymbolTable, found: Tracked) -> int | None:
-        """The first axis of what is drawn that is rows, which no numbers tell apart yet."""
-        axes, op = axes_of(found.op, table.type_of), found.op
+    def _axis(self, table: SymbolTable, op_axes: Tracked) -> int | None:
+        """Return the first row axis of a draw that has no row numbers yet."""
+        axes, op = axes_of(op_axes.op, table.type_of), op_axes.op
         types = {name: table.type_of(name) for name in (*op.reads(), *op.binds())}
-        (rows,) = self.tracker.rows_bound(found, types).values()
+        (rows,) = self.tracker.rows_bound(op_axes, types).values()
         indices = axes.of_output("out")
         return next((axis for axis in rows if indices[axis] in axes.mixed), None)
 
 
 @dataclass(frozen=True)
-class _Told:
-    """A draw that is told the number of each row.
+class _NumberedDraw:
+    """A draw with a row number as an additional operand.
+
+    Attributes:
+        axis: The row axis of the draw.
+        number: The variable of the row numbers.
 
     Attributes:
         axis: Where rows are in what is drawn.
@@ -140,66 +163,73 @@ class _Told:
     number: str
 
     def ops(self) -> list[Op]:
-        """The draw with rows on its first axis, and what moves them to their place.
+        """Return the draw with rows on axis 0, and the transpose that restores the axis.
 
-        What leads inputs with rows is appended. A draw that cannot be told stays what it was.
+        Transposes of its inputs are appended to the block. A draw that cannot be numbered
+        stays.
         """
         (out,), types = self.op.binds(), self.table.type_of
-        trips, told = OPS.get(self.op.type).inputs[-1].name, self.op.inputs
-        given = told.get(trips, ())
-        first = sum(len(shape_of(types(name))) for name in given)
-        led = self._led(first)
-        led = led.with_(inputs={**led.inputs, trips: (*given, self.number)})
+        trips, op_inputs = OPS.get(self.op.type).inputs[-1].name, self.op.inputs
+        trip_operands = op_inputs.get(trips, ())
+        first = sum(len(shape_of(types(name))) for name in trip_operands)
+        leading = self._with_leading_axis(first)
+        leading = leading.with_(inputs={**leading.inputs, trips: (*trip_operands, self.number)})
         try:
-            found = infer_op(led, {name: types(name) for name in led.reads()}, Unifier())[out]
+            drawn_type = infer_op(
+                leading, {name: types(name) for name in leading.reads()}, Unifier()
+            )[out]
         except BracesError:
             return [self.op]
-        if shape_of(found) != _moved(shape_of(types(out)), self.axis, first):
+        if shape_of(drawn_type) != _move_entry(shape_of(types(out)), self.axis, first):
             return [self.op]
-        return [led] if self.axis == first else self._moved_back(led, found, first)
+        return (
+            [leading] if self.axis == first else self._restore_axis(leading, drawn_type, first)
+        )
 
-    def _led(self, first: int) -> Op:
-        """The draw with an axis of rows where the first one is that is not of trips."""
+    def _with_leading_axis(self, first: int) -> Op:
+        """Return the draw with its row axis moved to the front, behind axes of iterations."""
         op, definition = self.op, OPS.get(self.op.type)
-        axes, place = axes_of(op, self.table.type_of), self.axis
+        axes, row_axis = axes_of(op, self.table.type_of), self.axis
         rank, inputs = len(axes.of_output("out")), dict(op.inputs)
         for slot in definition.inputs[1:-1]:  # behind the state, before the trips
             (x,), indices = op.inputs[slot.name], axes.of(slot.name)
-            place, rank = indices.index(axes.of_output("out")[self.axis]), len(indices)
-            inputs[slot.name] = (self._turned(x, place, first),)
+            row_axis, rank = indices.index(axes.of_output("out")[self.axis]), len(indices)
+            inputs[slot.name] = (self._move_axis(x, row_axis, first),)
         attrs = {
-            spec.name: _attr(spec, op.attrs[spec.name], place, first, rank)
+            spec.name: _move_axis_attr(spec, op.attrs[spec.name], row_axis, first, rank)
             for spec in definition.attrs
         }
         return op.with_(inputs=inputs, attrs=attrs)
 
-    def _turned(self, name: str, source: int, destination: int) -> str:
+    def _move_axis(self, name: str, source: int, destination: int) -> str:
         if source == destination:
             return name
         x = visible_var(self.program, self.table, name)
         return one("moveaxis", x, source=source, destination=destination).name
 
-    def _moved_back(self, led: Op, type_: Type, first: int) -> list[Op]:
-        """The draw, and what moves its rows where they belong."""
+    def _restore_axis(self, leading: Op, type_: Type, first: int) -> list[Op]:
+        """Return the draw, and the transpose that moves its row axis back."""
         (out,), table = self.op.binds(), self.table
         drawn = table.new_var(type=type_, stem=f"{out}.led").name
-        self._turned(drawn, first, self.axis)
+        self._move_axis(drawn, first, self.axis)
         back = table.ops.pop()
         del table.vars[next(back.binds())]
-        led = led.with_(name=drawn, outputs={"out": (drawn,)})
-        return [led, back.with_(name=self.op.name, outputs={"out": (out,)})]
+        leading = leading.with_(name=drawn, outputs={"out": (drawn,)})
+        return [leading, back.with_(name=self.op.name, outputs={"out": (out,)})]
 
 
-def _attr(spec: AttrSpec, value: Attr, source: int, destination: int, rank: int) -> Attr:
-    """An attribute where an axis is moved forward to another place."""
+def _move_axis_attr(
+    spec: AttrSpec, value: Attr, source: int, destination: int, rank: int
+) -> Attr:
+    """Return an attribute after moving an axis forward."""
     if spec.sizes_axes and isinstance(value, tuple):
-        return _moved(value, source, destination)
+        return _move_entry(value, source, destination)
     if spec.kind == "Axis" and isinstance(value, int):
         at = value % rank
         return at + 1 if destination <= at < source else at
     return value
 
 
-def _moved(given: tuple[T, ...], source: int, destination: int) -> tuple[T, ...]:
-    others = [*given[:source], *given[source + 1 :]]
-    return (*others[:destination], given[source], *others[destination:])
+def _move_entry(entries: tuple[T, ...], source: int, destination: int) -> tuple[T, ...]:
+    others = [*entries[:source], *entries[source + 1 :]]
+    return (*others[:destination], entries[source], *others[destination:])

@@ -1,4 +1,4 @@
-"""What the gradient of a row-wise branch reads of the branch: kept, or computed again.
+"""Residuals of a partitioned branch: rows saved for its gradient, or recomputed.
 
     y = partition(masks=[q, p], rows=x) captures [w]
         cases [
@@ -6,17 +6,27 @@
             (v, r) { c = matmul(r, w)  d = sin(c)  return d },
         ]
 
-The gradient of `tanh` reads `b`, which is an output already; that of `sin` reads `c`, which is
-costly, so it becomes an output, with zeros from the other case:
+A residual of a case reaches the backward case in one of these ways:
+
+| way | residual | transfer |
+|---|---|---|
+| parameter | row input or capture | read again by the backward branch |
+| output | a result of the case | the output becomes a row input |
+| save | rows of an expensive operator | a new output, zeros from other cases |
+| share | as `save`, same type in another case | the same new output |
+| recompute | all else | operators run again in the backward case |
+
+The gradient of `tanh` reads `b`, which is an output already. The gradient of `sin` reads `c`,
+the result of an expensive operator. So `c` becomes an output, with zeros from the other case:
 
     y, kept = partition(masks=[q, p], rows=x) captures [w]
         cases [ (v, r) { ...  zero = full()  return b, zero }, (v, r) { ...  return d, c } ]
     ... = partition(masks=[q, p], rows=[x, y_grad, y, kept]) {linear=[1]} captures [w]
         cases [ (v, r, y_grad, b, _) { ... }, (v, r, y_grad, _, c) { ... } ]
 
-No row belongs to two cases, so what one case keeps takes the place where another keeps nothing,
-if it has the type. A plain block in a case gives out what is kept of it. All else runs again:
-what is not costly, what has no rows, and loops whose histories the gradient reads.
+Each row belongs to at most one case, so residuals of one type from different cases share an
+output. A residual inside a plain block becomes an output of the block first. Cheap operators,
+values without rows, and loops whose residual lists the gradient reads are recomputed.
 """
 
 from __future__ import annotations
@@ -42,14 +52,14 @@ from braces.ops.control.core.residuals import plan_keeping
 
 @dataclass
 class _Shared:
-    """An output of the forward branch, and what each case puts there.
+    """An output of the forward branch that carries a residual of one or more cases.
 
     Attributes:
         row: The type of a row.
-        names: The value of a case, by its number; the others put zeros there.
+        names: The value of each case, by its position; other cases return zeros.
         outer: The name of the output.
-        read: The cases whose gradient reads it.
-        linear: Whether it is linear in rows that the results are linear in.
+        read: The cases whose gradients read it.
+        linear: Whether it is linear in the linear row inputs.
     """
 
     row: TensorType
@@ -59,14 +69,23 @@ class _Shared:
     linear: bool
 
     def rows(self, count: Size) -> TensorType:
-        """The type of so many rows."""
+        """Return the type of `count` rows."""
         return TensorType(self.row.dtype, (count, *self.row.shape))
 
 
 def keep_rows(
     d: Differentiation, view: PartitionView, backward: Sequence[Body]
 ) -> tuple[list[Operand], list[Body]]:
-    """Let the forward branch keep rows for the backward cases.
+    """Let the forward branch save rows for the backward cases.
+
+    Args:
+        d: The context of the differentiation.
+        view: The forward branch, with plain blocks in its cases inlined.
+        backward: The backward cases, still with the forward operators that they read.
+
+    Returns:
+        Outputs of the forward branch as operands of the backward branch, and the contents of
+        backward cases with these as parameters.
 
     Args:
         d: The differentiation that goes on.
@@ -80,7 +99,7 @@ def keep_rows(
     linear = [from_linear(view, k) for k in range(len(view.cases))]
     shared = [
         _Shared(
-            _row(d.host.type_of(out.name)),
+            _row_type(d.host.type_of(out.name)),
             dict(enumerate(out.results)),
             out.name,
             set(),
@@ -89,40 +108,38 @@ def keep_rows(
         for out in view.outs
     ]
     for k, (body, after) in enumerate(zip(view.bodies, backward, strict=True)):
-        for name in _worth_keeping(d, view, k, body, after):
-            _put(d, view, shared, k, name, name in linear[k])
+        for name in _find_expensive_residuals(d, view, k, body, after):
+            _assign_output(d, view, shared, k, name, name in linear[k])
     _augment_forward(d, shared[len(view.outs) :])
-    read = [one for one in shared if one.read]
+    read = [item for item in shared if item.read]
     params, contents = list[list[str]](), list[Body]()
     for k, body in enumerate(backward):
-        names, content = _taking(d, view, k, body, read)
+        names, content = _take_residuals(d, view, k, body, read)
         params.append(names)
         contents.append(content)
     each = zip(read, zip(*params, strict=True), strict=False)
-    return [Operand(one.outer, names, one.linear) for one, names in each], contents
+    return [Operand(item.outer, names, item.linear) for item, names in each], contents
 
 
 def from_linear(view: PartitionView, k: int) -> set[str]:
-    """What a case computes from rows that its results are linear in.
+    """Return the names that a case computes from its linear row inputs.
 
-    Where the branch is itself a gradient, these are cotangents and what follows from them.
-    A row of padding has zeros for it, kept or not: the copy of a real row would be summed.
+    Where the branch is itself a gradient, these are cotangents and values computed from them.
+    They are zero in padding, saved or not: a copy of a valid row would be counted in sums.
     """
-    return _computed_from({row.params[k] for row in view.rows if row.linear}, view.bodies[k])
+    return _dependents({row.params[k] for row in view.rows if row.linear}, view.bodies[k])
 
 
-def _computed_from(
-    names: set[str], body: Body, among: Collection[str] | None = None
-) -> set[str]:
-    """Some names and what follows from them, as long as it is among others."""
-    found = set(names)
+def _dependents(names: set[str], body: Body, among: Collection[str] | None = None) -> set[str]:
+    """Return the given names and their dependents, restricted to `among`."""
+    dependents = set(names)
     for op in body.ops:
-        if not found.isdisjoint(op.reads()):
-            found.update(n for n in op.binds() if among is None or n in among)
-    return found
+        if not dependents.isdisjoint(op.reads()):
+            dependents.update(n for n in op.binds() if among is None or n in among)
+    return dependents
 
 
-def _put(
+def _assign_output(
     d: Differentiation,
     view: PartitionView,
     shared: list[_Shared],
@@ -130,76 +147,80 @@ def _put(
     name: str,
     linear: bool,
 ) -> None:
-    """Find a place for a value of a case: where it is already, else where the case has none."""
-    row = _row(view.bodies[k].vars[name].type)
-    there = (one for one in shared if one.names.get(k) == name)
+    """Assign an output to a value: its present one, one free in the case, or a new one."""
+    row = _row_type(view.bodies[k].vars[name].type)
+    existing = (item for item in shared if item.names.get(k) == name)
     free = (
-        one for one in shared if k not in one.names and (one.row, one.linear) == (row, linear)
+        item
+        for item in shared
+        if k not in item.names and (item.row, item.linear) == (row, linear)
     )
-    place = next(there, None) or next(free, None)
+    place = next(existing, None) or next(free, None)
     if place is None:
         place = _Shared(row, {}, d.host.names.unique(f"{name}_kept"), set(), linear)
-        d.host.new_var(place.outer, place.rows(_total(d, view)))
+        d.host.new_var(place.outer, place.rows(_total_rows(d, view)))
         shared.append(place)
     place.names[k] = name
     place.read.add(k)
 
 
-def _total(d: Differentiation, view: PartitionView) -> Size:
-    """How many rows there are in all."""
+def _total_rows(d: Differentiation, view: PartitionView) -> Size:
+    """Return the total number of rows."""
     mask = d.host.type_of(view.cases[0].mask)
     assert isinstance(mask, TensorType)
     return mask.shape[0]
 
 
-def _row(type_: Type) -> TensorType:
+def _row_type(type_: Type) -> TensorType:
     assert isinstance(type_, TensorType)
     return TensorType(type_.dtype, type_.shape[1:])
 
 
-# ---- what to keep ----------------------------------------------------------------------------
+# ---- selection of residuals ------------------------------------------------------------------
 
 
-def _worth_keeping(
+def _find_expensive_residuals(
     d: Differentiation, view: PartitionView, k: int, body: Body, after: Body
 ) -> list[str]:
-    """The values with rows that the gradient reads and that only costly operators make.
+    """Return residuals with rows that only expensive operators compute.
 
-    What was masked is not kept: a kept row of padding is the copy of a real one.
+    Masked values are not saved: a saved row of padding is a copy of a valid row.
 
-        m = where(valid, x @ w, -inf)   max(m)   ->   m is made again from valid and x
+        m = where(valid, x @ w, -inf)   max(m)   ->   m is recomputed from valid and x
     """
     forward = SymbolTable(parent=d.host).thaw(body)
-    rows = _rows_in(forward, view.cases[k].count)
-    made = producers(after.ops)
+    rows = _row_axes(forward, view.cases[k].count)
+    producer_of = producers(after.ops)
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
     read = [*(n for op in own for n in op.reads()), *after.results]
-    plan = plan_keeping(forward, read, set(body.params), _may_run_again)
+    plan = plan_keeping(forward, read, set(body.params), _is_recomputable)
     case = PartitionView.of(d.op).bodies[k]
-    bound = {*case.vars, *bound_inside(case)}  # not what got a new name as it was inlined
-    masked = _computed_from({body.params[0]}, body, rows.keys())
-    could = [n for n in plan.values if n in bound - masked and rows.get(n) == {0}]
-    others = {*plan.values, *plan.lists} - set(could)
-    others |= {n for n in read if n in made and made[n] not in own and n not in body.vars}
-    again = {id(made[n]) for n in others if n in made}
-    return [n for n in could if id(made[n]) not in again]
+    bound = {*case.vars, *bound_inside(case)}  # without names that inlining created
+    masked = _dependents({body.params[0]}, body, rows.keys())
+    candidates = [n for n in plan.values if n in bound - masked and rows.get(n) == {0}]
+    others = {*plan.values, *plan.lists} - set(candidates)
+    others |= {
+        n for n in read if n in producer_of and producer_of[n] not in own and n not in body.vars
+    }
+    recomputed = {id(producer_of[n]) for n in others if n in producer_of}
+    return [n for n in candidates if id(producer_of[n]) not in recomputed]
 
 
-def _may_run_again(op: Op) -> bool:
+def _is_recomputable(op: Op) -> bool:
     return not op.bodies() and not OPS.get(op.type).costly
 
 
-def _rows_in(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
-    """The axes of the values of a case that are rows, or may be; of others nothing is said.
+def _row_axes(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
+    """Return the axes of values that are rows or may be, for values that have rows.
 
-    A repetition that is as long as there are rows is theirs where it meets them.
+    A repetition of the size of the rows counts as rows, as it is where it meets them.
     """
     count = forward.unifier.resolve(count)
     try:
         known = follow_rows(forward, count, dict.fromkeys(forward.params, (0,)))
-    except BracesError:  # nothing tells where they are
+    except BracesError:  # the analysis is undecided
         return {}
-    found = dict[str, set[int]]()
+    row_axes = dict[str, set[int]]()
     for name, whats in known.items():
         sizes = zip(whats, shape_of(forward.type_of(name)), strict=False)
         axes = {
@@ -208,44 +229,46 @@ def _rows_in(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
             if what == "rows" or (what == "same" and forward.unifier.resolve(size) == count)
         }
         if "rows" in whats:
-            found[name] = axes
-    return found
+            row_axes[name] = axes
+    return row_axes
 
 
 # ---- both branches ---------------------------------------------------------------------------
 
 
 def _augment_forward(d: Differentiation, new: Sequence[_Shared]) -> None:
-    """The forward branch with more outputs: its values, and zeros from the other cases."""
+    """Add outputs to the forward branch: residuals, and zeros from cases without one."""
     if not new:
         return
     view, contents = PartitionView.of(d.op), list[Body]()
     for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
         table = SymbolTable(parent=d.host)
-        table.thaw(with_shown(body, (one.names[k] for one in new if one.names.get(k))))
+        table.thaw(with_shown(body, (item.names[k] for item in new if item.names.get(k))))
         with d.program.building(table):
-            for one in new:
-                one.names[k] = one.names.get(k) or zeros_of(one.rows(case.count)).name
+            for item in new:
+                item.names[k] = item.names.get(k) or zeros_of(item.rows(case.count)).name
         contents.append(table.freeze())
-    results = [tuple(one.names[k] for k in range(len(contents))) for one in new]
-    outs = [Output(one.outer, names) for one, names in zip(new, results, strict=True)]
+    results = [tuple(item.names[k] for k in range(len(contents))) for item in new]
+    outs = [Output(item.outer, names) for item, names in zip(new, results, strict=True)]
     d.replace(replace(view.containing(contents), outs=(*view.outs, *outs)).to_op())
 
 
-def _taking(
+def _take_residuals(
     d: Differentiation, view: PartitionView, k: int, body: Body, shared: Sequence[_Shared]
 ) -> tuple[list[str], Body]:
-    """A backward case that takes kept rows instead of computing them, and their names in it."""
+    """Return parameter names and body of a backward case that reads saved rows."""
     names, count = SymbolTable(parent=d.program.current).thaw(body).names, view.cases[k].count
     renamed = {
-        one.names[k]: names.unique(f"{one.names[k]}_again") for one in shared if k in one.read
+        item.names[k]: names.unique(f"{item.names[k]}_again")
+        for item in shared
+        if k in item.read
     }
     ops = tuple(op.with_(outputs=rename_slots(op.outputs, renamed)) for op in body.ops)
     infos = dict(body.vars)
     infos |= {new: VarInfo(new, infos[old].type) for old, new in renamed.items()}
     params: list[str] = []
-    for one in shared:
-        params.append(one.names[k] if k in one.read else names.unique(one.outer))
-        infos[params[-1]] = VarInfo(params[-1], one.rows(count), ARGUMENT)
-    taking = Body((*body.params, *params), body.results, infos, ops)
-    return params, d.eliminate(taking, body.results)
+    for item in shared:
+        params.append(item.names[k] if k in item.read else names.unique(item.outer))
+        infos[params[-1]] = VarInfo(params[-1], item.rows(count), ARGUMENT)
+    case = Body((*body.params, *params), body.results, infos, ops)
+    return params, d.eliminate(case, body.results)
