@@ -1,1 +1,1 @@
-"""Where the batch axis is; masking."""
+"""Batch axis: dataflow analysis, and masking of padding."""

@@ -1,10 +1,35 @@
-"""Where rows are: from the parameters of a block through its operators, by their axes.
+"""Batch axis analysis: a dataflow analysis that finds the row axes of every value in a block.
 
-Each operator says how axes of its inputs map to those of its outputs. So an axis is rows
-because it comes from rows, and not because it is as long or is called alike. Two things come
-from nowhere: a repetition, as that of `full` or of a broadcast, is the same for all rows, and
-is rows where it meets them; and where the rows have a name, a size of that name is rows where
-it meets them, too.
+Rows are batch elements. The analysis interprets a block abstractly, axis by axis, over this
+lattice (`What`). The join of two kinds is their least upper bound:
+
+    error                     conflict: the operator mixes rows, or may do so
+     ^      ^
+    rows   other              the batch axis; any other axis
+     ^      ^
+    same                      a repetition: constant along the axis, as in a broadcast
+
+| join | same | rows | other |
+|---|---|---|---|
+| same | same | rows | other |
+| rows | rows | rows | error |
+| other | other | error | other |
+
+- Transfer function: the axis map of an operator names each axis of its inputs and outputs. An
+  output axis is the join of the input axes with its name (`Tracker.bound`).
+- A row axis is found by its origin and not by its size. There are two exceptions. A repetition
+  becomes rows where it meets rows. If the number of rows is a named size, so does an axis of
+  that size.
+- Sub-blocks: kinds flow along the edges of `value_flow`, and are joined at parameters. They
+  only go up in the lattice, so iteration reaches a fixpoint (`Site`).
+
+Example, for n rows:
+
+    (valid: bool[n], r: f32[n,3])     valid: (rows,)  r: (rows, other)
+      k: f32[n,3] = full()            k: (same, same)      repetitions
+      y: f32[n,3] = add(r, k)         y: (rows, other)     join along each axis
+      m: f32[3] = sum(y) {axis=[0]}   reduces over rows: masked before it runs with padding
+      z: f32[n,3] = cumsum(y) {axis=0}  error: an entry depends on others along the row axis
 """
 
 from __future__ import annotations
@@ -32,9 +57,9 @@ from braces.ops.common.row_semantics import (
 from braces.ops.control.core.value_flow import Link, links_of
 
 What: TypeAlias = Literal["rows", "same", "other"]
-"""An axis is rows, or a repetition, or anything else."""
+"""Lattice of axis kinds: `rows`: batch axis, `same`: repetition, `other`: any other axis."""
 Known: TypeAlias = "dict[str, tuple[What, ...]]"
-"""What the axes of variables are; all of those of others are anything else."""
+"""Axis kinds of variables; all axes of a variable without an entry are `other`."""
 Types: TypeAlias = "Mapping[str, Type]"
 TypeOf: TypeAlias = "Callable[[str], Type]"
 Sites: TypeAlias = "dict[str, Site]"
@@ -44,6 +69,10 @@ Sites: TypeAlias = "dict[str, Site]"
 @dataclass(frozen=True)
 class Occurrence:
     """An axis of an input or output of an operator.
+
+    Attributes:
+        position: The position of the variable in the slot.
+        index: The operator's name of the axis.
 
     Attributes:
         position: Which variable of the slot.
@@ -63,7 +92,12 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Tracked:
-    """One operator, and where rows are in it.
+    """An operator with its axis kinds.
+
+    Attributes:
+        axes: Its axis map.
+        inputs: All axes of its inputs.
+        rows: The operator's names of the row axes.
 
     Attributes:
         axes: How its axes map.
@@ -77,27 +111,35 @@ class Tracked:
     rows: frozenset[str] = frozenset()
 
     def reduced(self) -> list[Occurrence]:
-        """The axes that are rows and of which an output sees the values, but has none."""
+        """Return the row axes over which the operator reduces."""
         left = {index for index in self.rows if self.axes.fills.get(index)}
-        return [one for one in self.inputs if one.index in left]
+        return [axis for axis in self.inputs if axis.index in left]
 
     def cut_short(self) -> dict[str, Fills]:
-        """By mixed axis that is rows, what leaves the last ones out."""
+        """Return non-pointwise row axes, with fill values that exclude trailing entries."""
         return {i: fills for i, fills in self.axes.tails.items() if i in self.rows}
 
     def view(self, rows: Size, var: Callable[[str], Var]) -> RowView:
-        """The operator, for what takes its place."""
-        found = (one for one in self.inputs if one.index in self.rows)
-        places = frozenset((one.slot, one.position, one.axis) for one in found)
+        """Return the operator as a `RowView`, for rules that replace it."""
+        row_axes = (item for item in self.inputs if item.index in self.rows)
+        places = frozenset((item.slot, item.position, item.axis) for item in row_axes)
         return RowView(self.op, places, rows, var)
 
 
 @dataclass
 class Site:
-    """A construct: what is known at the parameters of its blocks, which only ever grows.
+    """Analysis state of a construct; kinds at block parameters only go up in the lattice.
 
-    So it is kept while what is around is followed again, and each block is followed as often as
-    something new is known of it, however deep it is.
+    The state is kept while an enclosing block is analyzed again. So each block is analyzed only
+    as often as kinds at its parameters change, at any depth.
+
+    Attributes:
+        links: The edges between the construct and its blocks.
+        scopes: By block, the types of visible variables; `""` is the enclosing block.
+        params: By block, the kinds at its parameters.
+        ends: By block, the kinds at its end; `""` is the enclosing block.
+        sites: By block, the constructs in it.
+        followed: The kinds of captures and parameters in the latest analysis.
 
     Attributes:
         links: The values that it hands to its blocks and gets from them.
@@ -117,21 +159,28 @@ class Site:
 
 
 def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
-    """How the axes of an operator map, whose definition says it."""
+    """Return the axis map of an operator from its definition."""
     rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
     assert rule is not None
-    types = {s: tuple(map(type_of, names)) for given in slots for s, names in given.items()}
+    types = {
+        s: tuple(map(type_of, names)) for slot_names in slots for s, names in slot_names.items()
+    }
     return rule(types, op.attrs)
 
 
 def led_by_rows(type_: Type) -> tuple[What, ...]:
-    """What the axes of something are whose first one alone is rows."""
+    """Return axis kinds with rows on the leading axis only."""
     others: tuple[What, ...] = ("other",) * (len(shape_of(type_)) - 1)
     return ("rows", *others)
 
 
 def is_by_row(body: Body, types: Types, rows: Size) -> bool:
-    """Whether each row of what a block computes needs one row of its parameters alone.
+    """Return whether each row of a block's values depends on one row of its parameters only.
+
+    Args:
+        body: The block; its parameters have rows on axis 0.
+        types: The types of all visible variables.
+        rows: The number of rows.
 
     Args:
         body: The block; its parameters have rows on their first axis.
@@ -141,15 +190,22 @@ def is_by_row(body: Body, types: Types, rows: Size) -> bool:
     tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
     known: Known = {name: led_by_rows(types[name]) for name in body.params}
     try:
-        found = [tracker.step(op, types, known, sites) for op in body.ops]
-    except BracesError:  # something mixes them, or may do so
+        tracked_ops = [tracker.step(op, types, known, sites) for op in body.ops]
+    except BracesError:  # rows are mixed, or may be
         return False
-    return not any(one.reduced() for one in found)
+    return not any(tracked.reduced() for tracked in tracked_ops)
 
 
 @dataclass
 class Tracker:
-    """Follows rows through blocks.
+    """Batch axis analysis of blocks.
+
+    Attributes:
+        rows: The number of rows: a number, or a name.
+        resolve: Resolves an unnamed size.
+        rounded: Whether the row axis is padded to a capacity, for which operators are replaced.
+        numbered: Whether random draws will get row numbers, and so become pointwise along rows;
+            see `braces.ops.control.partition.random`.
 
     Attributes:
         rows: How many rows there are: a number, or a name.
@@ -166,7 +222,16 @@ class Tracker:
     numbered: bool = False
 
     def follow(self, ops: Iterable[Op], types: Types, known: Known, sites: Sites) -> None:
-        """Add what operators bind to what is known.
+        """Analyze operators and add the axis kinds of their outputs.
+
+        Args:
+            ops: Operators of a block, in order.
+            types: The types of all visible variables.
+            known: The axis kinds; those of outputs are added.
+            sites: The constructs among the operators, by name; new ones are added.
+
+        Raises:
+            ProgramError: An operator mixes rows, or may do so.
 
         Args:
             ops: Operators of a block, in order.
@@ -181,40 +246,45 @@ class Tracker:
             self.step(op, types, known, sites)
 
     def step(self, op: Op, types: Types, known: Known, sites: Sites) -> Tracked:
-        """Add what one operator binds to what is known; where rows are in it.
+        """Analyze one operator, add the axis kinds of its outputs, and return its own.
+
+        Raises:
+            ProgramError: It mixes rows, or may do so.
 
         Raises:
             ProgramError: It mixes rows, or may do so.
         """
-        found = self.track(op, types, known)
-        known |= self.bound(found, types)
+        tracked = self.track(op, types, known)
+        known |= self.bound(tracked, types)
         if op.bodies():
-            self._follow_blocks(op, types, known, sites)
-        return found
+            self._analyze_blocks(op, types, known, sites)
+        return tracked
 
     # ---- sub-blocks --------------------------------------------------------------------------
 
-    def _follow_blocks(self, op: Op, types: Types, known: Known, sites: Sites) -> None:
-        """Follow rows through sub-blocks until what goes around in them changes nothing."""
+    def _analyze_blocks(self, op: Op, types: Types, known: Known, sites: Sites) -> None:
+        """Analyze sub-blocks to a fixpoint."""
         site = sites.get(op.name)
         if site is None:
-            site = sites[op.name] = self._begun(op, types)
+            site = sites[op.name] = self._new_site(op, types)
         site.ends[""] = known
-        self._hand_on(op, site, "", inwards=True)
+        self._propagate(op, site, "", inwards=True)
         read = {name: known[name] for name in op.reads() if name in known}
-        while site.followed != (now := (read, site.params)):
-            site.followed = read, {label: dict(given) for label, given in now[1].items()}
+        while site.followed != (inputs := (read, site.params)):
+            site.followed = read, {label: dict(kinds) for label, kinds in inputs[1].items()}
             for label, body in op.bodies().items():
                 site.ends[label] = inner = {**known, **site.params[label]}
                 self.follow(body.ops, site.scopes[label], inner, site.sites[label])
-                self._hand_on(op, site, label, inwards=True)
+                self._propagate(op, site, label, inwards=True)
         for label in site.ends:
-            self._hand_on(op, site, label, inwards=False)
+            self._propagate(op, site, label, inwards=False)
 
-    def _begun(self, op: Op, types: Types) -> Site:
-        """A construct of which nothing is known."""
+    def _new_site(self, op: Op, types: Types) -> Site:
+        """Return the initial state of a construct."""
         bodies = op.bodies()
-        scopes = {"": types} | {n: self._within(body, types) for n, body in bodies.items()}
+        scopes = {"": types} | {
+            n: self._types_within(body, types) for n, body in bodies.items()
+        }
         return Site(
             links_of(op),
             scopes,
@@ -223,13 +293,13 @@ class Tracker:
             {label: {} for label in bodies},
         )
 
-    def _within(self, body: Body, types: Types) -> Types:
-        """The types that are visible in a sub-block."""
+    def _types_within(self, body: Body, types: Types) -> Types:
+        """Return the types visible in a sub-block."""
         own = {n: info.type.map_sizes(self.resolve) for n, info in body.vars.items()}
         return {**types, **own}
 
-    def _hand_on(self, op: Op, site: Site, label: str, inwards: bool) -> None:
-        """Hand on what is known in a block, to parameters or to what is bound outside."""
+    def _propagate(self, op: Op, site: Site, label: str, inwards: bool) -> None:
+        """Propagate kinds from a block to block parameters, or to outputs of the construct."""
         for link in site.links:
             if link.origin == label and bool(link.block) == inwards:
                 target = site.params[link.block] if inwards else site.ends[""]
@@ -238,49 +308,56 @@ class Tracker:
     def _join(
         self, op: Op, link: Link, source: Known, target: Known, scopes: Mapping[str, Types]
     ) -> None:
-        """Hand on what is known, where nothing else is."""
+        """Join the kinds of an edge's source into those of its target.
+
+        Raises:
+            ProgramError: An axis is rows in one and not in the other.
+        """
         shape = shape_of(scopes[link.block][link.target])
-        given = source.get(link.source, ("other",) * (len(shape) - link.shift))
-        found = list[What](target.get(link.target, ("same",) * len(shape)))
-        for axis in range(link.first, len(given)):
+        source_kinds = source.get(link.source, ("other",) * (len(shape) - link.shift))
+        target_kinds = list[What](target.get(link.target, ("same",) * len(shape)))
+        for axis in range(link.first, len(source_kinds)):
             at = axis + link.shift
-            pair = {found[at], given[axis]} - {"same"}
+            pair = {target_kinds[at], source_kinds[axis]} - {"same"}
             if pair == {"rows", "other"} and shape[at] != self.rows_name:
                 raise refused(
                     op,
                     f"they are axis {at} of `{link.target}` in one place, and not in another.",
-                    self._apart(),
+                    self._advice(),
                 )
-            found[at] = "rows" if "rows" in pair else "other" if pair else "same"
-        target[link.target] = tuple(found)
+            target_kinds[at] = "rows" if "rows" in pair else "other" if pair else "same"
+        target[link.target] = tuple(target_kinds)
 
     # ---- one operator ------------------------------------------------------------------------
 
     def track(self, op: Op, types: Types, known: Known) -> Tracked:
-        """Where rows are in an operator.
+        """Return the axis kinds of an operator.
+
+        Raises:
+            ProgramError: It mixes rows, or may do so.
 
         Raises:
             ProgramError: It mixes rows, or may do so.
         """
         definition = OPS.get(op.type)
-        given = any("rows" in known.get(name, ()) for name in op.reads())
+        has_rows = any("rows" in known.get(name, ()) for name in op.reads())
         replaced = self.rounded and definition.rounded_rule is not None
-        learns = definition.learn_rule is not None and not replaced
-        if definition.axes_rule is None or (learns and given):
-            if given or any(self.mentions(value) for value in op.attrs.values()):
+        data_dependent = definition.learn_rule is not None and not replaced
+        if definition.axes_rule is None or (data_dependent and has_rows):
+            if has_rows or any(self.mentions(value) for value in op.attrs.values()):
                 raise undeclared(op)
             return Tracked(op, AxisMap({}, {}))
         axes = axes_of(op, types.__getitem__)
         if self.numbered and "Salt" in definition.roles:
             axes = replace(axes, mixed=axes.mixed.difference(axes.of_output("out")))
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
-        rows = frozenset(self._indices(op, axes, inputs))
+        rows = frozenset(self._row_names(op, axes, inputs))
         if self.rounded and any(self.is_trips(op, value) for value in op.attrs.values()):
-            rows |= axes.mixed  # what it collects has one entry a trip
-        found = Tracked(op, axes, inputs, rows)
+            rows |= axes.mixed  # stacked outputs have one entry per iteration
+        tracked = Tracked(op, axes, inputs, rows)
         if not replaced:
-            self._check(found, types)
-        return found
+            self._check(tracked, types)
+        return tracked
 
     def _occurrences(
         self, axes: AxisMap, slots: Mapping[str, tuple[str, ...]], types: Types, known: Known
@@ -293,37 +370,44 @@ class Tracker:
                 for axis, index in enumerate(indices):
                     yield Occurrence(slot, position, axis, index, shape[axis], whats[axis])
 
-    def _indices(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
-        """What the operator calls the axes that are rows."""
+    def _row_names(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
+        """Yield the operator's names of the row axes."""
         by_index: dict[Index, list[Occurrence]] = {}
-        for one in inputs:
-            by_index.setdefault(one.index, []).append(one)
-        for index, found in by_index.items():
-            rows = [one for one in found if one.what == "rows"]
-            others = [one for one in found if one.what == "other"]
+        for axis in inputs:
+            by_index.setdefault(axis.index, []).append(axis)
+        for index, axes_of_index in by_index.items():
+            rows = [axis for axis in axes_of_index if axis.what == "rows"]
+            others = [axis for axis in axes_of_index if axis.what == "other"]
             if index is None:
                 if rows:
-                    raise refused(op, f"{rows[0]}, which is broadcast.", self._apart())
+                    raise refused(op, f"{rows[0]}, which is broadcast.", self._advice())
                 continue
             if rows:
                 for other in others:
                     if other.size != self.rows_name:
                         why = f"it matches {rows[0]} with {other}, which is not rows."
-                        raise refused(op, why, self._apart())
+                        raise refused(op, why, self._advice())
                 yield index
-            elif not others and found[0].size == self.rows_name and not axes.keeps(index):
-                yield index  # a repetition as long as the rows, which nothing else tells
+            elif (
+                not others and axes_of_index[0].size == self.rows_name and not axes.keeps(index)
+            ):
+                yield index  # a repetition of that size, with no other evidence
 
     def _check(self, found: Tracked, types: Types) -> None:
-        """Refuse what mixes rows.
+        """Reject an operator that mixes rows.
+
+        Raises:
+            ProgramError: It does.
 
         Raises:
             ProgramError: It does.
         """
         op = found.op
-        for one in found.inputs:
-            if one.index in found.rows & found.axes.mixed and not self._leaves_out(found, one):
-                raise refused(op, f"they are {one}, along which an entry is not on its own.")
+        for axis in found.inputs:
+            if axis.index in found.rows & found.axes.mixed and not self._is_tail_excluded(
+                found, axis
+            ):
+                raise refused(op, f"they are {axis}, along which an entry is not on its own.")
         base = OPS.get(op.type.partition(".")[0])
         if base.masked_rule is not None and base.type != op.type and found.reduced():
             raise refused(op, f"its derivative is not that of {base.type} without padding.")
@@ -333,13 +417,13 @@ class Tracker:
                 continue
             if not isinstance(value, tuple):
                 raise counts_rows(op, spec.name)
-            self._check_made(found, types, spec.name)
+            self._check_output_sizes(found, types, spec.name)
 
-    def _leaves_out(self, found: Tracked, one: Occurrence) -> bool:
-        """Whether the last rows can be left out along an axis."""
-        return self.rounded and one.index in found.axes.tails
+    def _is_tail_excluded(self, found: Tracked, axis: Occurrence) -> bool:
+        """Return whether trailing rows can be excluded along an axis."""
+        return self.rounded and axis.index in found.axes.tails
 
-    def _check_made(self, found: Tracked, types: Types, attr: str) -> None:
+    def _check_output_sizes(self, found: Tracked, types: Types, attr: str) -> None:
         for slot, names in found.op.outputs.items():
             for position, name in enumerate(names):
                 sizes = zip(
@@ -351,7 +435,7 @@ class Tracker:
                         raise counts_rows(found.op, attr)
 
     def rows_bound(self, found: Tracked, types: Types) -> dict[str, tuple[int, ...]]:
-        """The axes of the outputs of an operator that are rows, or called like them."""
+        """Return the row axes of an operator's outputs, with repetitions of the named size."""
         return {
             name: tuple(
                 axis
@@ -364,11 +448,11 @@ class Tracker:
         }
 
     def bound(self, found: Tracked, types: Types) -> Known:
-        """What the axes of the outputs of an operator are."""
+        """Return the axis kinds of an operator's outputs."""
         whats: dict[Index, What] = {}
-        for one in found.inputs:
-            if one.index is not None and (one.what != "same" or one.index not in whats):
-                whats[one.index] = one.what
+        for axis in found.inputs:
+            if axis.index is not None and (axis.what != "same" or axis.index not in whats):
+                whats[axis.index] = axis.what
         whats |= dict.fromkeys(found.axes.mixed, "other")
         whats |= dict.fromkeys(found.rows, "rows")
         known: Known = {}
@@ -378,19 +462,19 @@ class Tracker:
                 indices = found.axes.of_output(slot, position) or (None,) * len(shape)
                 own: list[What] = [whats.get(index, "same") for index in indices]
                 pairs = zip(own, shape, strict=True)
-                known[name] = tuple(self._padded(what, size) for what, size in pairs)
-        return known | self._learned(found.op, known, types)
+                known[name] = tuple(self._kind_with_padding(what, size) for what, size in pairs)
+        return known | self._data_dependent_kinds(found.op, known, types)
 
-    def _padded(self, what: What, size: Size) -> What:
-        """What an axis is where there is room for more rows: all of that size have padding."""
+    def _kind_with_padding(self, what: What, size: Size) -> What:
+        """Return an axis kind for a padded batch: all axes of that size have padding."""
         if not self.rounded:
             return what
         if size == self.rows:
             return "rows"
         return "other" if what == "rows" else what
 
-    def _learned(self, op: Op, known: Known, types: Types) -> Known:
-        """Where rounded rows begin: in what an operator gives that tells their number."""
+    def _data_dependent_kinds(self, op: Op, known: Known, types: Types) -> Known:
+        """Return the kinds of padded rows at their origin, outputs of data-dependent size."""
         role = OPS.get(op.type).roles.get("Learned")
         if not self.rounded or role is None or op.attrs[role] != self.rows:
             return {}
@@ -403,7 +487,7 @@ class Tracker:
         }
 
     def is_trips(self, op: Op, value: Attr) -> bool:
-        """Whether an attribute says that a loop has a trip for each row."""
+        """Return whether an attribute makes a loop iterate over the rows."""
         view = view_of(op)
         return isinstance(view, LoopView) and value == view.length == self.rows
 
@@ -411,17 +495,17 @@ class Tracker:
 
     @property
     def rows_name(self) -> Dim | None:
-        """The name of the rows, where they have one."""
+        """The name of the number of rows, if it has one."""
         return self.rows if isinstance(self.rows, Dim) and self.rows.name else None
 
     def mentions(self, value: Attr | Size) -> bool:
-        """Whether the name of the rows is in an attribute."""
+        """Return whether an attribute mentions the name of the number of rows."""
         if isinstance(value, tuple):
-            return any(self.mentions(one) for one in value)
+            return any(self.mentions(item) for item in value)
         return isinstance(value, Dim) and str(self.rows_name) in value.names()
 
-    def _apart(self) -> str:
-        """The way out where rows meet what is not."""
+    def _advice(self) -> str:
+        """Return the advice for an error in which rows meet another axis."""
         if self.rows_name is not None:
             return OUTSIDE
         return f"That there are {self.rows} of both does not make them one. {ADVICE}"

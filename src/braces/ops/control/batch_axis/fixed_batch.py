@@ -1,8 +1,8 @@
-"""Captures that come of a batch that is a number: what computes them tells, not their size.
+"""Row axes of captures for a batch of constant size, found by the operators that compute them.
 
-Where a batch is a number, another axis may be as long. So from the inputs, memories and lengths
-of a step, rows are followed through the operators around it, forwards and backwards: the axes
-that an operator calls alike are one axis.
+With a constant batch size, another axis may have the same size. So row axes are traced from the
+inputs, memories and lengths of a step through the operators around it, in both directions. Axes
+to which an operator gives the same name are one axis (union-find).
 """
 
 from __future__ import annotations
@@ -29,7 +29,12 @@ Types: TypeAlias = "dict[str, Type]"
 def captured_rows(
     table: SymbolTable, captures: Mapping[str, Iterable[int]], sources: Mapping[str, int]
 ) -> dict[str, list[int]]:
-    """Which axes of captures of a block are the rows, as what they are computed from tells.
+    """Return the row axes of a block's captures.
+
+    Args:
+        table: The block around it.
+        captures: The candidates: captures, with axes of each.
+        sources: Variables around the block, each with its row axis.
 
     Args:
         table: The block around it.
@@ -37,25 +42,30 @@ def captured_rows(
         sources: Variables around the block, each with its axis that is rows.
     """
     tables = list(table.chain())[::-1]
-    needed = ancestors([op for one in tables for op in one.ops], {*captures, *sources})
-    joined = Joined({n for one in tables for n in one.vars if one.vars[n].persistable})
-    joined.apart -= sources.keys()
+    needed = ancestors([op for scope in tables for op in scope.ops], {*captures, *sources})
+    classes = Joined({n for scope in tables for n in scope.vars if scope.vars[n].persistable})
+    classes.apart -= sources.keys()
     types: Types = {}
-    for one in tables:
-        types |= {name: one.type_of(name) for name in one.vars}
-        joined.follow([op for op in one.ops if not needed.isdisjoint(op.binds())], types)
+    for scope in tables:
+        types |= {name: scope.type_of(name) for name in scope.vars}
+        classes.follow([op for op in scope.ops if not needed.isdisjoint(op.binds())], types)
     for axis in sources.items():
-        joined.join(axis, next(iter(sources.items())))
-    (rows, *_) = map(joined.find, sources.items())
-    found = {
-        n: [i for i in axes if joined.find((n, i)) == rows] for n, axes in captures.items()
+        classes.join(axis, next(iter(sources.items())))
+    (rows, *_) = map(classes.find, sources.items())
+    row_axes = {
+        n: [i for i in axes if classes.find((n, i)) == rows] for n, axes in captures.items()
     }
-    return {name: axes for name, axes in found.items() if axes}
+    return {name: axes for name, axes in row_axes.items() if axes}
 
 
 @dataclass
 class Joined:
-    """Axes that are one.
+    """Equivalence classes of axes, as a union-find structure.
+
+    Attributes:
+        apart: Variables outside of any batch, such as parameters.
+        same: Axes that are repetitions, which are not joined.
+        parents: For each axis another axis of its class.
 
     Attributes:
         apart: Variables that belong to no batch, as parameters.
@@ -68,29 +78,29 @@ class Joined:
     parents: dict[Axis, Axis] = field(default_factory=dict[Axis, Axis])
 
     def find(self, axis: Axis) -> Axis:
-        """What stands for all axes that are one with this."""
+        """Return the representative of an axis."""
         while axis in self.parents:
             axis = self.parents[axis]
         return axis
 
     def join(self, left: Axis, right: Axis) -> None:
-        """Make one of two axes, unless one belongs to no batch."""
+        """Join the classes of two axes, unless one belongs to no batch or is a repetition."""
         if {left[0], right[0]}.isdisjoint(self.apart) and {left, right}.isdisjoint(self.same):
             left, right = self.find(left), self.find(right)
             if left != right:
                 self.parents[left] = right
 
     def follow(self, ops: Iterable[Op], types: Types, block: str = "") -> None:
-        """Join the axes that operators call alike; `block` tells apart what is called alike."""
+        """Join axes with equal names in an operator; `block` is a prefix for inner names."""
         for op in ops:
             self._join_alike(op, types)
             if op.bodies():
                 path = f"{block}{op.name}/"
-                op = map_bodies(op, partial(_told_apart, path, itertools.count()))
+                op = map_bodies(op, partial(_rename_uniquely, path, itertools.count()))
                 for body in op.bodies().values():
                     own = {name: info.type for name, info in body.vars.items()}
                     self.follow(body.ops, types | own, path)
-                for axes in _linked(op, types):
+                for axes in _linked_axes(op, types):
                     self.join(*axes)
 
     def _join_alike(self, op: Op, types: Types) -> None:
@@ -105,23 +115,23 @@ class Joined:
                 for axis, index in enumerate(axes.of(slot, position)):
                     if index is not None and index not in axes.mixed:
                         by_index.setdefault(index, []).append((name, axis))
-        made = set(op.binds())
-        for found in by_index.values():
-            if all(axis[0] in made or axis in self.same for axis in found):
-                self.same |= set(found)
-            firm = [axis for axis in found if axis not in self.same]
+        output_names = set(op.binds())
+        for axes_of_index in by_index.values():
+            if all(axis[0] in output_names or axis in self.same for axis in axes_of_index):
+                self.same |= set(axes_of_index)
+            firm = [axis for axis in axes_of_index if axis not in self.same]
             for axis in firm[1:]:
                 self.join(firm[0], axis)
 
 
-def _told_apart(path: str, numbers: Iterator[int], body: Body) -> Body:
-    """A sub-block whose names are no others'."""
+def _rename_uniquely(path: str, numbers: Iterator[int], body: Body) -> Body:
+    """Return a sub-block with globally unique names."""
     number = next(numbers)
     return rename_body(body, {name: f"{path}{number}/{name}" for name in body.vars})
 
 
-def _linked(op: Op, types: Types) -> Iterator[tuple[Axis, Axis]]:
-    """The axes outside of sub-blocks that are one with axes inside."""
+def _linked_axes(op: Op, types: Types) -> Iterator[tuple[Axis, Axis]]:
+    """Yield pairs of an axis of the enclosing block and the same axis inside."""
     known = dict(types)
     for body in op.bodies().values():
         known |= {name: info.type for name, info in body.vars.items()}

@@ -1,6 +1,6 @@
-"""Masks: what mixes rows in a row-wise branch leaves padding out.
+"""Masking: operators of a partitioned branch that reduce over rows exclude padding.
 
-Where rows are, the axes of operators tell; see `braces.ops.control.batch_axis.analysis`.
+The row axes come from `braces.ops.control.batch_axis.analysis`.
 
     cases [ (valid: bool[n], r: f32[n,3]) { s: f32[3] = sum(x=r) {axis=[0]}  … } ]
 
@@ -13,8 +13,8 @@ Where rows are, the axes of operators tell; see `braces.ops.control.batch_axis.a
       },
     ] {masked=true}
 
-A branch is built, saved and interpreted as the first; it is compiled and differentiated as the
-second. One that keeps rows at their places has padding when it is interpreted, too.
+A branch is built, saved and interpreted in the first form. It is compiled and differentiated in
+the second. A branch with rows in place (`compact=False`) has padding when interpreted, too.
 """
 
 from __future__ import annotations
@@ -44,7 +44,15 @@ from braces.ops.control.batch_axis.rewrite import Places, RowWalk, begun, visibl
 
 
 def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
-    """A row-wise branch whose cases leave padding out of everything that mixes rows.
+    """Return a partitioned branch whose cases exclude padding from operators that mix rows.
+
+    Args:
+        program: The program.
+        outer: The block that contains the branch.
+        op: The branch; returned as it is if it is masked already.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
 
     Args:
         program: The program.
@@ -68,7 +76,15 @@ def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
 
 
 def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
-    """Where rows are in a block that is not masked yet.
+    """Return the axis kinds of a block that is not masked yet.
+
+    Args:
+        table: The block.
+        rows: The number of rows: a number, or a name.
+        places: The row axes of its parameters.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
 
     Args:
         table: The block.
@@ -91,7 +107,19 @@ def mask_rows(
     valid: str,
     count: str = "",
 ) -> None:
-    """Leave padding out of everything in a block that mixes rows.
+    """Exclude padding from all operators of a block that mix rows.
+
+    Args:
+        program: The program under construction.
+        table: The block, complete; operators are inserted.
+        rows: The number of rows: a number, or a name.
+        places: The row axes of the block's parameters.
+        valid: The mask variable: true for rows, false for padding.
+        count: If the batch is padded to a capacity: the variable of the number of valid rows.
+            Valid rows come first, and there is at least one.
+
+    Raises:
+        ProgramError: An operator mixes rows in a way that has no mask.
 
     Args:
         program: The program that is built.
@@ -114,7 +142,12 @@ def mask_rows(
 
 @dataclass
 class Masks:
-    """Puts masks into blocks.
+    """Inserts masks into blocks.
+
+    Attributes:
+        tracker: The batch axis analysis, already run.
+        valid: The mask variable: true for rows, false for padding.
+        count: The variable of the number of valid rows, if the batch is padded to a capacity.
 
     Attributes:
         tracker: Where rows are; it has followed them.
@@ -128,18 +161,18 @@ class Masks:
     count: str
 
     def masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
-        """The operators that take the place of one operator, whose blocks are masked."""
+        """Return the replacement of one operator, whose blocks are masked already."""
         definition = OPS.get(op.type)
         view = view_of(op)
         if self.count and isinstance(view, LoopView) and view.length == self.tracker.rows:
             return shortened_loop(self.program, table, view, self.count)
         if self.count and definition.rounded_rule is not None:
-            return self._rounded(table, found, op, definition.rounded_rule)
+            return self._apply_rounded_rule(table, found, op, definition.rounded_rule)
         reduced = {
-            str(one.index): self._fills(found, str(one.index)) for one in found.reduced()
+            str(axis.index): self._fills(found, str(axis.index)) for axis in found.reduced()
         }
         if self.count:
-            reduced |= {i: _of_tail(op, fills) for i, fills in found.cut_short().items()}
+            reduced |= {i: _tail_fills(op, fills) for i, fills in found.cut_short().items()}
         if not any(reduced.values()):
             return [op]
         before = len(table.ops)
@@ -148,43 +181,45 @@ class Masks:
             inputs = {
                 slot: tuple(
                     self._filled(
-                        table, name, found.axes.of(slot, at), _of_slot(reduced, slot), mask
+                        table, name, found.axes.of(slot, at), _slot_fills(reduced, slot), mask
                     )
                     for at, name in enumerate(names)
                 )
                 for slot, names in op.inputs.items()
             }
-            made = op.with_(inputs=inputs)
+            masked_op = op.with_(inputs=inputs)
             if definition.masked_rule is not None:
-                values = [self._var(table, name) for name in made.reads()]
-                given = [
+                values = [self._var(table, name) for name in masked_op.reads()]
+                rule_args = [
                     found.view(self.tracker.rows, partial(self._var, table)),
                     *values,
                     mask,
                 ]
                 rule, at = definition.masked_rule, op.describe()
-                made = ask(op.type, "masked", rule, given, {}, _operator, at)
+                masked_op = ask(op.type, "masked", rule, rule_args, {}, _require_op, at)
         extra = table.ops[before:]
         del table.ops[before:]
-        return [*extra, made]
+        return [*extra, masked_op]
 
-    def _rounded(
+    def _apply_rounded_rule(
         self, table: SymbolTable, found: Tracked, op: Op, rule: Callable[..., Any]
     ) -> list[Op]:
-        """What an operator's definition puts in its place where rows have room."""
+        """Return the replacement of an operator by its definition's rule for padded batches."""
         before = len(table.ops)
         with self.program.building(table), self.program.at(op.source):
-            given = [found.view(self.tracker.rows, partial(self._var, table)), self.count]
-            made = ask(op.type, "rounded", rule, given, {}, _operator, op.describe())
+            rule_args = [found.view(self.tracker.rows, partial(self._var, table)), self.count]
+            replacement = ask(
+                op.type, "rounded", rule, rule_args, {}, _require_op, op.describe()
+            )
         extra = table.ops[before:]
         del table.ops[before:]
-        return [*extra, made]
+        return [*extra, replacement]
 
     def _fills(self, found: Tracked, index: str) -> Fills:
-        """What to mask with along one axis, by input slot.
+        """Return the fill values along one axis, by input slot.
 
-        Where there is room for more rows than there are, the program is differentiated already:
-        derivatives read what is not masked, and padding may be anything.
+        A program with a padded batch is differentiated already. Derivatives read unmasked
+        values, and padding may be arbitrary.
         """
         fills, op = found.axes.fills[index], found.op
         if not self.count or not fills:
@@ -201,7 +236,7 @@ class Masks:
         fills: Mapping[str, Any],
         mask: Var,
     ) -> str:
-        """The name of an input, with padding filled along each index that has a fill."""
+        """Return the name of an input, with padding filled along axes with a fill value."""
         var = self._var(table, name)
         for axis, index in enumerate(indices):
             fill = fills.get(str(index))
@@ -213,14 +248,14 @@ class Masks:
         return var_of(self.program, _owner(table, name), name)
 
 
-def _of_tail(op: Op, fills: Fills) -> Fills:
-    """What to mask with where later entries count; a derivative reads what is not masked."""
+def _tail_fills(op: Op, fills: Fills) -> Fills:
+    """Return fills that exclude trailing entries; derivatives read unmasked values."""
     others: Fills = dict.fromkeys(op.inputs, FIRST) if fills or "." in op.type else {}
     return {**others, **fills}
 
 
-def _of_slot(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:
-    """The fills of one input slot, by index."""
+def _slot_fills(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:
+    """Return the fills of one input slot, by axis name."""
     return {index: fills[slot] for index, fills in reduced.items() if slot in fills}
 
 
@@ -248,7 +283,7 @@ def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
 def blank_columns(
     program: Builder, table: SymbolTable, name: str, axes: Iterable[int], valid: str
 ) -> str:
-    """A result that is zero where rows along these axes are padding."""
+    """Return a result that is zero in padding along these axes."""
     axes = list(axes)
     if not axes:
         return name
@@ -277,7 +312,7 @@ def _number(fill: Any, var: Var) -> Any:
     return int(info.min if fill == LOWEST else info.max)
 
 
-def _operator(found: object) -> Op:
-    if not isinstance(found, Op):
+def _require_op(result: object) -> Op:
+    if not isinstance(result, Op):
         raise TypeError
-    return found
+    return result

@@ -1,6 +1,6 @@
-"""Loops with a trip for each row, where there is room for more rows than there are.
+"""Loops over the rows of a padded batch.
 
-The trips of the rows that are not real change no memory, in either direction:
+Iterations of padding change no memory, in either direction:
 
     h = loop(init=a, sliced=s) {length=size(m)}
       body (t, before, row) { after = …; return after }
@@ -32,7 +32,16 @@ from braces.ops.common.row_semantics import refused
 def shortened_loop(
     program: Builder, table: SymbolTable, view: LoopView, count: str
 ) -> list[Op]:
-    """A loop whose memories stay as they are in the trips of rows that are not real.
+    """Return a loop whose memories do not change in iterations of padding.
+
+    Args:
+        program: The program under construction.
+        table: The block of the loop.
+        view: The loop, which has one iteration per row.
+        count: The variable of the number of valid rows.
+
+    Raises:
+        ProgramError: The loop may end early, or carries a list.
 
     Args:
         program: The program that is built.
@@ -47,7 +56,7 @@ def shortened_loop(
     if view.condition is not None or view.count is not None:
         raise refused(op, "it may end before the last row.")
     inner = table.within(op).thaw(view.content)
-    kept = dict[str, str]()
+    guarded_nexts = dict[str, str]()
     with program.building(inner), program.at(op.source):
         outer = table.table_of(count)
         assert outer is not None
@@ -61,11 +70,11 @@ def shortened_loop(
             owner = inner.table_of(memory.next)
             assert owner is not None
             after = var_of(program, owner, memory.next)
-            kept[memory.param] = one("where", real, after, before).name
-    memories = tuple(replace(m, next=kept.get(m.param, m.next)) for m in view.memories)
+            guarded_nexts[memory.param] = one("where", real, after, before).name
+    memories = tuple(replace(m, next=guarded_nexts.get(m.param, m.next)) for m in view.memories)
     trips = table.new_var(type=TensorType(INT64, ()), stem="trips").name
-    made = replace(view, content=inner.freeze(), memories=memories, trips=trips).to_op()
-    told = Op(
+    guarded_loop = replace(view, content=inner.freeze(), memories=memories, trips=trips).to_op()
+    count_op = Op(
         "cast", f"{op.name}.trips", {"x": (count,)}, {"out": (view.trips,)}, {"dtype": INT64}
     )
-    return [with_captures(made), told]
+    return [with_captures(guarded_loop), count_op]

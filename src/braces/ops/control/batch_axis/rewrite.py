@@ -1,4 +1,4 @@
-"""The walk that rewrites a block in which rows are known, and the blocks in it."""
+"""Rewriting of blocks with known row axes, sub-blocks included."""
 
 from __future__ import annotations
 
@@ -13,19 +13,22 @@ from braces.ir.walk import map_bodies, with_captures
 from braces.ops.control.batch_axis.analysis import Known, Site, Sites, Tracked, Tracker, Types
 
 Places: TypeAlias = "Mapping[str, Collection[int]]"
-"""The axes of the parameters of a block that are rows."""
+"""The row axes of a block's parameters."""
 Change: TypeAlias = "Callable[[SymbolTable, Tracked, Op], list[Op]]"
-"""From a block, an operator in it as rows were followed, and the same operator with its blocks
-changed, to what takes its place."""
+"""A rewrite rule: replaces an operator with operators.
+
+Arguments are the block, the operator as analyzed, and the same operator after its sub-blocks
+were rewritten.
+"""
 
 
 def visible(table: SymbolTable) -> Types:
-    """The types of all that is visible in a block."""
-    return {name: table.type_of(name) for one in table.chain() for name in one.vars}
+    """Return the types of all variables visible in a block."""
+    return {name: table.type_of(name) for scope in table.chain() for name in scope.vars}
 
 
 def begun(table: SymbolTable, places: Places) -> Known:
-    """What is known where a block begins."""
+    """Return the axis kinds at entry to a block."""
     return {
         name: tuple(
             "rows" if axis in axes else "other"
@@ -37,7 +40,11 @@ def begun(table: SymbolTable, places: Places) -> Known:
 
 @dataclass(frozen=True)
 class RowWalk:
-    """Changes operators, those of sub-blocks first.
+    """Rewrites the operators of a block, after those of their sub-blocks.
+
+    Attributes:
+        tracker: The batch axis analysis, already run.
+        change: The rewrite rule.
 
     Attributes:
         tracker: Where rows are; it has followed them.
@@ -48,17 +55,19 @@ class RowWalk:
     change: Change
 
     def put(self, table: SymbolTable, types: Types, known: Known, sites: Sites) -> None:
-        """Change a block, of whose parameters `known` tells where rows are."""
-        known, done = dict(known), list[Op]()
-        pending, table.ops = table.ops, done
+        """Rewrite a block, given the axis kinds of its parameters."""
+        known, new_ops = dict(known), list[Op]()
+        pending, table.ops = table.ops, new_ops
         for op in pending:
-            found = self.tracker.step(op, types, known, sites)
-            inner = self._inside(table, op, known, sites[op.name]) if op.bodies() else op
-            done.extend(self.change(table, found, inner))
+            tracked = self.tracker.step(op, types, known, sites)
+            inner = (
+                self._rewrite_blocks(table, op, known, sites[op.name]) if op.bodies() else op
+            )
+            new_ops.extend(self.change(table, tracked, inner))
         table.touch()
 
-    def _inside(self, table: SymbolTable, op: Op, known: Known, site: Site) -> Op:
-        """The operator with its sub-blocks changed."""
+    def _rewrite_blocks(self, table: SymbolTable, op: Op, known: Known, site: Site) -> Op:
+        """Return the operator with its sub-blocks rewritten."""
         labels = iter(op.bodies())
 
         def change(body: Body) -> Body:

@@ -17,8 +17,8 @@ are zero in padding, so that `sums` counts each row once.
 
 Interpreted, a compact case gets exactly its rows, and a case without rows does not run.
 Compiled, it runs on one of several capacities, padded with one of its rows, or on all rows in
-place; `valid` is false for padding. In a `masked` branch, operators that mix rows read `valid`. Any
-other branch is masked before it runs with padding (see
+place; `valid` is false for padding. In a `masked` branch, operators that mix rows read `valid`.
+Any other branch is masked before it runs with padding (see
 `braces.ops.control.batch_axis.masking`).
 """
 
