@@ -1,4 +1,4 @@
-"""Values with a gradient that a user wrote, in place of the one that follows from operators.
+"""Custom gradients (`jax.custom_vjp`): values with a gradient written by the user.
 
     custom_gradient(values, sources, captures) { backward } -> out
 
@@ -7,21 +7,21 @@
         backward (out, g) { return g }
     z = multiply(x=y, y=y)
 
-`out` are the values as they are. A cotangent goes no further to them: the gradient gets the
-values and their cotangents, all of them and then all of these, and gives a cotangent for each
-of `sources`. What else it reads are captures, as in any block: so what it needs of the
-computation is kept as for any gradient, and has a gradient in its turn.
+`out` are the values, unchanged. Their cotangents do not flow back to `values`. The block
+`backward` gets all values, then all of their cotangents, and returns a cotangent for each of
+`sources`. All else that it reads are captures. So residuals of the computation are saved as for
+any gradient, and can be differentiated.
 
-The gradient that is built is the block's own operators, in place of the operator:
+The gradient consists of the block's operators, inlined:
 
-    y_grad = multiply(x=z_grad, y=y)  ...      x_grad is what the gradient makes of `y_grad`
+    y_grad = multiply(x=z_grad, y=y)  ...      x_grad is computed from `y_grad` by the block
 
-So it is differentiated as it stands there, and where it reads the values, as `out`, by this
-gradient again. Forward mode takes the transpose of the block, as a product with the cotangents
-has one; a gradient that is not linear in them has none, and is refused.
+Higher orders differentiate these operators, and use this gradient for the values that they read
+as `out`. Forward mode uses the transpose of the block. A gradient that is not linear in the
+cotangents has no transpose and is rejected.
 
-Where nothing is differentiated any more, a pass of each run takes the operator away, and with
-it all that only its gradient needs (`braces.passes.autodiff.drop_custom_gradients`).
+After differentiation, a pass removes the operator and all that only its gradient needs
+(`braces.passes.autodiff.drop_custom_gradients`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from braces.ops.lists.cotangents import collect, differentiable, zeros_like
 
 @final
 class CustomGradient(BlockOp):
-    """Values with another gradient; see the module's docstring."""
+    """Values with a custom gradient; see the module's docstring."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ class CustomGradient(BlockOp):
     # ---- infer -------------------------------------------------------------------------------
 
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
-        """The gradient gets values and cotangents, of the same types."""
+        """The gradient gets values and cotangents of the same types."""
         del op
         values = types.get("values", ())
         return {"backward": Interface((*values, *values), len(types.get("sources", ())))}
@@ -93,7 +93,7 @@ class CustomGradient(BlockOp):
         attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
-        """The types of the values; the gradient gives the types of the inputs."""
+        """Outputs have the values' types; the gradient returns the types of the inputs."""
         body, inputs = attrs["backward"], types.get("sources", ())
         assert isinstance(body, Body)
         for type_ in (*types["values"], *inputs):
@@ -105,11 +105,11 @@ class CustomGradient(BlockOp):
                 given=f"cotangents: {len(given)}   inputs: {len(inputs)}",
                 fix="Give one for each input, in their order.",
             )
-        for number, (found, wanted) in enumerate(zip(given, inputs, strict=True)):
-            if not unifies(found, wanted, context.unifier):
+        for number, (cotangent_type, wanted) in enumerate(zip(given, inputs, strict=True)):
+            if not unifies(cotangent_type, wanted, context.unifier):
                 raise ShapeError(
                     f"The gradient gives input {number} a cotangent of another type.",
-                    given=f"cotangent: {found}   input: {wanted}",
+                    given=f"cotangent: {cotangent_type}   input: {wanted}",
                     fix="A cotangent has the dtype and shape of what it belongs to.",
                 )
         return {"out": types["values"]}
@@ -117,65 +117,73 @@ class CustomGradient(BlockOp):
     # ---- interpret ---------------------------------------------------------------------------
 
     def interpret(self, frame: Frame) -> Mapping[str, Value]:
-        """The values as they are."""
+        """Return the values unchanged."""
         view = frame.once(CustomGradientView.of)
-        return view.bound(frame.read(one.value) for one in view.passed)
+        return view.bound(frame.read(passed_value.value) for passed_value in view.passed)
 
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> Mapping[str, Value]:
-        """The values as they are, for which JAX has this gradient, too."""
+        """Return the values unchanged, with a `jax.custom_vjp` for this gradient."""
         op = lowering.op
         view = CustomGradientView.of(op)
-        values = tuple(lowering.read(one.value) for one in view.passed)
+        values = tuple(lowering.read(passed_value.value) for passed_value in view.passed)
         inputs = tuple(lowering.read(way.source) for way in view.ways)
         captured = {name: lowering.read(name) for name in op.captures()}
-        return view.bound(_in_jax(lowering, view)(values, inputs, captured))
+        return view.bound(_build_custom_vjp(lowering, view)(values, inputs, captured))
 
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """Drop values that nobody reads, the gradient neither; they have no cotangents then."""
+        """Drop values read by nobody and not by the gradient; their cotangents are zero."""
         if live.isdisjoint(op.binds()):
             return None
         view = CustomGradientView.of(op)
         read = names_read(view.body)
-        kept = [one for one in view.passed if one.name in live or one.param in read]
-        gone = [one for one in view.passed if one not in kept]
-        view = replace(view, content=_without(view.content, gone), passed=tuple(kept))
+        live_values = [
+            value for value in view.passed if value.name in live or value.param in read
+        ]
+        dead_values = [value for value in view.passed if value not in live_values]
+        view = replace(
+            view,
+            content=_with_zero_cotangents(view.content, dead_values),
+            passed=tuple(live_values),
+        )
         return replace(view, content=eliminate(view.body, view.body.results)).to_op()
 
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """All outputs, where one of the inputs is active."""
+        """Return all outputs if one of the inputs is active."""
         del follow
         ways = CustomGradientView.of(op).ways
         return set(op.binds()) if any(way.source in active for way in ways) else set()
 
     def build_gradient(self, d: Differentiation) -> None:
-        """The operators of the gradient, for the cotangents that there are."""
+        """Inline the operators of the gradient for the available cotangents."""
         view = CustomGradientView.of(d.op)
         ways = tuple(way for way in view.ways if d.wants(way.source))
         body = replace(view, ways=ways).body
         body = d.eliminate(body, body.results)
-        read, given = names_read(body), dict[str, Var]()
-        for one in view.passed:
-            given[one.param] = d.var(one.name)
-            if one.cotangent in read:
-                given[one.cotangent] = _cotangent(d, one.name)
-        for way, grad in zip(ways, put_again(body, given), strict=True):
+        read, arguments = names_read(body), dict[str, Var]()
+        for passed_value in view.passed:
+            arguments[passed_value.param] = d.var(passed_value.name)
+            if passed_value.cotangent in read:
+                arguments[passed_value.cotangent] = _cotangent(d, passed_value.name)
+        for way, grad in zip(ways, put_again(body, arguments), strict=True):
             d.give(way.source, grad)
 
     def build_jvp(self, d: Pushing) -> None:
-        """The transpose of the gradient, for the tangents that there are."""
+        """Inline the transpose of the gradient for the available tangents."""
         view = CustomGradientView.of(d.op)
         if not any(way.source in d.tangents for way in view.ways):
             return
-        moving, body = _transposed(d, view)
-        given = {one.param: d.var(one.name) for one in view.passed}
-        for one, tangent in zip(moving, put_again(body, given), strict=True):
-            d.give(one.name, tangent)
+        moving, body = _transpose(d, view)
+        arguments = {
+            passed_value.param: d.var(passed_value.name) for passed_value in view.passed
+        }
+        for passed_value, tangent in zip(moving, put_again(body, arguments), strict=True):
+            d.give(passed_value.name, tangent)
 
 
 CUSTOM = OPS.add(CustomGradient())
@@ -194,21 +202,21 @@ def _check_differentiable(type_: Type) -> None:
         )
 
 
-def _without(content: Body, gone: list[Passed]) -> Body:
-    """The gradient where some cotangents are zeros."""
+def _with_zero_cotangents(content: Body, dead_values: list[Passed]) -> Body:
+    """Return the gradient with zeros for some cotangents."""
     full, infos, ops = OPS.get("full"), dict(content.vars), list[Op]()
-    for one in gone:
-        type_ = infos[one.cotangent].type
+    for value in dead_values:
+        type_ = infos[value.cotangent].type
         assert isinstance(type_, TensorType)
         attrs = {"shape": type_.shape, "value": 0.0, "dtype": type_.dtype}
-        infos[one.cotangent] = infos[one.cotangent].with_(kind=VALUE)
-        outputs = {"out": (one.cotangent,)}
-        ops.append(Op(full.type, one.cotangent, {}, outputs, full.bind_attrs(attrs)))
+        infos[value.cotangent] = infos[value.cotangent].with_(kind=VALUE)
+        outputs = {"out": (value.cotangent,)}
+        ops.append(Op(full.type, value.cotangent, {}, outputs, full.bind_attrs(attrs)))
     return content.with_(vars=infos, ops=(*ops, *content.ops))
 
 
-def _in_jax(lowering: Lowering, view: CustomGradientView) -> Any:
-    """A function of JAX from values, inputs and captures to the values."""
+def _build_custom_vjp(lowering: Lowering, view: CustomGradientView) -> Any:
+    """Return a JAX function from values, inputs and captures to the values."""
 
     def passed(values: Value, inputs: Value, captured: Value) -> Value:
         del inputs, captured
@@ -218,38 +226,42 @@ def _in_jax(lowering: Lowering, view: CustomGradientView) -> Any:
         del inputs
         return values, (values, captured)
 
-    def backward(kept: Value, cotangents: Value) -> Value:
-        values, captured = kept
-        given = dict(captured)
-        for one, value, cotangent in zip(view.passed, values, cotangents, strict=True):
-            given |= {one.param: value, one.cotangent: cotangent}
-        return None, tuple(lowering.apart("backward", view.body, given)), None
+    def backward(residuals: Value, cotangents: Value) -> Value:
+        values, captured = residuals
+        arguments = dict(captured)
+        for passed_value, value, cotangent in zip(view.passed, values, cotangents, strict=True):
+            arguments |= {passed_value.param: value, passed_value.cotangent: cotangent}
+        return None, tuple(lowering.apart("backward", view.body, arguments)), None
 
     own = jax.custom_vjp(passed)
     own.defvjp(forward, backward)
     return own
 
 
-def _transposed(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Body]:
-    """The values that move, and a block with their tangents.
+def _transpose(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Body]:
+    """Return the active values, and a block that computes their tangents.
 
-    A block that is linear in its cotangents has the transpose as its gradient with respect to
-    them, which does not read them.
+    The gradient of a block that is linear in its cotangents, with respect to these, is its
+    transpose and does not read them.
+
+    Raises:
+        GradientError: The transpose reads the cotangents: the block is not linear, or contains
+            derivatives of operators not known to be linear.
 
     Raises:
         GradientError: It reads them, as that of a block which is not, or which has derivatives
             of operators in it that are not known to be.
     """
-    cotangents = {one.cotangent for one in view.passed}
+    cotangents = {value.cotangent for value in view.passed}
     forward = d.program.current.within(d.op).thaw(view.body)
     table, seeds = SymbolTable(parent=forward), dict[str, Var]()
     with d.program.building(table):
         for way in view.ways:
             if way.source in d.tangents and way.result in forward.vars:
                 collect(seeds, way.result, tangent_for(d, way.source))
-        found = d.pull(forward, seeds, cotangents)
-    moving = [one for one in view.passed if one.cotangent in found]
-    results = [found[one.cotangent].name for one in moving]
+        transposed = d.pull(forward, seeds, cotangents)
+    moving = [value for value in view.passed if value.cotangent in transposed]
+    results = [transposed[value.cotangent].name for value in moving]
     body = d.eliminate(table.freeze(results), results)
     plan = plan_keeping(forward, free_names(body), set(forward.params), lambda op: True)
     body = d.eliminate(with_recomputed(body, forward, plan), results)

@@ -2,13 +2,12 @@
 
     block(captures) { body, recompute } -> out
 
-The body runs once, where the operator stands. Nothing is bound for it: it reads outer variables
-as captures, and `out` are its results. What a front end reads of it afterwards becomes one more
-result (`braces.ir.plain_blocks.escaping_values`), so a block has as many outputs as somebody
-uses.
+The body runs once, in the place of the operator. It has no parameters: it reads outer variables
+as captures, and `out` are its results. A variable that a front end reads afterwards becomes one
+more result (`braces.ir.plain_blocks.escaping_values`), so all outputs of a block are used.
 
-A gradient keeps what it needs as further outputs, as that of a switch with one case does; with
-`recompute` it keeps nothing but the captures, and runs the body again.
+A gradient saves residuals as further outputs, like that of a switch with one case. With
+`recompute` it reads only the captures and recomputes the body (rematerialization).
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ class PlainBlock(BlockOp):
         attrs: Attrs,
         outer: Mapping[str, Type],
     ) -> dict[str, tuple[Type, ...]]:
-        """What the body gives."""
+        """Outputs have the types of the body's results."""
         del types
         body = attrs["body"]
         assert isinstance(body, Body)
@@ -78,21 +77,21 @@ class PlainBlock(BlockOp):
     # ---- interpret ---------------------------------------------------------------------------
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
-        """Run the body in a scope of its own."""
+        """Run the body in its own scope."""
         view = frame.once(BlockView.of)
         return view.bound(frame.run("body", view.body, []))
 
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> dict[str, Value]:
-        """The body's operators, where the block stands."""
+        """Inline the body's operators."""
         view = BlockView.of(lowering.op)
         return view.bound(lowering.inline("body", view.body))
 
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """Drop outputs that nobody reads, and what only they need."""
+        """Drop unused outputs, and operators that only they need."""
         if live.isdisjoint(op.binds()):
             return None
         view = BlockView.of(op).only(live)
@@ -101,18 +100,18 @@ class PlainBlock(BlockOp):
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """The outputs that depend on active captures, or on other outputs that are active."""
+        """Return the outputs that depend on active captures, or on other active outputs."""
         view = BlockView.of(op)
         inside = {name for name in view.captures if name in active}
         inside |= {out.results[0] for out in view.outputs if out.name in active}
         return cases_reached(view.cases, [inside], view.outputs, follow)
 
     def build_gradient(self, d: Differentiation) -> None:
-        """A block that reads what this one keeps, or runs it again."""
+        """Build a block that reads residuals of this one, or recomputes it."""
         block_gradient(d)
 
     def build_jvp(self, d: Pushing) -> None:
-        """The same block with a tangent beside each output."""
+        """Build the same block with a tangent beside each output."""
         block_jvp(d)
 
 

@@ -1,1 +1,1 @@
-"""Putting constructs into a block; jvp."""
+"""Construction of operators with blocks, and their forward mode."""

@@ -1,6 +1,6 @@
-"""Directional derivatives of loops, switches and plain blocks.
+"""Forward mode (JVP) of loops, switches and plain blocks.
 
-The same operator, with a tangent beside each memory, slice, row and output:
+The same operator, with a tangent beside each memory, scanned input and output:
 
     ys, x = loop(init=a, sliced=s)
         body (t, h, c) { h2 = multiply(h, c)  return h2, h2 }
@@ -11,9 +11,9 @@ The same operator, with a tangent beside each memory, slice, row and output:
             return h2, h2_tangent, h2, h2_tangent
         }
 
-A tangent may be computed from what the operator itself binds. Then the operator stays, and one
-more has the tangents: the wider one, under other names, or, of a plain block, a block with the
-tangents alone. Here `a_tangent` is `y * 2`:
+If an input tangent is computed from outputs of the operator itself, the operator stays. A
+second operator computes the tangents: the wider one under other names, or for a plain block, a
+block with the tangents only. Here `a_tangent` is `y * 2`:
 
     y = block() captures [a]          y, h_kept = block() captures [a]
       body {                            body { ...  return y, h }
@@ -44,7 +44,7 @@ from braces.ops.lists.cotangents import differentiable, zeros_like
 
 
 def loop_jvp(d: Pushing) -> None:
-    """Let the loop carry a tangent beside each memory that moves."""
+    """Let the loop carry a tangent beside each active memory."""
     view = LoopView.of(d.op)
     body = SymbolTable(parent=d.program.current).thaw(view.body)
     tangents = captured_tangents(d)
@@ -55,21 +55,24 @@ def loop_jvp(d: Pushing) -> None:
         for memory in view.memories
         if memory.final in reached and differentiable(body.type_of(memory.param))
     ]
-    params = [_param(d, body, tangents, memory.param) for memory in moving]
+    params = [_add_tangent_param(d, body, tangents, memory.param) for memory in moving]
     cuts = [
-        Slice(d.tangents[one.source].name, _param(d, body, tangents, one.param))
-        for one in sliced
+        Slice(
+            d.tangents[scanned.source].name,
+            _add_tangent_param(d, body, tangents, scanned.param),
+        )
+        for scanned in sliced
     ]
     with d.program.building(body):
-        found = d.push(body, tangents)
-        nexts = [tangent_of(d, body, found, memory.next) for memory in moving]
-    rows = [row for row in view.rows if row.result in found]
+        body_tangents = d.push(body, tangents)
+        nexts = [tangent_of(d, body, body_tangents, memory.next) for memory in moving]
+    rows = [row for row in view.rows if row.result in body_tangents]
     starts = [tangent_of(d, d.host, d.tangents, memory.init) for memory in moving]
     memories = [
         Memory(start, param, after, d.declare(memory.final))
         for memory, start, param, after in zip(moving, starts, params, nexts, strict=True)
     ]
-    stacked = [Row(found[row.result].name, d.declare(row.stacked)) for row in rows]
+    stacked = [Row(body_tangents[row.result].name, d.declare(row.stacked)) for row in rows]
     wider = replace(
         view,
         content=body.freeze(),
@@ -81,55 +84,59 @@ def loop_jvp(d: Pushing) -> None:
 
 
 def captured_tangents(d: Pushing) -> dict[str, Var]:
-    """The tangents of what the blocks of an operator read from outside."""
+    """Return the tangents of an operator's captures."""
     hidden = _bound_inside(d)
-    return {n: _apart(d.tangents[n], hidden) for n in d.op.captures() if n in d.tangents}
+    return {
+        n: _rename_on_clash(d.tangents[n], hidden) for n in d.op.captures() if n in d.tangents
+    }
 
 
 def tangent_for(d: Pushing, name: str) -> Var:
-    """The tangent of an input, for what is built within a block of the operator."""
-    return _apart(d.tangents[name], _bound_inside(d))
+    """Return the tangent of an input for use inside a block of the operator."""
+    return _rename_on_clash(d.tangents[name], _bound_inside(d))
 
 
 def _bound_inside(d: Pushing) -> set[str]:
-    """The names that blocks of the operator bind, at any depth."""
+    """Return the names bound by blocks of the operator, at any depth."""
     bodies = d.op.bodies().values()
     return {name for body in bodies for inner, _ in all_bodies(body) for name in inner.vars}
 
 
-def _apart(tangent: Var, hidden: Container[str]) -> Var:
-    """A tangent under a name that means nothing else inside, as a user's own may."""
+def _rename_on_clash(tangent: Var, hidden: Container[str]) -> Var:
+    """Return a tangent under a name that is not bound inside; a user may choose the names."""
     return call("identity", tangent) if tangent.name in hidden else tangent
 
 
-def _param(d: Pushing, body: SymbolTable, tangents: dict[str, Var], name: str) -> str:
-    made = body.names.unique(f"{name}_tangent")
-    body.new_var(made, body.type_of(name), ARGUMENT)
-    tangents[name] = var_of(d.program, body, made)
-    return made
+def _add_tangent_param(
+    d: Pushing, body: SymbolTable, tangents: dict[str, Var], name: str
+) -> str:
+    param = body.names.unique(f"{name}_tangent")
+    body.new_var(param, body.type_of(name), ARGUMENT)
+    tangents[name] = var_of(d.program, body, param)
+    return param
 
 
 def tangent_of(d: Pushing, table: SymbolTable, known: Mapping[str, Var], name: str) -> str:
-    """The tangent of a variable; zeros where it has none."""
+    """Return the tangent of a variable; zeros if it has none."""
     if name in known:
         return known[name].name
     return zeros_like(visible_var(d.program, table, name)).name
 
 
 def switch_jvp(d: Pushing) -> None:
-    """Let every case return the tangents of its outputs too."""
+    """Let every case also return the tangents of its outputs."""
     _cases_jvp(d, SwitchView.of(d.op), captured_tangents(d))
 
 
 def block_jvp(d: Pushing) -> None:
-    """Let the block return the tangents of its outputs too, or build a block that does.
+    """Let the block also return the tangents of its outputs, or build a second block.
 
-    What it binds may move as well: an output that has a tangent already.
+    Values that it binds may be active inputs as well: outputs that already have a tangent.
     """
     view, hidden = BlockView.of(d.op), _bound_inside(d)
     moves = {o.results[0]: d.tangents[o.name] for o in view.outputs if o.name in d.tangents}
-    moves = {name: _apart(tangent, hidden) for name, tangent in moves.items()}
-    build = _block_of_tangents if d.apart else _cases_jvp
+    moves = {name: _rename_on_clash(tangent, hidden) for name, tangent in moves.items()}
+    build = _build_tangent_block if d.apart else _cases_jvp
     build(d, view, captured_tangents(d) | moves)
 
 
@@ -142,54 +149,60 @@ def _cases_jvp(d: Pushing, view: SwitchView | BlockView, tangents: Mapping[str, 
     moving = [
         out
         for out in view.outputs
-        if any(name in found for name, found in zip(out.results, pushed, strict=True))
+        if any(
+            name in case_tangents
+            for name, case_tangents in zip(out.results, pushed, strict=True)
+        )
     ]
     extra = list[list[str]]()
-    for k, (table, found) in enumerate(zip(tables, pushed, strict=True)):
+    for k, (table, case_tangents) in enumerate(zip(tables, pushed, strict=True)):
         with d.program.building(table):
-            extra.append([tangent_of(d, table, found, out.results[k]) for out in moving])
+            extra.append(
+                [tangent_of(d, table, case_tangents, out.results[k]) for out in moving]
+            )
     names = [d.declare(out.name) for out in moving]
     outputs = map(Output, names, zip(*extra, strict=True))
     contents = tuple(table.freeze() for table in tables)
     d.widen(replace(view, contents=contents, outputs=(*view.outputs, *outputs)).to_op())
 
 
-def _block_of_tangents(d: Pushing, view: BlockView, tangents: Mapping[str, Var]) -> None:
-    """A block with the tangents alone, which reads what the first one keeps for it."""
+def _build_tangent_block(d: Pushing, view: BlockView, tangents: Mapping[str, Var]) -> None:
+    """Build a block with the tangents only, which reads residuals of the first block."""
     forward = d.program.current.within(d.op).thaw(view.body)
     table = SymbolTable(parent=forward)
     with d.program.building(table):
-        found = d.push(forward, tangents)
+        block_tangents = d.push(forward, tangents)
     moving = {
-        out.name: found[out.results[0]].name
+        out.name: block_tangents[out.results[0]].name
         for out in view.outputs
-        if out.results[0] in found and found[out.results[0]] is not tangents.get(out.results[0])
+        if out.results[0] in block_tangents
+        and block_tangents[out.results[0]] is not tangents.get(out.results[0])
     }
     results = tuple(moving.values())
-    body = _with_values(d, view, d.eliminate(table.freeze(results), results), forward)
-    into = d.program.current
-    name = into.names.unique(f"{d.op.name}_tangent")
-    into.append(view.like(name, [body], [d.declare(out) for out in moving]).to_op())
+    body = _with_residuals(d, view, d.eliminate(table.freeze(results), results), forward)
+    target = d.program.current
+    name = target.names.unique(f"{d.op.name}_tangent")
+    target.append(view.like(name, [body], [d.declare(out) for out in moving]).to_op())
 
 
-def _with_values(d: Pushing, view: BlockView, body: Body, forward: SymbolTable) -> Body:
-    """A block of tangents that gets the values it reads: kept by the other one, or made again.
+def _with_residuals(d: Pushing, view: BlockView, body: Body, forward: SymbolTable) -> Body:
+    """Let a block of tangents read its residuals, saved by the other block or recomputed.
 
-    Lists are not handed out of blocks.
+    Lists cannot be outputs of blocks.
     """
     plan = plan_keeping(forward, free_names(body), set())
     if view.recompute or plan.lists:
         plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
         return with_recomputed(body, forward, plan)
-    given = {out.results[0]: out.name for out in view.outputs}
-    kept = [name for name in plan.values if name not in given]
+    output_of = {out.results[0]: out.name for out in view.outputs}
+    saved = [name for name in plan.values if name not in output_of]
     more = [
         Output(d.host.new_var(d.host.names.unique(f"{n}_kept"), forward.type_of(n)).name, (n,))
-        for n in kept
+        for n in saved
     ]
     if more:
         outputs = (*view.outputs, *more)
         d.replace(replace(view, contents=(forward.freeze(),), outputs=outputs).to_op())
-    given |= {out.results[0]: out.name for out in more}
-    names = {name: given[name] for name in plan.values}
+    output_of |= {out.results[0]: out.name for out in more}
+    names = {name: output_of[name] for name in plan.values}
     return rename_body(with_recomputed(body, forward, plan), names)

@@ -1,1 +1,1 @@
-"""The switch."""
+"""The switch operator."""

@@ -1,4 +1,4 @@
-"""The gradient of a switch, a switch on the same index; and of a plain block: just one case.
+"""Gradients of switches (a switch on the same index) and plain blocks (a single case).
 
     y = switch(index=i) captures [x]
         cases [ { s = sin(x)  e = exp(s)  return e }, { return x } ]
@@ -13,15 +13,15 @@ The gradient with respect to `x`, where `y_grad` is the cotangent of `y`:
             { return y_grad },
         ]
 
-What a backward case reads of its forward case is an extra output of the forward switch, with
-zeros from the cases that do not make it; the case that reads it is the one that ran. Every
-backward case gives a cotangent for every capture, zeros where it has none.
+A residual of a case is an extra output of the forward switch, with zeros from the other cases.
+Only the backward case of the executed case reads it. Every backward case returns a cotangent
+for every capture, zeros where it has none.
 
-A history of a loop inside a case begins outside of the switch and is an output: the case that
-runs hands on what it pushed, each other case the empty list. Backward, likewise, the case hands
-on what is left and the others the list as it is. Where a case leaves a list that came from
-outside shorter, the switch returns that rest too, for only then is its length known outside,
-and its cotangent is a list of that length.
+The residual list of a loop inside a case starts outside of the switch and is an output. The
+executed case returns the list with its pushes, every other case returns the empty list. In the
+backward switch, the executed case returns the remainder, and the others return the list as it
+is. If a case shortens a list from outside, the switch also returns the remainder: its length is
+needed outside for a cotangent of that length.
 
 A plain block is one case that always runs:
 
@@ -33,8 +33,9 @@ A plain block is one case that always runs:
       }                                        ...  return w_grad_1
                                              }
 
-A block with `recompute` keeps nothing: its gradient runs it again, behind a fence that lets
-nobody take the forward block's values instead, or begin before a cotangent is there.
+A block with `recompute` saves nothing: its gradient recomputes it (rematerialization). A fence
+prevents the compiler from reusing forward values (CSE), and from starting before a cotangent is
+available.
 
     w_grad = block() {recompute=true} captures [y_grad, x, w]
       body {
@@ -76,12 +77,12 @@ View = TypeVar("View", SwitchView, BlockView)
 
 @dataclass(frozen=True)
 class _Half:
-    """One case and its gradient, while it is being built.
+    """One case and its gradient under construction.
 
     Attributes:
         forward: The block of the case.
         table: The block of its gradient, inside the case.
-        grads: The cotangents that the gradient knows.
+        grads: The cotangents computed in the gradient.
     """
 
     forward: SymbolTable
@@ -91,12 +92,12 @@ class _Half:
 
 @dataclass(frozen=True)
 class _KeptOfCase:
-    """What the gradient of one case reads, as an output of the forward switch.
+    """A residual of one case, as an output of the forward switch.
 
     Attributes:
-        case: The number of the case.
-        name: As it is called there.
-        outer: The output.
+        case: The position of the case.
+        name: Its name in the case.
+        outer: The name of the output.
     """
 
     case: int
@@ -106,11 +107,11 @@ class _KeptOfCase:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """A cotangent that the backward operator is to give.
+    """A cotangent requested of the backward operator.
 
     Attributes:
-        name: What it belongs to, as it is called outside.
-        inner: The same, as the cases call it.
+        name: The outer name of the variable.
+        inner: Its name in the cases.
     """
 
     name: str
@@ -118,18 +119,18 @@ class _Wanted:
 
 
 def switch_gradient(d: Differentiation) -> None:
-    """Build the backward switch, let the forward cases keep what it reads, give cotangents."""
-    view = _with_rests(d, SwitchView.of(d.op))
+    """Build the backward switch, save residuals in the forward cases, report cotangents."""
+    view = _return_remainders(d, SwitchView.of(d.op))
     _differentiate(d, view, [_Wanted(name, name) for name in view.captures if d.wants(name)])
 
 
 def block_gradient(d: Differentiation) -> None:
-    """Build the backward block, which reads what is kept or runs the block again.
+    """Build the backward block, which reads saved residuals or recomputes the block.
 
-    What the block binds may be asked for as well: its cotangent has what comes from outside,
-    and what comes from the rest of the block.
+    The cotangent of a value bound by the block may be requested, too. It has contributions from
+    outside and from the rest of the block.
     """
-    view = _with_rests(d, BlockView.of(d.op))
+    view = _return_remainders(d, BlockView.of(d.op))
     wanted = [_Wanted(name, name) for name in view.captures if d.wants(name)]
     inside = {out.results[0]: out.name for out in view.outputs if d.asked_for(out.name)}
     wanted += [_Wanted(name, inner) for inner, name in inside.items()]
@@ -139,44 +140,53 @@ def block_gradient(d: Differentiation) -> None:
 def _differentiate(
     d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_Wanted]
 ) -> None:
-    grads = {name: _apart(view, grad) for name, grad in d.grads.items()}
+    grads = {name: _rename_on_clash(view, grad) for name, grad in d.grads.items()}
     for out in view.outputs:
         if isinstance(d.host.type_of(out.name), ListType) and out.name not in grads:
             grads[out.name] = d.zero_list(out.name)
     # The cotangents are variables of the block being built, which stands inside the host.
     forwards = [d.program.current.within(d.op).thaw(body) for body in view.cases]
-    halves = [_half(d, view, k, forward, grads, wanted) for k, forward in enumerate(forwards)]
-    given = [one for one in wanted if any(one.inner in half.grads for half in halves)]
-    if not given:
+    halves = [
+        _differentiate_case(d, view, k, forward, grads, wanted)
+        for k, forward in enumerate(forwards)
+    ]
+    available = [
+        wanted_grad
+        for wanted_grad in wanted
+        if any(wanted_grad.inner in half.grads for half in halves)
+    ]
+    if not available:
         return
-    bodies = [_closed(d, half, given) for half in halves]
+    bodies = [_return_cotangents(d, half, available) for half in halves]
     if isinstance(view, BlockView) and view.recompute:
         gates = {grad.name for grad in grads.values()}
-        _append_backward(d, view, [_run_again(d, bodies[0], forwards[0], gates)], [], given)
+        _append_backward(
+            d, view, [_recompute_behind_fence(d, bodies[0], forwards[0], gates)], [], available
+        )
         return
     fixed = [
         fixpoint_keep(body, forward, set(), d.lists, d.eliminate)
         for body, forward in zip(bodies, forwards, strict=True)
     ]
     plans = [plan for _, plan in fixed]
-    values, lists = _keep(d, view, forwards, plans)
+    values, lists = _save_residuals(d, view, forwards, plans)
     cases = [
-        _reading(d, k, with_recomputed(body, forwards[k], plan), values, lists)
+        _read_residuals(d, k, with_recomputed(body, forwards[k], plan), values, lists)
         for k, (body, plan) in enumerate(fixed)
     ]
-    _append_backward(d, view, cases, lists, given)
+    _append_backward(d, view, cases, lists, available)
 
 
-def _apart(view: CasesView, grad: Var) -> Var:
-    """A cotangent under a name that no case has, as a user's own may."""
+def _rename_on_clash(view: CasesView, grad: Var) -> Var:
+    """Return a cotangent under a name that no case binds; a user may choose the names."""
     clash = any(grad.name in content.vars for content in view.contents)
     return call("identity", grad) if clash else grad
 
 
-def _run_again(
+def _recompute_behind_fence(
     d: Differentiation, body: Body, forward: SymbolTable, cotangents: Set[str]
 ) -> Body:
-    """The backward block with all of the forward block that it needs, behind a fence."""
+    """Return the backward block with the forward operators that it needs, behind a fence."""
     body = d.eliminate(body, body.results)
     gates = [name for name in free_names(body) if name in cotangents]
     plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
@@ -188,10 +198,10 @@ def _run_again(
     if not gates or not fenced:
         return body
     table = d.program.current.within(d.op)
-    given = [visible_var(d.program, table, name) for name in gates]
-    arrays = [gate for gate in given if not isinstance(gate.type, ListType)]
+    gate_vars = [visible_var(d.program, table, name) for name in gates]
+    arrays = [gate for gate in gate_vars if not isinstance(gate.type, ListType)]
     with d.program.building(table):
-        gate = arrays[0] if arrays else length_of(given[0])
+        gate = arrays[0] if arrays else length_of(gate_vars[0])
         names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}
     body = rename_body(body, names)
     return body.with_(vars={**table.vars, **body.vars}, ops=(*table.ops, *body.ops))
@@ -202,13 +212,13 @@ def _is_float_array(table: SymbolTable, name: str) -> bool:
     return isinstance(type_, TensorType) and differentiable(type_)
 
 
-# ---- what the cases leave --------------------------------------------------------------------
+# ---- remainders of lists ---------------------------------------------------------------------
 
 
-def _with_rests(d: Differentiation, view: View) -> View:
-    """Let the operator return what its cases leave of lists that come from outside.
+def _return_remainders(d: Differentiation, view: View) -> View:
+    """Let the operator return the remainders of lists that come from outside.
 
-    The cotangent of such a rest is as long as the rest, which only the case would know.
+    The cotangent of a remainder has its length, which otherwise only the case would know.
     """
     more = list[Output]()
     for case, start, end in _outer_lists(view):
@@ -224,7 +234,7 @@ def _with_rests(d: Differentiation, view: View) -> View:
 
 
 def _outer_lists(view: CasesView) -> Iterator[tuple[int, str, str]]:
-    """Lists from outside that a case leaves, and does not read after: case, before, after."""
+    """Yield outer lists that a case consumes: case, name before, name of the remainder."""
     for case, body in enumerate(view.cases):
         read = names_read(body)
         for start, end in (pair for op in body.ops for pair in _lists_through(op, body)):
@@ -238,7 +248,7 @@ def _begins_empty(table: SymbolTable, name: str) -> bool:
 
 
 def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
-    """The lists that enter a loop or a switch inside a case, and what comes out of it."""
+    """Yield the lists that enter a loop or switch inside a case, with the resulting lists."""
     view = view_of(op)
     if view is None:
         return
@@ -249,10 +259,10 @@ def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
             yield from ((start, end) for start in islice(starts, 1))
 
 
-# ---- the backward cases ----------------------------------------------------------------------
+# ---- backward cases --------------------------------------------------------------------------
 
 
-def _half(
+def _differentiate_case(
     d: Differentiation,
     view: CasesView,
     case: int,
@@ -265,28 +275,28 @@ def _half(
         for out in view.outputs:
             if out.name in grads:
                 collect(seeds, out.results[case], grads[out.name])
-        found = d.backprop(forward, seeds, {one.inner for one in wanted})
-    return _Half(forward, table, found)
+        grads_inside = d.backprop(forward, seeds, {item.inner for item in wanted})
+    return _Half(forward, table, grads_inside)
 
 
-def _closed(d: Differentiation, half: _Half, given: Sequence[_Wanted]) -> Body:
-    """The backward case; it returns a cotangent for everything given, zeros included."""
+def _return_cotangents(d: Differentiation, half: _Half, variables: Sequence[_Wanted]) -> Body:
+    """Let the backward case return a cotangent for each variable, zeros included."""
     with d.program.building(half.table):
         grads = [
-            half.grads[one.inner] if one.inner in half.grads else zeros_like(d.var(one.name))
-            for one in given
+            half.grads[item.inner] if item.inner in half.grads else zeros_like(d.var(item.name))
+            for item in variables
         ]
     return half.table.freeze(grad.name for grad in grads)
 
 
-def _reading(
+def _read_residuals(
     d: Differentiation,
     case: int,
     body: Body,
     values: Sequence[_KeptOfCase],
     lists: Sequence[_KeptOfCase],
 ) -> Body:
-    """A backward case that reads what is kept, and hands on what is left of histories."""
+    """Let a backward case read saved residuals and return remainders of lists."""
     rests = [d.lists.rest_of(k.name) if k.case == case else k.outer for k in lists]
     names = {k.name: k.outer for k in (*values, *lists) if k.case == case}
     return rename_body(body.with_(results=(*body.results, *rests)), names)
@@ -295,13 +305,13 @@ def _reading(
 # ---- both operators --------------------------------------------------------------------------
 
 
-def _keep(
+def _save_residuals(
     d: Differentiation,
     view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
     plans: Sequence[Keeping],
 ) -> tuple[list[_KeptOfCase], list[_KeptOfCase]]:
-    """Give the forward operator extra outputs: the values and the histories that are kept."""
+    """Add outputs to the forward operator: saved values and residual lists."""
     values, lists, more = list[_KeptOfCase](), list[_KeptOfCase](), list[Output]()
     for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
         for name in plan.values:
@@ -312,9 +322,9 @@ def _keep(
             more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
             values.append(_KeptOfCase(case, name, outer.name))
         for name in plan.lists:
-            kept = take_list(d.lists, forward, name)
-            start = d.empty_list(kept.element, kept.history, kept.param)
-            outer = d.host.new_var(d.host.names.unique("history"), ListType(kept.element))
+            list_ = take_list(d.lists, forward, name)
+            start = d.empty_list(list_.element, list_.history, list_.param)
+            outer = d.host.new_var(d.host.names.unique("history"), ListType(list_.element))
             d.lists.started(outer.name, start)
             more.append(view.output(outer.name, {case: name}, start))
             lists.append(_KeptOfCase(case, name, outer.name))
@@ -331,7 +341,7 @@ def _keep(
 
 
 def _zeros(d: Differentiation, table: SymbolTable, forward: SymbolTable, name: str) -> str:
-    """Zeros in one case for what another case keeps."""
+    """Return zeros in one case, in place of another case's residual."""
     type_ = forward.type_of(name)
     assert isinstance(type_, TensorType), f"the history {name} has no cotangent"
     with d.program.building(table):
@@ -343,21 +353,21 @@ def _append_backward(
     view: SwitchView | BlockView,
     cases: Sequence[Body],
     lists: Sequence[_KeptOfCase],
-    given: Sequence[_Wanted],
+    variables: Sequence[_Wanted],
 ) -> None:
-    """The backward operator, in the block that is being built."""
+    """Append the backward operator to the block under construction."""
     table = d.program.current
     name = table.names.unique(f"{d.op.name}_grad")
     grads = [
-        table.new_var(table.names.unique(f"{one.name}_grad"), table.type_of(one.name)).name
-        for one in given
+        table.new_var(table.names.unique(f"{item.name}_grad"), table.type_of(item.name)).name
+        for item in variables
     ]
     rests: list[str] = []
-    for kept in lists:
-        type_ = d.host.type_of(kept.outer)
-        rests.append(table.new_var(table.names.unique(kept.outer), type_).name)
-        d.lists.left(kept.outer, rests[-1])
+    for list_ in lists:
+        type_ = d.host.type_of(list_.outer)
+        rests.append(table.new_var(table.names.unique(list_.outer), type_).name)
+        d.lists.left(list_.outer, rests[-1])
     table.append(view.like(name, cases, [*grads, *rests]).to_op())
-    for one, grad in zip(given, grads, strict=True):
-        say = d.give if one.name in view.captures else d.set_grad
-        say(one.name, var_of(d.program, table, grad))
+    for item, grad in zip(variables, grads, strict=True):
+        report = d.give if item.name in view.captures else d.set_grad
+        report(item.name, var_of(d.program, table, grad))

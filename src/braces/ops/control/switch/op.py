@@ -1,9 +1,9 @@
-"""The one branch: IfElse, Switch and the indexed form choose one block by a number.
+"""The switch operator (`lax.switch`), shared by IfElse, Switch and the indexed form.
 
     switch(index, captures) { cases, total } -> out
 
-`index` counts the cases from 0; anything else is an error at run time, and `total` says that
-there is nothing else. The block that is chosen runs, the others do not.
+`index` selects a case, counted from 0. An index out of range is an error at run time; `total`
+asserts that there is none. Only the selected block runs.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class SwitchOp(BlockOp):
         )
 
     def may_fail(self, attrs: Attrs) -> bool:
-        """Unless the index is known to name a case."""
+        """Return whether the index may be out of range."""
         return not attrs["total"]
 
     def failure(self, attrs: Attrs, found: int) -> BracesError:
-        """The index names no case."""
+        """Return the error: no case has this index."""
         del attrs, found
         return NoMatchError(_NO_MATCH, fix=_NO_MATCH_FIX)
 
@@ -82,17 +82,17 @@ class SwitchOp(BlockOp):
         (index,) = types["index"]
         if not isinstance(index, TensorType) or index.shape or not is_integer(index.dtype):
             raise ShapeError("The index of a switch must be an integer scalar.")
-        found = [result_types(body, outer, context) for body in cases_in(attrs)]
-        if not found:
+        case_types = [result_types(body, outer, context) for body in cases_in(attrs)]
+        if not case_types:
             raise ProgramError("A switch needs at least one case.")
-        for number, these in enumerate(found[1:], 1):
-            _check_same(context, found[0], these, number)
-        return {"out": found[0]}
+        for number, types_of_case in enumerate(case_types[1:], 1):
+            _check_same(context, case_types[0], types_of_case, number)
+        return {"out": case_types[0]}
 
     # ---- interpret ---------------------------------------------------------------------------
 
     def interpret(self, frame: Frame) -> dict[str, Value]:
-        """Run the case that the index names."""
+        """Run the selected case."""
         view = frame.once(SwitchView.of)
         cases, index = view.cases, int(frame.read(view.index))
         if not 0 <= index < len(cases):
@@ -102,7 +102,7 @@ class SwitchOp(BlockOp):
     # ---- lower -------------------------------------------------------------------------------
 
     def lower(self, lowering: Lowering) -> dict[str, Value]:
-        """A conditional of XLA, which runs just one branch."""
+        """Lower to an XLA conditional, which runs one branch only."""
         view = SwitchView.of(lowering.op)
         cases, index = view.cases, lowering.read(view.index)
         labels = [f"cases[{i}]" for i in range(len(cases))]
@@ -122,49 +122,49 @@ class SwitchOp(BlockOp):
     # ---- trim --------------------------------------------------------------------------------
 
     def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
-        """Drop outputs that nobody reads, from every case."""
+        """Drop unused outputs from every case."""
         if live.isdisjoint(op.binds()):
             return None
         view = SwitchView.of(op)
-        cases = _trimmed(view.only(live), eliminate)
-        view = view.only(live | _made_anyway(view, cases))
-        return replace(view, contents=_trimmed(view, eliminate)).to_op()
+        cases = _trim_cases(view.only(live), eliminate)
+        view = view.only(live | _unavoidable_lists(view, cases))
+        return replace(view, contents=_trim_cases(view, eliminate)).to_op()
 
     # ---- gradient ----------------------------------------------------------------------------
 
     def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
-        """The outputs that depend on active names in some case."""
+        """Return the outputs that depend on active names in some case."""
         view = SwitchView.of(op)
         inside = {name for name in view.captures if name in active}
         return cases_reached(view.cases, [inside] * len(view.contents), view.outputs, follow)
 
     def build_gradient(self, d: Differentiation) -> None:
-        """A switch on the same index; what its cases read is kept as extra outputs."""
+        """Build a switch on the same index; residuals of its cases are extra outputs."""
         switch_gradient(d)
 
     def build_jvp(self, d: Pushing) -> None:
-        """The same switch with a tangent beside each output."""
+        """Build the same switch with a tangent beside each output."""
         switch_jvp(d)
 
 
 SWITCH = OPS.add(SwitchOp())
 
 
-def _trimmed(view: SwitchView, eliminate: Eliminate) -> tuple[Body, ...]:
+def _trim_cases(view: SwitchView, eliminate: Eliminate) -> tuple[Body, ...]:
     return tuple(eliminate(case, case.results) for case in view.cases)
 
 
-def _made_anyway(view: SwitchView, trimmed: Sequence[Body]) -> set[str]:
-    """The lists that cases make whether somebody reads them or not: what is left of a history.
+def _unavoidable_lists(view: SwitchView, trimmed: Sequence[Body]) -> set[str]:
+    """Return the lists that cases bind even if they are not read: remainders.
 
-    They stay outputs, for the gradient of a gradient starts from their length.
+    They stay outputs, because second-order gradients start from their lengths.
     """
-    found: set[str] = set()
-    for k, (whole, rest) in enumerate(zip(view.contents, trimmed, strict=True)):
-        bound = {name for inner in rest.ops for name in inner.binds()}
-        lists = {n for n, info in whole.vars.items() if isinstance(info.type, ListType)}
-        found.update(out.name for out in view.outputs if out.results[k] in bound & lists)
-    return found
+    output_names: set[str] = set()
+    for k, (full_case, trimmed_case) in enumerate(zip(view.contents, trimmed, strict=True)):
+        bound = {name for inner in trimmed_case.ops for name in inner.binds()}
+        lists = {n for n, info in full_case.vars.items() if isinstance(info.type, ListType)}
+        output_names.update(out.name for out in view.outputs if out.results[k] in bound & lists)
+    return output_names
 
 
 def _check_same(
