@@ -247,10 +247,6 @@ def _transpose(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Body
     Raises:
         GradientError: The transpose reads the cotangents: the block is not linear, or contains
             derivatives of operators not known to be linear.
-
-    Raises:
-        GradientError: It reads them, as that of a block which is not, or which has derivatives
-            of operators in it that are not known to be.
     """
     cotangents = {value.cotangent for value in view.passed}
     forward = d.program.current.within(d.op).thaw(view.body)

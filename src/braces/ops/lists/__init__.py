@@ -1,1 +1,1 @@
-"""Lists (histories) and their cotangents."""
+"""List operators and their cotangents."""

@@ -1,4 +1,4 @@
-"""What gradients and directional derivatives of blocks do with cotangents and tangents."""
+"""Arithmetic on cotangents and tangents, arrays or lists."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from braces.ops.lists.stack import add_lists, zero_list
 
 
 def differentiable(type_: Type) -> bool:
-    """Whether cotangents of this type exist."""
+    """Return whether values of this type have cotangents."""
     element = type_.element if isinstance(type_, ListType) else type_
     return is_float(element.dtype)
 
 
 def add(left: Var, right: Var) -> Var:
-    """The sum of two cotangents, arrays or lists."""
+    """Return the sum of two cotangents, arrays or lists."""
     if isinstance(left.type, ListType):
         return add_lists(left, right)
     return one("add", left, right)
 
 
 def zeros_like(var: Var) -> Var:
-    """The cotangent of what is not used, and the tangent of what does not move."""
+    """Return a zero cotangent or tangent of a variable."""
     return zero_list(var) if isinstance(var.type, ListType) else zeros_of(tensor_type(var))
 
 
 def zeros_from(program: Builder, table: SymbolTable, name: str) -> Var:
-    """The same for a variable of a block: of a list, no more is kept than its length."""
+    """Return zeros like a variable of a block; only the length of a list becomes a residual."""
     var = visible_var(program, table, name)
     if not isinstance(var.type, ListType):
         return zeros_of(var.type)
@@ -47,19 +47,19 @@ def zeros_from(program: Builder, table: SymbolTable, name: str) -> Var:
 
 
 def wide(type_: Type) -> Type:
-    """The type to add up many cotangents in: float32 for 16 bits, where small ones vanish."""
+    """Return the accumulation type: float32 for 16 bits, where small summands vanish."""
     if isinstance(type_, TensorType) and is_float(type_.dtype) and type_.dtype.itemsize == 2:
         return TensorType(FLOAT32, type_.shape)
     return type_
 
 
 def in_type(grad: Var, type_: Type) -> Var:
-    """A cotangent in the dtype of a type of its shape; lists stay as they are."""
+    """Cast a cotangent to the dtype of a type of its shape; lists stay as they are."""
     if isinstance(type_, ListType) or grad.dtype == type_.dtype:
         return grad
     return one("cast", grad, dtype=type_.dtype)
 
 
 def collect(grads: MutableMapping[str, Var], name: str, grad: Var) -> None:
-    """Add to the cotangent of a variable."""
+    """Accumulate into the cotangent of a variable."""
     grads[name] = add(grads[name], grad) if name in grads else grad

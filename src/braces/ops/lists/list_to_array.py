@@ -1,8 +1,8 @@
-"""Lists as arrays: the rows that a loop collected, whose number is known only at run time.
+"""Conversion between lists and arrays; the number of elements is data-dependent.
 
-The leading axis of `list_stack` is a dimension of its own, which the run tells: interpreted,
-from the list; compiled, the executor assumes a number, is told the real one, and repeats the
-run with it where they differ.
+The leading axis of `list_stack` is a data-dependent size. Interpreted, it is the length of the
+list. Compiled, the executor assumes a size, reads the real one from the run, and repeats the
+run if they differ.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from braces.ops.lists.stack import (
 
 
 def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes of the values, and a new one in front."""
+    """Return the axis map: the axes of the elements, and a new one in front."""
     del attrs
     indices = numbered(first_rank(types, "list"))
     return mapped(types, {"list": (indices,)}, {"out": (("place", *indices),)}, ["place"])
@@ -51,14 +51,14 @@ def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=stacked_places, lists=True, operations=0)
 def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor:
-    """The values of a list as one array, the oldest first.
+    """Stack the elements of a list to an array, the oldest first.
 
     Inputs:
         list: list<T>.
 
     Attributes:
-        length: The dimension that stands for the number of values.
-        roomy: Whether that may be more; what is beyond the values is like the first.
+        length: The dimension of the number of elements.
+        roomy: Whether it may be larger; padding then repeats the first element.
 
     Outputs:
         out: T with a leading axis of `length`.
@@ -75,33 +75,33 @@ def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor
 def infer_list_stack(
     context: Context, list: ListType, *, length: Size, roomy: bool
 ) -> TensorType:
-    """The element with a leading axis."""
+    """Return the element type with a leading axis."""
     del context, roomy
     return TensorType(list.element.dtype, (length, *list.element.shape))
 
 
 @list_stack.gradient
 def list_stack_gradient(g: Backward) -> dict[str, Var]:
-    """The rows of the cotangent as a list."""
+    """Unstack the cotangent to a list."""
     return {"list": unstack(g.out_grad)}
 
 
 @list_stack.jvp
 def list_stack_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """The tangents of the list as one array."""
+    """Stack the tangents of the list."""
     del values
     return {"out": (stack(tangents["list"][0], attrs["length"]),)}
 
 
 @list_stack.learned
 def learn_length(list: Any, *, length: Size, roomy: bool) -> dict[str, Any]:
-    """The number of rows is the number of values."""
+    """Return the data-dependent size: the length of the list."""
     del roomy
     return {length.name: list.count} if isinstance(length, Dim) and length.name else {}
 
 
 def unstacked_places(types: Types, attrs: Attrs) -> AxisMap:
-    """The values have all axes but the first."""
+    """Return the axis map: the elements have all axes but the first."""
     del attrs
     indices = numbered(first_rank(types, "x"))
     return mapped(types, {"x": (indices,)}, {"out": (indices[1:],)}, indices[:1])
@@ -109,17 +109,17 @@ def unstacked_places(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=unstacked_places, lists=True, operations=0)
 def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
-    """The rows of an array as a list, the last one on top.
+    """Unstack an array to a list, the last element on top.
 
     Inputs:
         x: T with a leading axis.
-        count: i64[]. How many of the rows, from the first one on; all where it is absent.
+        count: i64[]. The number of leading rows to use; all by default.
 
     Outputs:
         out: list<T>.
     """
     if is_traced(x):
-        rows = resized(x, max(1, x.shape[0]))  # a loop is traced even where it makes no trip
+        rows = resized(x, max(1, x.shape[0]))  # a loop is traced even with a trip count of 0
         length = x.shape[0] if count is None else count
         return buffer(rows, length)
     return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x if count is None else x[: int(count)])
@@ -129,7 +129,7 @@ def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
 def infer_list_unstack(
     context: Context, x: TensorType, count: TensorType | None = None
 ) -> ListType:
-    """A list of rows."""
+    """Return the list type of the rows."""
     del context, count
     if not x.shape:
         raise ShapeError("A scalar has no rows.")
@@ -138,7 +138,7 @@ def infer_list_unstack(
 
 @list_unstack.rounded
 def list_of_real_rows(view: RowView, count: str) -> Op:
-    """The list has as many values as there are rows."""
+    """With a padded batch, the list has as many elements as there are valid rows."""
     (x,) = view.op.inputs["x"]
     if 0 not in view.axes("x") or view.op.inputs.get("count"):
         return view.op
@@ -147,7 +147,7 @@ def list_of_real_rows(view: RowView, count: str) -> Op:
 
 @list_unstack.gradient
 def list_unstack_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangents of the rows as one array."""
+    """Stack the cotangents of the elements."""
     return {"x": stack(g.out_grad, g["x"].shape[0])}
 
 
@@ -155,13 +155,13 @@ def list_unstack_gradient(g: Backward) -> dict[str, Var]:
 def list_unstack_jvp(
     values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]
 ) -> VarSlots:
-    """The rows of the tangent as a list."""
+    """Unstack the tangent."""
     del values, attrs
     return {"out": (unstack(tangents["x"][0]),)}
 
 
 def counted(types: Types, attrs: Attrs) -> AxisMap:
-    """Nothing of the values is seen."""
+    """Return the axis map: the values of the elements are not read."""
     del attrs
     indices = numbered(first_rank(types, "list"))
     return mapped(types, {"list": (indices,)}, {"out": ((),)}, fills={})
@@ -169,7 +169,7 @@ def counted(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=counted, lists=True, differentiable=False, operations=0)
 def list_length(list: Tensor) -> Tensor:
-    """How many values a list has.
+    """Return the length of a list.
 
     Inputs:
         list: list<T>.
@@ -182,7 +182,7 @@ def list_length(list: Tensor) -> Tensor:
 
 @list_length.infer
 def infer_list_length(context: Context, list: ListType) -> TensorType:
-    """An integer scalar."""
+    """Return an integer scalar type."""
     del context, list
     return TensorType(INT64, ())
 
@@ -196,16 +196,16 @@ def list_filled(
     history: History,
     capacity: Capacity | None = None,
 ) -> Tensor:
-    """A list of so many zeros.
+    """Return a list of `length` zeros.
 
     Inputs:
         length: i64[].
 
     Attributes:
-        dtype: The dtype of its values.
-        shape: The shape of its values.
-        history: The loop whose trips it records.
-        capacity: Room for this many values when compiled; the executor's affair.
+        dtype: The dtype of its elements.
+        shape: The shape of its elements.
+        history: The loop whose iterations fill it.
+        capacity: Capacity when compiled, set by the executor.
 
     Outputs:
         out: list<dtype[shape]>.
@@ -215,7 +215,7 @@ def list_filled(
 
 @list_stack.rounded
 def unchanged(view: RowView, count: str) -> Op:
-    """Its rows, or those in its values, may be padding."""
+    """Keep the operator with a padded batch: its rows or elements may contain padding."""
     del count
     return view.op
 
@@ -228,10 +228,10 @@ def length_of(list: Var, **attrs: Any) -> Var:
 
 
 def filled_list(length: Var, like: Var, history: str) -> Var:
-    """Append a `list_filled` with the elements of another list."""
-    found = like.type
-    assert isinstance(found, ListType)
-    attrs = list_attrs(found.element, history)
+    """Append a `list_filled` with the element type of another list."""
+    list_type = like.type
+    assert isinstance(list_type, ListType)
+    attrs = list_attrs(list_type.element, history)
     return apply("list_filled", {"length": (length,)}, attrs)["out"][0]
 
 

@@ -1,10 +1,10 @@
-"""Lists of lists, as loops keep them: the values of all in one list, and how many each has.
+"""Lists of lists as residuals: a flat list of all elements, and the count of each list.
 
     all = [a0, a1, a2,  b0,  c0, c1]      counts = [3, 1, 2]
 
-`list_extend` puts one more list on top and `list_split` takes it off again; each is the
-gradient of the other, as of `push` and `pop`. Compiled, either moves as many bytes as the one
-list has room for, however many are kept.
+`list_extend` appends one more list and `list_split` takes it off again; each is the gradient of
+the other, like push and pop. Compiled, both copy as many bytes as the capacity of the one list,
+independent of the number of elements on the flat list.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from braces.ops.lists.stack import Buffer, Stack, resized
 
 EXTEND, SPLIT = "list_extend", "list_split"
 APART = {EXTEND: "values", SPLIT: "values"}
-"""The slot whose list has room of its own: it may be far shorter than the other one."""
+"""The slot whose list has a capacity of its own, often far smaller than that of the other."""
 
 
 def joined_places(types: Types, attrs: Attrs) -> AxisMap:
-    """All lists have the same axes; a number has none."""
+    """Return the axis map: all lists have the same axes, a count has none."""
     del attrs
     axes = numbered(first_rank(types, "list"))
     inputs = {"list": (axes,), "values": (axes,), "count": ((),)}
@@ -42,12 +42,12 @@ def joined_places(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=joined_places, lists=True, operations=0)
 def list_extend(list: Tensor, values: Tensor, count: Tensor) -> Tensor:
-    """A list with the values of another one behind its own.
+    """Append the elements of a list to another list.
 
     Inputs:
         list: list<T>.
         values: list<T>.
-        count: int[]. How many values there are; the gradient needs that, and not them.
+        count: int[]. The length of `values`; the gradient reads it instead of them.
 
     Outputs:
         out: list<T>.
@@ -55,21 +55,21 @@ def list_extend(list: Tensor, values: Tensor, count: Tensor) -> Tensor:
     del count
     if isinstance(list, Stack):
         return list.with_values(values.values())
-    return _written(list, values)
+    return _append_buffer(list, values)
 
 
 @list_extend.infer
 def infer_list_extend(context: Context, list: Type, values: Type, count: Type) -> ListType:
-    """The type of the list; the other one must be like it."""
-    found = a_list(context, list)
-    check_value(context, found, a_list(context, values).element)
+    """Return the type of the list; the other one must have the same."""
+    list_type = a_list(context, list)
+    check_value(context, list_type, a_list(context, values).element)
     check_place(context, count)
-    return found
+    return list_type
 
 
 @list_extend.gradient
 def list_extend_gradient(g: Backward) -> dict[str, Var]:
-    """Split the cotangent of the list: its last values belong to the other one."""
+    """Split the cotangent of the list: its last elements belong to the other one."""
     values, rest = split(g.out_grad, g["count"], _history_like(g["values"]))
     return {"list": rest, "values": values}
 
@@ -78,15 +78,15 @@ def list_extend_gradient(g: Backward) -> dict[str, Var]:
 def list_split(
     list: Tensor, count: Tensor, *, history: History, capacity: Capacity | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The last values of a list, so many of them, and the list before them.
+    """Split a list into its last `count` elements and the list before them.
 
     Inputs:
         list: list<T>.
         count: int[]. From 0 to the length of the list.
 
     Attributes:
-        history: The loop whose trips the values record.
-        capacity: Room for this many of them when compiled; the executor's affair.
+        history: The loop whose iterations fill `values`.
+        capacity: Capacity of `values` when compiled, set by the executor.
 
     Outputs:
         values: list<T> of this length.
@@ -97,7 +97,7 @@ def list_split(
         return Stack.of(list.zero, [*_above(list, below)][::-1]), below
     assert capacity is not None
     count = count.astype(jnp.int32)
-    values = resized(_read(list, list.count - count, capacity), capacity)
+    values = resized(_read_slice(list, list.count - count, capacity), capacity)
     none = jnp.asarray(0, jnp.int32)
     return Buffer(values, count, none, history), replace(list, count=list.count - count)
 
@@ -106,16 +106,16 @@ def list_split(
 def infer_list_split(
     context: Context, list: Type, count: Type, **attrs: object
 ) -> tuple[ListType, ListType]:
-    """The type of the list, twice."""
+    """Return the type of the list, twice."""
     del attrs
     check_place(context, count)
-    found = a_list(context, list)
-    return found, found
+    list_type = a_list(context, list)
+    return list_type, list_type
 
 
 @list_split.gradient
 def list_split_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent of the values behind that of the rest."""
+    """Append the cotangent of the values to that of the rest."""
     values, rest = g.grads["values"][0], g.grads["rest"][0]
     if values is None:
         values = filled_list(g["count"], g["list"], _history_like(g["values"]))
@@ -123,7 +123,7 @@ def list_split_gradient(g: Backward) -> dict[str, Var]:
 
 
 def _above(list: Stack, below: Stack) -> Iterator[object]:
-    """The values of a list from the top down to a list that it was made of."""
+    """Yield the elements of a list from the top down to a list below it."""
     while list is not below:
         value, list = list.pop()
         yield value
@@ -132,21 +132,21 @@ def _above(list: Stack, below: Stack) -> Iterator[object]:
 # ---- buffers ---------------------------------------------------------------------------------
 
 
-def _written(list: Buffer, values: Buffer) -> Buffer:
-    """The list with others behind its values: a part of it, with these in it, is put back."""
+def _append_buffer(list: Buffer, values: Buffer) -> Buffer:
+    """Append the elements of a list by one update slice of the smaller capacity."""
     part = min(list.room, values.room)
     first = jnp.clip(list.count, 0, list.room - part)
     shift, places = list.count - first, jnp.arange(part, dtype=jnp.int32)
     new = (places >= shift) & (places < shift + values.count)
-    moved = jnp.roll(values.values[:part], shift, 0)
-    there = jax.lax.dynamic_slice_in_dim(list.values, first, part)
-    whole = jnp.where(new.reshape(-1, *[1] * (moved.ndim - 1)), moved, there)
-    written = jax.lax.dynamic_update_slice_in_dim(list.values, whole, first, 0)
+    shifted = jnp.roll(values.values[:part], shift, 0)
+    old_slice = jax.lax.dynamic_slice_in_dim(list.values, first, part)
+    new_slice = jnp.where(new.reshape(-1, *[1] * (shifted.ndim - 1)), shifted, old_slice)
+    written = jax.lax.dynamic_update_slice_in_dim(list.values, new_slice, first, 0)
     return replace(list, values=written, count=list.count + values.count)
 
 
-def _read(list: Buffer, begin: Tensor, room: int) -> Tensor:
-    """The values from a place on, as many as there may be; what is beyond them is anything."""
+def _read_slice(list: Buffer, begin: Tensor, room: int) -> Tensor:
+    """Return a slice of `room` elements; elements beyond the end are undefined."""
     part = min(list.room, room)
     first = jnp.clip(begin, 0, list.room - part)
     return jnp.roll(jax.lax.dynamic_slice_in_dim(list.values, first, part), first - begin, 0)
@@ -163,12 +163,12 @@ def extend(list: Var, values: Var, count: Var | None = None) -> Var:
 
 def split(list: Var, count: Var, history: str) -> tuple[Var, Var]:
     """Append a `list_split`."""
-    made = apply(SPLIT, {"list": (list,), "count": (count,)}, {"history": history})
-    return made["values"][0], made["rest"][0]
+    results = apply(SPLIT, {"list": (list,), "count": (count,)}, {"history": history})
+    return results["values"][0], results["rest"][0]
 
 
 def _history_like(list: Var) -> str:
-    """A history for lists that are as long as this one."""
+    """Return a history name for lists as long as this one."""
     return history_of(list.table, list.name) or current_program().current.names.unique(
         "history"
     )

@@ -1,8 +1,9 @@
-"""Values of lists at places that are told in the run: read, replaced, put in, taken out.
+"""List operators with a dynamic index: get, set, insert, erase, resize.
 
-Places count from 0, negative ones from the end; one out of range is an error in the run. What
-reads has an adjoint that adds, what puts in one that takes out, so gradients of any order stay
-here. Interpreted, a value is found in a few leaps; compiled, it is a part of a buffer.
+Indices count from 0, negative ones from the end; an index out of range is a run-time error. The
+adjoint of a get is an add, and that of an insert is an erase. So gradients of any order consist
+of these operators. Interpreted, a lookup takes logarithmic time (`Stack`). Compiled, it reads
+an element of a buffer.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from braces.ops.lists.cotangents import differentiable, zeros_like
 OUTSIDE = "A place is outside of the list."
 BEGIN = "list_begin"
 GROWING = frozenset(("list_push", "list_insert", "list_resize", "list_extend"))
-"""The operators that give a list which may be longer than the one that they are given."""
+"""Operators whose result may be longer than their input list."""
 LONGEST = 2**31 - 1
 
 
@@ -36,7 +37,7 @@ LONGEST = 2**31 - 1
 
 
 def places(types: Types, attrs: Attrs) -> AxisMap:
-    """Lists and values have the same axes; a place, a scalar, has none."""
+    """Return the axis map: lists and elements have the same axes, an index has none."""
     del attrs
     axes = numbered(first_rank(types, "list"))
     inputs = {"list": (axes,), "index": ((),), "length": ((),), "value": (axes,)}
@@ -44,7 +45,7 @@ def places(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def a_list(context: Context, given: Type) -> ListType:
-    """The type of a list, with what is known of its sizes.
+    """Return the type of a list, with known sizes resolved.
 
     Raises:
         DTypeError: It is an array.
@@ -58,11 +59,11 @@ def a_list(context: Context, given: Type) -> ListType:
 
 
 def check_place(context: Context, index: Type) -> None:
-    """Refuse a place that is no integer scalar.
+    """Reject an index that is not an integer scalar.
 
     Raises:
-        DTypeError: It is no integer.
-        ShapeError: It is no scalar.
+        DTypeError: It is not an integer.
+        ShapeError: It is not a scalar.
     """
     if not isinstance(index, TensorType) or index.shape:
         raise ShapeError(f"{context.type} needs one place, an integer scalar, not {index}.")
@@ -70,7 +71,7 @@ def check_place(context: Context, index: Type) -> None:
 
 
 def check_value(context: Context, list: ListType, value: Type) -> None:
-    """Refuse a value of another type than the list has.
+    """Reject a value whose type is not the element type of the list.
 
     Raises:
         DTypeError: It is of another type.
@@ -83,12 +84,12 @@ def check_value(context: Context, list: ListType, value: Type) -> None:
 
 
 def infer_changed(context: Context, list: Type, index: Type, *value: Type) -> ListType:
-    """The type of the list; a value must be like those that it has."""
-    found = a_list(context, list)
+    """Return the type of the list; a value must have its element type."""
+    list_type = a_list(context, list)
     check_place(context, index)
-    for given in value:
-        check_value(context, found, given)
-    return found
+    for value_type in value:
+        check_value(context, list_type, value_type)
+    return list_type
 
 
 # ---- operators -------------------------------------------------------------------------------
@@ -96,7 +97,7 @@ def infer_changed(context: Context, list: Type, index: Type, *value: Type) -> Li
 
 @op(axes=places, lists=True, operations=0)
 def list_get(list: Tensor, index: Indices) -> Tensor:
-    """The value of a list at a place.
+    """Return the element of a list at an index.
 
     Inputs:
         list: list<T>.
@@ -106,29 +107,29 @@ def list_get(list: Tensor, index: Indices) -> Tensor:
         out: T.
 
     Raises:
-        IndexRangeError: In a run, there is no such place.
+        IndexRangeError: At run time, the index is out of range.
     """
     return list.get(index)
 
 
 @list_get.infer
 def infer_list_get(context: Context, list: Type, index: Type) -> TensorType:
-    """The type of the values."""
-    found = a_list(context, list)
+    """Return the element type."""
+    list_type = a_list(context, list)
     check_place(context, index)
-    return found.element
+    return list_type.element
 
 
 @list_get.gradient
 def list_get_gradient(g: Backward) -> dict[str, AddInto]:
-    """The cotangent, added at its place to a list of zeros."""
+    """Add the cotangent at the index to a list of zeros."""
     index = g["index"]
     return {"list": AddInto(g.out_grad, lambda total, x: one("list_add_at", total, index, x))}
 
 
 @op(axes=places, lists=True, infer=infer_changed, operations=for_each("value"))
 def list_add_at(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """A list with something added to its value at a place: the adjoint of `list_get`.
+    """Add a value to an element of a list: the adjoint of `list_get`.
 
     Inputs:
         list: list<T>.
@@ -139,14 +140,14 @@ def list_add_at(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>.
 
     Raises:
-        IndexRangeError: In a run, there is no such place.
+        IndexRangeError: At run time, the index is out of range.
     """
     return list.set(index, list.get(index) + value)
 
 
 @list_add_at.gradient
 def list_add_at_gradient(g: Backward) -> dict[str, Var]:
-    """The list receives the cotangent, the value what that has at its place."""
+    """The list gets the cotangent; the value gets its element at the index."""
     grads = {"list": g.out_grad}
     if g.wants("value"):
         grads["value"] = one("list_get", g.out_grad, g["index"])
@@ -155,7 +156,7 @@ def list_add_at_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes=places, lists=True, infer=infer_changed, operations=0)
 def list_set(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """A list with another value at a place.
+    """Replace the element of a list at an index.
 
     Inputs:
         list: list<T>.
@@ -166,15 +167,15 @@ def list_set(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>, as long as the other one.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
-        IndexRangeError: In a run, there is no such place.
+        DTypeError: The value does not have the element type of the list.
+        IndexRangeError: At run time, the index is out of range.
     """
     return list.set(index, value)
 
 
 @list_set.gradient
 def list_set_gradient(g: Backward) -> dict[str, Var]:
-    """The value receives what is at its place, the list all else."""
+    """The value gets the element at the index, the list all others."""
     grad, index = g.out_grad, g["index"]
     grads = {"list": one("list_set", grad, index, _zeros_for(grad))}
     if g.wants("value"):
@@ -184,7 +185,7 @@ def list_set_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes=places, lists=True, infer=infer_changed, operations=0)
 def list_insert(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """A list with one more value, before the one at a place; at its length, behind all.
+    """Insert a value before the element at an index; at the length of the list, append it.
 
     Inputs:
         list: list<T>.
@@ -196,15 +197,15 @@ def list_insert(list: Tensor, index: Indices, value: Tensor) -> Tensor:
         out: list<T>, longer by one.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
-        IndexRangeError: In a run, there is no such place.
+        DTypeError: The value does not have the element type of the list.
+        IndexRangeError: At run time, the index is out of range.
     """
     return list.insert(index, value)
 
 
 @list_insert.gradient
 def list_insert_gradient(g: Backward) -> dict[str, Var]:
-    """The value receives what is at its place, the list all else."""
+    """The value gets the element at the index, the list all others."""
     at = _from_front(g["index"], g.out_grad, -1)
     grads = {"list": one("list_erase", g.out_grad, at)}
     if g.wants("value"):
@@ -213,21 +214,21 @@ def list_insert_gradient(g: Backward) -> dict[str, Var]:
 
 
 def _from_front(index: Var, list: Var, longer: int) -> Var:
-    """A place from the front, in a list that is by so many values longer than this one."""
+    """Return a nonnegative index, for a list longer by `longer` than this one."""
     wide = one("cast", index, dtype=INT64)
     return one("where", wide < 0, wide + one("list_length", list) + longer, wide)
 
 
 def _zeros_for(list: Var) -> Var:
-    """Zeros like the values of a list."""
-    found = list.type
-    assert isinstance(found, ListType)
-    return zeros_of(found.element)
+    """Return zeros of the element type of a list."""
+    list_type = list.type
+    assert isinstance(list_type, ListType)
+    return zeros_of(list_type.element)
 
 
 @op(axes=places, lists=True, infer=infer_changed, operations=0)
 def list_erase(list: Tensor, index: Indices) -> Tensor:
-    """A list without the value at a place.
+    """Remove the element of a list at an index.
 
     Inputs:
         list: list<T>.
@@ -237,21 +238,21 @@ def list_erase(list: Tensor, index: Indices) -> Tensor:
         out: list<T>, shorter by one.
 
     Raises:
-        IndexRangeError: In a run, there is no such place.
+        IndexRangeError: At run time, the index is out of range.
     """
     return list.erase(index)
 
 
 @list_erase.gradient
 def list_erase_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent, with a zero where the value was."""
+    """Insert a zero at the index into the cotangent."""
     at = _from_front(g["index"], g.out_grad, 1)
     return {"list": one("list_insert", g.out_grad, at, _zeros_for(g.out_grad))}
 
 
 @op(outputs=("out", "before"), axes=places, lists=True, operations=0)
 def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
-    """The first values of a list, so many of them, with zeros where there are fewer.
+    """Truncate a list to a length, or pad it with zeros.
 
     Inputs:
         list: list<T>.
@@ -259,10 +260,10 @@ def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
 
     Outputs:
         out: list<T> of this length.
-        before: i64[]. How many values there were.
+        before: i64[]. The previous length.
 
     Raises:
-        IndexRangeError: In a run, the length is negative, or far too large.
+        IndexRangeError: At run time, the length is negative, or far too large.
     """
     return list.resized(length), jnp.asarray(list.count, INT64)
 
@@ -271,34 +272,34 @@ def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
 def infer_list_resize(
     context: Context, list: Type, length: Type
 ) -> tuple[ListType, TensorType]:
-    """The type of the list, and an integer."""
-    found = a_list(context, list)
+    """Return the list type and an integer scalar type."""
+    list_type = a_list(context, list)
     check_place(context, length)
-    return found, TensorType(INT64, ())
+    return list_type, TensorType(INT64, ())
 
 
 @list_resize.gradient
 def list_resize_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent in the length that there was; what was added receives nothing."""
+    """Resize the cotangent to the previous length; added elements get nothing."""
     grad = g.grads["out"][0]
     return {} if grad is None else {"list": resize(grad, g["before"])}
 
 
 def resize(list: Var, length: Any) -> Var:
-    """Append a `list_resize`, and give the list."""
+    """Append a `list_resize`; return the list."""
     return apply("list_resize", {"list": (list,), "length": (length,)})["out"][0]
 
 
 @op(axes="... -> ...", lists=True, operations=0)
 def list_begin(list: Tensor, *, history: History, capacity: Capacity | None = None) -> Tensor:
-    """The values of a list in one that has room for more; made where programs are compiled.
+    """Give a list a capacity for more elements; inserted when programs are compiled.
 
     Inputs:
         list: list<T>.
 
     Attributes:
-        history: The loop whose trips it records.
-        capacity: Room for this many values when compiled; the executor's affair.
+        history: The loop whose iterations fill it.
+        capacity: Capacity when compiled, set by the executor.
 
     Outputs:
         out: list<T>.
@@ -308,56 +309,56 @@ def list_begin(list: Tensor, *, history: History, capacity: Capacity | None = No
 
 @list_begin.infer
 def infer_list_begin(context: Context, list: Type, **attrs: Any) -> ListType:
-    """The type of the list."""
+    """Return the type of the list."""
     del attrs
     return a_list(context, list)
 
 
 @list_begin.gradient
 def list_begin_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent."""
+    """Return the cotangent unchanged."""
     return {"list": g.out_grad}
 
 
-# ---- what is out of range --------------------------------------------------------------------
+# ---- range checks ----------------------------------------------------------------------------
 
 
 @list_get.checked(IndexRangeError, OUTSIDE)
 def get_outside(list: Tensor, index: Indices) -> Tensor:
-    """Where there is no such place."""
+    """True where the index is out of range."""
     return outside(index, list.count)
 
 
 @list_erase.checked(IndexRangeError, OUTSIDE)
 def erase_outside(list: Tensor, index: Indices) -> Tensor:
-    """Where there is no such place."""
+    """True where the index is out of range."""
     return outside(index, list.count)
 
 
 @list_set.checked(IndexRangeError, OUTSIDE)
 def set_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """Where there is no such place."""
+    """True where the index is out of range."""
     del value
     return outside(index, list.count)
 
 
 @list_add_at.checked(IndexRangeError, OUTSIDE)
 def add_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """Where there is no such place."""
+    """True where the index is out of range."""
     del value
     return outside(index, list.count)
 
 
 @list_insert.checked(IndexRangeError, OUTSIDE)
 def insert_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
-    """Where there is no such place, not even behind all."""
+    """True where the index is out of range; the length of the list is allowed."""
     del value
     return outside(index, list.count + 1, lowest=-list.count)
 
 
 @list_resize.checked(IndexRangeError, "A list cannot have this length.")
 def length_outside(list: Tensor, length: Indices) -> Tensor:
-    """Where the length is negative, or far too large."""
+    """True where the length is negative, or far too large."""
     del list
     return outside(length, LONGEST, lowest=0)
 
@@ -366,22 +367,26 @@ def length_outside(list: Tensor, length: Indices) -> Tensor:
 
 
 def linear(definition: KernelOp) -> None:
-    """Say that an operator is linear in its lists and in what it puts there."""
+    """Declare that an operator is linear in its lists and elements."""
 
     def rule(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
         operands = {
-            slot: tangents.get(slot) or tuple(map(_still, given))
-            for slot, given in values.items()
+            slot: tangents.get(slot) or tuple(map(_zero_tangent, vars_))
+            for slot, vars_ in values.items()
             if definition.input(slot)
         }
-        made = apply(definition.type, operands, attrs)
-        return {slot: found for slot, found in made.items() if differentiable(found[0].type)}
+        results = apply(definition.type, operands, attrs)
+        return {
+            slot: outputs
+            for slot, outputs in results.items()
+            if differentiable(outputs[0].type)
+        }
 
     definition.jvp(rule)
 
 
-def _still(var: Var) -> Var:
-    """The tangent of what does not move; places stay as they are."""
+def _zero_tangent(var: Var) -> Var:
+    """Return a zero tangent; an index is returned unchanged."""
     return zeros_like(var) if differentiable(var.type) else var
 
 

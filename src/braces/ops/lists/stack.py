@@ -1,8 +1,8 @@
-"""Lists whose length is known only at run time: the history of loops.
+"""Lists (stacks) of data-dependent length, such as the residual lists of loops.
 
-A list is an immutable value with a top. `push` and `pop` are each other's gradient, so a
-program that keeps history differentiates to any order. Interpreted, a list is a chain of links
-that grows; compiled, it is a buffer with a capacity, chosen by the executor, and a count.
+A list is an immutable value with a top. Push and pop are each other's gradient, so programs
+with lists differentiate to any order. Interpreted, a list is a linked list. Compiled, it is a
+buffer with a count, and a capacity chosen by the executor (TensorList, TensorArray).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
 
 
 class Stack:
-    """A list as the interpreter holds it: a chain of links, shared and never changed.
+    """A list in the interpreter: an immutable linked list (skip list) with shared links.
 
-    A link also knows one far below it, as far as two equal leaps of the links below it reach,
-    so that a value at any place is found in a number of steps that grows like a logarithm.
+    A link also refers to one far below it, as far as two equal leaps of the links below it.
+    So a lookup by index takes logarithmic time.
 
     Attributes:
-        count: How many values there are.
-        zero: A value of the element's type, for lists that have none.
+        count: The number of elements.
+        zero: A zero of the element type, for empty lists.
     """
 
     __slots__ = ("count", "far", "rest", "value", "zero")
@@ -49,20 +49,20 @@ class Stack:
 
     @staticmethod
     def of(zero: Any, values: Iterable[Any]) -> Stack:
-        """The list of these values, the last one on top."""
+        """Return the list of these values, the last one on top."""
         return Stack(zero).with_values(values)
 
     def push(self, value: Any) -> Stack:
-        """This list with one more value on top."""
+        """Return this list with one more value on top."""
         return Stack(self.zero, value, self)
 
     def pop(self) -> tuple[Any, Stack]:
-        """The value on top, and the list below it."""
+        """Return the top element, and the list below it."""
         assert self.rest is not None, "pop of an empty history"
         return self.value, self.rest
 
     def below(self, count: int) -> Stack:
-        """The list of the first values, so many of them."""
+        """Return the list of the first `count` elements."""
         link = self
         while link.count > count:
             assert link.rest is not None
@@ -70,26 +70,26 @@ class Stack:
         return link
 
     def with_values(self, values: Iterable[Any]) -> Stack:
-        """This list with more values on top, the last one uppermost."""
-        found = self
+        """Return this list with more values on top, the last one uppermost."""
+        result = self
         for value in values:
-            found = found.push(value)
-        return found
+            result = result.push(value)
+        return result
 
     def get(self, index: Any) -> Any:
-        """The value at a place; from the end where that is negative."""
+        """Return the element at an index; a negative one counts from the end."""
         return self.below(_place(index, self.count) + 1).value
 
     def set(self, index: Any, value: Any) -> Stack:
-        """This list with another value at a place."""
+        """Return this list with another value at an index."""
         return self._with(index, 1, value)
 
     def insert(self, index: Any, value: Any) -> Stack:
-        """This list with one more value at a place, and what is there after it."""
+        """Return this list with a value inserted before an index."""
         return self._with(index, 0, value)
 
     def erase(self, index: Any) -> Stack:
-        """This list without the value at a place."""
+        """Return this list without the element at an index."""
         return self._with(index, 1)
 
     def _with(self, index: Any, fewer: int, *values: Any) -> Stack:
@@ -98,30 +98,30 @@ class Stack:
         return self.below(at).with_values((*values, *above))
 
     def resized(self, length: Any) -> Stack:
-        """The first values, so many of them; zeros beyond those that there are."""
+        """Return this list truncated to a length, or padded with zeros."""
         missing = int(length) - self.count
         return self.below(int(length)).with_values([self.zero] * missing)
 
     def values(self) -> list[Any]:
-        """All values, the oldest first."""
-        found, link = list[Any](), self
+        """Return all elements, the oldest first."""
+        elements, link = list[Any](), self
         while link.rest is not None:
-            found.append(link.value)
+            elements.append(link.value)
             link = link.rest
-        return found[::-1]
+        return elements[::-1]
 
     def stacked(self) -> Any:
-        """All values as one array."""
+        """Return all elements as one array."""
         return jnp.stack(self.values()) if self.count else self.zero[None][:0]
 
     def combine(self, change: Callable[..., Any], *others: Stack) -> Stack:
-        """A list of the same length with `change` applied value by value."""
+        """Return a list of the same length, with `change` applied element by element."""
         rows = zip(self.values(), *(other.values() for other in others), strict=True)
         return Stack.of(self.zero, (change(*values) for values in rows))
 
 
 def _leap(rest: Stack) -> Stack:
-    """How far down the link on top of this one leaps."""
+    """Return the far link for a new link on top of this one."""
     once, twice = rest.far, rest.far.far
     return twice if rest.count - once.count == once.count - twice.count else rest
 
@@ -132,17 +132,16 @@ def _place(index: Any, count: int) -> int:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A list as compiled code holds it: the values up to `count`, with room for more.
+    """A list in compiled code: the elements up to `count`, in a buffer of fixed capacity.
 
-    Pushing beyond the room counts on, and what is then on the list means nothing: the executor
-    looks at `count` where loops end, and repeats the run with more room.
+    A push beyond the capacity increments `count` and leaves the elements undefined. The
+    executor checks `count` at the end of loops and repeats the run with a larger capacity.
 
     Attributes:
-        values: The values, and what lies beyond them.
-        count: How many there are.
-        most: How many there were at most, where values were taken out since: room was needed
-            for them.
-        history: The loop whose trips they record; lists of one history have one room.
+        values: The elements, followed by unused space.
+        count: The number of elements.
+        most: The highest count before elements were removed, which the capacity must hold.
+        history: The loop whose iterations fill it; lists of one history share a capacity.
     """
 
     values: Any
@@ -151,105 +150,107 @@ class Buffer:
     history: str = ""
 
     def __post_init__(self) -> None:
-        _known_to_jax()
+        _register_pytree()
 
     def push(self, value: Any) -> Buffer:
-        """This list with one more value on top."""
+        """Return this list with one more value on top."""
         written = jax.lax.dynamic_update_index_in_dim(self.values, value, self.count, 0)
         return replace(self, values=written, count=self.count + 1)
 
     def pop(self) -> tuple[Any, Buffer]:
-        """The value on top, and the list below it; nothing is erased."""
+        """Return the top element, and the list below it; nothing is erased."""
         below = self.count - 1
         value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
         return value, replace(self, count=below)
 
     @property
     def popped(self) -> Any:
-        """What was popped off this list last, where nothing was pushed since."""
+        """The element popped last, provided that nothing was pushed since."""
         return jax.lax.dynamic_index_in_dim(self.values, self.count, 0, keepdims=False)
 
     def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
-        """A list of the same length with `change` applied value by value."""
+        """Return a list of the same length, with `change` applied element by element."""
         room = max(self.room, *(other.room for other in others), 0)
-        rows = (resized(one.values, room) for one in (self, *others))
+        rows = (resized(buffer.values, room) for buffer in (self, *others))
         return replace(self, values=change(*rows))
 
     def _position(self, index: Any) -> Any:
-        """A place from the front; what is out of range ends up anywhere in the room."""
+        """Return a nonnegative index; one out of range is clipped to the capacity."""
         index = index.astype(jnp.int64)
         index = jnp.where(index < 0, index + self.count, index)
         return jnp.clip(index, 0, max(self.room - 1, 0)).astype(jnp.int32)
 
     def _along(self, wanted: Any) -> Any:
-        """Something for each place of the room, to choose values by."""
+        """Reshape a mask of elements to broadcast against the elements."""
         return wanted.reshape(-1, *[1] * (self.values.ndim - 1))
 
     def get(self, index: Any) -> Any:
-        """The value at a place; from the end where that is negative."""
+        """Return the element at an index; a negative one counts from the end."""
         at = self._position(index)
         return jax.lax.dynamic_index_in_dim(self.values, at, 0, keepdims=False)
 
     def set(self, index: Any, value: Any) -> Buffer:
-        """This list with another value at a place."""
+        """Return this list with another value at an index."""
         at = self._position(index)
         written = jax.lax.dynamic_update_index_in_dim(self.values, value, at, 0)
         return replace(self, values=written)
 
     def insert(self, index: Any, value: Any) -> Buffer:
-        """This list with one more value at a place, and what is there after it."""
+        """Return this list with a value inserted before an index."""
         at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
         moved = jnp.roll(self.values, 1, 0)
-        kept = jnp.where(self._along(places < at), self.values, moved)
-        written = jnp.where(self._along(places == at), value[None], kept)
+        elements = jnp.where(self._along(places < at), self.values, moved)
+        written = jnp.where(self._along(places == at), value[None], elements)
         return replace(self, values=written, count=self.count + 1)
 
     def erase(self, index: Any) -> Buffer:
-        """This list without the value at a place."""
+        """Return this list without the element at an index."""
         at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
-        kept = jnp.where(self._along(places < at), self.values, jnp.roll(self.values, -1, 0))
-        return replace(self, values=kept, count=self.count - 1, most=self.highest)
+        elements = jnp.where(
+            self._along(places < at), self.values, jnp.roll(self.values, -1, 0)
+        )
+        return replace(self, values=elements, count=self.count - 1, most=self.highest)
 
     def resized(self, length: Any) -> Buffer:
-        """The first values, so many of them; zeros beyond those that there are."""
+        """Return this list truncated to a length, or padded with zeros."""
         length = length.astype(jnp.int32)
         real = jnp.arange(self.room, dtype=jnp.int32) < jnp.minimum(self.count, length)
-        kept = jnp.where(self._along(real), self.values, jnp.zeros_like(self.values))
-        return replace(self, values=kept, count=length, most=self.highest)
+        elements = jnp.where(self._along(real), self.values, jnp.zeros_like(self.values))
+        return replace(self, values=elements, count=length, most=self.highest)
 
     def begun(self, room: int, history: str) -> Buffer:
-        """The same values, with room for others."""
+        """Return the same elements with a capacity of `room`."""
         return replace(self, values=resized(self.values, room), history=history)
 
     @property
     def highest(self) -> Any:
-        """How many values there were at most."""
+        """The highest count so far."""
         return jnp.maximum(self.count, self.most)
 
     @property
     def room(self) -> int:
-        """How many values fit."""
+        """The capacity."""
         return self.values.shape[0]
 
     @property
     def whole(self) -> Any:
-        """Whether there was room for all values."""
+        """Return whether the capacity was sufficient."""
         return self.highest <= self.room
 
 
 @cache
-def _known_to_jax() -> None:
-    """Let JAX see into buffers; on first use, since JAX itself is imported on first use."""
+def _register_pytree() -> None:
+    """Register buffers as a pytree of JAX, on first use, which imports JAX."""
     jax.tree_util.register_dataclass(Buffer, ["values", "count", "most"], ["history"])
 
 
 def is_traced(x: Any) -> bool:
-    """Whether an array is part of code that is being compiled."""
+    """Return whether an array is a tracer, part of code under compilation."""
     return isinstance(x, tracing.Tracer)
 
 
 def resized(values: Any, room: int) -> Any:
-    """The first rows of a buffer, with zeros where there are fewer."""
+    """Truncate a buffer to a capacity, or pad it with zeros."""
     missing = room - values.shape[0]
     if missing <= 0:
         return values[:room]
@@ -259,7 +260,7 @@ def resized(values: Any, room: int) -> Any:
 def zeros_listed(
     length: Any, dtype: DType, shape: Shape, history: str, capacity: int | None
 ) -> Stack | Buffer:
-    """So many zeros: a chain, or a buffer where there is a capacity."""
+    """Return a list of `length` zeros: a `Stack`, or a `Buffer` if there is a capacity."""
     zero = jnp.zeros(shape, dtype)
     if capacity is None:
         return Stack.of(zero, [zero] * int(length))
@@ -267,12 +268,12 @@ def zeros_listed(
 
 
 def buffer(values: Any, length: Any, history: str = "") -> Buffer:
-    """A list that begins with so many of the values."""
+    """Return a list of the first `length` values."""
     return Buffer(values, jnp.asarray(length, "int32"), jnp.asarray(0, "int32"), history)
 
 
 def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
-    """The attributes of the operators that begin a list."""
+    """Return the attributes of operators that create a list."""
     return {"dtype": element.dtype, "shape": element.shape, "history": history}
 
 
@@ -283,13 +284,13 @@ def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
 def list_empty(
     *, dtype: DType, shape: Shape, history: History, capacity: Capacity | None = None
 ) -> Tensor:
-    """A list with nothing in it, for values of one dtype and shape.
+    """Return an empty list for elements of one dtype and shape.
 
     Attributes:
-        dtype: The dtype of its values.
-        shape: The shape of its values.
-        history: The loop whose trips it records.
-        capacity: Room for this many values when compiled; the executor's affair.
+        dtype: The dtype of its elements.
+        shape: The shape of its elements.
+        history: The loop whose iterations fill it.
+        capacity: Capacity when compiled, set by the executor.
 
     Outputs:
         out: list<dtype[shape]>.
@@ -301,21 +302,21 @@ def list_empty(
 def infer_begun(
     context: Context, *inputs: TensorType, dtype: DType, shape: Shape, **attrs: Any
 ) -> ListType:
-    """A list of that element."""
+    """Return the list type of that element."""
     del context, inputs, attrs
     return ListType(TensorType(dtype, shape))
 
 
 @op(axes="..., ... -> ...", lists=True, operations=0)
 def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
-    """A list with one more value on top.
+    """Return a list with one more value on top.
 
     Inputs:
         list: list<T>.
         value: T.
 
     Attributes:
-        history: The loop whose trips the list records.
+        history: The loop whose iterations fill it.
 
     Outputs:
         out: list<T>.
@@ -328,7 +329,7 @@ def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
 def infer_list_push(
     context: Context, list: ListType, value: TensorType, *, history: str
 ) -> ListType:
-    """The type of the list."""
+    """Return the type of the list."""
     del history
     if list.map_sizes(context.unifier.resolve).element != value:
         raise DTypeError(f"A {list} cannot take a {value}.")
@@ -344,13 +345,13 @@ def list_push_gradient(g: Backward) -> dict[str, Var]:
 
 @op(outputs=("value", "rest"), axes="... -> ..., ...", lists=True, operations=0)
 def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
-    """The value on top of a list, and the list below it.
+    """Return the top element of a list, and the list below it.
 
     Inputs:
         list: list<T>, not empty.
 
     Attributes:
-        history: The loop whose trips the list records.
+        history: The loop whose iterations fill it.
 
     Outputs:
         value: T.
@@ -364,14 +365,14 @@ def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
 def infer_list_pop(
     context: Context, list: ListType, *, history: str
 ) -> tuple[TensorType, ListType]:
-    """The element, and the type of the list."""
+    """Return the element type, and the type of the list."""
     del context, history
     return list.element, list
 
 
 @list_pop.gradient
 def list_pop_gradient(g: Backward) -> dict[str, Var]:
-    """Push the cotangent of the value on that of the rest."""
+    """Push the cotangent of the element on that of the rest."""
     value, rest = g.grads["value"][0], g.grads["rest"][0]
     element = g["list"].type
     assert isinstance(element, ListType)
@@ -386,7 +387,7 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes="... -> ...", lists=True, operations=0)
 def list_zeros(list: Tensor) -> Tensor:
-    """Zeros in the length of a list.
+    """Return a list of zeros, as long as the given list.
 
     Inputs:
         list: list<T>.
@@ -399,7 +400,7 @@ def list_zeros(list: Tensor) -> Tensor:
 
 @op(axes="..., ... -> ...", lists=True)
 def list_add(x: Tensor, y: Tensor) -> Tensor:
-    """The sum of two lists of one length, value by value.
+    """Return the elementwise sum of two lists of equal length.
 
     Inputs:
         x: list<T>.
@@ -413,7 +414,7 @@ def list_add(x: Tensor, y: Tensor) -> Tensor:
 
 @list_add.gradient
 def list_add_gradient(g: Backward) -> dict[str, Var]:
-    """Each list receives the cotangent."""
+    """Both lists get the cotangent."""
     return {"x": g.out_grad, "y": g.out_grad}
 
 
@@ -437,7 +438,7 @@ def list_pop_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any])
 
 @list_add.jvp
 def list_add_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
-    """The sum of the tangents."""
+    """Return the sum of the tangents."""
     del attrs
     x, y = (tangents.get(s) or (zero_list(values[s][0]),) for s in ("x", "y"))
     return {"out": (add_lists(x[0], y[0]),)}

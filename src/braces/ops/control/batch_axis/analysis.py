@@ -73,10 +73,6 @@ class Occurrence:
     Attributes:
         position: The position of the variable in the slot.
         index: The operator's name of the axis.
-
-    Attributes:
-        position: Which variable of the slot.
-        index: What the operator calls it.
     """
 
     slot: str
@@ -98,11 +94,6 @@ class Tracked:
         axes: Its axis map.
         inputs: All axes of its inputs.
         rows: The operator's names of the row axes.
-
-    Attributes:
-        axes: How its axes map.
-        inputs: All axes of its inputs.
-        rows: What the operator calls the axes that are rows.
     """
 
     op: Op
@@ -140,14 +131,6 @@ class Site:
         ends: By block, the kinds at its end; `""` is the enclosing block.
         sites: By block, the constructs in it.
         followed: The kinds of captures and parameters in the latest analysis.
-
-    Attributes:
-        links: The values that it hands to its blocks and gets from them.
-        scopes: By block, the types that are visible in it; under `""` those outside.
-        params: By block, what is known at its parameters.
-        ends: By block, what is known where it ends; under `""`, outside.
-        sites: By block, the constructs in it.
-        followed: What was known, outside and at parameters, when it was followed last.
     """
 
     links: tuple[Link, ...]
@@ -181,11 +164,6 @@ def is_by_row(body: Body, types: Types, rows: Size) -> bool:
         body: The block; its parameters have rows on axis 0.
         types: The types of all visible variables.
         rows: The number of rows.
-
-    Args:
-        body: The block; its parameters have rows on their first axis.
-        types: Of all that is visible in it.
-        rows: How many rows there are.
     """
     tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
     known: Known = {name: led_by_rows(types[name]) for name in body.params}
@@ -206,14 +184,6 @@ class Tracker:
         rounded: Whether the row axis is padded to a capacity, for which operators are replaced.
         numbered: Whether random draws will get row numbers, and so become pointwise along rows;
             see `braces.ops.control.partition.random`.
-
-    Attributes:
-        rows: How many rows there are: a number, or a name.
-        resolve: What is known of an unnamed size.
-        rounded: Whether there is room for more rows than there are, which replacements of
-            operators see to.
-        numbered: Whether draws are yet to be told the numbers of rows, and differ no more from
-            place to place then; see `braces.ops.control.partition.random`.
     """
 
     rows: Size
@@ -232,24 +202,12 @@ class Tracker:
 
         Raises:
             ProgramError: An operator mixes rows, or may do so.
-
-        Args:
-            ops: Operators of a block, in order.
-            types: Of all that is visible there.
-            known: What is known; more is added.
-            sites: The constructs among the operators, by name; more are added.
-
-        Raises:
-            ProgramError: An operator mixes rows, or may do so.
         """
         for op in ops:
             self.step(op, types, known, sites)
 
     def step(self, op: Op, types: Types, known: Known, sites: Sites) -> Tracked:
         """Analyze one operator, add the axis kinds of its outputs, and return its own.
-
-        Raises:
-            ProgramError: It mixes rows, or may do so.
 
         Raises:
             ProgramError: It mixes rows, or may do so.
@@ -335,9 +293,6 @@ class Tracker:
 
         Raises:
             ProgramError: It mixes rows, or may do so.
-
-        Raises:
-            ProgramError: It mixes rows, or may do so.
         """
         definition = OPS.get(op.type)
         has_rows = any("rows" in known.get(name, ()) for name in op.reads())
@@ -393,23 +348,20 @@ class Tracker:
             ):
                 yield index  # a repetition of that size, with no other evidence
 
-    def _check(self, found: Tracked, types: Types) -> None:
+    def _check(self, tracked: Tracked, types: Types) -> None:
         """Reject an operator that mixes rows.
 
         Raises:
             ProgramError: It does.
-
-        Raises:
-            ProgramError: It does.
         """
-        op = found.op
-        for axis in found.inputs:
-            if axis.index in found.rows & found.axes.mixed and not self._is_tail_excluded(
-                found, axis
+        op = tracked.op
+        for axis in tracked.inputs:
+            if axis.index in tracked.rows & tracked.axes.mixed and not self._is_tail_excluded(
+                tracked, axis
             ):
                 raise refused(op, f"they are {axis}, along which an entry is not on its own.")
         base = OPS.get(op.type.partition(".")[0])
-        if base.masked_rule is not None and base.type != op.type and found.reduced():
+        if base.masked_rule is not None and base.type != op.type and tracked.reduced():
             raise refused(op, f"its derivative is not that of {base.type} without padding.")
         for spec in OPS.get(op.type).attrs:
             value = op.attrs[spec.name]
@@ -417,22 +369,22 @@ class Tracker:
                 continue
             if not isinstance(value, tuple):
                 raise counts_rows(op, spec.name)
-            self._check_output_sizes(found, types, spec.name)
+            self._check_output_sizes(tracked, types, spec.name)
 
-    def _is_tail_excluded(self, found: Tracked, axis: Occurrence) -> bool:
+    def _is_tail_excluded(self, tracked: Tracked, axis: Occurrence) -> bool:
         """Return whether trailing rows can be excluded along an axis."""
-        return self.rounded and axis.index in found.axes.tails
+        return self.rounded and axis.index in tracked.axes.tails
 
-    def _check_output_sizes(self, found: Tracked, types: Types, attr: str) -> None:
-        for slot, names in found.op.outputs.items():
+    def _check_output_sizes(self, tracked: Tracked, types: Types, attr: str) -> None:
+        for slot, names in tracked.op.outputs.items():
             for position, name in enumerate(names):
                 sizes = zip(
-                    found.axes.of_output(slot, position), shape_of(types[name]), strict=False
+                    tracked.axes.of_output(slot, position), shape_of(types[name]), strict=False
                 )
                 for index, size in sizes:
-                    mixed = index in found.axes.mixed and index not in found.rows
+                    mixed = index in tracked.axes.mixed and index not in tracked.rows
                     if self.mentions(size) and (mixed or size != self.rows):
-                        raise counts_rows(found.op, attr)
+                        raise counts_rows(tracked.op, attr)
 
     def rows_bound(self, found: Tracked, types: Types) -> dict[str, tuple[int, ...]]:
         """Return the row axes of an operator's outputs, with repetitions of the named size."""

@@ -35,11 +35,6 @@ def captured_rows(
         table: The block around it.
         captures: The candidates: captures, with axes of each.
         sources: Variables around the block, each with its row axis.
-
-    Args:
-        table: The block around it.
-        captures: The captures in question, and axes of each.
-        sources: Variables around the block, each with its axis that is rows.
     """
     tables = list(table.chain())[::-1]
     needed = ancestors([op for scope in tables for op in scope.ops], {*captures, *sources})
@@ -66,11 +61,6 @@ class Joined:
         apart: Variables outside of any batch, such as parameters.
         same: Axes that are repetitions, which are not joined.
         parents: For each axis another axis of its class.
-
-    Attributes:
-        apart: Variables that belong to no batch, as parameters.
-        same: Axes that are repetitions, which belong to whatever they meet.
-        parents: For each axis another one that it is one with.
     """
 
     apart: Set[str]

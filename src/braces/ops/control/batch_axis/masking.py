@@ -53,14 +53,6 @@ def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
 
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
-
-    Args:
-        program: The program.
-        outer: The block that the branch stands in.
-        op: The branch; where it is masked already, it stays.
-
-    Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
     """
     view = PartitionView.of(op)
     if view.masked:
@@ -82,14 +74,6 @@ def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
         table: The block.
         rows: The number of rows: a number, or a name.
         places: The row axes of its parameters.
-
-    Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
-
-    Args:
-        table: The block.
-        rows: How many rows there are: a number, or a name.
-        places: The axes of its parameters that are rows.
 
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
@@ -120,18 +104,6 @@ def mask_rows(
 
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
-
-    Args:
-        program: The program that is built.
-        table: The block, which nobody builds any more; operators are put into it.
-        rows: How many rows there are: a number, or a name.
-        places: The axes of the parameters of the block that are rows.
-        valid: The variable that tells rows from padding.
-        count: Where there is room for more rows than there are, which come first and are one
-            at least: the variable that tells how many there are.
-
-    Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
     """
     tracker = Tracker(rows, table.unifier.resolve, bool(count))
     masks, sites = Masks(program, tracker, valid, count), dict[str, Site]()
@@ -148,11 +120,6 @@ class Masks:
         tracker: The batch axis analysis, already run.
         valid: The mask variable: true for rows, false for padding.
         count: The variable of the number of valid rows, if the batch is padded to a capacity.
-
-    Attributes:
-        tracker: Where rows are; it has followed them.
-        valid: The variable that tells rows from padding.
-        count: The variable that tells how many rows there are, where there is room for more.
     """
 
     program: Builder
@@ -202,12 +169,12 @@ class Masks:
         return [*extra, masked_op]
 
     def _apply_rounded_rule(
-        self, table: SymbolTable, found: Tracked, op: Op, rule: Callable[..., Any]
+        self, table: SymbolTable, tracked: Tracked, op: Op, rule: Callable[..., Any]
     ) -> list[Op]:
         """Return the replacement of an operator by its definition's rule for padded batches."""
         before = len(table.ops)
         with self.program.building(table), self.program.at(op.source):
-            rule_args = [found.view(self.tracker.rows, partial(self._var, table)), self.count]
+            rule_args = [tracked.view(self.tracker.rows, partial(self._var, table)), self.count]
             replacement = ask(
                 op.type, "rounded", rule, rule_args, {}, _require_op, op.describe()
             )
@@ -215,13 +182,13 @@ class Masks:
         del table.ops[before:]
         return [*extra, replacement]
 
-    def _fills(self, found: Tracked, index: str) -> Fills:
+    def _fills(self, tracked: Tracked, index: str) -> Fills:
         """Return the fill values along one axis, by input slot.
 
         A program with a padded batch is differentiated already. Derivatives read unmasked
         values, and padding may be arbitrary.
         """
-        fills, op = found.axes.fills[index], found.op
+        fills, op = tracked.axes.fills[index], tracked.op
         if not self.count or not fills:
             return fills
         if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):

@@ -42,15 +42,6 @@ def shortened_loop(
 
     Raises:
         ProgramError: The loop may end early, or carries a list.
-
-    Args:
-        program: The program that is built.
-        table: The block of the loop.
-        view: The loop, which has a trip for each row.
-        count: The variable that tells how many rows are real.
-
-    Raises:
-        ProgramError: The loop may end early, or carries a list.
     """
     op = view.origin
     if view.condition is not None or view.count is not None:

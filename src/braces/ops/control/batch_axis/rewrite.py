@@ -45,10 +45,6 @@ class RowWalk:
     Attributes:
         tracker: The batch axis analysis, already run.
         change: The rewrite rule.
-
-    Attributes:
-        tracker: Where rows are; it has followed them.
-        change: What takes the place of an operator.
     """
 
     tracker: Tracker

@@ -107,7 +107,7 @@ class Pushing(Derivative, Protocol):
 
     @property
     def apart(self) -> bool:
-        """Whether the tangents belong in a separate operator.
+        """Return whether the tangents belong in a separate operator.
 
         They do where an input tangent is computed from outputs of this operator, and where the
         operator stands in a block outside of the one under construction.

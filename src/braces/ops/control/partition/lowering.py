@@ -88,7 +88,7 @@ class LoweredCase:
 
     @property
     def known(self) -> bool:
-        """Whether `total` is a number."""
+        """Return whether `total` is a number."""
         return isinstance(self.total, int)
 
     @property
@@ -103,7 +103,7 @@ class LoweredCase:
 
     @cached_property
     def by_row(self) -> bool:
-        """Whether each row of the results needs one row only, and there are no sums."""
+        """Return whether each row of the results needs one row only, without sums."""
         size = self.lowering.size
         if (
             not self.known
@@ -227,7 +227,7 @@ class _WholeCase:
 
     @property
     def tells(self) -> bool:
-        """Whether the case changes the run state: reports a failed check or a NaN."""
+        """Return whether the case changes the run state: reports a failed check or a NaN."""
         _, state = self.made
         number, code = len(jax.tree.leaves(state)), self.code.jaxpr
         pairs = zip(code.outvars[-number:], code.invars[-number:], strict=True)

@@ -49,11 +49,6 @@ def row_numbers(program: Builder, table: SymbolTable, rows: Size) -> Var:
         program: The program under construction.
         table: The block that contains the branch.
         rows: The number of rows.
-
-    Args:
-        program: The program that is built.
-        table: The block that the branch stands in.
-        rows: How many rows there are.
     """
     home, size = table, table.unifier.resolve(rows)
     for block in table.chain():
@@ -83,16 +78,6 @@ def number_draws(
 
     Raises:
         ProgramError: Another operator mixes rows in a way that has no mask.
-
-    Args:
-        program: The program that is built.
-        table: The block, which nobody builds any more.
-        rows: How many rows there are: a number, or a name.
-        places: The axes of the parameters of the block that are rows.
-        numbers: Gives the variable of the block that tells them; asked where needed.
-
-    Raises:
-        ProgramError: Something else mixes rows in a way that has no mask.
     """
     if not any(_is_random(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
         return
@@ -113,9 +98,6 @@ class _Numbering:
 
     Attributes:
         numbers: Returns the variable of the row numbers.
-
-    Attributes:
-        numbers: Gives the variable of the block that tells those of rows.
     """
 
     program: Builder
@@ -150,10 +132,6 @@ class _NumberedDraw:
     Attributes:
         axis: The row axis of the draw.
         number: The variable of the row numbers.
-
-    Attributes:
-        axis: Where rows are in what is drawn.
-        number: What tells them.
     """
 
     program: Builder

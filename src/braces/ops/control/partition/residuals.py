@@ -86,15 +86,6 @@ def keep_rows(
     Returns:
         Outputs of the forward branch as operands of the backward branch, and the contents of
         backward cases with these as parameters.
-
-    Args:
-        d: The differentiation that goes on.
-        view: The forward branch, with plain blocks in its cases inlined.
-        backward: The backward cases, each with what it reads of its forward case in it.
-
-    Returns:
-        Outputs of the forward branch as operands of the backward one, and the contents of
-        backward cases that take them.
     """
     linear = [from_linear(view, k) for k in range(len(view.cases))]
     shared = [
