@@ -1,1 +1,1 @@
-"""What an operator is: schema, kinds of attributes, inference, and the decorator."""
+"""Operator definitions: schema, attribute kinds, inference, and the `@op` decorator."""

@@ -1,4 +1,4 @@
-"""Names of axes, followed through an operator: an axis that it keeps keeps its name."""
+"""Propagation of axis names through operators: an axis that is kept keeps its name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from braces.dtypes import AxisNames
 from braces.errors import BracesError
 
 Named = Mapping[str, Sequence[AxisNames]]
-"""By slot, the names of the axes of each of its variables."""
+"""By slot, the axis names of each of its variables."""
 
 
 def names_of_outputs(
     definition: OpDef, types: Types, attrs: Mapping[str, Any], named: Named
 ) -> dict[str, tuple[AxisNames, ...]]:
-    """By output slot, the names of axes that come of axes of the inputs which have some.
+    """Return the axis names of outputs, by slot, inherited from the inputs.
 
     Args:
-        definition: Of the operator.
-        types: Of inputs and outputs, by slot.
+        definition: The operator.
+        types: The types of inputs and outputs, by slot.
         attrs: Its attributes.
         named: The names of axes of the inputs.
     """
@@ -30,12 +30,12 @@ def names_of_outputs(
         return {}
     try:
         axes = definition.axes_rule(types, attrs)
-    except BracesError:  # nothing is known of such inputs
+    except BracesError:  # no axis map for such inputs
         return {}
-    called = _by_index(axes, named)
+    called = _names_by_index(axes, named)
     return {
         slot: tuple(
-            _spelled(axes.of_output(slot, i), shape_of(type_), called)
+            _names_of_axes(axes.of_output(slot, i), shape_of(type_), called)
             for i, type_ in enumerate(types.get(slot, ()))
         )
         for slot in definition.output_names
@@ -43,19 +43,19 @@ def names_of_outputs(
     }
 
 
-def _by_index(axes: AxisMap, named: Named) -> dict[str, str]:
-    """What indices are called; where two inputs differ, as the first says."""
-    found = dict[str, str]()
+def _names_by_index(axes: AxisMap, named: Named) -> dict[str, str]:
+    """Return the names of axis indices; if inputs disagree, the first one wins."""
+    name_of = dict[str, str]()
     for slot, each in named.items():
         for i, names in enumerate(each):
             for index, name in zip(axes.of(slot, i), names, strict=False):
                 if index is not None and name is not None:
-                    found.setdefault(index, name)
-    return found
+                    name_of.setdefault(index, name)
+    return name_of
 
 
-def _spelled(indices: Indices, shape: Shape, called: Mapping[str, str]) -> AxisNames:
+def _names_of_axes(indices: Indices, shape: Shape, name_of: Mapping[str, str]) -> AxisNames:
     pairs = zip(indices, shape, strict=False)
-    names = (called.get(i or "") if isinstance(size, int) else None for i, size in pairs)
-    found = tuple(names)
-    return found if any(found) and len(found) == len(shape) else ()
+    names = (name_of.get(i or "") if isinstance(size, int) else None for i, size in pairs)
+    axis_names = tuple(names)
+    return axis_names if any(axis_names) and len(axis_names) == len(shape) else ()

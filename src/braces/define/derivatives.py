@@ -1,6 +1,6 @@
-"""The derivatives of an operator, which are operators: `tanh.vjp`, `tanh.jvp`, `tanh.vjp.vjp`.
+"""Derivatives of operators, as operators: `tanh.vjp`, `tanh.jvp`, `tanh.vjp.vjp`.
 
-What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
+Derivatives without a written rule are derived from the kernel by `jax.vjp` and `jax.jvp`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from braces.dtypes import Type
 from braces.lazy import jax
 
 GRAD, TANGENT = "_grad", "_tangent"
-"""What the slots of first derivatives have after the name of the slot that they belong to."""
+"""Suffixes of the slots of first derivatives, appended to the name of the original slot."""
 
 
 def suffix_of(stem: str, base: OpDef) -> str:
-    """What tells the slots of a derivative from those of the operator: `_grad`, or `_grad2`.
+    """Return the suffix for a derivative's slots: `_grad`, or `_grad2` if that is taken.
 
-    The operator may be a derivative itself and have an `x_grad` already, which is another thing
-    than the cotangent of its `x`.
+    The operator may be a derivative itself and have an `x_grad` already, which is not the
+    cotangent of its `x`.
     """
     names = {slot.name for slot in (*base.inputs, *base.outputs)}
     numbered = (f"{stem}{order}" for order in itertools.count(2))
@@ -36,12 +36,12 @@ def suffix_of(stem: str, base: OpDef) -> str:
 
 @dataclass(eq=False)
 class DerivedVjp(OpDef):
-    """The gradient of an operator, by `jax.vjp` of its kernel."""
+    """Gradient of an operator, by `jax.vjp` of its kernel."""
 
     base: OpDef | None = None
 
     def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
-        """Cotangents of the wanted inputs from those of the outputs."""
+        """Return cotangents of the wanted inputs, given those of the outputs."""
         base = self.base
         assert base is not None
         cotangents = {
@@ -62,26 +62,28 @@ class DerivedVjp(OpDef):
         return {name + self.suffix: grad for name, grad in grads.items()}
 
     def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
-        """The operator's own operations for each input that is wanted, and to repeat it."""
+        """Return the operation count: the operator's per wanted input, plus recomputation."""
         base = self.base
         assert base is not None
-        ends = _without(self.suffix, base.outputs, inputs)
-        return _repeated(base, base.count(inputs, ends, attrs), outputs)
+        ends = _base_types(self.suffix, base.outputs, inputs)
+        return _repeat_count(base, base.count(inputs, ends, attrs), outputs)
 
 
 @dataclass(eq=False)
 class DerivedJvp(OpDef):
-    """The directional derivative of an operator, by `jax.jvp` of its kernel."""
+    """Directional derivative of an operator, by `jax.jvp` of its kernel."""
 
     base: OpDef | None = None
 
     def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
-        """Tangents of the wanted outputs from those of the inputs."""
+        """Return tangents of the wanted outputs, given those of the inputs."""
         base = self.base
         assert base is not None
         primals = {s.name: values[s.name] for s in base.inputs if values.get(s.name)}
-        moves = {name: values.get(name + self.suffix) for name in primals}
-        tangents = {name: given for name, given in moves.items() if given}
+        all_tangents = {name: values.get(name + self.suffix) for name in primals}
+        tangents = {
+            name: slot_tangents for name, slot_tangents in all_tangents.items() if slot_tangents
+        }
         outs = [slot.removesuffix(self.suffix) for slot in wanted]
 
         def forward(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -92,33 +94,35 @@ class DerivedJvp(OpDef):
         return {name + self.suffix: tangent for name, tangent in pushed.items()}
 
     def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
-        """The operator's own operations for each tangent, and to repeat it."""
+        """Return the operation count: the operator's own per tangent, plus recomputation."""
         base = self.base
         assert base is not None
-        ends = _without(self.suffix, base.outputs, outputs)
-        return _repeated(
+        ends = _base_types(self.suffix, base.outputs, outputs)
+        return _repeat_count(
             base,
             base.count(inputs, ends, attrs),
-            _without(self.suffix, base.inputs, inputs),
+            _base_types(self.suffix, base.inputs, inputs),
         )
 
 
-def _without(suffix: str, slots: Iterable[Slot], types: Types) -> dict[str, tuple[Type, ...]]:
-    """The types of what belongs to slots, by these."""
+def _base_types(
+    suffix: str, slots: Iterable[Slot], types: Types
+) -> dict[str, tuple[Type, ...]]:
+    """Return the types of cotangents or tangents by the original slots."""
     return {s.name: types[s.name + suffix] for s in slots if types.get(s.name + suffix)}
 
 
-def _repeated(base: OpDef, once: Size | None, beside: Types) -> Size | None:
-    """As many operations again for each of these; what is linear need not run itself."""
+def _repeat_count(base: OpDef, once: Size | None, beside: Types) -> Size | None:
+    """Return the count for one repetition per item; linear operators need no recomputation."""
     linear = base.product or base.costly
     return None if once is None else once * (sum(map(len, beside.values())) + (not linear))
 
 
 def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
-    """The gradient of an operator whose kernel somebody wrote; see `Completing.vjp`."""
-    inputs, given = read_signature(kernel)
+    """Return the gradient of an operator with a written kernel; see `Completing.vjp`."""
+    inputs, kernel_attrs = read_signature(kernel)
     roles = {spec.name: spec.role for spec in base.attrs}
-    attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in given)
+    attrs = tuple(replace(spec, role=roles.get(spec.name, spec.role)) for spec in kernel_attrs)
     single = not str(inspect.signature(kernel).return_annotation).startswith("tuple")
     wrt = base.inputs[:1] if single else base.inputs
     suffix = suffix_of(GRAD, base)
@@ -144,8 +148,8 @@ def _vjp_of(base: OpDef) -> OpDef:
     if base.vjp_rule is not None:
         return base.vjp_rule
     suffix = suffix_of(GRAD, base)
-    inputs = (*base.inputs, *_beside(base.outputs, suffix))
-    outputs = _beside(base.inputs, suffix)
+    inputs = (*base.inputs, *_suffixed_slots(base.outputs, suffix))
+    outputs = _suffixed_slots(base.inputs, suffix)
     cotangents = base.cotangents | {slot.name + suffix for slot in base.outputs}
     return DerivedVjp(
         f"{base.type}.vjp", inputs, base.attrs, outputs, base.kernel,
@@ -158,8 +162,8 @@ def _vjp_of(base: OpDef) -> OpDef:
 
 def _jvp_of(base: OpDef) -> OpDef:
     suffix = suffix_of(TANGENT, base)
-    inputs = (*base.inputs, *_beside(base.inputs, suffix))
-    outputs = _beside(base.outputs, suffix)
+    inputs = (*base.inputs, *_suffixed_slots(base.inputs, suffix))
+    outputs = _suffixed_slots(base.outputs, suffix)
     cotangents = base.cotangents | {slot + suffix for slot in base.cotangents}
     linear = cotangents | {slot.name + suffix for slot in base.inputs}
     return DerivedJvp(
@@ -171,8 +175,8 @@ def _jvp_of(base: OpDef) -> OpDef:
     )  # fmt: skip
 
 
-def _beside(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
-    """A slot for the cotangents or tangents of each of these."""
+def _suffixed_slots(slots: Iterable[Slot], suffix: str) -> tuple[Slot, ...]:
+    """Return a slot for the cotangent or tangent of each of these."""
     return tuple(Slot(s.name + suffix, s.many, optional=True) for s in slots)
 
 

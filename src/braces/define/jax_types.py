@@ -1,4 +1,4 @@
-"""Types between programs and JAX, whose symbolic sizes are words of one scope."""
+"""Conversion of types between programs and JAX; symbolic sizes share one scope."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from braces.lazy import jax
 
 
 def array_of(given: Type) -> TensorType:
-    """The type of an input, which is no list."""
+    """Return the type of an array input; reject lists."""
     if not isinstance(given, TensorType):
         raise ShapeError(f"A list ({given}) cannot be an input here.")
     return given
 
 
 _WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
-"""What JAX takes as the name of a size."""
+"""Format of a symbolic size name in JAX."""
 
 
 class Translation:
-    """Between our dimensions and JAX's, which are plain words of one scope.
+    """Conversion between dimensions of Braces and of JAX, which are plain names in one scope.
 
     Args:
-        types: The types whose dimensions they are.
+        types: The types with the dimensions.
         attrs: Attributes with dimensions.
-        limits: Pairs of sizes of which the first is known not to be larger.
+        limits: Pairs of sizes with a known order: the first is at most the second.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Translation:
     ) -> None:
         pairs = tuple(limits)
         names = names_in({"": tuple(types)}, attrs or {}) | dimensions(pairs)
-        words, self._others = _words(sorted(names))
+        words, self._others = _jax_names(sorted(names))
         self.there = {name: Dim.named(word) for name, word in words.items()}
         self.back: dict[str, Size] = {word: Dim.named(name) for name, word in words.items()}
         self.calls: dict[Call, Size] = {}
@@ -67,58 +67,61 @@ class Translation:
         return str(substitute(size, self.there, self.calls))
 
     def size(self, size: Size) -> Any:
-        """A size as JAX has it.
+        """Convert a size to JAX.
 
-        JAX takes every dimension for 1 or more, and would read `max(t - 1, 0)` as `t - 1`. A
-        function of sizes that JAX would change is a word instead.
+        JAX assumes that every dimension is at least 1, and would simplify `max(t - 1, 0)` to `t
+        - 1`. A function of sizes that JAX would change is replaced by a name.
         """
         if isinstance(size, int):
             return size
         for call in calls_in(size):
-            whole = of_atom(call)
-            if call not in self.calls and self._ours(self._theirs(whole)) != whole:
-                word = next(self._others)
-                self.calls[call], self.back[word] = Dim.named(word), whole
-        return self._theirs(size)
+            call_size = of_atom(call)
+            if call not in self.calls and self._from_jax(self._to_jax(call_size)) != call_size:
+                name = next(self._others)
+                self.calls[call], self.back[name] = Dim.named(name), call_size
+        return self._to_jax(size)
 
-    def _theirs(self, size: Size) -> Any:
+    def _to_jax(self, size: Size) -> Any:
         return jax.export.symbolic_shape(self._text(size), scope=self.scope)[0]
 
-    def _ours(self, size: Any) -> Size:
+    def _from_jax(self, size: Any) -> Size:
         if isinstance(size, int):
             return size
         return substitute(parse_size(str(size)), self.back)
 
     def struct(self, given: Type) -> Any:
-        """A type as JAX has it."""
+        """Convert a type to a `jax.ShapeDtypeStruct`."""
         array = array_of(given)
         return jax.ShapeDtypeStruct(tuple(map(self.size, array.shape)), array.dtype)
 
     def attr(self, value: Attr) -> Any:
-        """An attribute as kernels have it."""
+        """Convert an attribute for kernels."""
         if isinstance(value, Dim):
             return self.size(value)
         return tuple(map(self.attr, value)) if isinstance(value, tuple) else value
 
     def type(self, struct: Any) -> TensorType:
-        """The type of what JAX has, an array or what is known of one."""
+        """Return the type of a JAX array or abstract array."""
         return TensorType(np.dtype(struct.dtype), self.shape(struct.shape))
 
     def shape(self, sizes: Iterable[Any]) -> Shape:
-        """Sizes of JAX as ours."""
-        return tuple(map(self._ours, sizes))
+        """Convert sizes of JAX."""
+        return tuple(map(self._from_jax, sizes))
 
 
-def _words(names: Sequence[str]) -> tuple[dict[str, str], Iterator[str]]:
-    """A word of JAX for each name, the name itself where it is one; and further words."""
+def _jax_names(names: Sequence[str]) -> tuple[dict[str, str], Iterator[str]]:
+    """Return a JAX name for each name, the same if valid; and an iterator of new names."""
     plain = {name for name in names if _WORD.fullmatch(name) and name not in SIZE_FUNCTIONS}
     others = (word for i in count() if (word := f"d{i}") not in plain)
     return {name: name if name in plain else next(others) for name in names}, others
 
 
 def names_in(types: Types, attrs: Attrs) -> set[str]:
-    """The names of the symbolic dimensions."""
+    """Return the names of symbolic dimensions."""
     sizes = (
-        one.shape for given in types.values() for one in given if isinstance(one, TensorType)
+        type_.shape
+        for slot_types in types.values()
+        for type_ in slot_types
+        if isinstance(type_, TensorType)
     )
     return set[str]().union(*map(dimensions, sizes), *map(dimensions, attrs.values()))

@@ -1,1 +1,1 @@
-"""Kernels of operators: signatures, attribute kinds, calls."""
+"""Operator kernels: signatures, attribute kinds, calls."""

@@ -1,4 +1,4 @@
-"""Kinds of attributes: what is written on a kernel, and how a given value is brought to it."""
+"""Attribute kinds: annotations of kernels, and conversion of values."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from braces.ir.records import Body, Literal
 
 Axes: TypeAlias = "int | tuple[int, ...] | None"
 Axis: TypeAlias = int
-"""One axis of the first input, or of the output where that has more."""
+"""An axis of the first input, or of the output if that has a higher rank."""
 Order: TypeAlias = "tuple[int, ...] | None"
-"""All axes of the first input in another order, which is by default the reversed one."""
+"""A permutation of the axes of the first input; reversed by default."""
 Padding: TypeAlias = "str | tuple[int, ...]"
 Number: TypeAlias = float
-"""A number that becomes one of the dtype of an array: integers of 64 bits are exact."""
+"""A number to be converted to the dtype of an array; 64-bit integers are exact."""
 
 SMALLEST_INT, LARGEST_INT, LARGEST_NATURAL = -(2**63), 2**63 - 1, 2**64 - 1
 LARGEST_REAL = float(np.finfo(float).max)
 
 Indices: TypeAlias = Annotated[Any, "Indices"]
-"""An input of integers: a Python integer stays one there, whatever stands beside it."""
+"""An integer input: a Python integer stays an integer there, independent of other operands."""
 Training: TypeAlias = Annotated[bool, "Training"]
-"""Whether it works as in training; the inference form of a program sets it to false."""
+"""Whether the operator is in training mode; false in the inference form of a program."""
 History: TypeAlias = Annotated[str, "History"]
-"""The loop whose trips a list records; lists of one history have one room."""
+"""The loop whose iterations fill a list; lists of one history share a capacity."""
 Capacity: TypeAlias = Annotated[int, "Capacity"]
-"""Room for so many values when compiled, which the executor sets."""
+"""The capacity of a list when compiled, set by the executor."""
 Learned: TypeAlias = Annotated[Any, "Learned"]
-"""A dimension whose size only the values of a run tell; to the kernel it is a number."""
+"""A data-dependent size: a dimension in programs, a number in kernels."""
 Roomy: TypeAlias = Annotated[bool, "Roomy"]
-"""Whether there may be room for more rows than a learned dimension has, which are copies of the
-first; the executor says so where nothing else sees them."""
+"""Whether a data-dependent size may be padded, with copies of the first row.
+
+The executor sets it if nothing else reads the padding.
+"""
 Salt: TypeAlias = Annotated[int, "Salt"]
-"""The number that a draw mixes into its key; a block that is called again has others."""
+"""A number folded into the random key of a draw; each call of a block has its own."""
 
 ROLES = {
     "Capacity": "int",
@@ -48,10 +50,10 @@ ROLES = {
     "Salt": "int",
     "Training": "bool",
 }
-"""What an attribute is for, where passes or the executor must know, and of which kind it is.
+"""Roles of attributes with a meaning for passes or the executor, and their kinds.
 
-A role is annotated on the kernel and never follows from a name: `training: bool` is an
-attribute like any other, `training: Training` is what the inference form sets to false.
+A role is annotated on the kernel and never derived from a name: `training: bool` is an ordinary
+attribute, `training: Training` is set to false by the inference form.
 """
 
 
@@ -77,9 +79,9 @@ def _real(value: Any) -> float:
 
 
 def _number(value: Any) -> float:
-    """A float, or an integer of 64 bits that no float is equal to.
+    """Return a float, or a 64-bit integer that no float represents.
 
-    Larger integers become floats that no integer dtype holds.
+    Larger integers become floats out of the range of integer dtypes.
     """
     real = _real(value)
     exact = isinstance(value, int | np.integer) and _has_64_bits(int(value))
@@ -166,26 +168,26 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _later(axis: int) -> int:
-    """An axis counted where there is one more in front; from the end, all is as it was."""
+def _shift_axis(axis: int) -> int:
+    """Shift an axis for one more leading axis; negative axes stay."""
     return axis + (axis >= 0)
 
 
 def _axis_led(axis: int, size: Size, rank: int) -> int:
     del size, rank
-    return _later(axis)
+    return _shift_axis(axis)
 
 
 def _axes_led(axes: Axes, size: Size, rank: int) -> Axes:
     del size
     if axes is None:
         return tuple(range(1, rank + 1))
-    return tuple(map(_later, axes)) if isinstance(axes, tuple) else _later(axes)
+    return tuple(map(_shift_axis, axes)) if isinstance(axes, tuple) else _shift_axis(axes)
 
 
 def _order_led(order: Order, size: Size, rank: int) -> Order:
     del size
-    return (0, *map(_later, range(rank)[::-1] if order is None else order))
+    return (0, *map(_shift_axis, range(rank)[::-1] if order is None else order))
 
 
 def _shape_led(shape: Shape, size: Size, rank: int) -> Shape:
@@ -200,8 +202,10 @@ LED: dict[str, Callable[[Any, Size, int], Any]] = {
     "Order": _order_led,
     "Shape": _shape_led,
 }
-"""What a value becomes where its operator is to work along one more axis in front, by kind:
-from the value, the size of that axis, and how many axes the first input has without it."""
+"""Conversion of a value to an operator with one more leading axis, by kind.
+
+Arguments are the value, the size of the axis, and the rank of the first input without it.
+"""
 
 PLAIN = {
     "bool": bool,
@@ -210,20 +214,20 @@ PLAIN = {
     "str": str,
     "Literal": Literal,
 }
-"""Kinds whose values stay as they are where they are of this very type."""
+"""Kinds whose values need no conversion if they have exactly this Python type."""
 BLOCK_KINDS = ("Body", "Bodies")
-"""The kinds of attributes that are blocks."""
+"""Kinds of attributes that are blocks."""
 
 
 def normalise(kind: str, value: Any) -> Any:
-    """Bring an attribute to its kind, as `KINDS` spells them; `| None` allows `None`."""
+    """Convert an attribute value to its kind in `KINDS`; `| None` allows `None`."""
     if value is None and (kind.endswith("| None") or kind in ("Axes", "Order")):
         return None
     return KINDS[kind.removesuffix(" | None")](value)
 
 
 def coerce_argument(what: str, name: str, kind: str, value: Any) -> Any:
-    """An argument brought to its kind.
+    """Convert an argument to its kind.
 
     Raises:
         ProgramError: It is of another kind.

@@ -1,11 +1,11 @@
-"""What a check tells of a value that is wrong: one number, which travels with the run.
+"""Check failure codes: a failed check and its offending value as one integer.
 
-    0           nothing is wrong
-    1           something is, and there is no value to tell
-    2 v + 2     the value v is wrong
-    1 - 2 v     the value v is wrong, and negative
+    0           no failure
+    1           failure without a value
+    2 v + 2     failure, offending value v
+    1 - 2 v     failure, negative offending value v
 
-The greatest of these numbers is what a run tells of an operator.
+A run reports the largest code of an operator.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 from braces.lazy import jnp
 
 _FURTHEST = 2**30 - 2
-"""Values further from zero are told as being so, for numbers of 32 bits hold no more."""
+"""Clipping bound: values further from zero do not fit into 32-bit codes."""
 
 
 def offender_code(wrong: Any, value: Any) -> Any:
-    """For checks: what tells the integer `value` where it is `wrong`."""
+    """Return the code of each integer `value` that is `wrong`; for use in checks."""
     info = np.iinfo(value.dtype)
     low, high = max(info.min, -_FURTHEST), min(info.max, _FURTHEST)
     near = jnp.clip(value, low, high).astype(jnp.int32)
@@ -29,12 +29,12 @@ def offender_code(wrong: Any, value: Any) -> Any:
 
 
 def max_code(found: Any) -> Any:
-    """The one number that is told of what a check gives: bools, or codes of offenders."""
+    """Return the largest code of a check's result: bools, or codes."""
     return jnp.max(jnp.asarray(found).astype(jnp.int32), initial=0)
 
 
 def decode_offender(code: int) -> str | None:
-    """The value that was told, as text."""
+    """Return the offending value of a code as text."""
     if code < 2:
         return None
     value = (1 - code) // 2 if code % 2 else (code - 2) // 2

@@ -1,8 +1,8 @@
-"""Settings of JAX while Braces traces and computes: the same whatever a user has set.
+"""JAX settings during tracing and computation, independent of the user's settings.
 
-JAX has global settings, which people turn on to examine their own functions. Kernels broadcast
-operands of several ranks and mix dtypes by the rules of operators, runs need compiled code, and
-a block that is traced keeps arrays longer than the trace.
+Users change global settings of JAX to debug their own functions. Kernels need their own: they
+broadcast operands of several ranks and mix dtypes by the rules of operators. Runs need compiled
+code. A traced block keeps arrays longer than the trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _jax: Any = jax
 
 @contextmanager
 def own_settings() -> Generator[None]:
-    """Trace and compute with 64-bit numbers, standard promotion, and what `traceable` sets.
+    """Use 64-bit numbers, standard dtype promotion, and the settings of `traceable`.
 
     Example:
         >>> import jax
@@ -35,7 +35,7 @@ def own_settings() -> Generator[None]:
 
 @contextmanager
 def traceable() -> Generator[None]:
-    """Trace functions that are compiled in functions, and let tracers outlive their trace.
+    """Allow tracing of jitted functions, and tracers that outlive their trace.
 
     Example:
         >>> import jax
@@ -48,5 +48,5 @@ def traceable() -> Generator[None]:
 
 
 def compiles_nothing() -> bool:
-    """Return whether a user has set JAX to compile nothing."""
+    """Return whether a user has disabled compilation in JAX."""
     return bool(_jax.config.jax_disable_jit)

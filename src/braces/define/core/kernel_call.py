@@ -1,7 +1,7 @@
-"""What a definition is made of is called here: its kernel, and functions that say more of it.
+"""Calls of kernels and rules of operator definitions, with error reporting.
 
-They are written by users too. What fails in one is told as an error of the operator, with the
-line that failed; errors of ours, and what interrupts the whole program, pass as they are.
+Users write kernels and rules, too. A failure is reported as an error of the operator, with the
+line that failed. Errors of Braces and interrupts pass unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ GIVES = {
     "rounded": "an operator",
     "checked": "an array of bools",
 }
-"""What the functions of a definition have to give, by the names that `@op` has for them."""
+"""The required result of each rule of a definition, by its name in `@op`."""
 
 
 def ask(
@@ -45,33 +45,36 @@ def ask(
     read: Callable[[Any], T],
     at: str | None = None,
 ) -> T:
-    """What a function of a definition says.
+    """Call a rule of a definition and return its checked result.
 
     Args:
         type: The operator.
-        part: Which function it is, a key of `GIVES`.
-        rule: The function.
-        arguments: What it is called with.
+        part: The name of the rule, a key of `GIVES`.
+        rule: The rule.
+        arguments: Its positional arguments.
         attrs: Its keyword arguments.
-        read: Brings to a form what it gave, and fails where that is not what it has to give.
-        at: Where the operator is, if that is known here.
+        read: Checks and converts the result; raises an exception if it is invalid.
+        at: The source location of the operator, if known.
 
     Raises:
-        OpDefinitionError: It fails, or gives something else.
+        OpDefinitionError: The rule fails, or returns an invalid result.
     """
     try:
-        found = rule(*arguments, **attrs)
+        result = rule(*arguments, **attrs)
     except Exception as error:
         raise_foreign(error)
-        said = f"{error.__class__.__name__}: {first_line(error)}"
-        what, line = f"{_called(type, part)} fails: {said}", _failed_at(error, rule)
-        raise _undefined(what, part, line, (arguments, attrs), at) from error
+        detail = f"{error.__class__.__name__}: {first_line(error)}"
+        what, line = f"{_rule_name(type, part)} fails: {detail}", _failing_line(error, rule)
+        raise _definition_error(what, part, line, (arguments, attrs), at) from error
     try:
-        return read(found)
+        return read(result)
     except Exception as error:
-        said = f"{found.__class__.__name__}, {' '.join(repr(found).split()):.80}"
-        what, line = f"{_called(type, part)} gives something else: {said}.", _begins_at(rule)
-        raise _undefined(what, part, line, (arguments, attrs), at) from error
+        detail = f"{result.__class__.__name__}, {' '.join(repr(result).split()):.80}"
+        what, line = (
+            f"{_rule_name(type, part)} gives something else: {detail}.",
+            _first_line_of(rule),
+        )
+        raise _definition_error(what, part, line, (arguments, attrs), at) from error
 
 
 def refuse_inputs(
@@ -82,7 +85,7 @@ def refuse_inputs(
     attrs: Mapping[str, Any],
     error: Exception,
 ) -> NoReturn:
-    """Raise what tells that a kernel failed, where the kernel is what failed.
+    """Raise the error for inputs with which a kernel failed.
 
     Args:
         kind: The class of the error.
@@ -90,82 +93,84 @@ def refuse_inputs(
         kernel: Its kernel.
         values: The inputs by slot.
         attrs: The attributes.
-        error: How it failed.
+        error: The exception of the kernel.
     """
     raise_foreign(error)
     raise kind(
         f"{type} cannot take these inputs: {first_line(error)}",
-        given=_given([_shown(values)], attrs),
-        fix=f"Give what its kernel takes; it failed at {_failed_at(error, kernel)}",
+        given=_format_inputs([_format_value(values)], attrs),
+        fix=f"Give what its kernel takes; it failed at {_failing_line(error, kernel)}",
     ) from error
 
 
 def raise_foreign(error: Exception) -> None:
-    """Raise an error again that is not the fault of what was called.
+    """Reraise an error that the called rule did not cause.
 
-    Errors of ours say all that there is to say; where memory ends, and what a handler of a
-    signal raises, belongs to whom the whole program belongs.
+    Errors of Braces are complete. Memory exhaustion and exceptions of signal handlers belong to
+    the program.
     """
     if isinstance(error, BracesError | MemoryError) or exhausted(error):
         raise error
-    handlers = (signal.getsignal(one) for one in signal.valid_signals())
-    codes = {getattr(one, "__code__", None) for one in handlers}
+    handlers = (signal.getsignal(item) for item in signal.valid_signals())
+    codes = {getattr(item, "__code__", None) for item in handlers}
     if any(f.f_code in codes for f, _ in traceback.walk_tb(error.__traceback__)):
         raise error
 
 
 def exhausted(error: Exception) -> bool:
-    """Whether JAX says that there is not enough memory."""
+    """Return whether JAX reports insufficient memory."""
     return "RESOURCE_EXHAUSTED" in str(error)
 
 
 def first_line(error: Exception) -> str:
-    """The first line of what an error says, or what it is called."""
+    """Return the first line of an error message, or else the class name."""
     text = str(error).strip().splitlines()
     return text[0][:200] if text else type(error).__name__
 
 
-def _called(type: str, part: str) -> str:
+def _rule_name(type: str, part: str) -> str:
     return f"{part} of {type}" if part.endswith("=") else f"@{type}.{part}"
 
 
-def _undefined(
+def _definition_error(
     what: str,
     part: str,
     line: str,
-    asked: tuple[Sequence[Any], Mapping[str, Any]],
+    call: tuple[Sequence[Any], Mapping[str, Any]],
     at: str | None,
 ) -> OpDefinitionError:
-    arguments, attrs = asked
+    arguments, attrs = call
     return OpDefinitionError(
         what,
         at=at,
-        given=_given(map(_shown, arguments), attrs),
+        given=_format_inputs(map(_format_value, arguments), attrs),
         fix=f"It has to give {GIVES[part]}. See {line}",
     )
 
 
-def _failed_at(error: Exception, function: Callable[..., Any]) -> str:
-    """The line at which a function failed; where it is not Python's, where it begins."""
-    return innermost_line(error) or _begins_at(function)
+def _failing_line(error: Exception, function: Callable[..., Any]) -> str:
+    """Return the line at which a function failed, or else its first line."""
+    return innermost_line(error) or _first_line_of(function)
 
 
-def _begins_at(function: Callable[..., Any]) -> str:
+def _first_line_of(function: Callable[..., Any]) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else repr(function)
 
 
-def _given(inputs: Iterable[str], attrs: Mapping[str, Any]) -> str:
-    rest = (f"{name}={value!r:.60}" for name, value in attrs.items())
-    return "   ".join(filter(None, [*inputs, *rest])) or "no inputs"
+def _format_inputs(inputs: Iterable[str], attrs: Mapping[str, Any]) -> str:
+    attr_texts = (f"{name}={value!r:.60}" for name, value in attrs.items())
+    return "   ".join(filter(None, [*inputs, *attr_texts])) or "no inputs"
 
 
-def _shown(value: Any) -> str:
-    """An array as its type, values by slot as theirs, and what else describes itself."""
+def _format_value(value: Any) -> str:
+    """Format an array as its type, a mapping by slot, and other values by their own `str`."""
     if isinstance(value, Mapping):
-        return "   ".join(f"{slot}: {_shown(found)}" for slot, found in value.items())
+        return "   ".join(
+            f"{slot}: {_format_value(slot_value)}" for slot, slot_value in value.items()
+        )
     if isinstance(value, tuple):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_format_value, value))
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if isinstance(value, TensorType) or dtype is None or shape is None:
         return "" if type(value).__str__ is object.__str__ else f"{value!s:.200}"

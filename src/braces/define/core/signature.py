@@ -1,4 +1,4 @@
-"""A kernel's signature: positional parameters are inputs, keyword-only ones attributes."""
+"""Operator schema from a kernel's signature: inputs are positional, attributes keyword-only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Slot:
     Attributes:
         many: Whether it holds any number of variables.
         optional: Whether it may be absent.
-        index: Whether a Python integer stays one, whatever stands beside it.
+        index: Whether a Python integer stays an integer, independent of other operands.
     """
 
     name: str
@@ -33,10 +33,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AttrSpec:
-    """An attribute: its kind and its role as annotated on the kernel, and its default.
+    """An attribute with its kind, default and role, from the kernel's annotations.
 
     Attributes:
-        role: What it is for, one of `braces.define.core.attribute_kinds.ROLES`; most have none.
+        role: Its purpose, one of `braces.define.core.attribute_kinds.ROLES`; most have none.
     """
 
     name: str
@@ -46,17 +46,17 @@ class AttrSpec:
 
     @property
     def required(self) -> bool:
-        """Whether there is no default."""
+        """Return whether there is no default."""
         return self.default is REQUIRED
 
     @property
     def holds_blocks(self) -> bool:
-        """Whether it is a block, or several."""
+        """Return whether it is a block, or several."""
         return self._base in BLOCK_KINDS
 
     @property
     def sizes_axes(self) -> bool:
-        """Whether it is the shape of the first output."""
+        """Return whether it is the shape of the first output."""
         return self._base == "Shape" and not self.role
 
     @property
@@ -64,12 +64,12 @@ class AttrSpec:
         return self.kind.removesuffix(" | None")
 
     def led(self, value: Any, size: Size, rank: int) -> Any:
-        """A value where the operator is to work along one more axis in front.
+        """Return the value for an operator with one more leading axis (batching).
 
         Args:
-            value: The value without that axis.
-            size: How long the axis is.
-            rank: How many axes the first input has without it.
+            value: The value without the axis.
+            size: The size of the axis.
+            rank: The rank of the first input without the axis.
         """
         absent = value is None and self.kind != self._base
         return value if absent or self._base not in LED else LED[self._base](value, size, rank)
@@ -78,12 +78,12 @@ class AttrSpec:
 def read_signature(
     kernel: Callable[..., Any],
 ) -> tuple[tuple[Slot, ...], tuple[AttrSpec, ...]]:
-    """Inputs and attributes of a kernel, from its parameters."""
+    """Return inputs and attributes of a kernel from its parameters."""
     inputs, attrs = list[Slot](), list[AttrSpec]()
     for parameter in inspect.signature(kernel).parameters.values():
-        kind = _annotation(kernel, parameter)
+        kind = _read_annotation(kernel, parameter)
         if parameter.kind is parameter.KEYWORD_ONLY:
-            attrs.append(_attribute(kernel, parameter, kind))
+            attrs.append(_read_attribute(kernel, parameter, kind))
         else:
             many = parameter.kind is parameter.VAR_POSITIONAL
             optional = many or kind.endswith("| None")
@@ -93,7 +93,7 @@ def read_signature(
     return tuple(inputs), tuple(attrs)
 
 
-def _attribute(
+def _read_attribute(
     kernel: Callable[..., Any], parameter: inspect.Parameter, annotated: str
 ) -> AttrSpec:
     base = annotated.removesuffix(" | None")
@@ -120,10 +120,10 @@ def _check_roles(kernel: Callable[..., Any], attrs: Iterable[AttrSpec]) -> None:
 
 
 _ROLE = re.compile(r"typing\.Annotated\[.*?, '(\w+)'\]")
-"""How an annotation with a role is written out."""
+"""Format of an annotation with a role."""
 
 
-def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str:
+def _read_annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str:
     kind = parameter.annotation
     if kind is parameter.empty or parameter.kind is parameter.VAR_KEYWORD:
         raise OpDefinitionError(
@@ -137,7 +137,7 @@ def _annotation(kernel: Callable[..., Any], parameter: inspect.Parameter) -> str
 
 
 def call_signature(inputs: Sequence[Slot], attrs: Sequence[AttrSpec]) -> inspect.Signature:
-    """How an operator is called: inputs, then attributes, by position or by keyword."""
+    """Return an operator's call signature: inputs, then attributes, by position or keyword."""
     plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
     parameters = [
         inspect.Parameter(

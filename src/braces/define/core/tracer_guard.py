@@ -1,4 +1,4 @@
-"""What a kernel must not ask for: values, which only a run has."""
+"""Errors for kernels that read array values during tracing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from braces.lazy import jax
 def reads_values(
     op_type: str, kernel: Callable[..., Any], error: Exception
 ) -> OpDefinitionError | None:
-    """The error for a kernel that turns an array into a number, a bool or a NumPy array.
+    """Return the error for a kernel that converts an array to a number, bool or NumPy array.
 
-    Kernels are traced: they compute with arrays whose shapes are known, and not their values.
+    Kernels are traced: shapes of arrays are known, values are not.
 
     Args:
         op_type: The operator.
-        kernel: What failed.
-        error: How it failed; `None` is returned where it is of another kind.
+        kernel: The kernel that failed.
+        error: The exception; for one of another kind, `None` is returned.
     """
     kinds = jax.errors
     if not isinstance(
@@ -48,22 +48,22 @@ def reads_values(
 
 
 def innermost_line(error: Exception) -> str | None:
-    """The innermost line that an error passed and that the user wrote, or nearest to that.
+    """Return the innermost line of a traceback in user code, or else outside of JAX and NumPy.
 
-    It is outside of JAX, NumPy and Braces; where there is none, outside of JAX and NumPy.
+    User code is outside of JAX, NumPy and Braces.
     """
-    places = _places(error)
-    return _shown((_users(places) or places)[-1]) if places else None
+    places = _external_frames(error)
+    return _format_frame((_user_frames(places) or places)[-1]) if places else None
 
 
 def users_line(error: Exception) -> str | None:
-    """The innermost line that an error passed and that the user wrote, where there is one."""
-    places = _users(_places(error))
-    return _shown(places[-1]) if places else None
+    """Return the innermost line of a traceback in user code, if any."""
+    places = _user_frames(_external_frames(error))
+    return _format_frame(places[-1]) if places else None
 
 
-def _places(error: Exception) -> list[tuple[str, int]]:
-    """The files and lines outside of JAX and NumPy that an error passed."""
+def _external_frames(error: Exception) -> list[tuple[str, int]]:
+    """Return files and lines of a traceback outside of JAX and NumPy."""
     return [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
@@ -72,7 +72,7 @@ def _places(error: Exception) -> list[tuple[str, int]]:
 
 
 def in_packages(file: str, *packages: ModuleType) -> bool:
-    """Return whether a file lies in the folder of one of some packages.
+    """Return whether a file is in the folder of one of these packages.
 
     Example:
         >>> in_packages(np.linalg.__file__, np), in_packages("<stdin>", np)
@@ -84,12 +84,12 @@ def in_packages(file: str, *packages: ModuleType) -> bool:
     return file.startswith(tuple(folder + os.sep for folder in folders))
 
 
-def _users(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
+def _user_frames(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
     ours = str(Path(__file__).parents[1])
     return [place for place in places if not place[0].startswith(ours)]
 
 
-def _shown(place: tuple[str, int]) -> str:
+def _format_frame(place: tuple[str, int]) -> str:
     file, line = place
     text = linecache.getline(file, line).strip()
     return f"{file}:{line}" + (f": {text}" if text else "")
