@@ -1,4 +1,4 @@
-"""What completes the definition of an operator beside its kernel."""
+"""Rules that complete an operator definition beside its kernel."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from braces.ir.records import Op
 
 
 class Completing:
-    """What completes a definition: methods of an operator, or of its function.
+    """Decorators for rules of a definition: methods of an operator, or of its function.
 
     Attributes:
-        definition: What is completed.
+        definition: The definition.
     """
 
     definition: OpDef
 
     def infer(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the inference: `rule(context, *types, **attrs)` gives the output types.
+        """Set the inference rule: `rule(context, *types, **attrs)` returns the output types.
 
         Example:
             >>> import braces as br
@@ -41,11 +41,11 @@ class Completing:
         return rule
 
     def vjp(self, kernel: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a kernel.
+        """Set the gradient as a kernel.
 
-        Its parameters name what it needs: inputs, outputs, and `NAME_grad` for the cotangents
-        of outputs. It returns one cotangent for each input, or for the first one only where it
-        is annotated to return a single `Tensor`.
+        Its parameters are the values that it reads: inputs, outputs, and `NAME_grad` for the
+        cotangents of outputs. It returns one cotangent for each input, or for the first one
+        only if it is annotated to return a single `Tensor`.
 
         Example:
             >>> import braces as br
@@ -65,10 +65,10 @@ class Completing:
         return kernel
 
     def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the gradient as a program: `rule(op)` gives cotangents by input slot.
+        """Set the gradient as a program: `rule(op)` returns cotangents by input slot.
 
         `op["x"]` is the variable of an input or output, `op.out_grad` the cotangent, `op.attrs`
-        has the attributes, and `op.wants("x")` says whether a cotangent is of any use.
+        has the attributes, and `op.wants("x")` tells whether a cotangent is needed.
 
         Example:
             >>> import braces as br
@@ -88,9 +88,9 @@ class Completing:
         return rule
 
     def jvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write the directional derivative as a program.
+        """Set the directional derivative as a program.
 
-        `rule(values, tangents, attrs)` takes variables and tangents by slot, and gives the
+        `rule(values, tangents, attrs)` takes variables and tangents by slot, and returns the
         tangents of the outputs by slot; a slot holds a tuple.
 
         Example:
@@ -112,9 +112,9 @@ class Completing:
         return rule
 
     def resolved(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the attributes that become definite: `rule(*types, **attrs)` gives them.
+        """Set the rule that resolves attributes: `rule(*types, **attrs)` returns them.
 
-        What it gives stands in the program in place of what was given.
+        Its results replace the given attributes in the program.
 
         Example:
             >>> import braces as br
@@ -133,11 +133,11 @@ class Completing:
         return rule
 
     def learned(self, rule: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-        """Write the sizes that only values tell: `rule(*inputs, **attrs)` gives them by name.
+        """Set the rule of data-dependent sizes: `rule(*inputs, **attrs)` returns them by name.
 
         The dimension is an attribute of the kind `br.Learned`; the kernel gets it as a number,
-        the rule as the dimension. Compiled, a size is guessed from the runs before, and a run
-        is repeated where that was wrong: each new size is compiled once.
+        the rule as the dimension. Compiled, a size is predicted from previous runs, and a run
+        with a wrong prediction is repeated: each new size is compiled once.
 
         Example:
             >>> import braces as br
@@ -161,27 +161,27 @@ class Completing:
         return rule
 
     def masked(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place where rows are reduced and padding is filled.
+        """Set the replacement for a reduction over rows with padding.
 
-        `rule(view, *inputs, mask)` gives it, on inputs that are filled.
+        `rule(view, *inputs, mask)` returns it, on inputs whose padding is filled.
         """
         self.definition.masked_rule = rule
         return rule
 
     def rounded(self, rule: Callable[..., Op]) -> Callable[..., Op]:
-        """Write what takes its place where rows have room for more than there are.
+        """Set the replacement for a batch that is padded to a capacity.
 
-        `rule(view, count)` gives it; `count` is the variable that tells how many rows there
-        are, which come first. It stands in place of what follows from the axes.
+        `rule(view, count)` returns it; `count` is the variable of the number of valid rows,
+        which come first. It takes precedence over the masking that follows from the axes.
         """
         self.definition.rounded_rule = rule
         return rule
 
     def counted(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Write how many rows there are where it may make room for more.
+        """Set the rule of the number of rows, for operators that may pad their outputs.
 
-        `rule(*inputs, **attrs)` appends what tells it, an integer, and stands beside a
-        `learned` one, which says it of values.
+        `rule(*inputs, **attrs)` appends operators that compute the integer. It accompanies a
+        `learned` rule, which computes it from values.
         """
         self.definition.count_rule = rule
         return rule
@@ -189,14 +189,14 @@ class Completing:
     def checked(
         self, error: type[BracesError], message: str, fix: str | None = None
     ) -> Callable[..., Any]:
-        """Write the condition that is an error at run time; loops stop where it holds.
+        """Set the condition of a run-time error; loops stop where it holds.
 
-        What is decorated has the kernel's parameters, and gives an array of bools: where it is
-        wrong.
+        The decorated function has the kernel's parameters, and returns an array of bools: true
+        at errors.
 
         Args:
             error: The class of the error.
-            message: What it says.
+            message: The message.
             fix: The way out.
 
         Example:
@@ -225,7 +225,7 @@ class Completing:
 
 @dataclass(eq=False)
 class KernelOp(Completing, OpDef):
-    """An operator that `@op` makes of a kernel; the module that defines it completes it."""
+    """An operator defined by `@op` from a kernel; the defining module completes it."""
 
     def __post_init__(self) -> None:
         self.definition = self

@@ -1,8 +1,8 @@
 """One definition per operator: `@op` reads the kernel's signature.
 
-Positional parameters are inputs, keyword-only parameters are attributes, the return annotation
-says whether there is one output or several. Schema, inference, gradient, documentation and
-tests follow from the one definition:
+Positional parameters are inputs, keyword-only parameters are attributes. The return annotation
+distinguishes one output from several. Schema, inference, gradient, documentation and tests
+follow from the one definition:
 
     @op(examples=("x=f32[2,3]",))
     def double(x: Tensor, *, times: int = 1) -> Tensor:
@@ -14,7 +14,7 @@ tests follow from the one definition:
         return out_grad * 2**times
 
 Derivatives carry their transforms in the type: `double.vjp`, `double.jvp`,
-`double.vjp.vjp`. What nobody wrote is derived from the kernel by `jax.vjp` and `jax.jvp`.
+`double.vjp.vjp`. Derivatives without a written rule use `jax.vjp` and `jax.jvp` of the kernel.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from braces.define.derivatives import TRANSFORMS
 from braces.errors import OpDefinitionError, UnknownNameError, suggest
 
 HIGHEST_ORDER = 10
-"""Derivatives of derivatives: each order has 1.6 times the slots of the one before."""
+"""Highest order of derivatives: each order has 1.6 times the slots of the previous one."""
 
-# ---- the registry ----------------------------------------------------------------------------
+# ---- registry --------------------------------------------------------------------------------
 
 
 class Registry:
-    """Operator definitions by type; write-once, derived ones made on demand."""
+    """Registry of operator definitions by type; write-once, derivatives on demand."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, OpDef] = {}
@@ -70,7 +70,7 @@ class Registry:
         """Register a new operator.
 
         Raises:
-            OpDefinitionError: There is one of this type already.
+            OpDefinitionError: The type is registered already.
         """
         if definition.type in self.definitions:
             raise OpDefinitionError(
@@ -81,9 +81,9 @@ class Registry:
         return definition
 
     def find(self, type: str) -> OpDef | None:
-        """The definition of a type, derived types included, or `None`.
+        """Return the definition of a type, derivatives included, or `None`.
 
-        There is none of an order beyond `HIGHEST_ORDER`.
+        Derivatives beyond `HIGHEST_ORDER` have none.
         """
         if type in self.definitions:
             return self.definitions[type]
@@ -96,23 +96,23 @@ class Registry:
         return self.derived.get(type)
 
     def get(self, type: str) -> OpDef:
-        """The definition of a type.
+        """Return the definition of a type.
 
         Raises:
-            UnknownNameError: There is none; near misses are suggested.
+            UnknownNameError: The type is not registered; near misses are suggested.
         """
-        found = self.find(type)
-        if found is None:
+        definition = self.find(type)
+        if definition is None:
             raise UnknownNameError(
                 f"There is no operator `{type}`.", fix=suggest(type, self.definitions)
             )
-        return found
+        return definition
 
 
 OPS = Registry()
 
 
-# ---- the decorator --------------------------------------------------------------------------
+# ---- decorator -------------------------------------------------------------------------------
 
 
 def op(
@@ -152,68 +152,67 @@ def op(
             `Tensor | None` an optional one, `*xs: Tensor` any number.
         outputs: Their names, in the order in which the kernel returns them.
         infer: A shared inference rule: `rule(context, *types, **attrs)`.
-        axes: How the axes of its inputs map to those of its outputs. In the notation of einsum,
-            a term for each slot: `"..., ... -> ..."` works element by element, `"... i k, ... k
-            j -> ... i j"` adds up products over `k`, `"... i! -> ... i!"` mixes what is along
-            `i`. `{"x": 0}`: `x` is reduced over the attribute `axis`, or over all axes, and 0
-            leaves an entry out; `"lowest"` and `"highest"` are the least and greatest numbers.
-            Or a function of the types by slot and the attributes, which returns the notation or
-            an `AxisMap`; see `braces.define.axes.axis_map`. Where it asks for the type of an
-            output, which the kernel tells, inputs are not held against it before. Row-wise
-            branches and steps with `lengths=` refuse operators that do not say it: compiled,
-            they run on their rows and some padding.
+        axes: The map from input axes to output axes, in one of three forms. See
+            `braces.define.axes.axis_map`. Notation of einsum, a term for each slot:
+            `"..., ... -> ..."` is elementwise, `"... i k, ... k j -> ... i j"` contracts `k`,
+            `"... i! -> ... i!"` mixes entries along `i`. Identity elements of a reduction:
+            `{"x": 0}` reduces `x` over the attribute `axis`, or over all axes, and 0 masks an
+            entry; `"lowest"` and `"highest"` are the least and greatest numbers. Function of
+            the types by slot and the attributes, which returns the notation or an `AxisMap`; if
+            it reads the type of an output, which the kernel determines, inputs are not checked
+            against it first. Partitioned branches and steps with `lengths=` reject operators
+            without axes, because compiled, they run on their rows and padding.
         dtypes: The dtypes of the outputs: `rule(operator, *dtypes, **attrs)`, where `operator`
-            is the type and `dtypes` are those of the inputs, `None` for one that is absent; it
-            gives one, or one for each output. The shapes then follow from `axes`, and the
-            kernel is not asked: an axis has one size wherever it is named, also one with a `!`,
-            and one that no input has is called like the attribute that tells its size. Without
-            `dtypes` and `infer` the kernel tells the types of all that fits by the axes.
+            is the type and `dtypes` are those of the inputs, `None` for an absent one. It
+            returns one dtype, or one for each output. The shapes then follow from `axes`
+            without the kernel: an axis has one size wherever it is named, also with a `!`, and
+            an axis that no input has is named like the attribute with its size. Without
+            `dtypes` and `infer`, the types are inferred by tracing the kernel, after inputs are
+            checked against the axes.
         differentiable: False where there is no gradient.
         random: Whether it draws random numbers; its first input is then the random state.
-        cheap: Whether there is nothing to compute, as where axes change their order. What works
-            element by element is cheap too: it is done while its result is read, where reading
-            a kept one takes a way through memory, on any machine.
-        costly: Whether there is much more to compute than numbers to keep, as in a product of
-            matrices.
-        commutative: Whether its inputs may change places, to the bit.
-        neutral: By input slot, the number with which it gives its other input, where both have
-            one type: to the bit, so sums of floats have -0.0. Complex numbers are left alone.
-        uniform: The one number that its result consists of, or the attribute that holds it.
-        changes_only: What alone it changes, of one input. `"type"`: where the type stays, it
-            gives its input. `"shape"`: the numbers stay as they are, row by row. `"axes"`: all
-            axes stay, in an order that `axes` says. Gradients are none the wiser either.
+        cheap: Whether it computes nothing, as a permutation of axes. Elementwise operators are
+            cheap, too: they are fused into the readers of their results, and recomputing them
+            costs less than reading saved results from memory, on any machine.
+        costly: Whether its work is much larger than its result, as in a matrix product.
+        commutative: Whether its inputs may be exchanged, bitwise.
+        neutral: By input slot, the number with which it returns its other input, where both
+            have one type: bitwise, so sums of floats have -0.0. Complex numbers are excluded.
+        uniform: The number in all entries of its result, or the attribute that holds it.
+        changes_only: The only property of its one input that it changes. `"type"`: if the type
+            stays, it returns its input. `"shape"`: the numbers stay, in row-major order.
+            `"axes"`: all axes stay, in an order that `axes` defines. Gradients hold to it, too.
         product: Whether its output is a sum of products of its inputs, over all axes that it
-            lacks. Where the trips of a loop add up such products, they are made in one go.
-        additive: Whether what it gives is the sum of what it gives of parts of its inputs,
-            along an axis that its output lacks and that is not mixed. All products are.
-        adds_to: The inputs to each of which the output adds something that the others tell.
-        picks: The inputs of which no more is read than is given, as of a table of embeddings.
-        joins: The attribute that says the axis along which its inputs, all of one slot, follow
-            one another in its output; a product of that is a sum of products of the parts.
-        training_only: The optional inputs that are read in training alone. Programs for testing
-            leave them away, and what is there for them alone with them.
-        counts: Whether a state that it moves is moved in programs for testing, too, as what a
-            metric counts.
-        operations: How many sums, products, comparisons and functions of numbers there are for
-            each combination of the entries of its axes: 5 for a softmax, 0 where numbers only
-            move. Or `rule(types, attrs)`, which gives how many there are in all, from the
-            types by slot, outputs among them. `prog.cost()` counts them. Where it is not said
-            it is 1, for sums of products as many as there are products and sums; what has axes
-            with a `!` should say it.
-        stored: Whether it takes numbers that are only stored, as 8-bit floats, although it has
-            operations; what has none takes them anyway.
-        rounds: Whether its kernel itself makes numbers of a dtype of less than 8 bits, and so
-            gets that dtype; another gets the one that carries them (`dtypes.CARRIERS`).
-        lists: Whether it handles lists, which are no arrays.
-        function: Whether `br` has a function made from it; not where users write it otherwise,
+            lacks. If the iterations of a loop sum such products, one product replaces them.
+        additive: Whether the sum of its results for parts of its inputs is its result, along an
+            axis that its output lacks and that is not mixed. All products are.
+        adds_to: The inputs to which the output is an addition determined by other inputs.
+        picks: The inputs from which it reads only as much as it returns, as in a gather.
+        joins: The attribute with the axis along which it concatenates its inputs, all of one
+            slot; a product of the result is a sum of products of the parts.
+        training_only: The optional inputs that are read in training only. Programs for testing
+            omit them, with all operators that only they need.
+        counts: Whether a state that it updates is updated in programs for testing, too, as the
+            counts of a metric.
+        operations: The number of sums, products, comparisons and functions of numbers for each
+            combination of the entries of its axes: 5 for a softmax, 0 for pure data movement.
+            Or `rule(types, attrs)`, which returns the total from the types by slot, outputs
+            included. `prog.cost()` counts them. The default is 1, and for sums of products the
+            number of products and sums; operators with `!` axes should set it.
+        stored: Whether it takes storage-only dtypes, such as 8-bit floats, although it has
+            operations; operators without operations always do.
+        rounds: Whether its kernel itself returns numbers of a dtype below 8 bits, and so gets
+            that dtype; other kernels get its carrier (`dtypes.CARRIERS`).
+        lists: Whether it handles lists, which are not arrays.
+        function: Whether `br` has a function made from it; not if users write it otherwise,
             as `x[...]`, or call a function written by hand.
         examples: As `"x=f32[b,4] axis=1"`; tests run each of them.
-        version: Raised when stored programs would change their meaning.
+        version: Increased when the meaning of stored programs would change.
 
     Raises:
         OpDefinitionError: A parameter has no annotation, or one of an unknown kind; `axes`
-            cannot be read; `dtypes` is no function, or stands without them; what else is said
-            does not fit the parameters.
+            cannot be read; `dtypes` is not a function, or `axes` is missing beside it; another
+            argument does not fit the parameters.
 
     Example:
         >>> import braces as br
@@ -265,7 +264,7 @@ def op(
             operations=operations, stored=stored, rounds=rounds, lists=lists, function=function,
             examples=examples, version=version,
         )  # fmt: skip
-        _check_words(definition)
+        _check_declarations(definition)
         OPS.add(definition)
         return definition
 
@@ -287,8 +286,8 @@ def _check_dtypes(name: str, dtypes: object, axes: AxisSpec) -> None:
         )
 
 
-def _check_words(definition: OpDef) -> None:
-    """Hold what is said of an operator's numbers against its parameters."""
+def _check_declarations(definition: OpDef) -> None:
+    """Check the declared properties of an operator against its parameters."""
     inputs, attrs = [slot.name for slot in definition.inputs], definition.attrs
     only, uniform = definition.changes_only, definition.uniform
 
@@ -313,7 +312,7 @@ def _check_words(definition: OpDef) -> None:
 
 
 def _check_counts(definition: OpDef, refuse: Callable[[str, str], None]) -> None:
-    """Hold what is said of an operator's work against its parameters."""
+    """Check the declared work of an operator against its parameters."""
     operations, picks = definition.operations, definition.picks
     if not {*picks} <= definition.input_slots.keys():
         refuse(f"says picks={picks!r}, which are no inputs", "Name inputs: picks=('x',).")

@@ -1,4 +1,4 @@
-"""What is known of an operator type, whatever made it."""
+"""Record of an operator type: schema, kernel, rules and declared properties."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
 from braces.ir.records import Attr, Literal, Op
 
 Tensor: TypeAlias = Any
-"""What a kernel computes with: an array of JAX. An annotation, no more."""
+"""Annotation of array parameters of kernels; the values are JAX arrays."""
 Values: TypeAlias = "Mapping[str, tuple[Any, ...]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 DTypeRule: TypeAlias = "Callable[..., DType | tuple[DType, ...]]"
-"""`rule(operator, *dtypes, **attrs)`: from the dtypes of inputs to that of each output."""
+"""`rule(operator, *dtypes, **attrs)`: from input dtypes to the dtype of each output."""
 CHANGES = TYPE, SHAPE, AXES = "type", "shape", "axes"
-"""What alone an operator may change of its input; see `braces.define.decorator.op`."""
+"""The only change that an operator may make to its input; see `braces.define.decorator.op`."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A condition on values that is an error at run time when it holds.
+    """A run-time check: a condition on values that is an error where it holds.
 
     Attributes:
-        kernel: Same parameters as the operator's kernel; gives a bool array, true where wrong,
-            or what `braces.define.core.check_code.offender_code` makes of that and of the
-            values.
+        kernel: Same parameters as the operator's kernel; returns a bool array, true at errors,
+            or the failure codes of `braces.define.core.check_code.offender_code`.
         error: The class of the error.
         message: Its text.
         fix: The way out.
@@ -52,61 +51,59 @@ class Check:
 
 @dataclass(eq=False)
 class OpDef:
-    """All that is known of an operator type.
+    """Definition of an operator type.
 
-    The module that defines an operator completes it; from then on nothing changes.
+    The module that defines an operator completes it; it is constant afterwards.
 
     Attributes:
         type: Its name in programs.
         inputs, attrs, outputs: Its schema.
-        kernel: From arrays to arrays, in JAX.
-        infer_rule: Output types from input types; without, they follow from `axes_rule` and
-            `dtype_rule`, or from the kernel.
+        kernel: The JAX function from arrays to arrays.
+        infer_rule: Output types from input types; by default they follow from `axes_rule` and
+            `dtype_rule`, or from tracing the kernel.
         dtype_rule: Output dtypes from input dtypes; shapes then follow from the axes.
         vjp_rule: A written gradient kernel, as an operator of its own.
-        gradient_rule: A gradient written as a program; wins over kernels.
+        gradient_rule: A gradient written as a program; takes precedence over kernels.
         jvp_rule: A directional derivative written as a program.
-        resolve_rule: Attributes made definite from the types of the inputs.
-        learn_rule: Sizes that only values tell: from inputs and attributes to numbers by the
-            names of dimensions.
-        axes_rule: How the axes of inputs map to those of outputs; `None` says nothing.
-        masked_rule: What takes its place where masking its inputs is not enough.
-        rounded_rule: What takes its place where there is room for more rows than there are.
-        count_rule: How many rows there are, where it may make room for more: operators.
-        differentiable: False where gradients are zero or make no sense.
-        check: What is an error at run time.
+        resolve_rule: Attributes resolved from the types of the inputs.
+        learn_rule: Data-dependent sizes: from inputs and attributes to numbers by name.
+        axes_rule: The axis map from inputs to outputs; `None` if unknown.
+        masked_rule: Its replacement where masking of its inputs is not sufficient.
+        rounded_rule: Its replacement for a batch padded to a capacity.
+        count_rule: Appends operators for the number of rows, if its output may be padded.
+        differentiable: False where gradients are zero or undefined.
+        check: The condition of a run-time error.
         random: Whether it draws random numbers; its first input is then the random state.
-        cheap: Whether it takes no more to make a result again than to read it where it is kept.
-        costly: Whether there is much more to compute than numbers to keep.
-        commutative: Whether its inputs may change places.
-        neutral: By input slot, the number with which it gives its other input, to the bit.
-        uniform: The one number that its result consists of, or the attribute that holds it.
-        changes_only: What alone it changes: "type", "shape" or "axes"; see `op`.
+        cheap: Whether recomputing a result costs no more than reading a saved one.
+        costly: Whether its work is much larger than its result.
+        commutative: Whether its inputs may be exchanged.
+        neutral: By input slot, the number with which it returns its other input, bitwise.
+        uniform: The number in all entries of its result, or the attribute that holds it.
+        changes_only: The only property that it changes: "type", "shape" or "axes"; see `op`.
         product: Whether its output is a sum of products of its inputs, over all axes that it
             lacks.
-        additive: Whether what it gives is the sum of what it gives of parts, along an axis that
-            its output lacks and that is not mixed.
-        adds_to: The inputs to each of which the output adds something that others tell.
-        picks: The inputs of which no more is read than is given.
-        joins: The attribute that says the axis along which its inputs follow one another.
-        training_only: The optional inputs that are read in training alone.
-        counts: Whether a state that it moves is moved in programs for testing, too.
-        operations: How many operations it takes for each combination of the entries of its
-            axes, or a function of types and attributes that tells how many in all; `None`
-            where the axes tell. See `braces.define.axes.flop_count`.
-        stored: Whether it takes numbers that are only stored, although it has operations.
-        rounds: Whether its kernel itself makes numbers of a dtype of less than 8 bits, and so
-            gets that dtype; another gets the one that carries them.
-        lists: Whether it handles lists, which are no arrays.
-        transparent: Whether what its blocks bind counts as bound where it stands, so that one
-            output may be moved by another.
-        passes_on: The slot whose values its outputs are, where only derivatives tell them
-            apart.
+        additive: Whether the sum of its results for parts is its result for the whole, along an
+            axis that its output lacks and that is not mixed.
+        adds_to: The inputs to which the output is an addition determined by other inputs.
+        picks: The inputs from which it reads only as much as it returns (gather).
+        joins: The attribute with the axis along which it concatenates its inputs.
+        training_only: The optional inputs that are read in training only.
+        counts: Whether a state that it updates is updated in programs for testing, too.
+        operations: The operation count for each combination of the entries of its axes, or a
+            function of types and attributes that returns the total; `None` if it follows from
+            the axes. See `braces.define.axes.flop_count`.
+        stored: Whether it takes storage-only dtypes, although it has operations.
+        rounds: Whether its kernel itself returns numbers of a dtype below 8 bits, and so gets
+            that dtype; other kernels get its carrier.
+        lists: Whether it handles lists, which are not arrays.
+        transparent: Whether names bound in its blocks count as bound by the operator, so that
+            one output may depend on another.
+        passes_on: The slot whose values are its outputs; only derivatives differ.
         function: Whether `br` has a function made from it.
-        examples: Types and attributes that documentation and tests use.
-        version: Raised when the meaning of stored programs would change.
-        suffix: Of a derivative: what the slot of a cotangent or tangent has after the name of
-            the slot that it belongs to.
+        examples: Types and attributes for documentation and tests.
+        version: Increased when the meaning of stored programs would change.
+        suffix: Of a derivative: the suffix of cotangent or tangent slots, appended to the name
+            of the original slot.
         cotangents: Of a derivative: the input slots that hold cotangents.
     """
 
@@ -158,11 +155,11 @@ class OpDef:
     # ---- schema ------------------------------------------------------------------------------
 
     def input(self, name: str) -> Slot | None:
-        """The input slot of this name."""
+        """Return the input slot of this name."""
         return self.input_slots.get(name)
 
     def output(self, name: str) -> Slot | None:
-        """The output slot of this name."""
+        """Return the output slot of this name."""
         return self._output_slots.get(name)
 
     @cached_property
@@ -181,12 +178,12 @@ class OpDef:
 
     @cached_property
     def owns_blocks(self) -> bool:
-        """Whether blocks are among the attributes."""
+        """Return whether blocks are among the attributes."""
         return any(spec.holds_blocks for spec in self.attrs)
 
     @cached_property
     def takes_stored(self) -> bool:
-        """Whether it takes numbers that are only stored: it moves them, or says so."""
+        """Return whether it takes storage-only dtypes: it only moves data, or declares it."""
         moves = self.operations == 0 or bool(self.changes_only)
         return self.stored or moves or self.owns_blocks
 
@@ -197,12 +194,12 @@ class OpDef:
 
     @property
     def makes_narrow(self) -> bool:
-        """Whether it may be told to make numbers of less than 8 bits: it rounds, or repeats."""
+        """Return whether it may create numbers below 8 bits: it rounds, or repeats a number."""
         return self.rounds or self.lists or self.uniform is not None
 
     @cached_property
     def stem(self) -> str:
-        """What operators of this type are called, before a number."""
+        """The stem of default names for operators of this type."""
         return self.type.replace(".", "_")
 
     @cached_property
@@ -212,50 +209,50 @@ class OpDef:
 
     @cached_property
     def index_slots(self) -> frozenset[str]:
-        """The input slots in which a Python integer stays one."""
+        """The input slots in which a Python integer stays an integer."""
         return frozenset(slot.name for slot in self.inputs if slot.index)
 
     @cached_property
-    def _specs(self) -> Mapping[str, AttrSpec]:
+    def _spec_of(self) -> Mapping[str, AttrSpec]:
         return {spec.name: spec for spec in self.attrs}
 
     @cached_property
     def _defaults(self) -> Mapping[str, Any]:
-        """The attributes in order, with what they are where they are not given."""
+        """The default values of attributes, in order."""
         return {
             s.name: REQUIRED if s.required else normalise(s.kind, s.default) for s in self.attrs
         }
 
     @property
     def looks_into_lists(self) -> bool:
-        """Whether it reads or changes a list at a place that is told."""
+        """Return whether it reads or changes a list at a dynamic index."""
         return self.lists and self.check is not None
 
     @property
     def public(self) -> bool:
-        """Whether users call it: an operator on arrays, without blocks of its own."""
+        """Return whether users call it: an operator on arrays, without own blocks."""
         return self.function and not (self.owns_blocks or self.lists or self.random)
 
     def number(self, attrs: Attrs) -> Attr:
-        """The one number that its result consists of; `None` where it is not known."""
-        found = attrs[self.uniform] if isinstance(self.uniform, str) else self.uniform
-        if isinstance(found, Literal):
-            return found.array().item() if math.prod(found.shape) == 1 else None
-        return found
+        """Return the number in all entries of its result; `None` if unknown."""
+        value = attrs[self.uniform] if isinstance(self.uniform, str) else self.uniform
+        if isinstance(value, Literal):
+            return value.array().item() if math.prod(value.shape) == 1 else None
+        return value
 
     def may_fail(self, attrs: Attrs) -> bool:
-        """Whether a run can fail at an operator with these attributes."""
+        """Return whether a run can fail at an operator with these attributes."""
         del attrs
         return self.check is not None or self.learn_rule is not None
 
     def count(self, inputs: Types, outputs: Types, attrs: Attrs) -> Size | None:
-        """How many operations it takes for values of these types; `None` where nothing tells.
+        """Return the operation count for values of these types; `None` if unknown.
 
-        Outputs that are not wanted are left out.
+        Outputs that are not needed are left out.
         """
         if callable(self.operations):
-            given = ({**outputs, **inputs}, attrs)
-            return ask(self.type, "operations=", self.operations, given, {}, size_of)
+            rule_args = ({**outputs, **inputs}, attrs)
+            return ask(self.type, "operations=", self.operations, rule_args, {}, size_of)
         if self.operations == 0 or (self.operations is None and self.changes_only):
             return 0
         if self.axes_rule is None:
@@ -268,7 +265,7 @@ class OpDef:
         return space(axes, inputs, outputs) * (self.operations or 1)
 
     def failure(self, attrs: Attrs, found: int) -> BracesError:
-        """The error of a run that fails at this operator, where its check tells `found`."""
+        """Return the error of a run that fails at this operator with check code `found`."""
         del attrs
         check = self.check
         assert check is not None
@@ -277,16 +274,16 @@ class OpDef:
     def infer_blocks(
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
     ) -> dict[str, tuple[Type, ...]]:
-        """Inference of operators that own blocks; `outer` has the types of the captures."""
+        """Infer the outputs of an operator with blocks; `outer` has the types of captures."""
         raise OpDefinitionError(f"{self.type} owns blocks and does not infer them.")
 
     def bind_attrs(self, given: Mapping[str, Any]) -> dict[str, Attr]:
-        """The attributes with defaults filled in and values brought to their kinds.
+        """Return all attributes, with defaults, converted to their kinds.
 
         Raises:
             ProgramError: One is missing, unknown, or of another kind.
         """
-        bound, specs = dict(self._defaults), self._specs
+        bound, specs = dict(self._defaults), self._spec_of
         bound.update(self.coerced(given))
         for name, value in bound.items():
             if value is REQUIRED:
@@ -296,12 +293,12 @@ class OpDef:
         return bound
 
     def coerced(self, given: Mapping[str, Any]) -> dict[str, Attr]:
-        """Some of the attributes, brought to their kinds.
+        """Return the given attributes, converted to their kinds.
 
         Raises:
             ProgramError: One is unknown, or of another kind.
         """
-        found, specs = dict[str, Attr](), self._specs
+        converted, specs = dict[str, Attr](), self._spec_of
         for name in given:
             if name not in specs:
                 raise ProgramError(
@@ -311,31 +308,31 @@ class OpDef:
             kind = specs[name].kind
             plain = PLAIN.get(kind)
             alike = plain is not None and type(value) is plain
-            found[name] = value if alike else coerce_argument(self.type, name, kind, value)
-        return found
+            converted[name] = value if alike else coerce_argument(self.type, name, kind, value)
+        return converted
 
     # ---- computing ---------------------------------------------------------------------------
 
     def arrange(self, values: Mapping[str, tuple[Any, ...]]) -> list[Any]:
-        """Values by slot as positional arguments of a kernel or an inference rule."""
+        """Return values by slot as positional arguments of a kernel or an inference rule."""
         arguments: list[Any] = []
         for slot in self.inputs:
-            given = values.get(slot.name, ())
+            slot_values = values.get(slot.name, ())
             if slot.many:
-                arguments.extend(given)
+                arguments.extend(slot_values)
             else:
-                arguments.append(given[0] if given else None)
+                arguments.append(slot_values[0] if slot_values else None)
         return arguments
 
     def by_slot(self, results: Any) -> dict[str, tuple[Any, ...]]:
-        """What a kernel or inference rule returned, by output slot."""
+        """Return the results of a kernel or inference rule by output slot."""
         if len(self.outputs) == 1:
             slot = self.outputs[0]
             return {slot.name: tuple(results) if slot.many else (results,)}
         return {
-            slot.name: tuple(one) if slot.many else (one,)
-            for slot, one in zip(self.outputs, results, strict=True)
-            if one is not None
+            slot.name: tuple(result) if slot.many else (result,)
+            for slot, result in zip(self.outputs, results, strict=True)
+            if result is not None
         }
 
     def compute(self, values: Values, attrs: Attrs, wanted: Iterable[str]) -> dict[str, Any]:
@@ -344,7 +341,7 @@ class OpDef:
         try:
             return self.by_slot(self.kernel(*self.arrange(values), **attrs))
         except Exception as error:
-            found = reads_values(self.type, self.kernel, error)
-            if found is None:
+            definition_error = reads_values(self.type, self.kernel, error)
+            if definition_error is None:
                 raise
-            raise found from None
+            raise definition_error from None

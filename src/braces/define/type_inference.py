@@ -1,7 +1,7 @@
-"""Output types from input types: by a rule, by the axes, else by the kernel.
+"""Type inference: from input types to output types, by a rule, the axes, or the kernel.
 
-Where a definition says its dtypes, shapes follow from its axes. Where it does not, its kernel
-runs on symbolic shapes, once the axes that it says were found to fit.
+If a definition declares its dtypes, shapes follow from its axes. Otherwise its inputs are
+checked against the axes, and its kernel is traced with symbolic shapes.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from braces.lazy import jax
 
 
 class Context:
-    """What an inference rule may ask and say beyond its inputs."""
+    """Context of an inference rule: the operator type, and unification of dimensions."""
 
     def __init__(self, type: str, unifier: Unifier) -> None:
         self.type = type
         self.unifier = unifier
 
     def unify(self, left: Size, right: Size, problem: str) -> Size:
-        """The one size that both are; where they differ, a `ShapeError` that says `problem`."""
+        """Return the common size; if sizes differ, raise a `ShapeError` with `problem`."""
         size = self.unifier.unify(left, right)
         if size is None:
             raise ShapeError(problem)
         return size
 
     def fresh(self) -> Dim:
-        """A new unnamed dimension."""
+        """Return a new unnamed dimension."""
         return self.unifier.fresh()
 
 
@@ -61,23 +61,23 @@ def infer(
     context: Context,
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]]:
-    """The types of the wanted outputs, by slot.
+    """Infer the types of the wanted outputs, by slot.
 
     Args:
         definition: The operator.
-        types: Of its inputs, `resolved`.
+        types: The types of its inputs, `resolved`.
         attrs: Its attributes.
         wanted: The output slots.
-        context: What is known of unnamed dimensions; it learns what follows.
+        context: The context; its unifier records new equalities of dimensions.
         outer: The types of captures by name.
 
     Raises:
         ShapeError: The shapes do not fit.
         DTypeError: The dtypes do not fit.
     """
-    found = infer_lightly(definition, types, attrs, wanted, context, outer)
-    if found is not None:
-        return found
+    light_types = infer_lightly(definition, types, attrs, wanted, context, outer)
+    if light_types is not None:
+        return light_types
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer, definition, types, attrs, wanted, context)
     if definition.axes_rule is None or definition.suffix:
@@ -99,15 +99,17 @@ def refuse_run(
         values: Its inputs, by slot.
         attrs: Its attributes, with numbers for sizes.
         wanted: The output slots.
-        error: How the kernel failed.
+        error: The exception of the kernel.
 
     Raises:
-        ShapeError: Types with these sizes are refused when a program is built, too.
-        RunError: They are not, but the kernel does not accept them.
+        ShapeError: Types with these sizes are also rejected when a program is built.
+        RunError: They are not, but the kernel rejects them.
     """
-    every = (value for given in values.values() for value in given)
-    if all(hasattr(value, "dtype") and hasattr(value, "shape") for value in every):
-        types = {slot: tuple(map(_type_of, given)) for slot, given in values.items()}
+    all_values = (value for slot_values in values.values() for value in slot_values)
+    if all(hasattr(value, "dtype") and hasattr(value, "shape") for value in all_values):
+        types = {
+            slot: tuple(map(_type_of, slot_values)) for slot, slot_values in values.items()
+        }
         with suppress(OpDefinitionError):
             infer_lightly(definition, types, attrs, wanted, Context(definition.type, Unifier()))
     refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
@@ -118,21 +120,21 @@ def _type_of(value: Any) -> TensorType:
 
 
 def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, Type]:
-    """The types of an operator's outputs, by name, from the types of what it reads.
+    """Infer the types of an operator's outputs, by name, from those of its inputs.
 
     Raises:
         ShapeError: The shapes do not fit.
         DTypeError: The dtypes do not fit.
     """
     definition = OPS.get(op.type)
-    given = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
+    input_types = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
     outer = {n: types[n] for n in op.captures()}
-    context, given = Context(definition.type, unifier), resolved(given, unifier)
-    found = infer(definition, given, op.attrs, tuple(op.outputs), context, outer)
+    context, input_types = Context(definition.type, unifier), resolved(input_types, unifier)
+    output_types = infer(definition, input_types, op.attrs, tuple(op.outputs), context, outer)
     return {
         name: type_
         for slot, names in op.outputs.items()
-        for name, type_ in zip(names, found[slot], strict=True)
+        for name, type_ in zip(names, output_types[slot], strict=True)
     }
 
 
@@ -144,11 +146,11 @@ def infer_lightly(
     context: Context,
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]] | None:
-    """What `infer` gives, where that needs no kernel and so no JAX; else `None`."""
+    """Return the result of `infer` if that needs no kernel and so no JAX, else `None`."""
     if not definition.takes_stored:
-        _refuse_stored(definition, types)
+        _reject_stored(definition, types)
     if definition.dtype_attrs and not definition.makes_narrow:
-        _refuse_narrow(definition, attrs)
+        _reject_narrow(definition, attrs)
     if definition.owns_blocks:
         return definition.infer_blocks(context, types, attrs, outer or {})
     if definition.infer_rule is not None:
@@ -162,13 +164,13 @@ def infer_lightly(
         return _infer_by_axes(definition, types, attrs, context.unifier)
     if isinstance(definition, DerivedJvp):
         return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
-    return _mirrored(definition, wanted, types) if definition.suffix else None
+    return _mirror_types(definition, wanted, types) if definition.suffix else None
 
 
-def _refuse_stored(definition: OpDef, types: Types) -> None:
-    """Refuse to compute with numbers that are only stored."""
-    for slot, found in types.items():
-        for type_ in found:
+def _reject_stored(definition: OpDef, types: Types) -> None:
+    """Reject computation with storage-only dtypes."""
+    for slot, slot_types in types.items():
+        for type_ in slot_types:
             dtype = (type_.element if isinstance(type_, ListType) else type_).dtype
             if is_stored(dtype):
                 raise DTypeError(
@@ -178,8 +180,8 @@ def _refuse_stored(definition: OpDef, types: Types) -> None:
                 )
 
 
-def _refuse_narrow(definition: OpDef, attrs: Attrs) -> None:
-    """Refuse to compute numbers of less than 8 bits, which are only stored."""
+def _reject_narrow(definition: OpDef, attrs: Attrs) -> None:
+    """Reject computation of numbers below 8 bits, which are storage-only."""
     for name in definition.dtype_attrs:
         dtype = attrs[name]
         if isinstance(dtype, np.dtype) and is_narrow(dtype):
@@ -192,11 +194,11 @@ def _refuse_narrow(definition: OpDef, attrs: Attrs) -> None:
 def _types_by_slot(
     definition: OpDef, wanted: Iterable[str], found: object
 ) -> dict[str, tuple[Type, ...]]:
-    """What an inference rule gives, which must be types, of all outputs that are wanted."""
+    """Return the checked result of an inference rule for all wanted outputs."""
     types = definition.by_slot(found)
     for slot in wanted:
-        for one in types[slot]:
-            if not isinstance(one, TensorType | ListType):
+        for type_ in types[slot]:
+            if not isinstance(type_, TensorType | ListType):
                 raise TypeError
     return types
 
@@ -209,61 +211,63 @@ def _infer_jvp(
     wanted: Iterable[str],
     context: Context,
 ) -> Any:
-    """Tangents of outputs have the types of the outputs."""
+    """Infer the types of tangents: those of the outputs."""
     base = definition.base
     assert base is not None
     primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
     outs = {slot: slot.removesuffix(definition.suffix) for slot in wanted}
     inner = Context(base.type, context.unifier)
-    found = infer(base, primals, attrs, tuple(outs.values()), inner)
-    return None if found is None else {slot: found[out] for slot, out in outs.items()}
+    base_types = infer(base, primals, attrs, tuple(outs.values()), inner)
+    return None if base_types is None else {slot: base_types[out] for slot, out in outs.items()}
 
 
-def _mirrored(
+def _mirror_types(
     definition: OpDef, wanted: Iterable[str], types: Types
 ) -> dict[str, tuple[Type, ...]] | None:
-    """Cotangents have the types of what they belong to, where all of that is known."""
-    found: dict[str, tuple[Type, ...]] = {}
+    """Return the types of cotangents, those of the original slots, or `None` if unknown."""
+    types_by_slot: dict[str, tuple[Type, ...]] = {}
     for slot in wanted:
         mirrored = types.get(slot.removesuffix(definition.suffix))
         if not mirrored:
             return None
-        found[slot] = mirrored
-    return found or None
+        types_by_slot[slot] = mirrored
+    return types_by_slot or None
 
 
-# ---- by the axes -----------------------------------------------------------------------------
+# ---- inference by axes -----------------------------------------------------------------------
 
-_known: dict[Any, dict[str, tuple[Type, ...]]] = {}
-"""What follows from types and attributes, where nothing was learned of unnamed dimensions."""
-_MOST = 10_000
-"""So many are kept."""
+_axis_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
+"""Cache of output types, for inferences that record no equality of unnamed dimensions."""
+_CACHE_LIMIT = 10_000
+"""Capacity of the cache."""
 
 
 def _infer_by_axes(
     definition: OpDef, types: Types, attrs: Attrs, unifier: Unifier
 ) -> dict[str, tuple[Type, ...]]:
-    """What was found for these types before; else from the axes."""
-    learned = len(unifier.known)
+    """Infer types from the axes, with memoization."""
+    known_before = len(unifier.known)
     key = (definition, tuple(types.items()), tuple(attrs.items()))
-    found = _known.get(key)
-    if found is None:
-        found = _by_axes(definition, types, attrs, unifier)
-        if len(unifier.known) == learned and not (learned and _unnamed_in(attrs)):
-            if len(_known) >= _MOST:
-                _known.clear()
-            _known[key] = found
-    return found
+    output_types = _axis_cache.get(key)
+    if output_types is None:
+        output_types = _types_by_axes(definition, types, attrs, unifier)
+        if len(unifier.known) == known_before and not (known_before and _has_unnamed(attrs)):
+            if len(_axis_cache) >= _CACHE_LIMIT:
+                _axis_cache.clear()
+            _axis_cache[key] = output_types
+    return output_types
 
 
-def _by_axes(
+def _types_by_axes(
     definition: OpDef, types: Types, attrs: Attrs, unifier: Unifier
 ) -> dict[str, tuple[Type, ...]]:
     assert definition.axes_rule is not None
     assert definition.dtype_rule is not None
     shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
-    given = [None if one is None else array_of(one).dtype for one in definition.arrange(types)]
-    arguments = [definition.type, *given]
+    input_dtypes = [
+        None if type_ is None else array_of(type_).dtype for type_ in definition.arrange(types)
+    ]
+    arguments = [definition.type, *input_dtypes]
 
     def read(found: Any) -> list[DType]:
         return list(map(dtype_of, found if isinstance(found, tuple) else (found,)))
@@ -288,49 +292,52 @@ def _by_axes(
 
 
 def resolved(types: Types, unifier: Unifier) -> Types:
-    """Types with all that is known of unnamed dimensions put in."""
+    """Return types with known unnamed dimensions resolved."""
     return (
         types
         if not unifier.known
         else {
-            slot: tuple([one.map_sizes(unifier.resolve) for one in given])
-            for slot, given in types.items()
+            slot: tuple([type_.map_sizes(unifier.resolve) for type_ in slot_types])
+            for slot, slot_types in types.items()
         }
     )
 
 
-# ---- by the kernel ---------------------------------------------------------------------------
+# ---- inference by kernel ---------------------------------------------------------------------
 
 
 def _infer_by_both(
     definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...], unifier: Unifier
 ) -> dict[str, tuple[Type, ...]]:
-    """The kernel tells the types of what fits by the axes; both must say the same shapes."""
+    """Infer types from the kernel, and check them against the shapes from the axes."""
     assert definition.axes_rule is not None
-    told = check_sizes(definition.type, definition.axes_rule, types, attrs, unifier)
-    found = _infer_by_kernel(definition, resolved(types, unifier), attrs, wanted)
-    if told is not None:
-        _check_told(definition, told, found, unifier)
-    return found
+    expected_shapes = check_sizes(definition.type, definition.axes_rule, types, attrs, unifier)
+    output_types = _infer_by_kernel(definition, resolved(types, unifier), attrs, wanted)
+    if expected_shapes is not None:
+        _check_against_axes(definition, expected_shapes, output_types, unifier)
+    return output_types
 
 
-def _check_told(
-    definition: OpDef, told: Shapes, found: Mapping[str, tuple[Type, ...]], unifier: Unifier
+def _check_against_axes(
+    definition: OpDef,
+    expected_shapes: Shapes,
+    output_types: Mapping[str, tuple[Type, ...]],
+    unifier: Unifier,
 ) -> None:
-    """Refuse a definition whose axes are not what its kernel does."""
-    for slot, types in found.items():
-        for shape, type_ in zip(told.get(slot, ()), types, strict=False):
+    """Reject a definition whose axes disagree with its kernel."""
+    for slot, types in output_types.items():
+        for shape, type_ in zip(expected_shapes.get(slot, ()), types, strict=False):
             assert isinstance(type_, TensorType)
-            wanted = type_.with_shape(shape)
-            if not unifies(wanted, type_, unifier.copy()):
+            expected = type_.with_shape(shape)
+            if not unifies(expected, type_, unifier.copy()):
                 raise OpDefinitionError(
-                    f"{definition.type}: by its axes, {slot} is {wanted}; the kernel makes "
+                    f"{definition.type}: by its axes, {slot} is {expected}; the kernel makes "
                     f"{type_} of it.",
                     fix="Say in axes=... what the kernel does; `!` is for axes that change.",
                 )
 
 
-_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
+_kernel_cache: dict[Any, dict[str, tuple[Type, ...]]] = {}
 
 
 def _infer_by_kernel(
@@ -343,16 +350,20 @@ def _infer_by_kernel(
         tuple(attrs.items()),
         wanted,
     )
-    if key not in _cache:
-        _cache[key] = _evaluate(definition, types, attrs, wanted)
-    return _cache[key]
+    if key not in _kernel_cache:
+        _kernel_cache[key] = _trace_kernel(definition, types, attrs, wanted)
+    return _kernel_cache[key]
 
 
-def _evaluate(
+def _trace_kernel(
     definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
 ) -> dict[str, tuple[Type, ...]]:
-    translate = Translation((one for given in types.values() for one in given), attrs)
-    structs = {slot: tuple(map(translate.struct, given)) for slot, given in types.items()}
+    translate = Translation(
+        (type_ for slot_types in types.values() for type_ in slot_types), attrs
+    )
+    structs = {
+        slot: tuple(map(translate.struct, slot_types)) for slot, slot_types in types.items()
+    }
     symbolic = {name: translate.attr(value) for name, value in attrs.items()}
     try:
         with own_settings():
@@ -374,6 +385,6 @@ def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) ->
                 )
 
 
-def _unnamed_in(attrs: Attrs) -> bool:
-    """Whether an unnamed dimension is in the attributes."""
+def _has_unnamed(attrs: Attrs) -> bool:
+    """Return whether the attributes contain an unnamed dimension."""
     return any(name.startswith("?") for name in names_in({}, attrs))
