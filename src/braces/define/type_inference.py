@@ -156,8 +156,8 @@ def infer_lightly(
     if definition.infer_rule is not None:
         arguments = [context, *definition.arrange(types)]
 
-        def read(found: object) -> dict[str, tuple[Type, ...]]:
-            return _types_by_slot(definition, wanted, found)
+        def read(result: object) -> dict[str, tuple[Type, ...]]:
+            return _types_by_slot(definition, wanted, result)
 
         return ask(definition.type, "infer", definition.infer_rule, arguments, attrs, read)
     if definition.dtype_rule is not None:
@@ -192,10 +192,10 @@ def _reject_narrow(definition: OpDef, attrs: Attrs) -> None:
 
 
 def _types_by_slot(
-    definition: OpDef, wanted: Iterable[str], found: object
+    definition: OpDef, wanted: Iterable[str], result: object
 ) -> dict[str, tuple[Type, ...]]:
     """Return the checked result of an inference rule for all wanted outputs."""
-    types = definition.by_slot(found)
+    types = definition.by_slot(result)
     for slot in wanted:
         for type_ in types[slot]:
             if not isinstance(type_, TensorType | ListType):
@@ -269,8 +269,8 @@ def _types_by_axes(
     ]
     arguments = [definition.type, *input_dtypes]
 
-    def read(found: Any) -> list[DType]:
-        return list(map(dtype_of, found if isinstance(found, tuple) else (found,)))
+    def read(result: Any) -> list[DType]:
+        return list(map(dtype_of, result if isinstance(result, tuple) else (result,)))
 
     dtypes = ask(definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, read)
     if shapes is None or not shapes.keys() >= set(definition.output_names):

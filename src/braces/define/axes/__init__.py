@@ -1,1 +1,1 @@
-"""Axis maps of operators: notation, shapes, operation counts."""
+"""Axis maps of operators: notation, shape inference, operation counts."""

@@ -1,27 +1,35 @@
-"""How the axes of an operator's inputs map to those of its outputs: `@op(axes=...)`.
+"""Axis maps: correspondence of an operator's input axes and output axes, `@op(axes=...)`.
 
-Each definition says it once, in the notation of einsum where that suffices:
+A definition declares its map once, in the notation of einsum if that suffices:
 
     axes   := terms "->" terms
     terms  := [term ("," term)*]; one for each slot, which is that of all its variables
     term   := index*
     index  := NAME ["!"] | "..."
 
-Axes with the same name have the same index. `...` are any axes, which broadcast.
+Axes with the same name have the same index. `...` are any number of axes, which broadcast.
 
-    "..., ... -> ..."              element by element
-    "... i k, ... k j -> ... i j"  over `k`, which the result does not have, products are added
-    "n c w! -> n c w!"             `!`: entries depend on each other, or on their places
-    "i -> i j"                     `j`, which no input has, is a repetition
-    "... -> ... c!"                along `c` entries differ
+    "..., ... -> ..."              elementwise
+    "... i k, ... k j -> ... i j"  contraction: sums of products over `k`
+    "n c w! -> n c w!"             `!`: mixed, entries depend on each other or on their position
+    "i -> i j"                     repetition (broadcast) along `j`, which no input has
+    "... -> ... c!"                entries differ along `c`
 
-An axis has one size wherever it is named; one that no input has may be called like the
-attribute that tells its size. So shapes follow: see `braces.define.axes.shape_rules`.
+An axis has one size wherever it is named. An axis that no input has may be named like the
+attribute with its size. So shapes follow, see `braces.define.axes.shape_rules`.
 
-Where attributes or the number of axes decide, a function of the types by slot and of the
-attributes gives the notation or an `AxisMap`, or raises an `AxisError`. What else follows from
-it, as which rows of a row-wise branch are mixed, asks the `AxisMap` of one operator: what
-became of each axis.
+If attributes or ranks decide, a function of the types by slot and of the attributes returns the
+notation or an `AxisMap`, or raises an `AxisError`. Analyses such as masking of padding read the
+`AxisMap` of one operator. Example with all fields, a sum over axis 1 of `x: f32[b,3]`, of which
+the result is repeated 4 times:
+
+    inputs   {"x": (("axis.0", "axis.1"),)}
+    outputs  {"out": (("axis.0", "copy"),)}
+    mixed    {}                               no entry depends on its position
+    fills    {"axis.1": {"x": 0}}             reduced; 0, the identity element, masks an entry
+    sizes    {"copy": 4}                      no input has this axis
+    wanted   {}                               `x` has no required shape
+    tails    {}                               only mixed axes have tails
 """
 
 from __future__ import annotations
@@ -36,44 +44,44 @@ from braces.errors import ShapeError
 from braces.ir.records import Attr
 
 LOWEST, HIGHEST = "lowest", "highest"
-"""Neutral elements of the maximum and the minimum, in the dtype of what is masked."""
+"""Identity elements of maximum and minimum, in the dtype of the masked array."""
 
 Index: TypeAlias = "str | None"
 """The name of an axis within one operator; `None` where size 1 broadcasts."""
 Indices: TypeAlias = "tuple[Index, ...]"
 Names: TypeAlias = "tuple[str, ...]"
 Fills: TypeAlias = "Mapping[str, Any]"
-"""By input slot, what leaves an entry out: a number, `LOWEST` or `HIGHEST`."""
+"""By input slot, the identity element that masks an entry: a number, `LOWEST` or `HIGHEST`."""
 Wanted: TypeAlias = "Mapping[str, Callable[[], str]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 AxisRule: TypeAlias = "Callable[[Types, Attrs], AxisMap]"
 Axes: TypeAlias = "str | Fills | Callable[[Any, Any], str | AxisMap] | None"
-"""How a definition says it: in the notation, as a reduction's fills, or as a function."""
+"""Declaration of axes: notation, identity elements of a reduction, or a function."""
 Place: TypeAlias = "tuple[str, int, int]"
-"""An axis: its slot, which variable of the slot, and which of its axes."""
+"""An axis: its slot, the position of the variable in the slot, and the position of the axis."""
 DOTS = "..."
-"""What stands for any axes, and what the names of axes that broadcast begin with."""
+"""Wildcard for any number of axes, and prefix of the names of axes that broadcast."""
 
 
 class AxisError(ShapeError):
-    """Inputs that a function of axes refuses: what goes behind the name of the operator."""
+    """Inputs rejected by a function of axes; the message follows the operator's name."""
 
     def of(self, type: str) -> ShapeError:
-        """The error, with the operator's name."""
+        """Return the error with the operator's name."""
         return ShapeError(f"{type} {self.what}", given=self.given, fix=self.fix)
 
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of an axis of an input.
+    """Effect of an operator on an input axis.
 
     Attributes:
-        kind: `"mapped"`: each entry of the outputs comes of the same entry. `"contracted"`: an
-            output does not have the axis, and entries can be left out. `"mixed"`: anything
-            else. `"absent"`: it has size 1 and broadcasts.
-        outputs: The axes that it becomes: slot, which variable, axis.
-        fills: What leaves an entry of a contracted axis out, by input slot.
+        kind: `"mapped"`: each entry of the outputs depends on the same entry only.
+            `"contracted"`: an output lacks the axis, and entries can be masked. `"mixed"`:
+            anything else. `"absent"`: it has size 1 and broadcasts.
+        outputs: The corresponding output axes: slot, position of the variable, axis.
+        fills: The identity elements for a contracted axis, by input slot.
     """
 
     kind: Literal["mapped", "contracted", "mixed", "absent"]
@@ -83,19 +91,19 @@ class Fate:
 
 @dataclass(frozen=True)
 class AxisMap:
-    """How the axes of the inputs of one operator map to those of its outputs.
+    """Correspondence of the input axes and output axes of one operator.
 
     Attributes:
-        inputs: By slot, the index of each axis of each of its variables; the last variable that
-            is given stands for all that follow.
-        outputs: The same of the outputs.
-        mixed: The indices along which entries depend on each other, or on their places.
-        fills: By index, where an output does not have it, what leaves an entry out.
-        sizes: By index, where no input has it, its size.
-        wanted: By input slot that does not broadcast, what messages say that it must be.
-        tails: By mixed index of which the last entries can be left out: what fills them, by
-            input slot. The other entries of outputs are then as without them; nothing is filled
-            where they do not depend on later ones.
+        inputs: By slot, the index of each axis of each of its variables; the last variable
+            given stands for all that follow.
+        outputs: The same for the outputs.
+        mixed: The indices along which entries depend on each other, or on their position.
+        fills: By index that an output lacks, the identity elements that mask an entry.
+        sizes: By index that no input has, its size.
+        wanted: By input slot that does not broadcast, its required shape in error messages.
+        tails: By mixed index whose trailing entries can be excluded: their fill values, by
+            input slot. Other output entries are then the same as without them. Nothing is
+            filled if they do not depend on later entries.
     """
 
     inputs: Mapping[str, tuple[Indices, ...]]
@@ -107,20 +115,20 @@ class AxisMap:
     tails: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
 
     def of(self, slot: str, position: int = 0) -> Indices:
-        """The index of each axis of a variable; none where nothing is known of it."""
-        found = self.inputs.get(slot) or self.outputs.get(slot) or ((),)
-        return found[min(position, len(found) - 1)]
+        """Return the index of each axis of a variable; none if unknown."""
+        slot_indices = self.inputs.get(slot) or self.outputs.get(slot) or ((),)
+        return slot_indices[min(position, len(slot_indices) - 1)]
 
     def of_output(self, slot: str, position: int = 0) -> Indices:
-        """As `of`, of an output, which an input may be called like."""
+        """Return the same for an output, whose slot may have the name of an input slot."""
         return AxisMap({}, self.outputs).of(slot, position)
 
     def keeps(self, index: Index) -> bool:
-        """Whether each entry along an index is on its own."""
+        """Return whether an index is pointwise: neither mixed nor reduced."""
         return index not in self.mixed and index not in self.fills
 
     def fate(self, slot: str, axis: int, position: int = 0) -> Fate:
-        """What becomes of an axis of an input."""
+        """Return the effect on an axis of an input."""
         index = self.of(slot, position)[axis]
         if index is None:
             return Fate("absent")
@@ -128,8 +136,8 @@ class AxisMap:
             return Fate("mixed")
         places = tuple(
             (name, i, at)
-            for name, found in self.outputs.items()
-            for i, indices in enumerate(found)
+            for name, slot_indices in self.outputs.items()
+            for i, indices in enumerate(slot_indices)
             for at, other in enumerate(indices)
             if other == index
         )
@@ -138,11 +146,11 @@ class AxisMap:
         return Fate("mapped", places)
 
 
-# ---- making maps -----------------------------------------------------------------------------
+# ---- construction of maps --------------------------------------------------------------------
 
 
 def shape_of(type_: Type) -> Shape:
-    """The sizes of a variable; of its values where it is a list."""
+    """Return the shape of a variable; of the elements for a list."""
     return type_.element.shape if isinstance(type_, ListType) else type_.shape
 
 
@@ -155,63 +163,79 @@ def mapped(
     sizes: Mapping[str, Size] | None = None,
     wanted: Wanted | None = None,
 ) -> AxisMap:
-    """A map, in which size 1 broadcasts along axes that are named so.
+    """Return an axis map; size 1 broadcasts along axes named like `...`.
 
     Args:
-        types: Of the inputs, by slot.
+        types: The types of the inputs, by slot.
         inputs: The index of each axis of each variable.
-        outputs: The same of the outputs.
+        outputs: The same for the outputs.
         mixed: The indices along which entries are mixed.
-        fills: What leaves an entry out along what an output does not have; by default zeros, as
-            in sums of products.
-        sizes: By index, where no input has it, its size.
-        wanted: By input slot that does not broadcast, what messages say that it must be.
+        fills: The identity elements along axes that an output lacks; by default zeros, as in
+            sums of products.
+        sizes: By index that no input has, its size.
+        wanted: By input slot that does not broadcast, its required shape in error messages.
     """
     mixed, wanted = frozenset(mixed), wanted or {}
-    shared = {slot: found for slot, found in inputs.items() if slot in types}
-    wide = {
+    present_inputs = {
+        slot: slot_indices for slot, slot_indices in inputs.items() if slot in types
+    }
+    broadcast_indices = {
         index
-        for slot, found in shared.items()
+        for slot, slot_indices in present_inputs.items()
         if slot not in wanted
-        for indices, type_ in zip(found, types[slot], strict=False)
+        for indices, type_ in zip(slot_indices, types[slot], strict=False)
         for index, size in zip(indices, shape_of(type_), strict=False)
         if size != 1 and index and index.startswith(DOTS)
     }
-    for slot, found in shared.items() if wide else ():
+    for slot, slot_indices in present_inputs.items() if broadcast_indices else ():
         if slot not in wanted:
-            pairs = zip(found, types[slot], strict=False)
-            shared[slot] = tuple(_narrowed(one, shape_of(type_), wide) for one, type_ in pairs)
+            pairs = zip(slot_indices, types[slot], strict=False)
+            present_inputs[slot] = tuple(
+                _narrowed(axis_indices, shape_of(type_), broadcast_indices)
+                for axis_indices, type_ in pairs
+            )
     contracted = {
-        index: {slot: 0 for slot in slots_having(shared, index)} if fills is None else fills
-        for index in all_indices(shared)
+        index: {slot: 0 for slot in slots_having(present_inputs, index)}
+        if fills is None
+        else fills
+        for index in all_indices(present_inputs)
         if index not in mixed
-        and not all(index in o for found in outputs.values() for o in found)
+        and not all(index in o for slot_indices in outputs.values() for o in slot_indices)
     }
-    return AxisMap(shared, outputs, mixed, contracted, sizes or {}, wanted)
+    return AxisMap(present_inputs, outputs, mixed, contracted, sizes or {}, wanted)
 
 
 def _narrowed(indices: Indices, shape: Shape, wide: Collection[Index]) -> Indices:
-    """Indices without those where size 1 broadcasts."""
+    """Return the indices, with `None` where size 1 broadcasts."""
     sized = zip(indices, shape, strict=False)
-    found = [None if size == 1 and index in wide else index for index, size in sized]
-    return (*found, *indices[len(found) :])
+    narrowed = [None if size == 1 and index in wide else index for index, size in sized]
+    return (*narrowed, *indices[len(narrowed) :])
 
 
 def all_indices(indices: Mapping[str, tuple[Indices, ...]]) -> dict[str, None]:
-    """All indices, in their order."""
-    every = (i for found in indices.values() for one in found for i in one)
+    """Return all indices, in their order."""
+    every = (
+        i
+        for slot_indices in indices.values()
+        for axis_indices in slot_indices
+        for i in axis_indices
+    )
     return dict.fromkeys(i for i in every if i is not None)
 
 
 def slots_having(indices: Mapping[str, tuple[Indices, ...]], index: str) -> Iterator[str]:
-    """The slots that have an index."""
-    return (slot for slot, found in indices.items() if any(index in one for one in found))
+    """Yield the slots with an index."""
+    return (
+        slot
+        for slot, slot_indices in indices.items()
+        if any(index in axis_indices for axis_indices in slot_indices)
+    )
 
 
 def first_rank(types: Types, slot: str | None = None) -> int:
-    """How many axes the variables of a slot have; by default those of the first slot."""
-    found = types.get(slot or next(iter(types), ""), ())
-    return len(shape_of(found[0])) if found else 0
+    """Return the rank of the variables of a slot, by default of the first slot."""
+    slot_types = types.get(slot or next(iter(types), ""), ())
+    return len(shape_of(slot_types[0])) if slot_types else 0
 
 
 @dataclass(frozen=True)
@@ -219,26 +243,26 @@ class Reduced:
     """A reduction over the attribute `axis`, or over all axes; with `keepdims`, to size 1.
 
     Attributes:
-        fills: What leaves an entry out, by the input that it is for.
-        nonempty: Whether there must be something that is reduced.
+        fills: The identity elements that mask an entry, by input slot.
+        nonempty: Whether reduced axes must not have size 0.
     """
 
     fills: Fills
     nonempty: bool = False
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
-        """The map for inputs of these types."""
+        """Return the map for inputs of these types."""
         slots = list(self.fills)
         if self.nonempty:
             check_not_empty(types[slots[0]][0], attrs)
-        indices, gone = _operated(types[slots[0]][0], attrs)
-        left = without(indices, gone, bool(attrs.get("keepdims", False)))
+        indices, reduced_axes = _indices_and_axes(types[slots[0]][0], attrs)
+        output_indices = without(indices, reduced_axes, bool(attrs.get("keepdims", False)))
         inputs = {slot: (indices,) for slot in slots}
-        return mapped(types, inputs, {"out": (left,)}, fills=self.fills)
+        return mapped(types, inputs, {"out": (output_indices,)}, fills=self.fills)
 
 
 def check_not_empty(type_: Type, attrs: Attrs) -> None:
-    """Refuse a reduction of nothing.
+    """Reject an empty reduction.
 
     Raises:
         AxisError: An axis that is reduced has size 0.
@@ -251,19 +275,19 @@ def check_not_empty(type_: Type, attrs: Attrs) -> None:
 
 
 def reduced_mixing(types: Types, attrs: Attrs) -> AxisMap:
-    """A reduction of the first input as `Reduced`, which cannot leave entries out.
+    """Return a reduction of the first input like `Reduced`, but without identity elements.
 
-    Other inputs have the axes that are left.
+    Other inputs have the axes of the result.
     """
     slot, *others = (name for name in types if name != "out")
-    indices, gone = _operated(types[slot][0], attrs)
-    left = without(indices, gone, bool(attrs.get("keepdims", False)))
-    inputs = {slot: (indices,)} | {other: (left,) for other in others}
-    return mapped(types, inputs, {"out": (left,)}, [indices[i] for i in gone])
+    indices, reduced_axes = _indices_and_axes(types[slot][0], attrs)
+    output_indices = without(indices, reduced_axes, bool(attrs.get("keepdims", False)))
+    inputs = {slot: (indices,)} | {other: (output_indices,) for other in others}
+    return mapped(types, inputs, {"out": (output_indices,)}, [indices[i] for i in reduced_axes])
 
 
 def of_exponentials(types: Types, attrs: Attrs) -> AxisMap:
-    """Minus infinity adds nothing; bools and unsigned integers have nothing so low."""
+    """Return a reduction with identity -inf; bools and unsigned integers have none."""
     slot, (x, *_) = next(iter(types.items()))
     unsigned = isinstance(x, TensorType) and x.dtype.kind in "bu"
     rule = reduced_mixing if unsigned else Reduced({slot: LOWEST})
@@ -271,20 +295,20 @@ def of_exponentials(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def along_axis(types: Types, attrs: Attrs) -> AxisMap:
-    """Entries are mixed along the attribute `axis`; input and outputs have the same axes."""
-    (slot, found), *_ = types.items()
-    indices, mixed = _operated(found[0], attrs)
-    inputs, outputs = {slot: (indices,) * len(found)}, {"out": (indices,)}
-    return mapped(types, inputs, outputs, [indices[i] for i in mixed])
+    """Return a map that mixes along the attribute `axis`; outputs have the same axes."""
+    (slot, slot_types), *_ = types.items()
+    indices, mixed_axes = _indices_and_axes(slot_types[0], attrs)
+    inputs, outputs = {slot: (indices,) * len(slot_types)}, {"out": (indices,)}
+    return mapped(types, inputs, outputs, [indices[i] for i in mixed_axes])
 
 
 def with_tails(found: AxisMap, fills: Fills) -> AxisMap:
-    """A map of which the last entries along all mixed axes can be left out by these fills."""
+    """Return a map with these fills to exclude trailing entries along all mixed axes."""
     return replace(found, tails=dict.fromkeys(found.mixed, fills))
 
 
 def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
-    """A map of one output that has another size along an axis, which is mixed."""
+    """Return a map of one output with another size along an axis, which is mixed."""
     ((slot, (indices,)),) = found.outputs.items()
     out = list(indices)
     out[axis] = index
@@ -292,56 +316,56 @@ def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
     return replace(found, outputs={slot: (tuple(out),)}, mixed=mixed, sizes={index: size})
 
 
-def _operated(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
-    """An index for each axis, and the axes that the attribute `axis` says."""
+def _indices_and_axes(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
+    """Return an index for each axis, and the axes of the attribute `axis`."""
     indices = numbered(len(shape_of(type_)))
     return indices, operated_axes(attrs["axis"], len(indices))
 
 
 def numbered(rank: int, stem: str = "axis") -> Names:
-    """An index for each axis, which nobody wrote."""
+    """Return generated indices, one per axis."""
     return tuple([f"{stem}.{i}" for i in range(rank)])
 
 
 def broadcasting(rank: int) -> Names:
-    """The names of axes that broadcast, counted from the last one on."""
+    """Return the indices of axes that broadcast, counted from the last axis."""
     return tuple(f"{DOTS}{k}" for k in reversed(range(rank)))
 
 
 def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, ...]:
-    """The axes of variables that all begin with the same one.
+    """Return the indices of variables with the same leading axis.
 
     Args:
-        index: The first axis of each.
-        types: Of the variables.
-        stem: What the other axes are called; where it is empty, nothing is said of them.
+        index: The index of the leading axis.
+        types: The types of the variables.
+        stem: The stem of the other indices; if empty, these are unknown.
     """
     ranks = [len(shape_of(type_)) - 1 for type_ in types]
     others = [numbered(r, f"{stem}{i}.") if stem else (None,) * r for i, r in enumerate(ranks)]
-    return tuple((index, *found) for found in others)
+    return tuple((index, *other_indices) for other_indices in others)
 
 
 def operated_axes(axis: Any, rank: int) -> list[int]:
-    """The axes that an attribute says, in their order; all of them where it is `None`.
+    """Return the axes of an attribute, sorted; all axes for `None`.
 
     Raises:
-        AxisError: There is no such axis, or one is said twice.
+        AxisError: An axis is out of range, or given twice.
     """
     if axis is None:
         return list(range(rank))
     if not isinstance(axis, tuple):
         return [axis_at(axis, rank)]
-    found = sorted([axis_at(a, rank) for a in axis])
-    if len(set(found)) != len(found):
+    axes = sorted([axis_at(a, rank) for a in axis])
+    if len(set(axes)) != len(axes):
         raise AxisError("is given the same axis twice.", given=f"axis={axis}")
-    return found
+    return axes
 
 
 def axis_at(axis: Any, rank: int) -> int:
-    """A non-negative axis.
+    """Return an axis as a nonnegative number.
 
     Raises:
-        AxisError: There is no such axis.
+        AxisError: It is out of range.
     """
     if not -rank <= axis < rank:
         raise AxisError(f"has no axis {axis} in {rank} axes.", fix="Axes count from 0.")
@@ -349,40 +373,42 @@ def axis_at(axis: Any, rank: int) -> int:
 
 
 def without(indices: Indices, gone: Collection[int], keepdims: bool = False) -> Indices:
-    """Indices without those of some axes, or with size 1 there."""
-    kept = (None if i in gone else index for i, index in enumerate(indices))
-    return tuple(index for i, index in enumerate(kept) if keepdims or i not in gone)
+    """Return the indices without some axes, or with size 1 for these."""
+    new_indices = (None if i in gone else index for i, index in enumerate(indices))
+    return tuple(index for i, index in enumerate(new_indices) if keepdims or i not in gone)
 
 
 def all_mixed(types: Types, attrs: Attrs) -> AxisMap:
-    """All entries are mixed."""
+    """Return a map that mixes all entries."""
     del attrs
-    found = {slot: numbered(len(shape_of(given[0])), slot) for slot, given in types.items()}
-    every = [index for indices in found.values() for index in indices]
-    indices = {slot: (one,) for slot, one in found.items()}
-    return mapped(types, indices, indices, every)
+    indices_of_slot = {
+        slot: numbered(len(shape_of(slot_types[0])), slot) for slot, slot_types in types.items()
+    }
+    all_names = [index for indices in indices_of_slot.values() for index in indices]
+    indices = {slot: (axis_indices,) for slot, axis_indices in indices_of_slot.items()}
+    return mapped(types, indices, indices, all_names)
 
 
 def axes_of_cases(types: Types, attrs: Attrs) -> AxisMap:
-    """Nothing that an operator with cases says itself: all goes through them."""
+    """Return an empty map: the axes of an operator with cases are mapped by the cases."""
     del types, attrs
     return AxisMap({}, {})
 
 
 def shaped(types: Types, attrs: Attrs) -> AxisMap:
-    """An output of the attribute `shape` that is the same everywhere; no input has axes."""
+    """Return the map of a constant output with the attribute `shape`, without input axes."""
     del types
     indices, sizes = sized(tuple_of(attrs["shape"]))
     return AxisMap({}, {"out": (indices,)}, sizes=sizes)
 
 
 def sized(shape: Shape) -> tuple[Names, dict[str, Size]]:
-    """An index for each axis of a shape, and their sizes."""
+    """Return an index for each axis of a shape, and their sizes."""
     indices = numbered(len(shape))
     return indices, dict(zip(indices, shape, strict=True))
 
 
 def tuple_of(value: Any) -> tuple[Any, ...]:
-    """An attribute that is a tuple."""
+    """Return an attribute that is a tuple."""
     assert isinstance(value, tuple)
     return value

@@ -1,4 +1,4 @@
-"""How a definition says its axes: in the notation, or as a function that chooses."""
+"""Axis declarations of definitions: notation, or a function that selects one."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def axis_rule(
     outputs: Sequence[Slot],
     attrs: Sequence[AttrSpec],
 ) -> AxisRule | None:
-    """What a definition says of its axes, as a function of types and attributes.
+    """Return the declared axes of a definition as a function of types and attributes.
 
     Raises:
-        OpDefinitionError: It cannot be read, or names an input or axis that there is not.
+        OpDefinitionError: It cannot be read, or names an unknown input or axis.
     """
     slots = tuple(s.name for s in inputs), tuple(s.name for s in outputs)
     if axes is None:
@@ -72,7 +72,7 @@ def axis_rule(
 
 @dataclass(frozen=True)
 class Chosen:
-    """Axes that a function chooses, for one operator."""
+    """Axes selected by a function, for one operator."""
 
     type: str
     function: Callable[[Any, Any], str | AxisMap]
@@ -80,22 +80,22 @@ class Chosen:
     outputs: Names
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
-        """The map for inputs of these types."""
-        found = self.told(types, attrs)
-        return found(types, attrs) if isinstance(found, Notation) else found
+        """Return the map for inputs of these types."""
+        declaration = self.told(types, attrs)
+        return declaration(types, attrs) if isinstance(declaration, Notation) else declaration
 
     def told(self, types: Types, attrs: Attrs) -> Notation | AxisMap:
-        """What the function says.
+        """Return the result of the function.
 
         Raises:
-            ShapeError: It refuses the inputs.
+            ShapeError: It rejects the inputs.
         """
-        known = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
-        return ask(self.type, "axes=", self._asked, (known, attrs), {}, self._read)
+        available_types = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
+        return ask(self.type, "axes=", self._wrapped, (available_types, attrs), {}, self._read)
 
     @cached_property
-    def _asked(self) -> Callable[[Any, Any], object]:
-        """The function; what it refuses has the name of the operator."""
+    def _wrapped(self) -> Callable[[Any, Any], object]:
+        """The function; its errors get the name of the operator."""
 
         @wraps(self.function)
         def asked(types: Types, attrs: Attrs) -> object:
@@ -106,28 +106,28 @@ class Chosen:
             except KeyError as error:
                 if error.args[0] not in self.outputs:
                     raise
-                return AxisMap({}, {})  # it asks for outputs, of which nothing is known yet
+                return AxisMap({}, {})  # it reads output types, which are unknown yet
 
         return asked
 
-    def _read(self, found: object) -> Notation | AxisMap:
-        if isinstance(found, str):
-            return _read(self.type, found, self.inputs, self.outputs)
-        if not isinstance(found, AxisMap):
+    def _read(self, declaration: object) -> Notation | AxisMap:
+        if isinstance(declaration, str):
+            return _read(self.type, declaration, self.inputs, self.outputs)
+        if not isinstance(declaration, AxisMap):
             raise TypeError
-        return found
+        return declaration
 
 
-# ---- the notation ----------------------------------------------------------------------------
+# ---- notation --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Notation:
-    """Axes in the notation of the module's docstring.
+    """Axes in the notation of `braces.define.axes.axis_map`.
 
     Attributes:
         inputs: By slot, the names of its axes.
-        outputs: The same of the outputs.
+        outputs: The same for the outputs.
         mixed: The names with a `!`.
     """
 
@@ -136,19 +136,19 @@ class Notation:
     mixed: frozenset[str]
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
-        """The map for inputs of these types."""
+        """Return the map for inputs of these types."""
         del attrs
         return mapped(types, *self.spelled(types), self.mixed)
 
     @cached_property
     def elementwise(self) -> bool:
-        """Whether it is nothing but `...`."""
+        """Return whether all terms are `...`."""
         return all(term == (DOTS,) for term in (*self.inputs.values(), *self.outputs.values()))
 
     def spelled(
         self, types: Types
     ) -> tuple[dict[str, tuple[Indices, ...]], dict[str, tuple[Indices, ...]]]:
-        """The index of each axis of inputs of these types, and of the outputs."""
+        """Return the index of each axis of inputs of these types, and of the outputs."""
         extra = {
             name: [len(shape_of(t)) - len(term) + 1 for t in types.get(name, ())]
             for name, term in self.inputs.items()
@@ -157,26 +157,26 @@ class Notation:
         most = max((n for counts in extra.values() for n in counts), default=0)
         inputs = {
             name: tuple(
-                _spelled(term, extra[name][i] if name in extra else 0)
+                _expand_term(term, extra[name][i] if name in extra else 0)
                 for i in range(len(types.get(name, ())))
             )
             for name, term in self.inputs.items()
         }
-        outputs = {name: (_spelled(term, most),) for name, term in self.outputs.items()}
+        outputs = {name: (_expand_term(term, most),) for name, term in self.outputs.items()}
         return inputs, outputs
 
 
 def is_elementwise(rule: AxisRule | None) -> bool:
-    """Whether each element comes of those at its own place alone, in arrays of every shape."""
+    """Return whether each element depends only on elements at its position, for all shapes."""
     return isinstance(rule, Notation) and all(
         term == (DOTS,) for term in (*rule.inputs.values(), *rule.outputs.values())
     )
 
 
-def _spelled(term: Sequence[str], extra: int) -> Indices:
-    """The names of a term, with those of `...` counted from the last one on."""
+def _expand_term(term: Sequence[str], extra: int) -> Indices:
+    """Return the names of a term, with `...` expanded and counted from the last axis."""
     dots = broadcasting(extra)
-    return tuple(name for one in term for name in (dots if one == DOTS else [one]))
+    return tuple(index for name in term for index in (dots if name == DOTS else [name]))
 
 
 @cache
@@ -184,24 +184,27 @@ def _read(type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...
     left, arrow, right = text.partition("->")
     terms = [_terms(left, len(inputs)), _terms(right, len(outputs))]
     names = ", ".join((*inputs, *outputs))
-    for slots, found in zip((inputs, outputs), terms, strict=True):
-        if not arrow or len(found) != len(slots):
+    for slots, side_terms in zip((inputs, outputs), terms, strict=True):
+        if not arrow or len(side_terms) != len(slots):
             raise OpDefinitionError(
                 f"{type}: axes={text!r} is not one term for each of {names}.",
                 fix=AS_IN_EINSUM,
             )
-    every = [one for found in terms for term in found for one in term]
-    for one in every:
-        if not re.fullmatch(r"\.\.\.|[A-Za-z_]\w*!?", one):
+    all_indices = [index for side_terms in terms for term in side_terms for index in term]
+    for index in all_indices:
+        if not re.fullmatch(r"\.\.\.|[A-Za-z_]\w*!?", index):
             raise OpDefinitionError(
-                f"{type}: axes={text!r} has {one!r}.",
+                f"{type}: axes={text!r} has {index!r}.",
                 fix="An axis has a name, `...` stands for any, `!` mixes its entries.",
             )
-    plain = [[tuple(one.rstrip("!") for one in term) for term in found] for found in terms]
+    plain = [
+        [tuple(index.rstrip("!") for index in term) for term in side_terms]
+        for side_terms in terms
+    ]
     return Notation(
         dict(zip(inputs, plain[0], strict=True)),
         dict(zip(outputs, plain[1], strict=True)),
-        frozenset(one.rstrip("!") for one in every if one.endswith("!")),
+        frozenset(index.rstrip("!") for index in all_indices if index.endswith("!")),
     )
 
 

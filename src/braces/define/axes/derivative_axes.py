@@ -1,4 +1,4 @@
-"""The axes of derivatives: cotangents and tangents have those of what they belong to."""
+"""Axis maps of derivatives: cotangents and tangents have the axes of their primals."""
 
 from __future__ import annotations
 
@@ -24,21 +24,23 @@ def derived_rule(
     suffix: str,
     linear: Collection[str],
 ) -> AxisRule | None:
-    """The axes of a derivative: cotangents and tangents have those of what they belong to.
+    """Return the axis rule of a derivative.
 
     Args:
-        base: What the operator that it is of says.
+        base: The axis rule of the differentiated operator.
         slots: The inputs of the derivative.
         outputs: Its outputs.
-        suffix: What its own cotangents or tangents have after the name of what they belong to.
-        linear: The inputs that the results are linear in.
+        suffix: The suffix of its own cotangents or tangents, after the name of their primals.
+        linear: The inputs in which the results are linear.
     """
     if base is None:
         return None
 
     def rule(types: Types, attrs: Attrs) -> AxisMap:
-        known = {name.removesuffix(suffix): found for name, found in types.items()}
-        of_base = base(known | dict(types), attrs)
+        primal_types = {
+            name.removesuffix(suffix): slot_types for name, slot_types in types.items()
+        }
+        of_base = base(primal_types | dict(types), attrs)
         named = [(s.name, s.name.removesuffix(suffix)) for s in (*slots, *outputs)]
         known_axes = dict(of_base.outputs) | dict(of_base.inputs)
         indices = {n: known_axes.get(n) or known_axes.get(stem, ((),)) for n, stem in named}
@@ -57,7 +59,7 @@ def derived_rule(
 def _derived_tails(
     base: AxisMap, inputs: Mapping[str, tuple[Indices, ...]], linear: Collection[str]
 ) -> dict[str, Fills]:
-    """What leaves the last entries out of a derivative: zero cotangents, or zero tangents."""
+    """Return fills that exclude trailing entries of a derivative: zeros of linear inputs."""
     return {
         index: {slot: 0 for slot in inputs if slot in linear}
         | {slot: fill for slot, fill in fills.items() if slot in inputs}
@@ -71,20 +73,22 @@ def _derived_fills(
     outputs: Iterable[tuple[Indices, ...]],
     linear: Collection[str],
 ) -> dict[str, Fills]:
-    """What leaves an entry out of a derivative.
+    """Return the fills that mask an entry of a derivative.
 
-    Its sums are linear in cotangents or tangents. What the operator itself reduced is left out
-    as there. All else keeps what it has beyond: zeros may be where there is no derivative.
+    Its sums are linear in cotangents or tangents. Reductions of the operator itself are masked
+    as there. Other inputs keep their padding: there may be no derivative at zero.
     """
-    results = [one for found in outputs for one in found]
-    found: dict[str, Fills] = {}
+    results = [axis_indices for fills_of_index in outputs for axis_indices in fills_of_index]
+    fills_of_index: dict[str, Fills] = {}
     for index in all_indices(inputs):
         zeros = {slot: 0 for slot in slots_having(inputs, index) if slot in linear}
         if index in base.mixed:
             continue
         if index in base.fills:
-            own = {slot: fill for slot, fill in base.fills[index].items() if slot in inputs}
-            found[index] = zeros | own
-        elif not all(index in one for one in results):
-            found[index] = zeros
-    return found
+            base_fills = {
+                slot: fill for slot, fill in base.fills[index].items() if slot in inputs
+            }
+            fills_of_index[index] = zeros | base_fills
+        elif not all(index in axis_indices for axis_indices in results):
+            fills_of_index[index] = zeros
+    return fills_of_index

@@ -1,11 +1,11 @@
-"""How many operations an operator takes, as far as its axes tell.
+"""Operation counts (FLOPs) of operators from their axes.
 
-An operation is one sum, product, comparison or function of numbers; a product that is added to
-a sum is two. Where nothing else is said there is one for each combination of entries that the
-axes have, so the sizes of all axes are multiplied:
+An operation is one sum, product, comparison or function of numbers; a multiply-add counts as
+two. By default there is one for each combination of entries, so the sizes of all axes are
+multiplied:
 
     "... -> ..."                   one for each number
-    "... i -> ..."                 one for each number that is reduced
+    "... i -> ..."                 one for each reduced number
     "... i k, ... k j -> ... i j"  two for each entry of i, j and k: a product and a sum
 """
 
@@ -19,52 +19,59 @@ from braces.dims import Dim, Size, call, product, sum_of
 
 Sizes: TypeAlias = "Mapping[str, Size]"
 Operations: TypeAlias = "int | Callable[[Any, Any], Size] | None"
-"""How a definition says it: for each combination of entries, or as a function of all types."""
+"""Declared operation count: per combination of entries, or a function of all types."""
 UNKNOWN_DEPTH = 10
-"""How often what is sorted is halved where its size is not known, as if it were 1,024."""
+"""Depth of a sort of unknown size, as for 1,024 entries."""
 
 
 def space(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
-    """How many combinations of entries the axes have."""
+    """Return the number of combinations of entries of all axes."""
     return product(_sizes(axes, inputs, outputs).values())
 
 
 def of_products(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
-    """The operations of a sum of products, which takes its inputs one after the other.
+    """Return the operation count of a sum of products, contracted operand by operand.
 
-    What neither the output nor a later input has is added up at once.
+    Axes that neither the output nor a later input has are summed immediately.
     """
     sizes = _sizes(axes, inputs, outputs)
-    ends = {index for found in axes.outputs.values() for one in found for index in one}
-    held, *rest = ({name for name, _ in one} for one in _named(axes.of, inputs))
-    if not rest:
-        return _entries(held, sizes) if held - ends else 0
+    ends = {
+        index
+        for slot_indices in axes.outputs.values()
+        for axis_indices in slot_indices
+        for index in axis_indices
+    }
+    current, *later_operands = (
+        {name for name, _ in axis_indices} for axis_indices in _named_axes(axes.of, inputs)
+    )
+    if not later_operands:
+        return _entries(current, sizes) if current - ends else 0
     total: Size = 0
-    for at, operand in enumerate(rest, 1):
-        joined = held | operand
-        held = joined & ends.union(*rest[at:])
-        total = total + _entries(joined, sizes) * (1 if held == joined else 2)
+    for at, operand in enumerate(later_operands, 1):
+        combined = current | operand
+        current = combined & ends.union(*later_operands[at:])
+        total = total + _entries(combined, sizes) * (1 if current == combined else 2)
     return total
 
 
 def size_of(found: object) -> Size:
-    """What a function of a definition gave, which must be a size."""
+    """Return the checked result of an operation count rule, a size."""
     if isinstance(found, int | Dim):
         return found
     raise TypeError
 
 
 def comparisons(size: Size) -> int:
-    """How often each of so many numbers is compared where they are brought in order."""
+    """Return the number of comparisons per entry in a sort."""
     return max(1, (size - 1).bit_length()) if isinstance(size, int) else UNKNOWN_DEPTH
 
 
 def for_each(slot: str, times: int | Callable[[Types, Attrs], Size] = 1) -> Operations:
-    """So many operations for each number of a slot: what a definition says.
+    """Return an operation count rule of `times` operations for each number of a slot.
 
     Args:
         slot: An input or output.
-        times: How many, or a function of types and attributes.
+        times: The number of operations, or a function of types and attributes.
     """
 
     def rule(types: Types, attrs: Attrs) -> Size:
@@ -80,21 +87,21 @@ def _entries(indices: set[str], sizes: Sizes) -> Size:
 
 
 def _sizes(axes: AxisMap, inputs: Types, outputs: Types) -> dict[str, Size]:
-    """The size of each axis; the largest where it has several that are known."""
-    found: dict[str, Size] = {}
+    """Return the size of each axis; the largest where it has several."""
+    size_of_index: dict[str, Size] = {}
     for of, types in ((axes.of, inputs), (axes.of_output, outputs)):
-        for pairs in _named(of, types):
+        for pairs in _named_axes(of, types):
             for index, size in pairs:
-                if found.setdefault(index, size) != size:
-                    found[index] = call("max", found[index], size)
-    return found
+                if size_of_index.setdefault(index, size) != size:
+                    size_of_index[index] = call("max", size_of_index[index], size)
+    return size_of_index
 
 
-def _named(
+def _named_axes(
     of: Callable[[str, int], tuple[Index, ...]], types: Types
 ) -> Iterator[list[tuple[str, Size]]]:
-    """The axes of each variable that have a name, with their sizes."""
-    for slot, given in types.items():
-        for i, type_ in enumerate(given):
+    """Yield the named axes of each variable, with their sizes."""
+    for slot, slot_types in types.items():
+        for i, type_ in enumerate(slot_types):
             pairs = zip(of(slot, i), shape_of(type_), strict=False)
             yield [(index, size) for index, size in pairs if index is not None]

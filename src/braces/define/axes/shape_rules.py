@@ -1,9 +1,9 @@
-"""The shapes of an operator's outputs: from how its axes map, and from those of its inputs.
+"""Shape inference from axis maps and input shapes.
 
-An axis has one size wherever it is named, in inputs and in outputs. Axes that `...` stands for
-broadcast: each has the one size that is not 1. What no input has is told by the map, or by the
-attribute of that name; size 1 has no name. Sizes may be symbolic, and unnamed ones become what
-they stand beside:
+An axis has one size wherever it is named, in inputs and outputs. Axes of `...` broadcast: each
+has the one size that is not 1. The size of an axis that no input has comes from the map, or
+from the attribute of that name; size 1 has no name. Sizes may be symbolic. Unnamed ones are
+unified with their counterparts:
 
     "... i k, ... k j -> ... i j"     x: f32[b,t,3]   y: f32[?0,4]   out: f32[b,t,4], ?0 is 3
 """
@@ -36,23 +36,25 @@ Shapes: TypeAlias = "dict[str, tuple[Shape, ...]]"
 def shapes_of(
     type: str, rule: AxisRule, types: Types, attrs: Attrs, unifier: Unifier
 ) -> Shapes | None:
-    """The shapes of the outputs by slot, or `None` where the axes do not tell them all.
+    """Return the output shapes by slot, or `None` if some do not follow from the axes.
 
     Args:
         type: The operator, for messages.
-        rule: How its axes map.
-        types: Of its inputs, by slot.
+        rule: Its axis rule.
+        types: The types of its inputs, by slot.
         attrs: Its attributes.
-        unifier: What unnamed dimensions are; it learns what follows.
+        unifier: The unifier of unnamed dimensions; it records new equalities.
 
     Raises:
         ShapeError: The inputs do not fit.
     """
-    said = _said(rule, types, attrs)
-    if isinstance(said, Notation) and said.elementwise:
-        shapes = [shape_of(one) for slot in said.inputs for one in types.get(slot, ())]
-        return dict.fromkeys(said.outputs, (broadcast(type, unifier, *shapes),))
-    axes = _Axes(type, said, types, attrs, unifier)
+    declaration = _declaration_of(rule, types, attrs)
+    if isinstance(declaration, Notation) and declaration.elementwise:
+        shapes = [
+            shape_of(type_) for slot in declaration.inputs for type_ in types.get(slot, ())
+        ]
+        return dict.fromkeys(declaration.outputs, (broadcast(type, unifier, *shapes),))
+    axes = _Axes(type, declaration, types, attrs, unifier)
     axes.measure()
     return axes.outputs()
 
@@ -60,24 +62,24 @@ def shapes_of(
 def check_sizes(
     type: str, rule: AxisRule, types: Types, attrs: Attrs, unifier: Unifier
 ) -> Shapes | None:
-    """The shapes of the outputs as `shapes_of`, but nothing is said of axes that are mixed.
+    """Return the shapes as `shapes_of`, but without sizes of mixed axes.
 
-    So it is where a definition says its axes, and not that shapes follow from them: along a
-    mixed axis, outputs may be longer or shorter than inputs.
+    It serves definitions with axes whose shapes do not follow from them: along a mixed axis,
+    outputs may be longer or shorter than inputs.
     """
-    axes = _Axes(type, _said(rule, types, attrs), types, attrs, unifier)
+    axes = _Axes(type, _declaration_of(rule, types, attrs), types, attrs, unifier)
     axes.measure(but=axes.mixed)
     return axes.outputs()
 
 
-def _said(rule: AxisRule, types: Types, attrs: Attrs) -> Notation | AxisMap:
+def _declaration_of(rule: AxisRule, types: Types, attrs: Attrs) -> Notation | AxisMap:
     if isinstance(rule, Notation):
         return rule
     return rule.told(types, attrs) if isinstance(rule, Chosen) else rule(types, attrs)
 
 
 def broadcast(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
-    """The common shape under NumPy's broadcasting.
+    """Return the common shape under NumPy's broadcasting.
 
     Raises:
         ShapeError: Two sizes on one axis differ and neither is 1.
@@ -87,7 +89,7 @@ def broadcast(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
         if shape != first:
             break
     else:
-        return first  # as most are
+        return first  # the common case
     rank = max(map(len, shapes), default=0)
     result: list[Size] = [1] * rank
     for shape in shapes:
@@ -96,15 +98,15 @@ def broadcast(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
             if known == 1:
                 result[axis] = size
             elif size not in (1, known):
-                found = broadcast_sizes(unifier, known, size)
-                if found is None:
+                common = broadcast_sizes(unifier, known, size)
+                if common is None:
                     raise _not_broadcast(type, known, size, axis - rank)
-                result[axis] = found
+                result[axis] = common
     return tuple(map(unifier.resolve, result)) if unifier.known else tuple(result)
 
 
 def broadcast_sizes(unifier: Unifier, left: Size, right: Size) -> Size | None:
-    """The size of an axis that has both, where 1 broadcasts; `None` where they do not fit."""
+    """Return the common size of an axis, where 1 broadcasts; `None` if sizes do not fit."""
     if unifier.resolve(left) == 1:
         return right
     return left if unifier.resolve(right) == 1 else unifier.unify(left, right)
@@ -118,12 +120,12 @@ def _not_broadcast(type: str, left: Size, right: Size, axis: int) -> ShapeError:
 
 
 class _Axes:
-    """The axes of one operator, on inputs of some types: their sizes."""
+    """Sizes of the axes of one operator, for inputs of given types."""
 
     def __init__(
         self,
         type: str,
-        said: Notation | AxisMap,
+        declaration: Notation | AxisMap,
         types: Types,
         attrs: Attrs,
         unifier: Unifier,
@@ -132,87 +134,92 @@ class _Axes:
         self.types = types
         self.attrs = attrs
         self.unifier = unifier
-        self.notation = said if isinstance(said, Notation) else None
-        self.mixed = said.mixed
+        self.notation = declaration if isinstance(declaration, Notation) else None
+        self.mixed = declaration.mixed
         self.sizes: dict[Index, Size] = {None: 1}
         self.wanted: Wanted = {}
-        self.named: Named = said.inputs if isinstance(said, AxisMap) else {}
-        self.made: Named = said.outputs if isinstance(said, AxisMap) else {}
-        if isinstance(said, Notation):
-            self._check_ranks(said)
-            self.named, self.made = said.spelled(types)
+        self.named: Named = declaration.inputs if isinstance(declaration, AxisMap) else {}
+        self.made: Named = declaration.outputs if isinstance(declaration, AxisMap) else {}
+        if isinstance(declaration, Notation):
+            self._check_ranks(declaration)
+            self.named, self.made = declaration.spelled(types)
         else:
-            self.sizes.update(said.sizes)
-            self.wanted = said.wanted
+            self.sizes.update(declaration.sizes)
+            self.wanted = declaration.wanted
 
     # ---- sizes -------------------------------------------------------------------------------
 
     def variables(self) -> Iterator[tuple[str, int, Type, Indices]]:
-        """The inputs: slot, which variable, type, and the index of each axis."""
-        for slot, found in self.named.items():
+        """Yield the inputs: slot, position, type, and the index of each axis."""
+        for slot, slot_indices in self.named.items():
             for i, type_ in enumerate(self.types.get(slot, ())):
-                yield slot, i, type_, found[min(i, len(found) - 1)]
+                yield slot, i, type_, slot_indices[min(i, len(slot_indices) - 1)]
 
     def measure(self, but: frozenset[str] = frozenset()) -> None:
-        """Find the size of each index, but for some."""
+        """Determine the size of each index, with exceptions."""
         sizes = self.sizes
         for slot, i, type_, indices in self.variables():
             shape = shape_of(type_)
             if len(indices) != len(shape):
                 raise self._wrong_rank(slot, i, type_, indices)
             for axis, (index, size) in enumerate(zip(indices, shape, strict=True)):
-                known = sizes.get(index)
-                if known is size or index is None or index in but:
+                previous = sizes.get(index)
+                if previous is size or index is None or index in but:
                     continue
-                if known is None:
+                if previous is None:
                     sizes[index] = size
-                elif known != size:
-                    sizes[index] = self._joined((slot, i, axis), index, known, size)
+                elif previous != size:
+                    sizes[index] = self._unify_sizes((slot, i, axis), index, previous, size)
 
-    def _joined(self, place: tuple[str, int, int], index: str, known: Size, size: Size) -> Size:
-        """The one size that an index has."""
+    def _unify_sizes(
+        self, place: tuple[str, int, int], index: str, known: Size, size: Size
+    ) -> Size:
+        """Return the common size of an index."""
         if self._broadcasts(place[0], index):
-            found = broadcast_sizes(self.unifier, known, size)
+            common = broadcast_sizes(self.unifier, known, size)
         else:
-            found = self.unifier.unify(known, size)
-        if found is None:
+            common = self.unifier.unify(known, size)
+        if common is None:
             raise self._differing(place, index, known, size)
-        return found
+        return common
 
     def _broadcasts(self, slot: str, index: str) -> bool:
         return index.startswith(DOTS) and slot not in self.wanted
 
     def outputs(self) -> Shapes | None:
-        """The shapes that follow, or `None` where the size of an axis is not told."""
+        """Return the output shapes, or `None` if the size of an axis is unknown."""
         shapes: Shapes = {}
         for slot, made in self.made.items():
-            found = [[self._size(index) for index in indices] for indices in made]
-            known = [tuple(size for size in sizes if size is not None) for sizes in found]
-            if list(map(len, found)) != list(map(len, known)):
+            sizes_of_variables = [[self._size(index) for index in indices] for indices in made]
+            known_shapes = [
+                tuple(size for size in sizes if size is not None)
+                for sizes in sizes_of_variables
+            ]
+            if list(map(len, sizes_of_variables)) != list(map(len, known_shapes)):
                 return None
-            shapes[slot] = tuple(known)
+            shapes[slot] = tuple(known_shapes)
         return shapes
 
     def _size(self, index: Index) -> Size | None:
-        found = self.sizes.get(index)
-        if found is None:
-            told = self.attrs.get(index or "")
-            if isinstance(told, bool) or not isinstance(told, int | Dim):
+        size = self.sizes.get(index)
+        if size is None:
+            attr_size = self.attrs.get(index or "")
+            if isinstance(attr_size, bool) or not isinstance(attr_size, int | Dim):
                 return None
-            found = told
-        if isinstance(found, int):
-            if found < 0:
+            size = attr_size
+        if isinstance(size, int):
+            if size < 0:
                 raise ShapeError(
-                    f"{self.type} cannot make an axis of {found}.", fix="Use 0 or more."
+                    f"{self.type} cannot make an axis of {size}.", fix="Use 0 or more."
                 )
-            return found
-        return self.unifier.resolve(found)
+            return size
+        return self.unifier.resolve(size)
 
-    # ---- what does not fit -------------------------------------------------------------------
+    # ---- errors ------------------------------------------------------------------------------
 
-    def _check_ranks(self, said: Notation) -> None:
-        """Refuse inputs with too few axes for their term, or too many."""
-        for slot, term in said.inputs.items():
+    def _check_ranks(self, notation: Notation) -> None:
+        """Reject inputs with too few or too many axes for their term."""
+        for slot, term in notation.inputs.items():
             named = len(term) - (DOTS in term)
             for type_ in self.types.get(slot, ()):
                 rank = len(shape_of(type_))
@@ -225,7 +232,7 @@ class _Axes:
                     )
 
     def _wrong_rank(self, slot: str, i: int, type_: Type, indices: Indices) -> ShapeError:
-        """An input does not have the axes that it must have."""
+        """Return the error for an input of the wrong rank."""
         wrong = self._wrong_shape(slot, i, type_, indices)
         must = f"{self._called(slot, i)} must have {_counted(len(indices))}."
         wrong.fix = f"{must} Use br.expand_dims, br.squeeze or br.reshape."
@@ -234,36 +241,38 @@ class _Axes:
     def _differing(
         self, place: tuple[str, int, int], index: str, known: Size, size: Size
     ) -> ShapeError:
-        """An index has two sizes."""
+        """Return the error for an index with two sizes."""
         slot, i, axis = place
         type_, indices = next(
-            (t, found) for s, n, t, found in self.variables() if (s, n) == (slot, i)
+            (t, slot_indices)
+            for s, n, t, slot_indices in self.variables()
+            if (s, n) == (slot, i)
         )
         if self._broadcasts(slot, index):
             return _not_broadcast(self.type, known, size, axis - len(indices))
         first = self._first(index)
-        kept = any(index in one for made in self.made.values() for one in made)
-        told = slot in self.wanted or self._alike(slot, i, indices)
-        if not told and (index.isidentifier() or not kept):
-            verb = "match" if kept or first[0] == slot else "contract"
+        is_in_output = any(index in entry for made in self.made.values() for entry in made)
+        has_shape_text = slot in self.wanted or self._equal_partner(slot, i, indices)
+        if not has_shape_text and (index.isidentifier() or not is_in_output):
+            verb = "match" if is_in_output or first[0] == slot else "contract"
             named = f" for `{index}`" if index.isidentifier() else ""
             wrong = ShapeError(f"{self.type} cannot {verb} {known} with {size}{named}.")
         else:
             wrong = self._wrong_shape(slot, i, type_, indices)
-        one, other = self._axis(*first), self._axis(*place)
-        wrong.fix = f"{one[0].upper()}{one[1:]} must equal {other}."
+        entry, partner = self._axis(*first), self._axis(*place)
+        wrong.fix = f"{entry[0].upper()}{entry[1:]} must equal {partner}."
         return wrong
 
-    def _alike(self, slot: str, i: int, indices: Indices) -> Type | None:
-        """The first input, where it has the same axes as the only other one."""
+    def _equal_partner(self, slot: str, i: int, indices: Indices) -> Type | None:
+        """Return the type of the first input, if it has the same axes as the only other one."""
         every = list(self.variables())
         first = every[0]
         alike = len(every) == 2 and first[:2] != (slot, i) and first[3] == indices
         return first[2] if alike and not self.notation else None
 
     def _wrong_shape(self, slot: str, i: int, type_: Type, indices: Indices) -> ShapeError:
-        """An input has another shape than it must have."""
-        alike = self._alike(slot, i, indices)
+        """Return the error for an input of the wrong shape."""
+        alike = self._equal_partner(slot, i, indices)
         if alike:
             needed = f"two equal shapes, not {alike} and"
         elif slot in self.wanted:
@@ -277,7 +286,7 @@ class _Axes:
         return ShapeError(f"{self.type} needs {needed} {type_}.")
 
     def _first(self, index: str) -> tuple[str, int, int]:
-        """The first axis that has an index."""
+        """Return the first axis with an index."""
         return next(
             (slot, i, indices.index(index))
             for slot, i, _, indices in self.variables()
@@ -288,15 +297,15 @@ class _Axes:
         return f"{slot}[{i}]" if len(self.types[slot]) > 1 else slot
 
     def _axis(self, slot: str, i: int, axis: int) -> str:
-        """An axis in words: `the last axis of x`."""
+        """Return an axis in words: `the last axis of x`."""
         rank = len(shape_of(self.types[slot][i]))
         words = {0: "first", rank - 2: "second last", rank - 1: "last"}
         which = "only" if rank == 1 else words.get(axis)
-        found = f"the {which} axis" if which else f"axis {axis}"
-        return f"{found} of {self._called(slot, i)}"
+        phrase = f"the {which} axis" if which else f"axis {axis}"
+        return f"{phrase} of {self._called(slot, i)}"
 
 
 def _counted(count: int) -> str:
-    """`two axes`, and so on."""
+    """Return a number of axes in words."""
     words: Sequence[str] = ("no axes", "one axis", "two axes", "three axes", "four axes")
     return words[count] if count < len(words) else f"{count} axes"
