@@ -54,7 +54,7 @@ def shapes_of(
             shape_of(type_) for slot in declaration.inputs for type_ in types.get(slot, ())
         ]
         return dict.fromkeys(declaration.outputs, (broadcast(type, unifier, *shapes),))
-    axes = _Axes(type, declaration, types, attrs, unifier)
+    axes = _AxisSizes(type, declaration, types, attrs, unifier)
     axes.measure()
     return axes.outputs()
 
@@ -67,7 +67,7 @@ def check_sizes(
     It serves definitions with axes whose shapes do not follow from them: along a mixed axis,
     outputs may be longer or shorter than inputs.
     """
-    axes = _Axes(type, _declaration_of(rule, types, attrs), types, attrs, unifier)
+    axes = _AxisSizes(type, _declaration_of(rule, types, attrs), types, attrs, unifier)
     axes.measure(but=axes.mixed)
     return axes.outputs()
 
@@ -119,7 +119,7 @@ def _not_broadcast(type: str, left: Size, right: Size, axis: int) -> ShapeError:
     )
 
 
-class _Axes:
+class _AxisSizes:
     """Sizes of the axes of one operator, for inputs of given types."""
 
     def __init__(

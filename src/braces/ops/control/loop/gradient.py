@@ -50,7 +50,7 @@ from braces.ops.lists.cotangents import collect, differentiable, in_type, wide, 
 
 
 @dataclass(frozen=True)
-class _Carried:
+class _CotangentCarry:
     """A memory of the backward loop: the cotangent of one name of the forward body.
 
     Attributes:
@@ -186,7 +186,9 @@ def _active_memories(d: Differentiation, view: LoopView) -> list[Memory]:
 # ---- parameters of the backward body ---------------------------------------------------------
 
 
-def _memory_cotangent(d: Differentiation, table: SymbolTable, memory: Memory) -> _Carried:
+def _memory_cotangent(
+    d: Differentiation, table: SymbolTable, memory: Memory
+) -> _CotangentCarry:
     """Add the cotangent of a memory, initialized with the cotangent of its final value.
 
     The cotangent of a memory that never changes is a sum over all iterations, as for a capture.
@@ -198,7 +200,7 @@ def _memory_cotangent(d: Differentiation, table: SymbolTable, memory: Memory) ->
     return _add_carry(d, table, memory.param, memory.init, memory.final, type_, start)
 
 
-def _capture_cotangent(d: Differentiation, table: SymbolTable, name: str) -> _Carried:
+def _capture_cotangent(d: Differentiation, table: SymbolTable, name: str) -> _CotangentCarry:
     """Add the cotangent of a capture: a sum over all iterations, rounded after the last."""
     return _add_carry(d, table, name, name, name, wide(table.type_of(name)))
 
@@ -211,7 +213,7 @@ def _add_carry(
     after: str,
     type_: Type,
     start: Var | None = None,
-) -> _Carried:
+) -> _CotangentCarry:
     """Add a memory to the backward loop; without `start` it is initialized with zeros.
 
     A list starts as zeros, as long as the forward loop's final list `after`.
@@ -220,7 +222,9 @@ def _add_carry(
     if init is None:
         init = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
     param = table.add_param(table.names.unique(f"{name}_grad"), type_).name
-    return _Carried(name, origin, init, var_of(d.program, table, param), start is not None)
+    return _CotangentCarry(
+        name, origin, init, var_of(d.program, table, param), start is not None
+    )
 
 
 def _seed_row(d: Differentiation, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:

@@ -1,6 +1,6 @@
 """Residuals of a loop: transfer of forward values to the backward loop.
 
-A residual reaches the backward body in one of five ways. The field is that of `_KeptOfLoop`.
+A residual reaches the backward body in one of five ways. The field is that of `_LoopResiduals`.
 
 | way | residual | forward loop | backward loop | field |
 |---|---|---|---|---|
@@ -94,7 +94,7 @@ def counted_length(d: Differentiation, view: LoopView) -> Size | None:
 
 
 @dataclass(frozen=True)
-class _KeptOfLoop:
+class _LoopResiduals:
     """Residual plan of a loop: the ways in which values reach the backward body.
 
     Attributes:
@@ -146,7 +146,7 @@ def keep(
     values = [name for name in plan.values if name not in {m.next for m in following}]
     whole = dict(_save_list(d, forward, name) for name in plan.whole)
     values += whole
-    residuals = _KeptOfLoop(
+    residuals = _LoopResiduals(
         rows=values if view.counted else (),
         slices=[slice_ for slice_ in view.slices if slice_.param in plan.there],
         pushed=()
@@ -232,7 +232,7 @@ def _save_list(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str
 
 
 def _augment_forward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, residuals: _KeptOfLoop
+    d: Differentiation, view: LoopView, forward: SymbolTable, residuals: _LoopResiduals
 ) -> LoopView:
     """Return the forward loop with residuals as stacked outputs or lists in memories."""
     host, length = d.host, counted_length(d, view)
@@ -269,7 +269,7 @@ def _append_backward(
     view: LoopView,
     forward: SymbolTable,
     backward: LoopView,
-    residuals: _KeptOfLoop,
+    residuals: _LoopResiduals,
 ) -> None:
     """Append the backward loop with its residuals to the block under construction.
 

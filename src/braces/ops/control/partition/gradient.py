@@ -50,7 +50,7 @@ from braces.ops.lists.cotangents import collect, differentiable
 
 
 @dataclass(frozen=True)
-class _Half:
+class _DifferentiatedCase:
     """One case, recomputed and differentiated.
 
     Attributes:
@@ -106,7 +106,7 @@ def partition_gradient(d: Differentiation) -> None:
 
 def _differentiate_case(
     d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]
-) -> _Half:
+) -> _DifferentiatedCase:
     """Recompute and differentiate a case: cotangents of its rows and of its captures."""
     table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
     seeds, params = dict[str, Var](), list[str]()
@@ -120,7 +120,7 @@ def _differentiate_case(
                 collect(seeds, out.results[k], d.grads[out.name])
         wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
         wanted |= {name for name in view.captures if d.wants(name)}
-        return _Half(table, params, d.backprop(table, seeds, wanted))
+        return _DifferentiatedCase(table, params, d.backprop(table, seeds, wanted))
 
 
 def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
@@ -129,7 +129,9 @@ def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
     return var_of(d.program, table, name)
 
 
-def _return_cotangents(d: Differentiation, half: _Half, names: Sequence[str]) -> Body:
+def _return_cotangents(
+    d: Differentiation, half: _DifferentiatedCase, names: Sequence[str]
+) -> Body:
     """Let the backward case return a cotangent for each of these names, zeros included."""
     with d.program.building(half.table):
         grads = [

@@ -167,7 +167,7 @@ def _lower_cases(lowering: Lowering, view: PartitionView) -> list[Value]:
 
 def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     state = case.lowering.state(case.label)
-    full_case = _WholeCase.traced(case, state)
+    full_case = _TracedCase.traced(case, state)
     if not case.view.compact and not before:
         results, state = _lower_first_case(case, full_case, state)
         case.lowering.leave(state)
@@ -184,7 +184,7 @@ def _lower_case(case: LoweredCase, before: list[Value]) -> list[Value]:
     return results
 
 
-def _branches(case: LoweredCase, full_case: _WholeCase) -> list[tuple[int, Branch]]:
+def _branches(case: LoweredCase, full_case: _TracedCase) -> list[tuple[int, Branch]]:
     """Return the row counts for which the case is compiled, ascending, each with its branch."""
     total = case.total
     in_place = _in_place(case, full_case)
@@ -195,7 +195,7 @@ def _branches(case: LoweredCase, full_case: _WholeCase) -> list[tuple[int, Branc
 
 
 @dataclass(frozen=True)
-class _WholeCase:
+class _TracedCase:
     """A case on all rows, traced once for all branches that run it so.
 
     Attributes:
@@ -209,7 +209,7 @@ class _WholeCase:
     work: float
 
     @classmethod
-    def traced(cls, case: LoweredCase, state: State) -> _WholeCase:
+    def traced(cls, case: LoweredCase, state: State) -> _TracedCase:
         """Trace a case for all rows, at least one: a maximum of none does not exist."""
         rows = max(case.total, 1) if case.known and case.view.compact else case.total
         row_shapes = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
@@ -275,7 +275,7 @@ def _gathered(case: LoweredCase, capacity: int) -> Branch:
 
 
 def _lower_first_case(
-    case: LoweredCase, full_case: _WholeCase, state: State
+    case: LoweredCase, full_case: _TracedCase, state: State
 ) -> tuple[list[Value], State]:
     """Run the first case in place, or return zeros if it has no rows.
 
@@ -299,7 +299,7 @@ def _lower_first_case(
     return results, state
 
 
-def _in_place(case: LoweredCase, full_case: _WholeCase) -> Branch:
+def _in_place(case: LoweredCase, full_case: _TracedCase) -> Branch:
     """Return the branch on all rows in place; a row of the case replaces those of others."""
     mask = case.mask
 
@@ -313,7 +313,7 @@ def _in_place(case: LoweredCase, full_case: _WholeCase) -> Branch:
     return branch
 
 
-def _all_rows(case: LoweredCase, full_case: _WholeCase) -> Branch:
+def _all_rows(case: LoweredCase, full_case: _TracedCase) -> Branch:
     """Return the branch for a case that has all rows."""
 
     def put(rows: Value, old: Value) -> Value:

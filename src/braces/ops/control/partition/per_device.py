@@ -86,7 +86,9 @@ def _is_case_splittable(
     tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
     try:
         tracker.follow(body.ops, types, known, sites)
-        case = _Part.of(_Rows(tracker, (*cuts, str(rows))), body, types, known, sites)
+        case = _BlockAnalysis.of(
+            _ShardedRows(tracker, (*cuts, str(rows))), body, types, known, sites
+        )
     except BracesError:  # it mixes rows
         return False
     while case.spread():
@@ -110,7 +112,7 @@ def _sizes_in(body: Body) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _ShardedRows:
     """The rows of a case.
 
     Attributes:
@@ -123,7 +125,7 @@ class _Rows:
 
 
 @dataclass
-class _Part:
+class _BlockAnalysis:
     """A case, or a block in it other than a nested partition, with the analysis of its values.
 
     Attributes:
@@ -137,17 +139,19 @@ class _Part:
         totals: The values known to be sums over rows.
     """
 
-    rows: _Rows
+    rows: _ShardedRows
     body: Body
     types: Types
     known: Known
     ends: Set[str]
     makers: Mapping[str, Op]
-    inside: Mapping[str, Mapping[str, _Part]]
+    inside: Mapping[str, Mapping[str, _BlockAnalysis]]
     totals: set[str] = field(default_factory=set[str])
 
     @classmethod
-    def of(cls, rows: _Rows, body: Body, types: Types, known: Known, sites: Sites) -> _Part:
+    def of(
+        cls, rows: _ShardedRows, body: Body, types: Types, known: Known, sites: Sites
+    ) -> _BlockAnalysis:
         """Build the record of a block after the batch axis analysis.
 
         Raises:
@@ -185,7 +189,7 @@ class _Part:
         """Return whether an operator without blocks reduces over rows, or reads a total."""
         return op.name in self.ends or not self.totals.isdisjoint(op.reads())
 
-    def _propagate_inside(self, op: Op, inner: Mapping[str, _Part]) -> bool:
+    def _propagate_inside(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
         parts = {"": self, **inner}
         grew = [part._add(self.totals - part.body.vars.keys()) for part in inner.values()]
         for link in links_of(op):
@@ -222,7 +226,7 @@ class _Part:
         additive = adds(op, self.totals, self.types.keys(), self.makers)
         return additive and not any(map(self._rows_of, op.binds()))
 
-    def _are_blocks_valid(self, op: Op, inner: Mapping[str, _Part]) -> bool:
+    def _are_blocks_valid(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
         """Return whether blocks take the same path on each device, with consistent totals."""
         parts = {"": self, **inner}
         totals = (link for link in links_of(op) if link.target in parts[link.block].totals)

@@ -51,7 +51,7 @@ from braces.ops.control.core.residuals import plan_keeping
 
 
 @dataclass
-class _Shared:
+class _ResidualOutput:
     """An output of the forward branch that carries a residual of one or more cases.
 
     Attributes:
@@ -89,7 +89,7 @@ def keep_rows(
     """
     linear = [from_linear(view, k) for k in range(len(view.cases))]
     shared = [
-        _Shared(
+        _ResidualOutput(
             _row_type(d.host.type_of(out.name)),
             dict(enumerate(out.results)),
             out.name,
@@ -133,7 +133,7 @@ def _dependents(names: set[str], body: Body, among: Collection[str] | None = Non
 def _assign_output(
     d: Differentiation,
     view: PartitionView,
-    shared: list[_Shared],
+    shared: list[_ResidualOutput],
     k: int,
     name: str,
     linear: bool,
@@ -148,7 +148,7 @@ def _assign_output(
     )
     place = next(existing, None) or next(free, None)
     if place is None:
-        place = _Shared(row, {}, d.host.names.unique(f"{name}_kept"), set(), linear)
+        place = _ResidualOutput(row, {}, d.host.names.unique(f"{name}_kept"), set(), linear)
         d.host.new_var(place.outer, place.rows(_total_rows(d, view)))
         shared.append(place)
     place.names[k] = name
@@ -227,7 +227,7 @@ def _row_axes(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
 # ---- both branches ---------------------------------------------------------------------------
 
 
-def _augment_forward(d: Differentiation, new: Sequence[_Shared]) -> None:
+def _augment_forward(d: Differentiation, new: Sequence[_ResidualOutput]) -> None:
     """Add outputs to the forward branch: residuals, and zeros from cases without one."""
     if not new:
         return
@@ -245,7 +245,11 @@ def _augment_forward(d: Differentiation, new: Sequence[_Shared]) -> None:
 
 
 def _take_residuals(
-    d: Differentiation, view: PartitionView, k: int, body: Body, shared: Sequence[_Shared]
+    d: Differentiation,
+    view: PartitionView,
+    k: int,
+    body: Body,
+    shared: Sequence[_ResidualOutput],
 ) -> tuple[list[str], Body]:
     """Return parameter names and body of a backward case that reads saved rows."""
     names, count = SymbolTable(parent=d.program.current).thaw(body).names, view.cases[k].count

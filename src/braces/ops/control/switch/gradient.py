@@ -76,7 +76,7 @@ View = TypeVar("View", SwitchView, BlockView)
 
 
 @dataclass(frozen=True)
-class _Half:
+class _DifferentiatedCase:
     """One case and its gradient under construction.
 
     Attributes:
@@ -91,7 +91,7 @@ class _Half:
 
 
 @dataclass(frozen=True)
-class _KeptOfCase:
+class _CaseResidual:
     """A residual of one case, as an output of the forward switch.
 
     Attributes:
@@ -106,7 +106,7 @@ class _KeptOfCase:
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _WantedCotangent:
     """A cotangent requested of the backward operator.
 
     Attributes:
@@ -121,7 +121,9 @@ class _Wanted:
 def switch_gradient(d: Differentiation) -> None:
     """Build the backward switch, save residuals in the forward cases, report cotangents."""
     view = _return_remainders(d, SwitchView.of(d.op))
-    _differentiate(d, view, [_Wanted(name, name) for name in view.captures if d.wants(name)])
+    _differentiate(
+        d, view, [_WantedCotangent(name, name) for name in view.captures if d.wants(name)]
+    )
 
 
 def block_gradient(d: Differentiation) -> None:
@@ -131,14 +133,14 @@ def block_gradient(d: Differentiation) -> None:
     outside and from the rest of the block.
     """
     view = _return_remainders(d, BlockView.of(d.op))
-    wanted = [_Wanted(name, name) for name in view.captures if d.wants(name)]
+    wanted = [_WantedCotangent(name, name) for name in view.captures if d.wants(name)]
     inside = {out.results[0]: out.name for out in view.outputs if d.asked_for(out.name)}
-    wanted += [_Wanted(name, inner) for inner, name in inside.items()]
+    wanted += [_WantedCotangent(name, inner) for inner, name in inside.items()]
     _differentiate(d, view, wanted)
 
 
 def _differentiate(
-    d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_Wanted]
+    d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_WantedCotangent]
 ) -> None:
     grads = {name: _rename_on_clash(view, grad) for name, grad in d.grads.items()}
     for out in view.outputs:
@@ -268,18 +270,20 @@ def _differentiate_case(
     case: int,
     forward: SymbolTable,
     grads: Mapping[str, Var],
-    wanted: Sequence[_Wanted],
-) -> _Half:
+    wanted: Sequence[_WantedCotangent],
+) -> _DifferentiatedCase:
     table, seeds = SymbolTable(parent=forward), dict[str, Var]()
     with d.program.building(table):
         for out in view.outputs:
             if out.name in grads:
                 collect(seeds, out.results[case], grads[out.name])
         grads_inside = d.backprop(forward, seeds, {item.inner for item in wanted})
-    return _Half(forward, table, grads_inside)
+    return _DifferentiatedCase(forward, table, grads_inside)
 
 
-def _return_cotangents(d: Differentiation, half: _Half, variables: Sequence[_Wanted]) -> Body:
+def _return_cotangents(
+    d: Differentiation, half: _DifferentiatedCase, variables: Sequence[_WantedCotangent]
+) -> Body:
     """Let the backward case return a cotangent for each variable, zeros included."""
     with d.program.building(half.table):
         grads = [
@@ -293,8 +297,8 @@ def _read_residuals(
     d: Differentiation,
     case: int,
     body: Body,
-    values: Sequence[_KeptOfCase],
-    lists: Sequence[_KeptOfCase],
+    values: Sequence[_CaseResidual],
+    lists: Sequence[_CaseResidual],
 ) -> Body:
     """Let a backward case read saved residuals and return remainders of lists."""
     rests = [d.lists.rest_of(k.name) if k.case == case else k.outer for k in lists]
@@ -310,9 +314,9 @@ def _save_residuals(
     view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
     plans: Sequence[Keeping],
-) -> tuple[list[_KeptOfCase], list[_KeptOfCase]]:
+) -> tuple[list[_CaseResidual], list[_CaseResidual]]:
     """Add outputs to the forward operator: saved values and residual lists."""
-    values, lists, more = list[_KeptOfCase](), list[_KeptOfCase](), list[Output]()
+    values, lists, more = list[_CaseResidual](), list[_CaseResidual](), list[Output]()
     for case, (forward, plan) in enumerate(zip(forwards, plans, strict=True)):
         for name in plan.values:
             outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), forward.type_of(name))
@@ -320,21 +324,21 @@ def _save_residuals(
                 _zeros(d, table, forward, name) for table in forwards if table is not forward
             ]
             more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
-            values.append(_KeptOfCase(case, name, outer.name))
+            values.append(_CaseResidual(case, name, outer.name))
         for name in plan.lists:
             list_ = take_list(d.lists, forward, name)
             start = d.empty_list(list_.element, list_.history, list_.param)
             outer = d.host.new_var(d.host.names.unique("history"), ListType(list_.element))
             d.lists.started(outer.name, start)
             more.append(view.output(outer.name, {case: name}, start))
-            lists.append(_KeptOfCase(case, name, outer.name))
+            lists.append(_CaseResidual(case, name, outer.name))
         for name in plan.whole:
             type_ = forward.type_of(name)
             assert isinstance(type_, ListType)
             start = d.empty_list(type_.element, d.host.names.unique("history"))
             outer = d.host.new_var(d.host.names.unique(f"{name}_kept"), type_)
             more.append(view.output(outer.name, {case: name}, start))
-            values.append(_KeptOfCase(case, name, outer.name))
+            values.append(_CaseResidual(case, name, outer.name))
     contents = tuple(table.freeze() for table in forwards)
     d.replace(replace(view, contents=contents, outputs=(*view.outputs, *more)).to_op())
     return values, lists
@@ -352,8 +356,8 @@ def _append_backward(
     d: Differentiation,
     view: SwitchView | BlockView,
     cases: Sequence[Body],
-    lists: Sequence[_KeptOfCase],
-    variables: Sequence[_Wanted],
+    lists: Sequence[_CaseResidual],
+    variables: Sequence[_WantedCotangent],
 ) -> None:
     """Append the backward operator to the block under construction."""
     table = d.program.current
