@@ -1,1 +1,1 @@
-"""What a program costs on devices that are not there: compiled ahead, read, and estimated."""
+"""Cost of a program on devices that are not present: ahead-of-time compilation, estimates."""

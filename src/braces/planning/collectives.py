@@ -1,4 +1,4 @@
-"""What devices tell each other in compiled code: how much, how often, for which operators."""
+"""Collectives of compiled code: bytes, trip counts and the operators they stem from."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _TRIPS = re.compile(r"known_trip_count\D+(\d+)")
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([\d,]*)\]")
 _BITS = re.compile(r"[a-z]+(\d+)")
 _TWICE = "all-gather", "collective-permute"
-"""Those that, begun and awaited apart, have what they read among their results."""
+"""Asynchronous (`-start`) kinds whose result tuple also holds their operands."""
 
 
 @dataclass(frozen=True)
 class Collective:
-    """Something that devices do together in each run.
+    """A collective operation of each run.
 
     Attributes:
         kind: `all-reduce` and the like.
-        operators: The paths of the operators that it was made for.
+        operators: The paths of the operators that it was compiled from.
         types: Their types.
-        sources: Lines of the user's program that made them, some of them.
-        axes: The axes of the mesh along which the devices lie that do it together.
-        group: How many these are.
-        span: How far apart they are, as devices are numbered.
-        bytes: What each device has of the result, or of what a `reduce-scatter` adds up, each
-            time.
-        trips: How often a run does it; `None` where only the run knows, in a loop.
+        sources: The first lines of the user's program that declared them.
+        axes: The mesh axes along which the participating devices lie.
+        group: Number of participating devices.
+        span: Largest minus smallest device number of the group.
+        bytes: Bytes per device and execution: of the result, or of the operand of a
+            `reduce-scatter`.
+        trips: Executions per run; `None` in a loop whose trip count is known at run time only.
     """
 
     kind: str
@@ -53,12 +53,12 @@ class Collective:
 
     @property
     def total_bytes(self) -> int:
-        """The bytes of a whole run; of one trip, where only the run knows how many."""
+        """Bytes of a whole run; of one iteration where the trip count is unknown."""
         return self.bytes * (1 if self.trips is None else self.trips)
 
     @property
     def sent_bytes(self) -> float:
-        """What each device sends in a run where the devices stand in a ring.
+        """Bytes that each device sends in a run, with devices arranged in a ring.
 
         all-reduce                                    2 (n - 1) / n of the bytes
         all-gather, reduce-scatter, all-to-all          (n - 1) / n
@@ -73,37 +73,39 @@ class Collective:
 def collectives_of(
     text: str, code: Code, numbering: Numbering, mesh: Mapping[str, int]
 ) -> list[Collective]:
-    """All that compiled code has, those first that send most.
+    """Return all collectives of compiled code, in decreasing order of bytes sent.
 
     Args:
-        text: Its text.
-        code: The same, read.
-        numbering: The operators of the block that it was made of.
+        text: The HLO text.
+        code: The same text, parsed.
+        numbering: The operators of the block that was compiled.
         mesh: The axes of the devices, with their sizes.
     """
-    loops = {name: _TRIPS.search(rest) for name, rest in _LOOP.findall(text)}
-    trips = {name: int(told[1]) if told else None for name, told in loops.items()}
-    found = list[Collective]()
-    for name, result, kind, begun, rest in _COLLECTIVE.findall(text):
-        one = code.instructions[name]
-        group = first_group(rest, prod(mesh.values()))
-        numbers = one.numbers or tuple(_read(code, one))
-        found.append(
+    loops = {name: _TRIPS.search(operands) for name, operands in _LOOP.findall(text)}
+    trips = {name: int(match[1]) if match else None for name, match in loops.items()}
+    collectives = list[Collective]()
+    for name, result, kind, start, operands in _COLLECTIVE.findall(text):
+        item = code.instructions[name]
+        group = first_group(operands, prod(mesh.values()))
+        numbers = item.numbers or tuple(_operand_operators(code, item))
+        collectives.append(
             Collective(
                 kind=kind,
-                **_made_for(numbers, numbering),
+                **_operator_fields(numbers, numbering),
                 axes=axes_along(group, mesh),
                 group=len(group),
                 span=max(group) - min(group) + 1,
-                bytes=_bytes(result, bool(begun) and kind in _TWICE)
+                bytes=_result_bytes(result, bool(start) and kind in _TWICE)
                 * (len(group) if kind == "reduce-scatter" else 1),
-                trips=_trips(code, one, trips),
+                trips=_executions(code, item, trips),
             )
         )
-    return sorted(found, key=lambda one: -one.sent_bytes)
+    return sorted(collectives, key=lambda item: -item.sent_bytes)
 
 
-def _made_for(numbers: Sequence[int], numbering: Numbering) -> dict[str, tuple[str, ...]]:
+def _operator_fields(
+    numbers: Sequence[int], numbering: Numbering
+) -> dict[str, tuple[str, ...]]:
     ops = [numbering.ops[number] for number in numbers]
     lines = dict.fromkeys(str(op.source) for op in ops if op.source)
     return {
@@ -113,10 +115,10 @@ def _made_for(numbers: Sequence[int], numbering: Numbering) -> dict[str, tuple[s
     }
 
 
-def _bytes(result: str, twice: bool) -> int:
-    """The bytes of a result, one array or several; where it is there twice, of the latter."""
-    arrays = [_array_bytes(*one) for one in _ARRAY.findall(result)]
-    return sum(arrays[len(arrays) // 2 :] if twice else arrays)
+def _result_bytes(result: str, has_operands: bool) -> int:
+    """Return the bytes of a result (an array or a tuple), without operands repeated in it."""
+    arrays = [_array_bytes(*array) for array in _ARRAY.findall(result)]
+    return sum(arrays[len(arrays) // 2 :] if has_operands else arrays)
 
 
 def _array_bytes(dtype: str, shape: str) -> int:
@@ -125,24 +127,30 @@ def _array_bytes(dtype: str, shape: str) -> int:
     return -(-count * (int(bits[1]) if bits else 8) // 8)
 
 
-def _read(code: Code, one: Instruction) -> Iterator[int]:
-    """The operators of what an instruction reads, where it has none itself."""
-    for name in one.reads:
-        if (before := code.instructions.get(name)) is not None:
-            yield from before.numbers
+def _operand_operators(code: Code, instruction: Instruction) -> Iterator[int]:
+    """Yield the operators of the operands of an instruction that has none itself."""
+    for name in instruction.reads:
+        if (operand := code.instructions.get(name)) is not None:
+            yield from operand.numbers
 
 
-def _trips(code: Code, one: Instruction, loops: Mapping[str, int | None]) -> int | None:
-    """How often an instruction is computed: the trips of all loops around it."""
-    count, around = 1, code.callers.get(one.computation)
-    while around is not None:
-        trips = loops.get(around.name, 1)
+def _executions(
+    code: Code, instruction: Instruction, loops: Mapping[str, int | None]
+) -> int | None:
+    """Return how often an instruction runs: the product of the trip counts of its loops."""
+    count, caller = 1, code.callers.get(instruction.computation)
+    while caller is not None:
+        trips = loops.get(caller.name, 1)
         if trips is None:
             return None
-        count, around = count * trips, code.callers.get(around.computation)
+        count, caller = count * trips, code.callers.get(caller.computation)
     return count
 
 
 def counts(several: Sequence[Collective]) -> dict[str, int]:
-    """How many there are of each kind, in the code."""
-    return {kind: n for kind in KINDS if (n := sum(one.kind == kind for one in several))}
+    """Return the number of collectives of each kind in the code."""
+    return {
+        kind: n
+        for kind in KINDS
+        if (n := sum(collective.kind == kind for collective in several))
+    }

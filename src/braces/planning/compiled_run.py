@@ -1,4 +1,4 @@
-"""A run compiled for the devices of this process, with shapes in place of values, and read."""
+"""Ahead-of-time compilation of a run on this process's devices, from shapes alone."""
 
 from __future__ import annotations
 
@@ -34,57 +34,62 @@ from braces.scope import Scope
 def planned(
     definition: ProgramDef, layout: Layout, names: Iterable[str], sizes: Mapping[str, int]
 ) -> PlanReport:
-    """What a run takes on the devices of a mesh, of which this process has enough.
+    """Compile a run for the devices of a mesh and report its cost.
 
-    It is compiled as a run is, from the types of values alone: none of them is made.
+    The process must have enough devices. Compilation is that of a run, but from the types of
+    values alone: no value is allocated.
 
     Args:
         definition: The program.
-        layout: How values lie.
-        names: What is fetched.
-        sizes: Numbers for the names of sizes.
+        layout: The layout of values on the mesh.
+        names: The fetched names.
+        sizes: Numbers for named dimensions.
 
     Raises:
-        BracesError: A run of it would be refused, too.
+        BracesError: A run of the program would be refused, too.
     """
     devices, maker = Devices.of(layout), Maker()
     with maker.phase("passes"):
         plan = Plan.of(
             definition, names, DEFAULT, maker.run_pass, target=devices.target, sizes=sizes
         )
-    made = CompiledPlan(plan, devices, False, Recent(1), Notice())
-    assert made.placed is not None, "there is a layout"
-    feeds, given = (_like(made.placed, infos, sizes) for infos in (plan.feeds, plan.states))
-    made.compile(Run(Scope(), feeds, Watch(), given, making=maker))
-    return _report(plan, layout, sizes, maker, _held(made.placed, given, feeds))
+    compiled = CompiledPlan(plan, devices, False, Recent(1), Notice())
+    assert compiled.placed is not None, "there is a layout"
+    feeds, state_values = (
+        _abstract_values(compiled.placed, infos, sizes) for infos in (plan.feeds, plan.states)
+    )
+    compiled.compile(Run(Scope(), feeds, Watch(), state_values, making=maker))
+    return _report(
+        plan, layout, sizes, maker, _device_values(compiled.placed, state_values, feeds)
+    )
 
 
-def _like(
+def _abstract_values(
     placed: Placed, infos: Mapping[str, VarInfo], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
-    """What has the shapes and dtypes of variables, and lies where they do."""
-    found = dict[str, Any]()
+    """Return abstract values with the shapes, dtypes and shardings of variables."""
+    structs = dict[str, Any]()
     with jax.enable_x64(True):
         for name, info in infos.items():
             shape = tuple(size_number(size, sizes) for size in shape_of(info.type))
             lies = placed.lies[name]
-            found[name] = jax.ShapeDtypeStruct(shape, info.dtype, sharding=lies)
-    return found
+            structs[name] = jax.ShapeDtypeStruct(shape, info.dtype, sharding=lies)
+    return structs
 
 
-def _held(placed: Placed, *several: Mapping[str, Any]) -> tuple[Held, ...]:
+def _device_values(placed: Placed, *several: Mapping[str, Any]) -> tuple[Held, ...]:
     infos = placed.plan.definition.main.vars
     return tuple(
         Held(
             name=name,
             kind=infos[name].kind,
             type=infos[name].shown_type,
-            lies=_spec(one),
-            bytes=_bytes(one.dtype, one.shape),
-            device_bytes=_bytes(one.dtype, one.sharding.shard_shape(one.shape)),
+            lies=_sharding_text(value),
+            bytes=_bytes(value.dtype, value.shape),
+            device_bytes=_bytes(value.dtype, value.sharding.shard_shape(value.shape)),
         )
-        for given in several
-        for name, one in given.items()
+        for values in several
+        for name, value in values.items()
     )
 
 
@@ -94,10 +99,10 @@ def _bytes(dtype: Any, shape: tuple[int, ...]) -> int:
     return count
 
 
-def _spec(one: Any) -> str:
-    axes: list[Any] = [*one.sharding.spec, *[None] * len(one.shape)][: len(one.shape)]
-    told = (a or "-" if a is None or isinstance(a, str) else "+".join(a) for a in axes)
-    return ", ".join(told) if any(axes) else "whole"
+def _sharding_text(value: Any) -> str:
+    axes: list[Any] = [*value.sharding.spec, *[None] * len(value.shape)][: len(value.shape)]
+    parts = (a or "-" if a is None or isinstance(a, str) else "+".join(a) for a in axes)
+    return ", ".join(parts) if any(axes) else "whole"
 
 
 def _report(
@@ -106,7 +111,7 @@ def _report(
     (compiled,), (code,) = maker.compiled.values(), maker.codes
     mesh, text = layout.mesh.axes, code.as_text()
     costs: Mapping[str, float] = code.cost_analysis() or {}
-    found = collectives_of(text, compiled.code, compiled.numbering, mesh)
+    exchanges = collectives_of(text, compiled.code, compiled.numbering, mesh)
     return PlanReport(
         mesh=dict(mesh),
         sizes=dict(sizes),
@@ -115,27 +120,30 @@ def _report(
         flops=costs.get("flops", 0.0),
         moved_bytes=costs.get("bytes accessed", 0.0),
         narrow=_is_narrow(plan.body),
-        collectives=tuple(found),
-        phases={one.name: one.seconds for one in maker.phases},
-        notes=tuple(_notes(found, " conditional(" in text)),
+        collectives=tuple(exchanges),
+        phases={phase.name: phase.seconds for phase in maker.phases},
+        notes=tuple(_notes(exchanges, " conditional(" in text)),
     )
 
 
 def _is_narrow(body: Body) -> bool:
-    """Whether most costly operators read 16-bit floats."""
+    """Return whether most expensive operators read 16-bit floats."""
     counts = Counter[bool]()
-    for one, _ in all_bodies(body):
-        for op in one.ops:
-            read = (one.vars.get(name) or body.vars.get(name) for name in op.reads())
-            types = [info.type for info in read if info is not None]
+    for inner, _ in all_bodies(body):
+        for op in inner.ops:
+            infos = (inner.vars.get(name) or body.vars.get(name) for name in op.reads())
+            types = [info.type for info in infos if info is not None]
             if OPS.get(op.type).costly and not op.bodies():
                 dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
                 counts[bool(dtypes) and all(map(is_narrow, dtypes))] += 1
     return counts[True] > counts[False]
 
 
-def _notes(found: Iterable[Collective], branches: bool) -> list[str]:
-    kinds, trips = {one.kind for one in found}, {one.trips for one in found}
+def _notes(collectives: Iterable[Collective], branches: bool) -> list[str]:
+    kinds, trips = (
+        {c.kind for c in collectives},
+        {c.trips for c in collectives},
+    )
     notes = [
         "An estimate: compiled for virtual CPUs. Values, collectives and their operators are "
         "those of a run there; memory meanwhile, operations and times are not those of another "

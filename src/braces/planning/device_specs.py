@@ -1,11 +1,11 @@
-"""What devices can do, as their makers say: the table that estimates come from.
+"""Specifications of devices from data sheets: the table behind the estimates.
 
-Memory and rates are those of data sheets, in bytes of powers of ten, dense (without sparsity),
-and of one direction where a link has two. Nothing reaches them in practice.
+Memory and rates are those of data sheets: bytes in powers of ten, dense (without sparsity), one
+direction of bidirectional links. Programs do not reach them in practice.
 
 Sources: cloud.google.com/tpu/docs/v4, /v5e, /v5p, /v6e; NVIDIA's data sheets of A100 80GB SXM,
 H100 SXM, H200 SXM and HGX B200. Networks between hosts are those of NVIDIA's DGX of the same
-name (a card of 200 or 400 Gbit/s for each GPU), and for TPUs a chip's share of what a pod has.
+name (a card of 200 or 400 Gbit/s for each GPU); for TPUs, a chip's share of a pod's network.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ GB, TERA = 10**9, 10**12
 
 @dataclass(frozen=True)
 class DeviceFigures:
-    """What one device of a kind has and does at most.
+    """Memory and peak rates of one device of a kind.
 
     Attributes:
         name: The kind.
         memory_bytes: Its memory.
-        bf16_flops_per_s: Operations a second on 16-bit floats, in products.
-        f32_flops_per_s: The same on float32 as JAX multiplies it there where nothing else is
-            said: in TF32 on GPUs, in one pass of bfloat16 on TPUs.
-        memory_bytes_per_s: What it reads and writes of its memory.
-        link_bytes_per_s: What it sends to the devices near it, over all links.
-        near: How many devices such links join: a host of GPUs, a pod of TPUs.
-        network_bytes_per_s: What it sends beyond them.
+        bf16_flops_per_s: Operations per second of matrix products in 16-bit floats.
+        f32_flops_per_s: The same in float32 at JAX's default precision: TF32 on GPUs, one pass
+            of bfloat16 on TPUs.
+        memory_bytes_per_s: Memory bandwidth, reads and writes together.
+        link_bytes_per_s: Bandwidth to nearby devices, over all links.
+        near: Number of devices joined by such links: a host of GPUs, a pod of TPUs.
+        network_bytes_per_s: Bandwidth to all other devices.
     """
 
     name: str
@@ -48,15 +48,15 @@ def _figures(
     name: str, memory: float, flops: tuple[float, float], rates: tuple[float, float, float],
     near: int,
 ) -> DeviceFigures:  # fmt: skip
-    bf16, f32 = (one * TERA for one in flops)
-    reads, link, network = (one * GB for one in rates)
+    bf16, f32 = (rate * TERA for rate in flops)
+    reads, link, network = (rate * GB for rate in rates)
     return DeviceFigures(name, int(memory * GB), bf16, f32, reads, link, near, network)
 
 
-# name, GB, TFLOP/s (bf16, f32), GB/s (memory, links, network), devices that links join
+# name, GB, TFLOP/s (bf16, f32), GB/s (memory, links, network), devices joined by links
 DEVICES: Mapping[str, DeviceFigures] = {
-    one.name: one
-    for one in (
+    specs.name: specs
+    for specs in (
         _figures("v4", 32, (275, 275), (1200, 300, 3.1), 4096),
         _figures("v5e", 16, (197, 197), (819, 200, 3.1), 256),
         _figures("v5p", 95, (459, 459), (2765, 600, 6.2), 8960),
@@ -71,10 +71,10 @@ DEVICES: Mapping[str, DeviceFigures] = {
 
 
 def figures_of(name: str) -> DeviceFigures:
-    """The figures of a kind of device.
+    """Return the specifications of a kind of device.
 
     Raises:
-        DeviceError: The table has none of this name.
+        DeviceError: The table has no device of this name.
     """
     if name not in DEVICES:
         raise DeviceError(

@@ -1,4 +1,4 @@
-"""What a run is given, as it lies on devices."""
+"""Inputs of a run as they lie on devices."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Held:
-    """A value that a run is given, and the part of it that each device has.
+    """An input value of a run and the shard on each device.
 
     Attributes:
         name: The variable.
         kind: `parameter`, `state` or `data`.
         type: Dtype and sizes.
-        lies: Along which axes of the mesh each of its axes is cut.
-        bytes: All of it.
-        device_bytes: What one device has of it.
+        lies: The mesh axes along which each of its axes is sharded.
+        bytes: Its global size.
+        device_bytes: Size of the shard on one device.
     """
 
     name: str

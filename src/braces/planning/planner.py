@@ -1,4 +1,4 @@
-"""`br.plan`: what a program takes on devices that are not there."""
+"""`br.plan`: cost of a program on devices that are not present."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ def plan(
     device: str | Sequence[str] = (),
     timeout_s: float = TIMEOUT_S,
 ) -> PlanReport:
-    """What a run of a program takes on each device of a mesh, none of which need be there.
+    """Report the cost of a run of a program on each device of a mesh that need not exist.
 
-    The run is compiled as `Executor(layout=...)` compiles it, in a process of its own that has
-    as many virtual CPUs as the mesh has devices, and from the types of values alone: no value
-    is made, however large the model. What each device holds is exact, and so are collectives on
-    CPUs; memory meanwhile, operations and times are estimates (`braces.planning.time_estimate`
-    says what they leave out).
+    The run is compiled as `Executor(layout=...)` compiles it, from the types of values alone:
+    no value is allocated, however large the model. A subprocess compiles it, with as many
+    virtual CPUs as the mesh has devices. Bytes held by each device are exact, and so are
+    collectives on CPUs. Temporary memory, operations and times are estimates
+    (`braces.planning.time_estimate` lists the omissions).
 
     Args:
-        program: What would run.
-        layout: How values would lie; each size of its mesh a number.
-        sizes: Numbers for the names of sizes of data, as `{"batch": 128}`: those of all
-            devices together.
+        program: The program that would run.
+        layout: The layout of values; each axis of its mesh has a known size.
+        sizes: Numbers for named dimensions of data, as `{"batch": 128}`: global sizes, over all
+            devices.
         fetch: As for `Executor.run`; all updates are planned anyway.
-        device: The kinds of devices that times are estimated for; all of the table
-            (`braces.planning.device_specs`) where none is named.
-        timeout_s: How long it may take, in seconds.
+        device: The kinds of devices to estimate times for; by default all of the table
+            (`braces.planning.device_specs`).
+        timeout_s: Time limit of planning, in seconds.
 
     Returns:
-        A value that prints as tables, has them as fields, and is saved as a page.
+        A report that prints as tables, has them as fields, and can be saved as a page.
 
     Raises:
         LayoutError: The layout does not fit the program, or its mesh has -1 or too many
             devices.
-        ShapeError: A size is missing, no number, or does not divide among the devices.
+        ShapeError: A size is missing, is not a number, or is not divisible among the devices.
         UnknownNameError: There is no such size or fetch.
         DeviceError: The table has no such device.
         RunError: It took too long, or its process ended.
@@ -86,35 +86,37 @@ def plan(
         >>> next(one.device_bytes for one in found.values if one.name == "x")
         2048
     """
-    kinds = tuple(map(_known, [device] if isinstance(device, str) else device)) or (*DEVICES,)
-    names, told = check(program, layout, sizes, fetch)
-    asked = Question(program.to_bytes(), layout, names, told)
-    found = read_answer(_asked(asked, checked_timeout(timeout_s)))
-    return replace(found, kinds=kinds, _program=program)
+    kinds = tuple(map(_device_name, [device] if isinstance(device, str) else device)) or (
+        *DEVICES,
+    )
+    names, numbers = check(program, layout, sizes, fetch)
+    question = Question(program.to_bytes(), layout, names, numbers)
+    report = read_answer(_run_worker(question, checked_timeout(timeout_s)))
+    return replace(report, kinds=kinds, _program=program)
 
 
-def _known(name: str) -> str:
+def _device_name(name: str) -> str:
     return figures_of(name).name
 
 
 def checked_timeout(timeout_s: Any) -> float:
-    """A number of seconds.
+    """Return a timeout in seconds as a float.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: It is not a positive number of seconds.
     """
     if type(timeout_s) not in (int, float) or not 0 < timeout_s <= TIMEOUT_MAX:
         raise ProgramError(f"timeout_s={timeout_s!r:.40} is no time.", fix="Use seconds.")
     return float(timeout_s)
 
 
-# ---- what is refused before anything is compiled ---------------------------------------------
+# ---- checks before compilation ---------------------------------------------------------------
 
 
 def check(
     program: Any, layout: Any, sizes: Any, fetch: Any
 ) -> tuple[tuple[str, ...], Mapping[str, int]]:
-    """The names of what is fetched, and the sizes; see `plan` for what is refused."""
+    """Return the fetched names and the sizes; raises the errors listed in `plan`."""
     if not isinstance(program, Program) or not isinstance(layout, Layout):
         raise ProgramError(
             "A plan takes a program, then a layout.",
@@ -125,9 +127,9 @@ def check(
     definition, (names, _) = program.definition, read_fetch(fetch)
     check_layout(layout, definition.main, Scope())
     layout.of_stored(stored_of(definition.main))
-    told = checked_sizes(definition, sizes)
-    _check_values(definition, layout, names, told)
-    return names, told
+    numbers = checked_sizes(definition, sizes)
+    _check_values(definition, layout, names, numbers)
+    return names, numbers
 
 
 def _check_mesh(layout: Layout) -> None:
@@ -144,10 +146,10 @@ def _check_mesh(layout: Layout) -> None:
 def _check_values(
     definition: ProgramDef, layout: Layout, names: Sequence[str], sizes: Mapping[str, int]
 ) -> None:
-    found = Plan.of(definition, names, (DCE,))
-    if not found.fetches and not found.updates:
+    pruned = Plan.of(definition, names, (DCE,))
+    if not pruned.fetches and not pruned.updates:
         raise ProgramError("Nothing is fetched or updated.", fix="Say what is fetched.")
-    for info in (*found.feeds.values(), *found.states.values()):
+    for info in (*pruned.feeds.values(), *pruned.states.values()):
         _check_value(info, layout, sizes)
 
 
@@ -173,11 +175,11 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
             )
 
 
-# ---- the process that compiles ---------------------------------------------------------------
+# ---- the compiling subprocess ----------------------------------------------------------------
 
 
-def _asked(question: Question, timeout_s: float) -> str:
-    """What a process of its own answers.
+def _run_worker(question: Question, timeout_s: float) -> str:
+    """Return the answer of a worker process.
 
     Raises:
         RunError: It took too long, or ended without an answer.
@@ -185,7 +187,7 @@ def _asked(question: Question, timeout_s: float) -> str:
     """
     devices = prod(question.layout.mesh.axes.values())
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "braces.planning.worker"],
             input=question.to_json(),
             capture_output=True,
@@ -201,13 +203,13 @@ def _asked(question: Question, timeout_s: float) -> str:
         ) from None
     except OSError as error:
         raise DeviceError(f"No process can be started to plan in: {error.strerror}.") from None
-    if done.returncode or not done.stdout.strip():
-        raise _ended(done.returncode, done.stderr, devices)
-    return done.stdout.splitlines()[-1]
+    if process.returncode or not process.stdout.strip():
+        raise _exit_error(process.returncode, process.stderr, devices)
+    return process.stdout.splitlines()[-1]
 
 
 def _environment(devices: int) -> dict[str, str]:
-    """That of this process, with so many virtual CPUs and nothing else."""
+    """Return this process's environment, with the given number of virtual CPUs only."""
     paths = [path for path in sys.path if path]
     return os.environ | {
         "JAX_PLATFORMS": "cpu",
@@ -217,11 +219,11 @@ def _environment(devices: int) -> dict[str, str]:
     }
 
 
-def _ended(status: int, said: str, devices: int) -> RunError:
+def _exit_error(status: int, stderr: str, devices: int) -> RunError:
     how = f"with status {status}"
     if status < 0:
         how = f"by {signal.Signals(-status).name}"
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     killed = status == -signal.SIGKILL
     return RunError(
         f"The process that plans for {devices} devices was ended {how}.",

@@ -1,4 +1,4 @@
-"""Lines and tables for people: as text, in the colours of a terminal, and in HTML."""
+"""Lines and tables for people: as text, in terminal colours, and in HTML."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ LONG = 56
 
 @dataclass(frozen=True)
 class Table:
-    """Rows below a head.
+    """Rows under a header.
 
     Attributes:
-        title: What stands above.
+        title: The title above the table.
         head: The names of the columns.
         rows: Their cells.
-        numbers: The columns that are set to the right.
-        more: What is said of rows that are left out.
+        numbers: The right-aligned columns.
+        more: The note about omitted rows.
     """
 
     title: str
@@ -34,7 +34,7 @@ class Table:
     more: str = ""
 
     def cut(self, limit: int | None) -> Table:
-        """The first rows; what is left out is said."""
+        """Return the first rows, with a note about the omitted ones."""
         most = ROWS if limit is None else max(0, limit)
         left = len(self.rows) - most
         rows = [[_short(visible(cell)) for cell in row] for row in self.rows[:most]]
@@ -42,20 +42,20 @@ class Table:
         return Table(self.title, self.head, rows, self.numbers, more)
 
     def text(self) -> Iterator[str]:
-        """The table as lines."""
+        """Yield the table as lines."""
         yield f"{self.title}:"
         yield from (f"  {line}" for line in columns([self.head, *self.rows], self.numbers))
         if self.more:
             yield f"  {self.more}"
 
     def drawn(self) -> Any:
-        """The table as rich draws it."""
+        """Return the table as a rich renderable."""
         table = rich_table.Table(
             title=self.title, title_justify="left", box=None, header_style="bold",
             pad_edge=False, caption=self.more or None, caption_justify="left",
         )  # fmt: skip
-        for at, name in enumerate(self.head):
-            number = at in self.numbers
+        for index, name in enumerate(self.head):
+            number = index in self.numbers
             table.add_column(name, justify="right" if number else "left", no_wrap=number)
         for row in self.rows:
             cells = (rich_text.Text(c, no_wrap=True, overflow="ellipsis") for c in row)
@@ -63,7 +63,7 @@ class Table:
         return table
 
     def html(self) -> str:
-        """The table as a page has it."""
+        """Return the table as HTML."""
         lines = "".join(
             "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
             for tag, cells in (("th", self.head), *(("td", row) for row in self.rows))
@@ -74,12 +74,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Sheet:
-    """What is shown: lines, tables, and what must be known of both.
+    """Lines, tables and notes to show.
 
     Attributes:
-        lines: What stands above.
+        lines: The lines above the tables.
         tables: The tables.
-        notes: What stands below.
+        notes: The notes below the tables.
     """
 
     lines: Sequence[str]
@@ -87,26 +87,26 @@ class Sheet:
     notes: Sequence[str]
 
     def text(self) -> str:
-        """All of it as lines."""
+        """Return everything as text."""
         tables = (line for table in self.tables for line in ("", *table.text()))
         return "\n".join([*map(visible, self.lines), *tables, "", *self._after()])
 
     def print(self, file: TextIO) -> None:
-        """All of it on a stream."""
+        """Print everything to a stream, in colours if it is a terminal."""
         if file.isatty():
             console.Console(file=file, highlight=False).print(self.drawn())
         else:
             print(self.text(), file=file)
 
     def drawn(self) -> Any:
-        """All of it as rich draws it."""
+        """Return everything as a rich renderable."""
         parts = [piece for table in self.tables for piece in (rich_text.Text(), table.drawn())]
         before = rich_text.Text("\n".join(map(visible, self.lines)))
         after = rich_text.Text("\n" + "\n".join(self._after()), style="dim")
         return console.Group(before, *parts, after)
 
     def html(self) -> str:
-        """All of it for a page or a notebook."""
+        """Return everything as HTML for a page or a notebook."""
         before, after = (
             html.escape("\n".join(x)) for x in (map(visible, self.lines), self._after())
         )
@@ -114,7 +114,7 @@ class Sheet:
         return f"<pre>{before}</pre>{tables}<pre>{after}</pre>"
 
     def _after(self) -> Iterator[str]:
-        yield from (f"note: {one}" for one in map(visible, self.notes))
+        yield from (f"note: {note}" for note in map(visible, self.notes))
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A plan as a value: what each device holds, needs and is told, and how long it may take."""
+"""The plan report: memory, collectives and estimated times per device."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ PEAK = "peak of a run"
 
 @dataclass(frozen=True)
 class PlanReport:
-    """What a run of a program takes on each device of a mesh; what `br.plan` gives.
+    """Cost of a run of a program on each device of a mesh; the result of `br.plan`.
 
-    Bytes of values are exact. The rest is what XLA made for as many virtual CPUs: collectives
-    and their operators are those of a run on CPUs, memory meanwhile and operations are an
-    estimate of what they are elsewhere, and so are all times.
+    Bytes of values are exact. The rest is read from code that XLA compiled for as many virtual
+    CPUs: collectives and their operators are those of a run on CPUs. Temporary memory,
+    operations and times are estimates for other devices.
 
     Attributes:
         mesh: The axes of the devices, with their sizes.
-        sizes: The sizes that were told.
-        values: What a run is given: parameters, state, data.
-        memory: Bytes on each device, by what takes them.
+        sizes: The given sizes of named dimensions.
+        values: The inputs of a run: parameters, state, data.
+        memory: Bytes on each device, by purpose.
         flops: Operations of one device in a run, as XLA counts them.
-        moved_bytes: What one device reads and writes, as XLA counts it.
+        moved_bytes: Bytes that one device reads and writes, as XLA counts them.
         narrow: Whether most products are of 16-bit floats.
-        collectives: What devices tell each other, what sends most first.
-        phases: How long planning took, in seconds, by phase.
-        notes: What one must know of the numbers.
+        collectives: Collectives in decreasing order of bytes sent.
+        phases: Duration of planning by phase, in seconds.
+        notes: Caveats about the numbers.
     """
 
     mesh: Mapping[str, int]
@@ -67,16 +67,16 @@ class PlanReport:
 
     @property
     def devices(self) -> int:
-        """How many devices there are."""
+        """Number of devices."""
         return prod(self.mesh.values())
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many collectives of each kind the code has."""
+        """Number of collectives of each kind in the code."""
         return counts(self.collectives)
 
     def estimate(self, device: str) -> Estimate:
-        """How long a step may take on devices of a kind, and whether it fits.
+        """Estimate the time of a step on devices of a kind, and whether it fits in memory.
 
         Raises:
             DeviceError: The table has no such kind.
@@ -88,48 +88,50 @@ class PlanReport:
 
     @cached_property
     def estimates(self) -> tuple[Estimate, ...]:
-        """Those of all kinds that are looked at."""
+        """Estimates for all selected kinds of devices."""
         return tuple(map(self.estimate, self.kinds))
 
     def warnings(self) -> list[str]:
-        """What does not fit."""
+        """Return a warning about the devices on which the run does not fit."""
         peak = self.memory.get(PEAK, 0)
-        found = [one.device for one in self.estimates if not one.fits]
-        told = ", ".join(f"{n} ({figures_of(n).memory_bytes / 1e9:g} GB)" for n in found)
-        return [f"{peak / 1e9:.1f} GB at once is more than a device has: {told}"] * bool(found)
+        names = [estimate.device for estimate in self.estimates if not estimate.fits]
+        devices = ", ".join(f"{n} ({figures_of(n).memory_bytes / 1e9:g} GB)" for n in names)
+        return [f"{peak / 1e9:.1f} GB at once is more than a device has: {devices}"] * bool(
+            names
+        )
 
     def data(self) -> dict[str, Any]:
-        """All of it for programs to read, as JSON has it."""
+        """Return all fields as JSON-compatible data."""
         named = ("mesh", "sizes", "memory", "flops", "moved_bytes", "narrow", "phases", "notes")
         return {
             **{name: getattr(self, name) for name in named},
             "devices": self.devices,
-            "values": [asdict(one) for one in self.values],
+            "values": [asdict(item) for item in self.values],
             "collectives": [
-                asdict(one) | {"sent_bytes": one.sent_bytes} for one in self.collectives
+                asdict(item) | {"sent_bytes": item.sent_bytes} for item in self.collectives
             ],
-            "estimates": [asdict(one) for one in self.estimates],
+            "estimates": [asdict(item) for item in self.estimates],
             "warnings": self.warnings(),
         }
 
     # ---- for people --------------------------------------------------------------------------
 
     def text(self, limit: int | None = None) -> str:
-        """Tables as text; of values and collectives so many rows at most."""
+        """Return the tables as text, with at most `limit` rows of values and collectives."""
         return self._sheet(limit).text()
 
     def show(self, limit: int | None = None, file: TextIO | None = None) -> None:
-        """Print the tables, in colours where that is a terminal."""
+        """Print the tables, in colours on a terminal."""
         self._sheet(limit).print(sys.stdout if file is None else file)
 
     def html(self) -> str:
-        """A page that needs nothing else: the tables, and the program below them."""
+        """Return a self-contained page: the tables, and the program below them."""
         tables = self._sheet(None).html()
         assert self._program is not None, "a plan is made of a program"
         return page(payload(self._program, "Plan"), above=tables)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, at once or not at all.
+        """Write the page atomically.
 
         Raises:
             OSError: The folder is missing, full, or must not be written to.
@@ -146,7 +148,7 @@ class PlanReport:
         )
         lines = head_lines(self.mesh, self.sizes, self.flops, self.phases)
         notes = (*self.warnings(), *self.notes)
-        return Sheet(list(lines), [one for one in tables if one.rows], notes)
+        return Sheet(list(lines), [table for table in tables if table.rows], notes)
 
     def __str__(self) -> str:
         return self.text()

@@ -1,4 +1,4 @@
-"""What is asked of the process that compiles, and what it answers: as JSON, both ways."""
+"""Requests to the compiling subprocess and its answers, as JSON."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from braces.planning.device_values import Held
 from braces.planning.report import PlanReport
 
 ERROR = "error"
-_TOLD = "what", "at", "given", "fix"
+_ERROR_FIELDS = "what", "at", "given", "fix"
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is planned.
+    """A request for a plan.
 
     Attributes:
-        program: The bytes of the program.
-        layout: How values lie.
-        fetches: What is fetched.
-        sizes: Numbers for the names of sizes.
+        program: The serialized program.
+        layout: The layout of values.
+        fetches: The fetched names.
+        sizes: Numbers for named dimensions.
     """
 
     program: bytes
@@ -36,7 +36,7 @@ class Question:
     sizes: Mapping[str, int]
 
     def to_json(self) -> str:
-        """The question as text."""
+        """Return the request as JSON text."""
         layout = self.layout
         return json.dumps(
             {
@@ -52,56 +52,58 @@ class Question:
 
     @staticmethod
     def from_json(text: str) -> Question:
-        """The question that `to_json` made a text of."""
-        told = json.loads(text)
-        layout = Layout(Mesh(told["mesh"]), told["dims"], told["params"], told["fsdp"])
-        program = base64.b64decode(told["program"])
-        return Question(program, layout, tuple(told["fetches"]), told["sizes"])
+        """Parse the text that `to_json` returned."""
+        data = json.loads(text)
+        layout = Layout(Mesh(data["mesh"]), data["dims"], data["params"], data["fsdp"])
+        program = base64.b64decode(data["program"])
+        return Question(program, layout, tuple(data["fetches"]), data["sizes"])
 
 
 def answer_text(answer: PlanReport | BracesError) -> str:
-    """What was found, or why nothing was, as one line."""
+    """Return a report or an error as one line of JSON."""
     if isinstance(answer, BracesError):
-        told = {name: getattr(answer, name) for name in _TOLD}
-        return json.dumps({ERROR: {"class": type(answer).__name__, **told}})
+        details = {name: getattr(answer, name) for name in _ERROR_FIELDS}
+        return json.dumps({ERROR: {"class": type(answer).__name__, **details}})
     return json.dumps(answer.data())
 
 
 def read_answer(text: str) -> PlanReport:
-    """What `answer_text` made a text of.
+    """Parse the text that `answer_text` returned.
 
     Raises:
-        BracesError: Nothing was found.
+        BracesError: Planning failed.
     """
-    told = json.loads(text)
-    if ERROR in told:
-        raise _error(told[ERROR])
-    own = {one.name for one in fields(PlanReport)} - {"values", "collectives", "notes"}
+    data = json.loads(text)
+    if ERROR in data:
+        raise _read_error(data[ERROR])
+    own = {item.name for item in fields(PlanReport)} - {"values", "collectives", "notes"}
     return PlanReport(
-        **{name: value for name, value in told.items() if name in own},
-        values=tuple(Held(**one) for one in told["values"]),
-        collectives=tuple(map(_collective, told["collectives"])),
-        notes=tuple(told["notes"]),
+        **{name: value for name, value in data.items() if name in own},
+        values=tuple(Held(**item) for item in data["values"]),
+        collectives=tuple(map(_read_collective, data["collectives"])),
+        notes=tuple(data["notes"]),
     )
 
 
-def _collective(told: Mapping[str, Any]) -> Collective:
-    named = {one.name for one in fields(Collective)}
+def _read_collective(data: Mapping[str, Any]) -> Collective:
+    named = {field.name for field in fields(Collective)}
     listed = {"operators", "types", "sources", "axes"}
     return Collective(
-        **{name: tuple(told[name]) for name in listed},
-        **{name: told[name] for name in named - listed},
+        **{name: tuple(data[name]) for name in listed},
+        **{name: data[name] for name in named - listed},
     )
 
 
-def _error(told: Mapping[str, Any]) -> BracesError:
-    """The error of the other process, of the same class."""
-    name = told["class"]
-    made = getattr(errors, name) if name in errors.__all__ else RunError
-    error: BracesError = made.__new__(made)
-    BracesError.__init__(error, *(told[one] for one in _TOLD[:1]), **_details(told))
+def _read_error(data: Mapping[str, Any]) -> BracesError:
+    """Rebuild the error of the other process, of the same class."""
+    name = data["class"]
+    error_class = getattr(errors, name) if name in errors.__all__ else RunError
+    error: BracesError = error_class.__new__(error_class)
+    BracesError.__init__(
+        error, *(data[key] for key in _ERROR_FIELDS[:1]), **_error_details(data)
+    )
     return error
 
 
-def _details(told: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: told[name] for name in _TOLD[1:]}
+def _error_details(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: data[name] for name in _ERROR_FIELDS[1:]}

@@ -18,13 +18,13 @@ _MANY, _END = 2, 22
 
 
 def memory_table(values: Sequence[Held], memory: Mapping[str, int]) -> Table:
-    """What takes memory on each device, and in all."""
-    kinds = dict.fromkeys(one.kind for one in values)
+    """Memory by kind of value: on each device, and in total."""
+    kinds = dict.fromkeys(value.kind for value in values)
     rows = [
         [
             kind,
-            in_bytes(sum(one.device_bytes for one in values if one.kind == kind)),
-            in_bytes(sum(one.bytes for one in values if one.kind == kind)),
+            in_bytes(sum(value.device_bytes for value in values if value.kind == kind)),
+            in_bytes(sum(value.bytes for value in values if value.kind == kind)),
         ]
         for kind in kinds
     ]
@@ -33,46 +33,46 @@ def memory_table(values: Sequence[Held], memory: Mapping[str, int]) -> Table:
 
 
 def values_table(values: Sequence[Held]) -> Table:
-    """The values that take most."""
+    """The values with the largest shards."""
     rows = [
-        [one.name, one.kind, one.type, one.lies, in_bytes(one.device_bytes)]
-        for one in sorted(values, key=lambda one: -one.device_bytes)
+        [value.name, value.kind, value.type, value.lies, in_bytes(value.device_bytes)]
+        for value in sorted(values, key=lambda value: -value.device_bytes)
     ]
     return Table("largest values", ["name", "kind", "type", "lies", "each device"], rows, (4,))
 
 
 def sums_table(several: Sequence[Collective]) -> Table:
-    """Collectives by kind and axes of the mesh."""
+    """Totals of collectives by kind and mesh axes."""
     groups = dict[tuple[str, tuple[str, ...]], list[Collective]]()
-    for one in several:
-        groups.setdefault((one.kind, one.axes), []).append(one)
+    for collective in several:
+        groups.setdefault((collective.kind, collective.axes), []).append(collective)
     rows = [
         [
             kind,
             ", ".join(axes) or "none",
-            str(len(found)),
-            in_bytes(sum(one.total_bytes for one in found)),
-            in_bytes(round(sum(one.sent_bytes for one in found))),
+            str(len(members)),
+            in_bytes(sum(collective.total_bytes for collective in members)),
+            in_bytes(round(sum(collective.sent_bytes for collective in members))),
         ]
-        for (kind, axes), found in groups.items()
+        for (kind, axes), members in groups.items()
     ]
     head = ["collective", "along", "count", "bytes a run", "sent by each"]
     return Table("what devices tell each other", head, rows, (2, 3, 4))
 
 
 def collectives_table(several: Sequence[Collective]) -> Table:
-    """Collectives one by one, with the operators that they were made for."""
+    """Each collective, with the operators it was compiled from."""
     rows = [
         [
-            one.kind,
-            ", ".join(one.axes) or "none",
-            in_bytes(one.bytes),
-            "each trip" if one.trips is None else str(one.trips),
-            in_bytes(round(one.sent_bytes)),
-            some(one.operators),
-            some([_FOLDERS.sub("", source) for source in one.sources]),
+            collective.kind,
+            ", ".join(collective.axes) or "none",
+            in_bytes(collective.bytes),
+            "each trip" if collective.trips is None else str(collective.trips),
+            in_bytes(round(collective.sent_bytes)),
+            some(collective.operators),
+            some([_FOLDERS.sub("", source) for source in collective.sources]),
         ]
-        for one in several
+        for collective in several
     ]
     head = ["collective", "along", "bytes", "times", "sent by each", "operators", "lines"]
     return Table("collectives that send most", head, rows, (2, 3, 4))
@@ -82,19 +82,27 @@ def estimates_table(several: Sequence[Estimate]) -> Table:
     """Estimated times by kind of device."""
     rows = [
         [
-            one.device,
-            in_bytes(figures_of(one.device).memory_bytes),
-            "yes" if one.fits else "no",
-            *map(in_time, (one.compute_s, one.memory_s, one.collectives_s, one.step_s)),
+            estimate.device,
+            in_bytes(figures_of(estimate.device).memory_bytes),
+            "yes" if estimate.fits else "no",
+            *map(
+                in_time,
+                (
+                    estimate.compute_s,
+                    estimate.memory_s,
+                    estimate.collectives_s,
+                    estimate.step_s,
+                ),
+            ),
         ]
-        for one in several
+        for estimate in several
     ]
     head = ["device", "has", "fits", "compute", "memory", "collectives", "step"]
     return Table("a step (estimate)", head, rows, (1, 3, 4, 5, 6))
 
 
 def some(names: Sequence[str]) -> str:
-    """The first of some names, each with its end at least, and how many more there are.
+    """Return the first names, shortened to their ends, and the number of the others.
 
     Example:
         >>> some(["a", "b", "c"]), some(["layer0/attention/body/matmul"])
@@ -108,7 +116,7 @@ def some(names: Sequence[str]) -> str:
 def head_lines(
     mesh: Mapping[str, int], sizes: Mapping[str, int], flops: float, phases: Mapping[str, float]
 ) -> Iterator[str]:
-    """What is planned."""
+    """Yield the lines about the planned run."""
     count = prod(mesh.values())
     axes = ", ".join(f"{name}={size}" for name, size in mesh.items())
     named = ", ".join(f"{name}={size}" for name, size in sizes.items())

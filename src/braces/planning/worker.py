@@ -1,7 +1,6 @@
-"""`python -m braces.planning.worker`: a question on standard input, an answer as the last line.
+"""`python -m braces.planning.worker`: a request on standard input, the answer as the last line.
 
-A process of its own, for JAX is told of virtual devices before it starts, and a process that
-has used JAX has as many as it has.
+It is a separate process because the number of JAX's virtual devices is fixed at start-up.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ LOOKS_EACH_S = 0.5
 
 
 def _end_with_parent(parent: int) -> None:
-    """End this process once nobody is there who would read its answer."""
+    """End this process once its parent, the reader of the answer, is gone."""
     while os.getppid() == parent:
         sleep(LOOKS_EACH_S)
     os._exit(1)
 
 
 def main() -> None:
-    """Answer one question."""
+    """Answer one request."""
     Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    asked = Question.from_json(sys.stdin.read())
+    question = Question.from_json(sys.stdin.read())
     try:
-        program = Program.from_bytes(asked.program)
-        answer = planned(program.definition, asked.layout, asked.fetches, asked.sizes)
+        program = Program.from_bytes(question.program)
+        answer = planned(program.definition, question.layout, question.fetches, question.sizes)
     except BracesError as error:
         answer = error
     print(answer_text(answer))
