@@ -1,4 +1,4 @@
-"""The processes of one job: how they find each other, end together, and are started."""
+"""The processes of one job: rendezvous, failure detection and launching."""
 
 from __future__ import annotations
 

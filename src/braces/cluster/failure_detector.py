@@ -1,8 +1,8 @@
-"""How the processes of a job end: all together, and at once if one of them fails.
+"""Failure detection: the processes of a job end together, and at once if one of them fails.
 
-A computation over several processes waits for each of them, without end if one is gone. So
-whoever fails says so to process 0, which tells the others; whoever is killed is missed at once,
-for its connection ends. Whoever is done waits until all are.
+A collective computation waits for all processes, without end if one is gone. So a failing
+process reports to process 0, which notifies the others. A killed process is detected at once,
+because its connection closes. A finished process waits until all are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from braces.cluster.json_connection import Line, Record, number_in
 from braces.errors import visible, visible_lines
 
 ENDED_WITH_ANOTHER = 75
-"""The exit status of a process that ended because another one of its job failed."""
+"""The exit status of a process that ended because another process of its job failed."""
 
 _FAILED, _INTERRUPTED = 1, 130
 _LAST_WORDS_S, _REACTION_S, _PATIENCE_S = 0.5, 0.3, 10.0
@@ -30,11 +30,11 @@ _LONGEST_REASON = 400
 
 
 class Watch:
-    """Ends this process with the others.
+    """Failure detector that ends this process with the others.
 
     Args:
         index: The number of this process.
-        lines: Its lines, by the number of the process at the other end.
+        lines: Its connections, by the number of the process at the other end.
     """
 
     def __init__(self, index: int, lines: dict[int, Line]) -> None:
@@ -50,7 +50,7 @@ class Watch:
             self._selector.register(line, selectors.EVENT_READ, other)
 
     def begin(self) -> None:
-        """Look after the others from now on, and let what is not caught here end them."""
+        """Start monitoring the others, and report uncaught exceptions to them."""
         threading.Thread(target=self._look, name="braces.cluster", daemon=True).start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
@@ -60,11 +60,11 @@ class Watch:
         sys.exit = partial(self._exit, sys.exit)
 
     def fail(self, reason: str, status: int = _FAILED) -> NoReturn:
-        """Tell the others that this process failed, and end it."""
+        """Report to the others that this process failed, and end it."""
         self._send({"failed": self.index, "why": visible(reason)[:_LONGEST_REASON]})
         _end_now(status)
 
-    # ---- what the others say -----------------------------------------------------------------
+    # ---- messages of the others --------------------------------------------------------------
 
     def _look(self) -> None:
         while self._lines:
@@ -86,13 +86,13 @@ class Watch:
             self._others_left.set()
 
     def _end_with(self, who: int, reason: str) -> NoReturn:
-        """End, for another process failed; process 0 tells those that only know it."""
+        """End because another process failed; process 0 first notifies the others."""
         if self.index == 0:
             self._send({"failed": who, "why": reason})
         self._other_failed.set()
-        time.sleep(_LAST_WORDS_S)  # this one may have an error of its own to tell
-        said = f"Process {who} failed: {reason}\n  Process {self.index} ends with it."
-        print(visible_lines(said), file=sys.stderr)
+        time.sleep(_LAST_WORDS_S)  # this process may have an error of its own to report
+        message = f"Process {who} failed: {reason}\n  Process {self.index} ends with it."
+        print(visible_lines(message), file=sys.stderr)
         _end_now(ENDED_WITH_ANOTHER)
 
     def _send(self, record: Record) -> None:
@@ -101,12 +101,12 @@ class Watch:
                 try:
                     line.send(record)
                 except OSError:
-                    continue  # the watch misses it
+                    continue  # the failure detector notices it
 
-    # ---- the end of this one -----------------------------------------------------------------
+    # ---- exit of this process ----------------------------------------------------------------
 
     def _leave(self) -> None:
-        """Wait until all are done; process 0 knows it first."""
+        """Wait until all processes are done; process 0 collects their messages."""
         if not self._lines:
             return
         if self._status:
@@ -121,45 +121,45 @@ class Watch:
 
     def _uncaught(
         self,
-        before: Callable[..., Any],
+        previous_hook: Callable[..., Any],
         kind: type[BaseException],
         error: BaseException,
         trace: TracebackType | None,
     ) -> None:
-        before(kind, error, trace)
+        previous_hook(kind, error, trace)
         self._failed(error)
 
-    def _uncaught_in_thread(self, before: Callable[..., Any], given: Any) -> None:
-        before(given)
-        if given.exc_value is not None and not issubclass(given.exc_type, SystemExit):
-            self._failed(given.exc_value)
+    def _uncaught_in_thread(self, previous_hook: Callable[..., Any], args: Any) -> None:
+        previous_hook(args)
+        if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):
+            self._failed(args.exc_value)
 
     def _failed(self, error: BaseException) -> None:
         if not self._lines:
             return
-        if self._other_failed.wait(_REACTION_S):  # which this may come of; the watch tells
+        if self._other_failed.wait(_REACTION_S):  # this error may be a consequence of it
             time.sleep(_PATIENCE_S)
-        said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        self.fail(said, _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED)
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        self.fail(reason, _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED)
 
-    def _exit(self, before: Callable[..., NoReturn], code: Any = None, /) -> NoReturn:
-        """`sys.exit`, which no hook sees."""
+    def _exit(self, previous_exit: Callable[..., NoReturn], code: Any = None, /) -> NoReturn:
+        """Record the status passed to `sys.exit`, which no hook observes."""
         if threading.current_thread() is threading.main_thread():
             self._status = code & 255 if isinstance(code, int) else int(code is not None)
-        before(code)
+        previous_exit(code)
 
     def _forget(self) -> None:
-        """In a process that was forked from this one: it is none of the job."""
+        """Close the connections in a forked child, which is not part of the job."""
         lines, self._lines = self._lines, dict[int, Line]()
         for line in lines.values():
             line.close()
 
 
 def _end_now(status: int) -> NoReturn:
-    """End the process: what Python does at its end would wait for the others."""
+    """End the process at once: Python's normal shutdown would wait for the others."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (OSError, ValueError):
-            continue  # nobody reads it any more
+            continue  # its reader is gone
     os._exit(status)

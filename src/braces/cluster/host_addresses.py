@@ -1,9 +1,9 @@
 """The addresses at which the processes of a job reach one another.
 
-The name of a machine is no such address: Debian lets it mean 127.0.1.1, and in containers it
-often means nothing. So each process takes the address that its connection to process 0 has at
-its own end. Processes on the machine of process 0 may have come over loopback; if others did
-not, they take the address at which those others came.
+Host names are no such addresses: Debian maps them to 127.0.1.1, and in containers they often do
+not resolve. So each process uses the local address of its connection to process 0. Processes on
+the machine of process 0 may connect over loopback. If others do not, the local processes use
+the address at which the remote ones connected.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from collections.abc import Mapping
 
 
 def as_host(address: str) -> str:
-    """An address of a socket as others write it: one of IPv4 that IPv6 carries becomes that.
+    """Return an IP address in its usual form; IPv4-mapped IPv6 addresses become IPv4.
 
     Raises:
-        ValueError: It is no address.
+        ValueError: It is not an IP address.
 
     Example:
         >>> as_host("::ffff:10.0.0.1"), as_host("fd00::1")
         ('10.0.0.1', 'fd00::1')
     """
-    found = ipaddress.ip_address(address)
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
+    ip = ipaddress.ip_address(address)
+    mapped = ip.ipv4_mapped if isinstance(ip, ipaddress.IPv6Address) else None
+    return str(mapped or ip)
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches itself by a host.
+    """Return whether a host denotes the machine itself.
 
     Example:
         >>> [is_loopback(host) for host in ("127.0.1.1", "::1", "localhost", "10.0.0.1", "n1")]
@@ -41,10 +41,10 @@ def is_loopback(host: str) -> bool:
 
 
 def hosts_of_all(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int, str]:
-    """The address of each process, from both ends of the connections to process 0.
+    """Return the address of each process, from both ends of the connections to process 0.
 
     Args:
-        theirs: By process: the address at its own end.
+        theirs: By process: the address at its end.
         here: By process: the address at the end of process 0.
 
     Example:
@@ -60,7 +60,7 @@ def hosts_of_all(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int
 
 
 def joined_address(host: str, port: int) -> str:
-    """An address as it is written, with brackets around one of IPv6.
+    """Return `host:port`, with brackets around an IPv6 address.
 
     Example:
         >>> joined_address("fd00::1", 80), joined_address("10.0.0.1", 80)

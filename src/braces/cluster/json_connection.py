@@ -1,4 +1,4 @@
-"""Connections between process 0 of a job and the others, as records of JSON, one a line."""
+"""Connections between process 0 of a job and the others: JSON records, one a line."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, cast
 from braces.cluster.host_addresses import as_host
 
 LONGEST = 1 << 16
-"""Bytes of a record; more is no record of ours."""
+"""Maximum size of a record in bytes; a larger one is not a record of this protocol."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
-"""After so many seconds without a sign, ask so often: a machine that is gone never hangs up."""
+"""TCP keepalive: idle seconds, seconds between probes, probes; detects lost machines."""
 
 Record = dict[str, Any]
 
 
 class Line:
-    """One connection.
+    """A connection that carries JSON records.
 
     Raises:
-        OSError: From all methods: the other end is gone, or time is up.
-        ValueError: What came is no record.
+        OSError: From all methods: the other end is gone, or the time limit is over.
+        ValueError: The received data is not a record.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -32,12 +32,12 @@ class Line:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for name, value in _KEEPALIVE.items():
-            option = getattr(socket, name, None)  # not every system has them
+            option = getattr(socket, name, None)  # not all systems have them
             if option is not None:
                 connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
     def fileno(self) -> int:
-        """The number by which the system knows the connection."""
+        """Return the file descriptor of the connection."""
         return self.connection.fileno()
 
     def send(self, record: Record) -> None:
@@ -46,7 +46,7 @@ class Line:
         self.connection.sendall(json.dumps(record).encode() + b"\n")
 
     def receive(self, timeout_s: float) -> Record:
-        """The next record."""
+        """Wait for the next record."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._read:
             self.connection.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -54,7 +54,7 @@ class Line:
         return self._next_record()
 
     def received(self) -> Record | None:
-        """The next record, if all of it has come; `None` if more is to come."""
+        """Return the next record if it is complete; `None` if more data is to come."""
         self.connection.setblocking(False)
         try:
             self._read_more()
@@ -81,17 +81,17 @@ class Line:
         return cast("Record", record)
 
     def hosts(self) -> tuple[str, str]:
-        """The addresses at this end and at the other one, without their ports."""
+        """Return the addresses of this end and of the other one, without ports."""
         ends = self.connection.getsockname(), self.connection.getpeername()
         here, there = (as_host(end[0]) for end in ends)
         return here, there
 
     def is_own_echo(self) -> bool:
-        """Whether both ends are this one: so it may be where nobody listens at a local port."""
+        """Return whether the socket connected to itself (a local port without a listener)."""
         return self.connection.getsockname() == self.connection.getpeername()
 
     def has_ended(self) -> bool:
-        """Whether the other end hung up, with nothing left to read."""
+        """Return whether the other end closed the connection, with nothing left to read."""
         self.connection.setblocking(False)
         try:
             return not self.connection.recv(1, socket.MSG_PEEK)
@@ -101,12 +101,12 @@ class Line:
             return True
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.connection.close()
 
 
 def number_in(record: Record, name: str) -> int:
-    """A number of a record.
+    """Return an integer field of a record.
 
     Raises:
         ValueError: There is none.

@@ -1,4 +1,4 @@
-"""`braces launch`: start the processes of a job, look after them, and start them again."""
+"""`braces launch`: start the processes of a job, monitor them, and restart them on failure."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Job:
-    """What is to run.
+    """A job to run.
 
     Attributes:
-        program: What Python is given: a file, or `-m` and a module, and arguments.
-        processes: How many run on this machine.
-        restarts: How often it is started again when it failed.
-        devices: How many virtual CPU devices each has; `None` for the devices that are there.
-        log_dir: Where logs go; `None` for a temporary folder, which stays if the job fails.
-        timeout_s: How long processes wait for one another at the start.
-        hosts: How many machines run this command.
-        host_index: Which one this is.
-        address: Where process 0 is met; `None` for this machine alone, a fresh port each time.
+        program: Arguments of Python: a file, or `-m` and a module, and their arguments.
+        processes: Number of processes on this machine.
+        restarts: Number of restarts after failures.
+        devices: Number of virtual CPU devices of each process; `None` for the real devices.
+        log_dir: Folder of the logs; `None` for a temporary folder, which stays if the job
+            fails.
+        timeout_s: Seconds that processes wait for one another at the start.
+        hosts: Number of machines that run this command.
+        host_index: The number of this machine.
+        address: The address of process 0; `None` for a job on this machine only, with a fresh
+            port each time.
         attempt: The number of the first attempt.
-        grace_s: How long processes that are asked to end (SIGTERM) may take, before they are
-            made to (SIGKILL).
-        log_mb: The size of the log of each process; older lines are dropped.
+        grace_s: Seconds between the request to end (SIGTERM) and the kill (SIGKILL).
+        log_mb: The size limit of the log of each process; older lines are dropped.
     """
 
     program: tuple[str, ...]
@@ -62,7 +63,7 @@ class Job:
     log_mb: float = 256.0
 
     def check(self) -> None:
-        """Refuse what cannot be run.
+        """Check that the job can be run.
 
         Raises:
             ClusterError: A number is out of range, or there is no address.
@@ -72,9 +73,9 @@ class Job:
         least = {"processes": 1, "restarts": 0, "hosts": 1, "host_index": 0}
         least |= {"devices": 1} if self.devices is not None else {}
         for name, value in least.items():
-            given = getattr(self, name)
-            if given < value:
-                raise ClusterError(f"{name}={given} must be {value} or more.")
+            actual = getattr(self, name)
+            if actual < value:
+                raise ClusterError(f"{name}={actual} must be {value} or more.")
         if not 0 < self.timeout_s <= 1e6:
             raise ClusterError(f"timeout_s={self.timeout_s} is no time to wait.")
         if not 0 <= self.grace_s <= 1e6:
@@ -94,10 +95,10 @@ class Job:
             places.split_address(self.address)
 
     def check_file(self) -> None:
-        """Refuse a file that is not on this machine, before it fails in each process.
+        """Check that the program file exists, before it fails in each process.
 
         Raises:
-            ClusterError: There is none.
+            ClusterError: It does not exist.
         """
         file = self.program[0]
         if not file.startswith("-") and not os.path.exists(file):
@@ -108,8 +109,8 @@ class Job:
             )
 
     def environment(self, local: int, attempt: int, address: str, name: str) -> dict[str, str]:
-        """What one process is told."""
-        told = {
+        """Return the environment variables of one process."""
+        variables = {
             places.INDEX: self.host_index * self.processes + local,
             places.COUNT: self.hosts * self.processes,
             places.ADDRESS: address,
@@ -121,18 +122,18 @@ class Job:
             "PYTHONUNBUFFERED": 1,
         }
         if self.devices is not None:
-            told |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": self.devices}
-        return {name: str(value) for name, value in told.items()}
+            variables |= {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": self.devices}
+        return {name: str(value) for name, value in variables.items()}
 
 
 @dataclass
 class Child:
-    """A process that was started.
+    """A started process.
 
     Attributes:
         index: Its number in the job.
-        process: The process, which leads a group of its own.
-        log: What it prints.
+        process: The process, which leads a process group of its own.
+        log: Its output.
     """
 
     index: int
@@ -141,28 +142,28 @@ class Child:
 
     @property
     def status(self) -> int | None:
-        """Its exit status, as a shell has it; `None` while it runs."""
+        """The exit status as a shell reports it; `None` while the process runs."""
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code
 
     def signal(self, number: int) -> None:
-        """Send a signal to it and all that it started."""
+        """Send a signal to the process group."""
         try:
             os.killpg(self.process.pid, number)
         except (ProcessLookupError, PermissionError):
-            return  # nobody is left in the group
+            return  # the group is empty
 
 
 def launch(job: Job) -> int:
-    """Run a job, again where it fails; its exit status.
+    """Run a job, with restarts on failure, and return its exit status.
 
-    The first process prints what it says at once; all have a log. Where one fails, all are
-    ended, the last lines of the one that failed are shown, and the job is started again, which
-    goes on at its last checkpoint if the program does so. The last failure's status is the
-    result. If this process ends, whatever ends it, all others do.
+    The output of the first process is printed at once; all processes have a log. If one fails,
+    all are ended, and the last lines of the failed one are shown. The job is then restarted; a
+    program that saves checkpoints continues at the last one. The result is the status of the
+    last failure. If this process ends for any reason, all others do.
 
     Raises:
-        ClusterError: The job cannot be run so.
+        ClusterError: The job cannot be run.
     """
     job.check()
     job.check_file()
@@ -182,25 +183,25 @@ def launch(job: Job) -> int:
 
 
 def _attempt(job: Job, attempt: int, folder: Path, name: str) -> int:
-    """Run all processes once; the status of the one that failed, or 0."""
+    """Run all processes once; return the status of the one that failed, or 0."""
     folder.mkdir(parents=True, exist_ok=True)
     address = job.address or f"127.0.0.1:{_free_port()}"
-    children, asked = list[Child](), list[int]()
-    end = partial(_end, children, job.grace_s, asked)
-    with _asked_to_end(asked), _guarded(end) as guard:
+    children, signals = list[Child](), list[int]()
+    end = partial(_end, children, job.grace_s, signals)
+    with _record_signals(signals), _guarded(end) as guard:
         for local in range(job.processes):
-            told = job.environment(local, attempt, address, name)
-            children.append(_start(job, told, folder, shown=local == 0))
+            variables = job.environment(local, attempt, address, name)
+            children.append(_start(job, variables, folder, shown=local == 0))
             guard.write(f"{children[-1].process.pid}\n".encode())
             guard.flush()
-        failed = _look_after(children, asked)
+        failed = _await_failure(children, signals)
         if failed is None:
             return 0
         began = time.monotonic()
         end()
-        _tell(failed, children, attempt, time.monotonic() - began)
-        if asked:
-            raise _stopped(asked)
+        _report_failure(failed, children, attempt, time.monotonic() - began)
+        if signals:
+            raise _stop_exit(signals)
         return failed.status or 1
 
 
@@ -209,14 +210,14 @@ def _free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def _start(job: Job, told: Mapping[str, str], folder: Path, shown: bool) -> Child:
+def _start(job: Job, variables: Mapping[str, str], folder: Path, shown: bool) -> Child:
     """Start one process, with a log."""
-    index = int(told[places.INDEX])
+    index = int(variables[places.INDEX])
     log = Log(folder / f"process-{index}.log", int(job.log_mb * _MB), shown, say)
     try:
         process = subprocess.Popen(
             [sys.executable, *job.program],
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=log.write_end,
             stderr=subprocess.STDOUT,
@@ -227,14 +228,14 @@ def _start(job: Job, told: Mapping[str, str], folder: Path, shown: bool) -> Chil
     return Child(index, process, log)
 
 
-def _look_after(children: Sequence[Child], asked: Sequence[int]) -> Child | None:
-    """Wait until all are done, or one failed: that one."""
+def _await_failure(children: Sequence[Child], signals: Sequence[int]) -> Child | None:
+    """Wait until all processes are done (`None`) or one failed; return that one."""
     while True:
         statuses = [child.status for child in children]
         if children[0].log.shown_failure is not None:
             raise children[0].log.shown_failure
-        if asked:
-            raise _stopped(asked)
+        if signals:
+            raise _stop_exit(signals)
         if any(statuses):
             return _first_failed(children)
         if None not in statuses:
@@ -243,9 +244,9 @@ def _look_after(children: Sequence[Child], asked: Sequence[int]) -> Child | None
         time.sleep(_POLL_S)
 
 
-def _stopped(asked: Sequence[int]) -> SystemExit:
+def _stop_exit(signals: Sequence[int]) -> SystemExit:
     say("Stopped.")
-    return SystemExit(128 + asked[0])
+    return SystemExit(128 + signals[0])
 
 
 def _finish_logs(children: Sequence[Child]) -> None:
@@ -255,7 +256,7 @@ def _finish_logs(children: Sequence[Child]) -> None:
 
 
 def _first_failed(children: Sequence[Child]) -> Child:
-    """The process that failed by itself; those that only ended with it may be seen before."""
+    """Return the first process that failed by itself, not in reaction to another."""
     until = time.monotonic() + _REACTION_S
     while True:
         failed = [child for child in children if child.status]
@@ -266,23 +267,23 @@ def _first_failed(children: Sequence[Child]) -> Child:
 
 
 def is_reaction(status: int | None) -> bool:
-    """Whether a process ended so because another one did: told by the watch, or by JAX."""
+    """Return whether a status means an end due to another process's failure."""
     return status in (ENDED_WITH_ANOTHER, 128 + signal.SIGABRT)
 
 
-def _end(children: Sequence[Child], grace_s: float, asked: Sequence[int]) -> None:
-    """End all processes and what they started: asked first, then not.
+def _end(children: Sequence[Child], grace_s: float, signals: Sequence[int]) -> None:
+    """End all processes and their children: SIGTERM first, then SIGKILL.
 
     Args:
         children: The processes.
-        grace_s: The time between the two.
-        asked: The signals that this process got; a second one ends the wait.
+        grace_s: The seconds between the two.
+        signals: The signals that this process received; a second one ends the wait.
     """
     for child in children:
         child.signal(signal.SIGTERM)
     until = time.monotonic() + grace_s
     while time.monotonic() < until and any(child.status is None for child in children):
-        if len(asked) > 1:
+        if len(signals) > 1:
             break
         time.sleep(_POLL_S)
     for child in children:
@@ -290,7 +291,7 @@ def _end(children: Sequence[Child], grace_s: float, asked: Sequence[int]) -> Non
         child.process.wait()
 
 
-# ---- where this process is ended itself ------------------------------------------------------
+# ---- when this process is ended --------------------------------------------------------------
 
 _GUARD = """
 exec 3<&0
@@ -303,14 +304,14 @@ exec 3<&0
     kill -s KILL -- $groups
 } <&3 &
 """
-"""Ends all groups that it was told of, once nobody can tell it anything any more.
+"""Kills all process groups whose numbers it has read, once its standard input is closed.
 
-It is nobody's child, for whoever kills a process may kill its children too."""
+It is not a child of this process, whose children may be killed with it."""
 
 
 @contextmanager
 def _guarded(end: Callable[[], None]) -> Generator[IO[bytes]]:
-    """End the children where this block is left, or this process is killed in it."""
+    """End the children when this block is left, or if this process is killed in it."""
     guard = subprocess.Popen(
         ["/bin/sh", "-c", _GUARD],
         stdin=subprocess.PIPE,
@@ -318,47 +319,49 @@ def _guarded(end: Callable[[], None]) -> Generator[IO[bytes]]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    told = cast("IO[bytes]", guard.stdin)
+    groups = cast("IO[bytes]", guard.stdin)
     guard.wait()
     try:
-        yield told
+        yield groups
     finally:
         try:
             end()
-            told.write(b"done\n")
-        finally:  # an end that is cut short is left to the guard
-            told.close()
+            groups.write(b"done\n")
+        finally:  # the guard completes an interrupted end
+            groups.close()
 
 
 @contextmanager
-def _asked_to_end(asked: list[int]) -> Generator[None]:
-    """Note the signals that ask this process to end: none cuts short what it does."""
-    heard = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    before = {n: signal.signal(n, lambda number, _: asked.append(number)) for n in heard}
+def _record_signals(signals: list[int]) -> Generator[None]:
+    """Record termination signals instead of being interrupted by them."""
+    numbers = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    handlers = {n: signal.signal(n, lambda number, _: signals.append(number)) for n in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 
-# ---- what is said ----------------------------------------------------------------------------
+# ---- messages --------------------------------------------------------------------------------
 
 
-def _tell(failed: Child, children: Sequence[Child], attempt: int, took_s: float) -> None:
-    """The last lines of the process that failed, and how the others ended."""
+def _report_failure(
+    failed: Child, children: Sequence[Child], attempt: int, took_s: float
+) -> None:
+    """Print the last lines of the failed process and the exit states of the others."""
     _finish_logs(children)
     path = failed.log.path
-    say(f"Process {failed.index} failed {_ending(failed)} (attempt {attempt}), {path}:")
+    say(f"Process {failed.index} failed {_ending_text(failed)} (attempt {attempt}), {path}:")
     for line in failed.log.last_lines(_LAST_LINES):
         say(f"  | {line}")
     others = [child for child in children if child is not failed]
     for child in others:
-        say(f"Process {child.index} ended {_ending(child)}, {child.log.path}")
+        say(f"Process {child.index} ended {_ending_text(child)}, {child.log.path}")
     say(f"All were ended in {took_s:.1f} s.")
 
 
-def _ending(child: Child) -> str:
+def _ending_text(child: Child) -> str:
     code = child.process.returncode
     if code is not None and code < 0:
         return f"by {signal.Signals(-code).name}"
@@ -366,5 +369,5 @@ def _ending(child: Child) -> str:
 
 
 def say(text: str) -> None:
-    """Say something of the job, beside what its processes print."""
+    """Print a message about the job to standard error."""
     print(visible_lines(text), file=sys.stderr, flush=True)

@@ -1,7 +1,7 @@
-"""Connections to process 0 that have not said yet who they are, all read at once.
+"""Connections to process 0 that have not sent their first record yet, read concurrently.
 
-A connection that says nothing costs the others no time: each has a few seconds for its first
-record, and all are waited for together.
+A silent connection does not delay the others: each has a few seconds for its first record, and
+all are waited for together.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from braces.cluster.json_connection import Line, Record
 
 GREETING_S = 5.0
-"""The time that a connection has for its first record."""
+"""Seconds that a connection has for its first record."""
 MOST_WAITING = 256
-"""Connections without a record; one more ends the oldest of them."""
+"""Maximum number of connections without a record; one more closes the oldest."""
 _AGAIN_S = 0.05
 
 
@@ -23,7 +23,7 @@ class Reception:
     """Accepts connections and reads their first records.
 
     Args:
-        listener: A socket that listens; it is closed by whoever made it.
+        listener: A listening socket; its owner closes it.
     """
 
     def __init__(self, listener: socket.socket) -> None:
@@ -37,7 +37,7 @@ class Reception:
         """Wait for the first record of any connection.
 
         Raises:
-            TimeoutError: There was none before the deadline.
+            TimeoutError: None arrived before the deadline.
         """
         while (now := time.monotonic()) < deadline:
             for line in [line for line, until in self._until.items() if until <= now]:
@@ -51,7 +51,7 @@ class Reception:
         raise TimeoutError
 
     def close(self) -> None:
-        """End the connections that said nothing."""
+        """Close the connections that sent nothing."""
         for line in list(self._until):
             self._end(line)
         self._selector.close()
@@ -60,9 +60,9 @@ class Reception:
         try:
             connection, _ = self._listener.accept()
             line = Line(connection)
-        except BlockingIOError:  # who came has left again
+        except BlockingIOError:  # the peer has left again
             return
-        except OSError:  # it has left, or there are no more descriptors
+        except OSError:  # the peer has left, or no file descriptors are left
             self._end_oldest()
             time.sleep(_AGAIN_S)
             return
@@ -72,8 +72,8 @@ class Reception:
         self._selector.register(line, selectors.EVENT_READ, line)
 
     def _read(self, line: Line) -> Record | None:
-        """The first record of a connection, which then is no longer looked after here."""
-        if line not in self._until:  # it was ended for one that came in the same moment
+        """Return the first record of a connection, which is then no longer tracked."""
+        if line not in self._until:  # closed in favour of a simultaneous one
             return None
         try:
             record = line.received()

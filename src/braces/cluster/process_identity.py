@@ -1,4 +1,4 @@
-"""Where this process stands in its job: what arguments and the launcher's environment say."""
+"""Number and address of this process in its job, from arguments and the environment."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Environment = Mapping[str, str]
 INDEX, COUNT, ADDRESS = "BRACES_PROCESS_INDEX", "BRACES_PROCESS_COUNT", "BRACES_ADDRESS"
 JOB, ATTEMPT, TIMEOUT = "BRACES_JOB", "BRACES_ATTEMPT", "BRACES_TIMEOUT_S"
 LOCAL_INDEX, LOCAL_COUNT = "BRACES_LOCAL_INDEX", "BRACES_LOCAL_COUNT"
-"""The variables of `braces launch`; whoever starts processes otherwise may set them too."""
+"""The variables of `braces launch`; other launchers may set them too."""
 
 KUBERNETES_PORT = 8476
 MOST_PROCESSES = 1 << 16
-_FIRST_PORT, _PORTS = 61440, 4096  # above those that Linux gives away by itself
+_FIRST_PORT, _PORTS = 61440, 4096  # above Linux's ephemeral ports
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,11 @@ class Place:
 
     Attributes:
         index: Its number, from 0.
-        count: How many there are.
-        address: Where process 0 is met, as `"host:port"`.
-        job: What tells this job from another one at the same address.
-        found_by: What said so.
-        devices: The numbers of the devices that are this process's own, of those of its
-            machine; `None` for all.
+        count: Number of processes.
+        address: The address of process 0, as `"host:port"`.
+        job: Identifier that distinguishes jobs at the same address.
+        found_by: The sources of this information.
+        devices: The numbers of this process's devices on its machine; `None` for all.
     """
 
     index: int
@@ -47,7 +46,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Told:
-    """What somebody says about a place; `None` where nothing is said."""
+    """Information of one source about a process; `None` where it is silent."""
 
     index: int | None = None
     count: int | None = None
@@ -57,88 +56,88 @@ class Told:
     local_count: int | None = None
 
     def or_else(self, other: Told) -> Told:
-        """This, completed by what another says."""
+        """Return this record, completed from another one."""
         mine, others = vars(self), vars(other)
         return Told(**{n: others[n] if x is None else x for n, x in mine.items()})
 
 
 def find_place(given: Told, environment: Environment) -> Place | None:
-    """Where this process stands, or `None` where it is alone.
+    """Return the number and address of this process, or `None` if it is alone.
 
-    Arguments come first, then the variables `BRACES_…`, then Slurm, MPI and Kubernetes, the
-    first of them that is there. Each completes what those before left open.
+    Sources, in order: arguments, the variables `BRACES_…`, then the first of Slurm, MPI and
+    Kubernetes that is present. Each completes the fields that earlier ones left open.
 
     Raises:
-        ClusterError: Something is missing, or is no such number.
+        ClusterError: A field is missing, or is not a valid number.
 
     Example:
         >>> find_place(Told(), {})
         >>> find_place(Told(1, 2, "10.0.0.7:9000"), {}).address
         '10.0.0.7:9000'
     """
-    told, by = given, ["arguments"] if given != Told() else []
+    info, origins = given, ["arguments"] if given != Told() else []
     for name, find in SOURCES:
-        found = find(environment)
-        if found is not None and (name == "environment" or None in _needed(told)):
-            by.append(name)
-            told = told.or_else(found)
+        more = find(environment)
+        if more is not None and (name == "environment" or None in _required_fields(info)):
+            origins.append(name)
+            info = info.or_else(more)
             if name != "environment":
                 break
-    if not by or (told.count == 1 and not told.index):
+    if not origins or (info.count == 1 and not info.index):
         return None
-    return _checked(told, " and ".join(by), _own(told, environment))
+    return _check_place(info, " and ".join(origins), _own_devices(info, environment))
 
 
-def _needed(told: Told) -> tuple[int | None, int | None, str | None]:
-    return told.index, told.count, told.address
+def _required_fields(info: Told) -> tuple[int | None, int | None, str | None]:
+    return info.index, info.count, info.address
 
 
-def _own(told: Told, environment: Environment) -> tuple[int, ...] | None:
-    """One device for each process of a machine, where it has several that see all devices."""
-    count, visible = told.local_count, environment.get("CUDA_VISIBLE_DEVICES")
-    if told.local_index is None or count is None or count == 1:
+def _own_devices(info: Told, environment: Environment) -> tuple[int, ...] | None:
+    """Return one device per process of a machine, if its processes see all devices."""
+    count, visible = info.local_count, environment.get("CUDA_VISIBLE_DEVICES")
+    if info.local_index is None or count is None or count == 1:
         return None
     if visible is not None and len(visible.split(",")) < count:
-        return None  # whoever started them gave each its own
-    return (told.local_index,)
+        return None  # the launcher assigned devices
+    return (info.local_index,)
 
 
-def _checked(told: Told, by: str, devices: tuple[int, ...] | None) -> Place:
-    """A whole place of what was told."""
-    index, count, address = _needed(told)
+def _check_place(info: Told, origin: str, devices: tuple[int, ...] | None) -> Place:
+    """Validate the fields and return the place."""
+    index, count, address = _required_fields(info)
     if index is None or count is None or address is None:
-        names = zip((INDEX, COUNT, ADDRESS), _needed(told), strict=True)
+        names = zip((INDEX, COUNT, ADDRESS), _required_fields(info), strict=True)
         missing = " and ".join(name for name, value in names if value is None)
         raise ClusterError(
             "It is not known where this process stands in its job.",
-            given=f"{_said(told)} (from {by})",
+            given=f"{_info_text(info)} (from {origin})",
             fix=f"Set {missing}, or give br.cluster.start() the argument of that name.",
         )
     if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MOST_PROCESSES):
         raise ClusterError(
             f"There is no process {index!r:.40} of {count!r:.40}.",
-            given=f"{_said(told)} (from {by})",
+            given=f"{_info_text(info)} (from {origin})",
             fix=f"Processes are numbered from 0; there are at most {MOST_PROCESSES}.",
         )
     split_address(address)
-    return Place(index, count, address, told.job or "", by, devices)
+    return Place(index, count, address, info.job or "", origin, devices)
 
 
-def _is_number(given: object) -> bool:
-    """Whether it counts: whoever calls may give anything."""
-    return isinstance(given, SupportsIndex)
+def _is_number(value: object) -> bool:
+    """Return whether an argument is an integer."""
+    return isinstance(value, SupportsIndex)
 
 
-def _said(told: Told) -> str:
-    pairs = ((f.name, getattr(told, f.name)) for f in fields(told))
+def _info_text(info: Told) -> str:
+    pairs = ((f.name, getattr(info, f.name)) for f in fields(info))
     return ", ".join(f"{name}={value}" for name, value in pairs if value is not None)
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port.
+    """Return host and port.
 
     Raises:
-        ClusterError: It is no address.
+        ClusterError: It is not an address.
 
     Example:
         >>> split_address("[::1]:80"), split_address("node-1:8476")
@@ -152,11 +151,11 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-# ---- who tells it ----------------------------------------------------------------------------
+# ---- sources ---------------------------------------------------------------------------------
 
 
 def _environment(environment: Environment) -> Told | None:
-    """The variables of `braces launch`."""
+    """Read the variables of `braces launch`."""
     if not any(name in environment for name in (INDEX, COUNT, ADDRESS)):
         return None
     return Told(
@@ -170,7 +169,7 @@ def _environment(environment: Environment) -> Told | None:
 
 
 def _slurm(environment: Environment) -> Told | None:
-    """A task of `srun`; the script of `sbatch` itself is none."""
+    """Read the variables of a task of `srun`; `None` in the batch script itself."""
     nodes = environment.get("SLURM_STEP_NODELIST")
     if nodes is None or "SLURM_STEP_NUM_TASKS" not in environment:
         return None
@@ -187,51 +186,51 @@ def _slurm(environment: Environment) -> Told | None:
 
 
 def first_node(nodes: str) -> str:
-    """The first name of a list of Slurm.
+    """Return the first name of a Slurm node list.
 
     Example:
         >>> [first_node(x) for x in ("n1", "n1,n2", "gpu[007-009,12],n3", "rack[2,4]-ib")]
         ['n1', 'n1', 'gpu007', 'rack2-ib']
     """
-    found = re.match(r"([^,\[]*)(?:\[([^\],-]+)[^\]]*\])?([^,\[]*)", nodes)
-    return "".join(part or "" for part in found.groups()) if found else nodes
+    matched = re.match(r"([^,\[]*)(?:\[([^\],-]+)[^\]]*\])?([^,\[]*)", nodes)
+    return "".join(part or "" for part in matched.groups()) if matched else nodes
 
 
 def _open_mpi(environment: Environment) -> Told | None:
-    """A process of Open MPI's `mpirun`."""
+    """Read the variables of Open MPI's `mpirun`."""
     if "OMPI_COMM_WORLD_RANK" not in environment:
         return None
     job = environment.get("PMIX_NAMESPACE") or environment.get("OMPI_MCA_ess_base_jobid", "")
     count = _number(environment, "OMPI_COMM_WORLD_SIZE")
-    here = _number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE")
+    local_count = _number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE")
     return Told(
         _number(environment, "OMPI_COMM_WORLD_RANK"),
         count,
-        _local(job) if count == here else None,
+        _local_address(job) if count == local_count else None,
         job,
         _number(environment, "OMPI_COMM_WORLD_LOCAL_RANK"),
-        here,
+        local_count,
     )
 
 
 def _pmi(environment: Environment) -> Told | None:
-    """A process of MPICH's or Intel's `mpiexec`."""
+    """Read the variables of MPICH's or Intel's `mpiexec`."""
     if "PMI_RANK" not in environment:
         return None
     count = _number(environment, "PMI_SIZE")
-    here = _number(environment, "MPI_LOCALNRANKS")
+    local_count = _number(environment, "MPI_LOCALNRANKS")
     return Told(
         _number(environment, "PMI_RANK"),
         count,
-        _local("") if count == here else None,
+        _local_address("") if count == local_count else None,
         None,
         _number(environment, "MPI_LOCALRANKID"),
-        here,
+        local_count,
     )
 
 
 def _kubernetes(environment: Environment) -> Told | None:
-    """A pod of an Indexed Job, also one of a JobSet: its name ends with its index."""
+    """Read the variables of an Indexed Job or a JobSet: a pod name ends with its index."""
     if "JOB_COMPLETION_INDEX" not in environment:
         return None
     index = _number(environment, "JOB_COMPLETION_INDEX")
@@ -249,11 +248,11 @@ SOURCES: tuple[tuple[str, Source], ...] = (
     ("PMI", _pmi),
     ("Kubernetes", _kubernetes),
 )
-"""Who may tell a place, in the order in which they are asked."""
+"""The sources of the environment, in order of precedence."""
 
 
 def _number(environment: Environment, name: str) -> int | None:
-    """A variable that is a number."""
+    """Read a variable that is a number."""
     text = environment.get(name)
     if text is None:
         return None
@@ -262,10 +261,10 @@ def _number(environment: Environment, name: str) -> int | None:
     return int(text)
 
 
-def _local(job: str) -> str:
+def _local_address(job: str) -> str:
     return f"127.0.0.1:{_port(job)}"
 
 
 def _port(job: str) -> int:
-    """A port that processes of one job choose alike, and other jobs seldom."""
+    """Return a port derived from the job's name, rarely shared with other jobs."""
     return _FIRST_PORT + zlib.crc32(job.encode()) % _PORTS

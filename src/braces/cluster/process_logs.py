@@ -1,7 +1,7 @@
-"""The logs of the processes of a job: bounded, and no reason for a process to fail.
+"""Logs of the processes of a job: bounded in size, and never a cause of failure.
 
-A process writes to a pipe, and a thread copies what comes to its log. So a log that cannot be
-written, because its disk is full, neither blocks nor ends the process, and a log that grows too
+A process writes to a pipe, and a thread copies the data to its log. So a log that cannot be
+written, because its disk is full, neither blocks nor ends the process. A log that grows too
 long loses its oldest part.
 """
 
@@ -20,25 +20,26 @@ _COPY_BYTES, _TAIL_BYTES = 1 << 16, 1 << 14
 
 
 class Log:
-    """Copies what a process prints to a file, and to the standard output where that is wanted.
+    """Copies the output of a process to a file, and optionally to the standard output.
 
-    The file is `process-0.log`; what is older is in `process-0.log.1`. Each has half of the
-    limit at most.
+    The file is `process-0.log`; older output is in `process-0.log.1`. Each takes at most half
+    of the size limit.
 
     Args:
-        path: The file, which is made anew.
+        path: The file, which is created or truncated.
         limit_bytes: The size of both files together.
         shown: Whether to copy to the standard output too.
         report: Called once with a sentence if the file cannot be written.
 
     Attributes:
         path: The file.
-        write_end: The pipe that the process writes to; close it once the process has it.
-        failure: The reason why the file is not complete; empty if it is.
-        shown_failure: The error of the standard output, after which nothing is copied there.
+        write_end: The pipe that the process writes to; close it once the process has inherited
+            it.
+        failure: The reason why the file is incomplete; empty if it is complete.
+        shown_failure: The error of the standard output, after which copying to it stops.
 
     Raises:
-        OSError: The file cannot be made.
+        OSError: The file cannot be created.
     """
 
     def __init__(
@@ -57,11 +58,11 @@ class Log:
         self._thread.start()
 
     def finish(self, timeout_s: float) -> None:
-        """Wait until all is copied; something that the process left behind may never end."""
+        """Wait until all output is copied; a surviving child may keep the pipe open."""
         self._thread.join(timeout_s)
 
     def last_lines(self, count: int) -> list[str]:
-        """The last lines, also of a file that could not be written."""
+        """Return the last lines, also of a file that could not be written."""
         return self._tail.decode(errors="replace").splitlines()[-count:]
 
     def _copy(self) -> None:
@@ -76,8 +77,8 @@ class Log:
 
     def _keep(self, data: bytes) -> None:
         try:
-            for at in range(0, len(data), self._half):
-                self._write(data[at : at + self._half])
+            for start in range(0, len(data), self._half):
+                self._write(data[start : start + self._half])
         except OSError as error:
             if not self.failure:
                 self.failure = error.strerror or str(error)
@@ -88,7 +89,7 @@ class Log:
 
     def _write(self, data: bytes) -> None:
         if self._size + len(data) > self._half:
-            self._size = self._half  # should no new file be made, the next write tries again
+            self._size = self._half  # if opening fails, the next write tries again
             self._file.close()
             with suppress(FileNotFoundError):
                 os.replace(self.path, f"{self.path}.1")
@@ -102,5 +103,5 @@ class Log:
             try:
                 sys.stdout.write(self._decode(data))
                 sys.stdout.flush()
-            except (OSError, ValueError) as error:  # nobody reads it any more, or it is closed
+            except (OSError, ValueError) as error:  # its reader is gone, or it is closed
                 self.shown_failure = error

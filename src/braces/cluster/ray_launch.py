@@ -1,4 +1,4 @@
-"""`braces launch --ray`: Ray finds the machines, and each of its actors runs one process."""
+"""`braces launch --ray`: Ray chooses the machines, and each actor runs one process."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _REACTION_S, _LOST = 2.0, 137
 
 
 def launch_on_ray(job: Job, gpus: int = 0) -> int:
-    """Run a job on the machines of Ray, again where it fails; its exit status.
+    """Run a job on the machines of Ray, with restarts on failure, and return its exit status.
 
-    Ray is that of `RAY_ADDRESS`, the one that runs on this machine, or a new one for this
-    machine alone. Braces and the program must be there on all machines, at the same place, as
-    with `ray job submit --working-dir`. Each process is the only one that its actor runs, with
-    one CPU; what it prints goes through Ray to this process.
+    The Ray cluster is that of `RAY_ADDRESS`, the one that runs on this machine, or a new one on
+    this machine alone. Braces and the program must be present on all machines at the same path,
+    as with `ray job submit --working-dir`. Each actor runs one process, with one CPU; its
+    output is forwarded through Ray to this process.
 
     Args:
-        job: What is to run; `processes` of it on all machines together.
-        gpus: How many GPUs Ray gives each process.
+        job: The job to run; `processes` is the total number over all machines.
+        gpus: Number of GPUs of each process.
 
     Raises:
-        ClusterError: The job cannot be run so, or Ray has no room for it.
+        ClusterError: The job cannot be run, or Ray lacks resources for it.
         MissingPackageError: Ray is not installed.
     """
     job.check()
@@ -48,20 +48,20 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
 
 
 class Worker:
-    """What an actor of Ray does: it runs one process, as `braces launch` does on a host."""
+    """Ray actor that runs one process, as `braces launch` does on a host."""
 
     def address(self) -> str:
-        """A port of this machine that is free."""
+        """Return the address of this machine with a free port."""
         with socket.create_server(("", 0)) as listener:
             return f"{ray.util.get_node_ip_address()}:{listener.getsockname()[1]}"
 
     def run(self, job: Job) -> int:
-        """Run one process to its end."""
+        """Run one process until it ends."""
         return launch(job)
 
 
 def _attempt(job: Job, attempt: int, gpus: int) -> int:
-    """Run all processes once; the status of the one that failed, or 0."""
+    """Run all processes once; return the status of the one that failed, or 0."""
     needs = {"CPU": 1, "GPU": gpus} if gpus else {"CPU": 1}
     group = ray.util.placement_group([needs] * job.processes)
     workers = list[Any]()
@@ -69,10 +69,10 @@ def _attempt(job: Job, attempt: int, gpus: int) -> int:
         if not group.wait(job.timeout_s):
             raise ClusterError(
                 f"Ray has no room for {job.processes} processes within {job.timeout_s:g} s.",
-                given=f"each needs {needs}; there is {_there()}",
+                given=f"each needs {needs}; there is {_resources_text()}",
                 fix="Use fewer processes, or more machines.",
             )
-        workers.extend(_worker(group, index, gpus) for index in range(job.processes))
+        workers.extend(_start_worker(group, index, gpus) for index in range(job.processes))
         alone = replace(
             job,
             processes=1,
@@ -89,27 +89,29 @@ def _attempt(job: Job, attempt: int, gpus: int) -> int:
         ray.util.remove_placement_group(group)
 
 
-def _there() -> str:
-    found = ray.cluster_resources()
-    return ", ".join(f"{name}: {found[name]:g}" for name in ("CPU", "GPU") if name in found)
+def _resources_text() -> str:
+    resources = ray.cluster_resources()
+    return ", ".join(
+        f"{name}: {resources[name]:g}" for name in ("CPU", "GPU") if name in resources
+    )
 
 
-def _worker(group: Any, index: int, gpus: int) -> Any:
+def _start_worker(group: Any, index: int, gpus: int) -> Any:
     strategy = ray_strategies.PlacementGroupSchedulingStrategy(
         group, placement_group_bundle_index=index
     )
-    made = ray.remote(Worker)
-    return made.options(num_cpus=1, num_gpus=gpus, scheduling_strategy=strategy).remote()
+    actor = ray.remote(Worker)
+    return actor.options(num_cpus=1, num_gpus=gpus, scheduling_strategy=strategy).remote()
 
 
 def _first_failure(runs: Sequence[Any]) -> int:
-    """The status of the process that failed by itself; 0 where none did."""
+    """Return the status of the process that failed by itself; 0 if none did."""
     pending, failed = list(runs), list[int]()
     while pending:
         done, pending = ray.wait(pending, timeout=_REACTION_S if failed else None)
         if not done:
             break
-        status = _status(done[0])
+        status = _exit_status(done[0])
         failed += [status] if status else []
         if status and not is_reaction(status):
             break
@@ -117,7 +119,7 @@ def _first_failure(runs: Sequence[Any]) -> int:
     return next(iter(own or failed), 0)
 
 
-def _status(run: Any) -> int:
+def _exit_status(run: Any) -> int:
     try:
         return int(ray.get(run))
     except ray.exceptions.RayActorError:

@@ -1,10 +1,9 @@
-"""How the processes of a job find each other: all tell process 0, which tells them to go on.
+"""Rendezvous of the processes of a job: all report to process 0, which lets them continue.
 
-JAX ends a process with an abort where another one never comes. So they meet here first, where
-nobody waits longer than was said, all hear the same words, and versions are compared before
-anything of JAX is spoken. Process 0 listens at the address of the job, where JAX itself listens
-afterwards. The connections stay: by them the processes end together
-(`braces.cluster.failure_detector`).
+JAX aborts a process if another one never arrives. So the processes meet here first, before JAX
+communicates: the timeout is respected, all processes report the same error, and versions are
+compared. Process 0 listens at the address of the job, where JAX itself listens afterwards. The
+connections stay open for failure detection (`braces.cluster.failure_detector`).
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from braces.errors import ClusterError
 from braces.runtime.devices.process_agreement import check_alike, said_processes
 
 Facts = Mapping[str, str]
-"""What all processes must have alike, by its name."""
+"""Versions and settings that must agree in all processes, by name."""
 
 _VERDICT_S, _AGAIN_S = 5.0, 0.05
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """The processes of a job, as one of them has them.
+    """Connections and addresses of a job, as seen by one process.
 
     Attributes:
-        lines: Connections by process: process 0 has one to each other, which has one to it.
+        lines: Connections by process: process 0 is connected to each other process.
         host: The address at which the others reach this process.
-        address: The address of process 0 from here, with numbers in place of names.
+        address: The address of process 0 from here, with a numeric host.
     """
 
     lines: dict[int, Line]
@@ -43,23 +42,24 @@ class Gathered:
 
 
 def gather(place: Place, facts: Facts, timeout_s: float) -> Gathered:
-    """Wait until all processes of the job are there.
+    """Wait until all processes of the job have arrived.
 
     Args:
-        place: Where this one stands.
-        facts: What it has.
-        timeout_s: How long it waits.
+        place: The identity of this process.
+        facts: Its versions and settings.
+        timeout_s: Time limit in seconds.
 
     Raises:
-        ClusterError: A process did not come in time, or they differ; all say the same.
+        ClusterError: A process did not arrive in time, or they differ; all raise the same
+        error.
     """
     if place.index == 0:
-        return _host(place, facts, timeout_s)
+        return _gather_as_host(place, facts, timeout_s)
     return _join(place, facts, time.monotonic() + timeout_s, timeout_s)
 
 
 def bind_address(address: str) -> str:
-    """Where process 0 listens: on the machine alone, if that is where it is to be met.
+    """Return the listening address of process 0: loopback only if its address is loopback.
 
     Example:
         >>> bind_address("127.0.0.1:80"), bind_address("node-1:80")
@@ -72,47 +72,50 @@ def bind_address(address: str) -> str:
 # ---- process 0 -------------------------------------------------------------------------------
 
 
-def _host(place: Place, facts: Facts, timeout_s: float) -> Gathered:
+def _gather_as_host(place: Place, facts: Facts, timeout_s: float) -> Gathered:
     lines, hosts = dict[int, Line](), dict[int, str]()
-    told = {0: facts}
+    facts_by_process = {0: facts}
     try:
-        with _listener(place.address) as listener:
-            _await_all(listener, place, lines, told, hosts, timeout_s)
+        with _open_listener(place.address) as listener:
+            _await_all(listener, place, lines, facts_by_process, hosts, timeout_s)
         for name in facts:
-            check_alike(name, {index: one.get(name, "none") for index, one in told.items()})
+            check_alike(
+                name,
+                {index: values.get(name, "none") for index, values in facts_by_process.items()},
+            )
     except ClusterError as error:
         _refuse(lines, error)
         raise
-    found = hosts_of_all(hosts, {index: _own_host(line) for index, line in lines.items()})
+    addresses = hosts_of_all(hosts, {index: _own_host(line) for index, line in lines.items()})
     for index, line in lines.items():
-        _tell({index: line}, {"start": True, "host": found[index]})
+        _send_all({index: line}, {"start": True, "host": addresses[index]})
     _, port = split_address(place.address)
-    return Gathered(lines, found[0], joined_address(found[0], port))
+    return Gathered(lines, addresses[0], joined_address(addresses[0], port))
 
 
 def _own_host(line: Line) -> str:
     try:
         return line.hosts()[0]
-    except OSError:  # it is gone, which the watch tells
+    except OSError:  # it is gone, which the failure detector reports
         return "127.0.0.1"
 
 
-def _tell(lines: Mapping[int, Line], record: Record) -> None:
+def _send_all(lines: Mapping[int, Line], record: Record) -> None:
     for line in lines.values():
         try:
             line.send(record)
         except OSError:
-            continue  # whoever is gone is missed by the watch
+            continue  # the failure detector notices lost processes
 
 
 def _refuse(lines: Mapping[int, Line], error: ClusterError) -> None:
-    """Tell the others why nothing comes of it."""
-    _tell(lines, {"error": [error.what, error.given, error.fix]})
+    """Send an error to the other processes and close the connections."""
+    _send_all(lines, {"error": [error.what, error.given, error.fix]})
     for line in lines.values():
         line.close()
 
 
-def _listener(address: str) -> socket.socket:
+def _open_listener(address: str) -> socket.socket:
     host, port = split_address(address)
     try:
         if is_loopback(host):
@@ -136,11 +139,11 @@ def _await_all(
     listener: socket.socket,
     place: Place,
     lines: dict[int, Line],
-    told: dict[int, Facts],
+    facts_by_process: dict[int, Facts],
     hosts: dict[int, str],
     timeout_s: float,
 ) -> None:
-    """Take in all other processes; strangers are let go."""
+    """Accept all other processes; connections of other jobs are closed."""
     deadline = time.monotonic() + timeout_s
     reception = Reception(listener)
     try:
@@ -158,12 +161,12 @@ def _await_all(
                 _refuse({0: line}, error)
                 raise
             deadline = min(deadline, time.monotonic() + left_s)
-            if index in lines:  # it was ended, and started again
+            if index in lines:  # it was restarted
                 lines[index].close()
-            lines[index], told[index], hosts[index] = line, facts, host
+            lines[index], facts_by_process[index], hosts[index] = line, facts, host
     except TimeoutError:
         missing = sorted({*range(1, place.count)} - lines.keys())
-        raise _missing(said_processes(missing), place, timeout_s) from None
+        raise _timeout_error(said_processes(missing), place, timeout_s) from None
     finally:
         reception.close()
 
@@ -176,7 +179,7 @@ def _all_there(lines: dict[int, Line], count: int) -> bool:
     return len(lines) == count - 1
 
 
-def _missing(who: str, place: Place, timeout_s: float) -> ClusterError:
+def _timeout_error(who: str, place: Place, timeout_s: float) -> ClusterError:
     return ClusterError(
         f"{who} of {place.count} did not come to {place.address} within {timeout_s:g} s.",
         fix="Look at the log of each process, or give them more time: timeout_s=…",
@@ -184,11 +187,10 @@ def _missing(who: str, place: Place, timeout_s: float) -> ClusterError:
 
 
 def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
-    """The number of a process that came.
+    """Return the number of an arriving process.
 
     Raises:
-        ValueError: It is of another job.
-        ClusterError: It is of this one, but not as it should be.
+        ValueError: It belongs to another job.
     """
     index, count = number_in(greeting, "index"), number_in(greeting, "count")
     if greeting.get("job") != place.job:
@@ -207,23 +209,23 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
     return index
 
 
-# ---- the others ------------------------------------------------------------------------------
+# ---- other processes -------------------------------------------------------------------------
 
 
 def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Gathered:
-    """Go to process 0, again and again until it is there, and hear what it says."""
-    seen = "nobody listened there"
+    """Connect to process 0, with retries until it listens, and wait for its verdict."""
+    observation = "nobody listened there"
     while (left := deadline - time.monotonic()) > 0:
         try:
             line = Line(socket.create_connection(split_address(place.address), min(left, 5.0)))
         except OSError as error:
-            seen = f"the last attempt: {error.strerror or error}"
+            observation = f"the last attempt: {error.strerror or error}"
             time.sleep(_AGAIN_S)
             continue
         try:
             if line.is_own_echo():
                 raise ConnectionError("Nobody listens there yet.")
-            seen = "whoever answered there was not process 0 of this job"
+            observation = "whoever answered there was not process 0 of this job"
             line.send(
                 {
                     "index": place.index,
@@ -235,18 +237,18 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Gath
                 }
             )
             verdict = line.receive(left + _VERDICT_S)
-        except (OSError, ValueError):  # a process 0 of another job, or one that ends
+        except (OSError, ValueError):  # process 0 of another job, or an ending one
             line.close()
             time.sleep(_AGAIN_S)
             continue
-        return _heard(verdict, line, place)
-    error = _missing("Process 0", place, timeout_s)
-    error.given = seen
+        return _read_verdict(verdict, line, place)
+    error = _timeout_error("Process 0", place, timeout_s)
+    error.given = observation
     raise error
 
 
-def _heard(verdict: Record, line: Line, place: Place) -> Gathered:
-    """The job, if process 0 says that all are there."""
+def _read_verdict(verdict: Record, line: Line, place: Place) -> Gathered:
+    """Return the job if process 0 confirms that all processes arrived."""
     if verdict.get("start") is True:
         _, port = split_address(place.address)
         _, there = line.hosts()

@@ -1,4 +1,4 @@
-"""`br.cluster.start()`: make this process one of its job."""
+"""`br.cluster.start()`: join this process to its job."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _FLAGS = (
     "jax_default_matmul_precision",
     "jax_default_prng_impl",
 )
-"""Settings of JAX that change what a program computes."""
+"""Settings of JAX that change numerical results."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A process in its job.
+    """Identity of a process in its job.
 
     Attributes:
         process_index: The number of this process, from 0.
-        process_count: How many there are; 1 where this process is alone.
-        address: Where process 0 was met; empty where this process is alone.
-        found_by: What said so: `arguments`, `environment`, `Slurm`, `Open MPI`, `PMI` or
-            `Kubernetes`; `nothing` where nothing told of other processes.
-        attempt: How often `braces launch` has started this job again; 0 the first time.
+        process_count: Number of processes; 1 for a process alone.
+        address: The address of process 0; empty for a process alone.
+        found_by: The source of this information: `arguments`, `environment`, `Slurm`, `Open
+            MPI`, `PMI` or `Kubernetes`; `nothing` if no source mentioned other processes.
+        attempt: Number of restarts of this job by `braces launch`; 0 the first time.
     """
 
     process_index: int = 0
@@ -48,7 +48,7 @@ class Cluster:
 
     @property
     def local_devices(self) -> tuple[Any, ...]:
-        """The devices of JAX that are this process's own."""
+        """The JAX devices of this process."""
         return tuple(jax.local_devices())
 
 
@@ -60,35 +60,35 @@ def start(
     local_devices: Sequence[int] | None = None,
     timeout_s: float | None = None,
 ) -> Cluster:
-    """Make this process one of its job, before anything is computed.
+    """Join this process to its job; call it before any computation.
 
-    The same program runs alone, under `braces launch`, `srun`, `mpirun`, in an Indexed Job of
-    Kubernetes or by Ray: what is not given is found in the environment, first in the variables
-    `BRACES_PROCESS_INDEX`, `BRACES_PROCESS_COUNT` and `BRACES_ADDRESS`, then in those of Slurm,
-    Open MPI, PMI (MPICH, Intel) and Kubernetes. Where nothing tells of other processes, nothing
-    happens, and the result says so.
+    The same program runs alone, under `braces launch`, `srun` or `mpirun`, in an Indexed Job of
+    Kubernetes, or by Ray. Missing arguments are read from the environment: first the variables
+    `BRACES_PROCESS_INDEX`, `BRACES_PROCESS_COUNT` and `BRACES_ADDRESS`, then those of Slurm,
+    Open MPI, PMI (MPICH, Intel) and Kubernetes. If none of them mentions other processes, the
+    function has no effect, as the result shows.
 
-    Afterwards the devices of all processes are JAX's, and a mesh may span them. The processes
-    end together: an exception that nobody catches, `sys.exit` with another status than 0, and a
-    process that is killed end all others at once, with the status 75; a process that is done
-    waits until all are. Collectives of CPUs go by Gloo, from and to the address that each
-    process has towards process 0; what the machines call themselves does not matter.
+    Afterwards JAX's devices are those of all processes, and a mesh may span them. The processes
+    end together. An uncaught exception, `sys.exit` with a nonzero status, or a killed process
+    ends all others at once, with the status 75. A finished process waits until all are. CPU
+    collectives use Gloo, between the addresses of the connections to process 0; host names do
+    not matter.
 
     Args:
         process_index: The number of this process, from 0.
-        process_count: How many there are.
-        address: Where process 0 is met, as `"10.0.0.7:8476"`.
-        local_devices: The devices of the machine that are this process's own, by their number;
-            by default all, or one for each process where several of them see all devices.
-        timeout_s: How long to wait until all are there; 300 by default, or what
-            `braces launch --timeout` said.
+        process_count: Number of processes.
+        address: The address of process 0, as `"10.0.0.7:8476"`.
+        local_devices: The numbers of this process's devices on its machine; by default all, or
+            one for each process if several of them see all devices.
+        timeout_s: Seconds to wait until all processes have arrived; by default the value of
+            `braces launch --timeout`, else 300.
 
     Returns:
-        The place of this process. A second call gives the same.
+        The identity of this process. A second call returns the same.
 
     Raises:
-        ClusterError: A process did not come, two have the same number, or they differ in the
-            versions of Braces, JAX or Python, or in settings of JAX; all say the same.
+        ClusterError: A process did not arrive, two have the same number, or they differ in the
+        versions of Braces, JAX or Python, or in settings of JAX; all raise the same error.
 
     Example:
         >>> import braces as br
@@ -96,30 +96,33 @@ def start(
         >>> job.process_index, job.process_count, job.found_by
         (0, 1, 'nothing')
     """
-    given = Told(process_index, process_count, address)
-    place = find_place(given, os.environ)
+    arguments = Told(process_index, process_count, address)
+    place = find_place(arguments, os.environ)
     if place is None:
-        return Cluster(found_by="nothing" if given == Told() else "arguments")
-    made = Cluster(place.index, place.count, place.address, place.found_by, _attempt())
+        return Cluster(found_by="nothing" if arguments == Told() else "arguments")
+    cluster = Cluster(place.index, place.count, place.address, place.found_by, _attempt())
     if jax.distributed.is_initialized():
-        return _again(made)
-    patience_s = _patience(timeout_s)
-    gathered = gather(place, _facts(), patience_s)
+        return _check_initialized(cluster)
+    patience_s = _timeout(timeout_s)
+    gathered = gather(place, _versions_and_settings(), patience_s)
     Watch(place.index, gathered.lines).begin()
     _connect(place, gathered, local_devices, patience_s)
-    return made
+    return cluster
 
 
-def _again(wanted: Cluster) -> Cluster:
-    """The place that this process has, if it is the one that is wanted."""
+def _check_initialized(target: Cluster) -> Cluster:
+    """Return the identity that this process already has, if it is the requested one."""
     state = distributed.global_state
-    if (state.process_id, state.num_processes) != (wanted.process_index, wanted.process_count):
+    if (state.process_id, state.num_processes) != (
+        target.process_index,
+        target.process_count,
+    ):
         raise ClusterError(
             f"This process is process {state.process_id} of {state.num_processes} already.",
-            given=f"process_index={wanted.process_index}, process_count={wanted.process_count}",
+            given=f"process_index={target.process_index}, process_count={target.process_count}",
             fix="Call br.cluster.start() once.",
         )
-    return wanted
+    return target
 
 
 def _attempt() -> int:
@@ -127,22 +130,22 @@ def _attempt() -> int:
     return int(text) if text.isdecimal() and len(text) < 10 else 0
 
 
-def _patience(timeout_s: float | None) -> float:
-    """How long to wait, in seconds."""
-    said: Any = os.environ.get(TIMEOUT, _TIMEOUT_S) if timeout_s is None else timeout_s
+def _timeout(timeout_s: float | None) -> float:
+    """Return the timeout in seconds."""
+    text: Any = os.environ.get(TIMEOUT, _TIMEOUT_S) if timeout_s is None else timeout_s
     try:
-        seconds = float(said)
+        seconds = float(text)
     except (TypeError, ValueError):
         seconds = -1.0
     if not 0 < seconds <= 1e6:
         raise ClusterError(
-            f"timeout_s={said!r:.40} is no time to wait.", fix="Use seconds, as timeout_s=60."
+            f"timeout_s={text!r:.40} is no time to wait.", fix="Use seconds, as timeout_s=60."
         )
     return seconds
 
 
-def _facts() -> Facts:
-    """What all processes must have alike."""
+def _versions_and_settings() -> Facts:
+    """Return the versions and settings that must agree in all processes."""
     versions = {f"version of {name}": _version(name) for name in ("braces", "jax", "jaxlib")}
     python = ".".join(platform.python_version_tuple()[:2])
     flags = {f"setting {name}": str(getattr(jax.config, name)) for name in _FLAGS}
@@ -159,7 +162,7 @@ def _version(package: str) -> str:
 def _connect(
     place: Place, gathered: Gathered, local_devices: Sequence[int] | None, timeout_s: float
 ) -> None:
-    """Let JAX know of all processes, which are there."""
+    """Initialize JAX's distributed runtime; all processes have arrived."""
     compute_in_calling_thread()
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     devices = place.devices if local_devices is None else local_devices
@@ -173,7 +176,7 @@ def _connect(
             initialization_timeout=max(int(timeout_s), 1),
             coordinator_bind_address=bind_address(place.address),
         )
-        _meet_at(gathered.host)
+        _use_address(gathered.host)
     except RuntimeError as error:
         raise ClusterError(
             "JAX did not let this process join its job.",
@@ -183,10 +186,10 @@ def _connect(
         ) from error
 
 
-def _meet_at(host: str) -> None:
-    """Let the CPUs of other processes reach those of this one at an address.
+def _use_address(host: str) -> None:
+    """Make the Gloo collectives of this process's CPUs use the given address.
 
-    JAX would take the machine's own name for it.
+    By default, JAX uses the machine's host name.
     """
     collectives = jaxlib.make_gloo_tcp_collectives(
         distributed_client=distributed.global_state.client, hostname=host
