@@ -1,6 +1,6 @@
-"""`braces COMMAND`: look at programs and run them.
+"""`braces COMMAND`: inspect and run programs.
 
-Exit status: 0 done; 1 the answer is no, or a file is not what it should be; 2 bad usage.
+Exit status: 0 success; 1 negative answer or bad file; 2 bad usage.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _STOPPED, _PIPE_CLOSED = 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line; returns its exit status."""
+    """Run a command line and return its exit status."""
     replace_unencodable()
     parser = make_parser()
     options = parser.parse_args(arguments)
@@ -66,31 +66,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except BracesError as error:
         status = BAD_USAGE if isinstance(error, NotAFileError) else NO
-        return _said(f"{type(error).__name__}: {error}", status)
+        return _report(f"{type(error).__name__}: {error}", status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except OSError as error:
-        return _said(f"braces {options.command.name}: {_reason(error)}", BAD_USAGE)
+        return _report(f"braces {options.command.name}: {_os_error_text(error)}", BAD_USAGE)
     except KeyboardInterrupt:
-        return _said("Stopped.", _STOPPED)
+        return _report("Stopped.", _STOPPED)
     return status
 
 
-def _said(text: str, status: int) -> int:
-    first, newline, rest = visible_lines(text).partition("\n")
-    print(Style(sys.stderr).paint(first, "red") + newline + rest, file=sys.stderr)
+def _report(text: str, status: int) -> int:
+    first, newline, details = visible_lines(text).partition("\n")
+    print(Style(sys.stderr).paint(first, "red") + newline + details, file=sys.stderr)
     return status
 
 
-def _reason(error: OSError) -> str:
-    """What the system says, with the file that it is about."""
+def _os_error_text(error: OSError) -> str:
+    """Return the system's message, with the file name."""
     reason = error.strerror or str(error)
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def make_parser() -> ArgumentParser:
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     parser = ArgumentParser(
         "braces",
         description="Neural-network programs as data: look at them, run them.",
@@ -101,7 +101,7 @@ def make_parser() -> ArgumentParser:
     parser.add_argument("--version", action="version", version=f"braces {version()}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
-        one = commands.add_parser(
+        subparser = commands.add_parser(
             command.name,
             help=command.summary,
             description=f"{command.summary[0].upper()}{command.summary[1:]}.",
@@ -109,13 +109,13 @@ def make_parser() -> ArgumentParser:
             formatter_class=RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        one.set_defaults(command=command)
-        command.arguments(one)
+        subparser.set_defaults(command=command)
+        command.arguments(subparser)
     return parser
 
 
 def version() -> str:
-    """The version that is installed."""
+    """Return the installed version."""
     try:
         return metadata.version("braces")
     except metadata.PackageNotFoundError:

@@ -36,12 +36,12 @@ def _run(options: Namespace) -> int:
     if reason is not None:
         print(f"It is not used: it {reason}.")
         return NO
-    kept = kept_in(folder)
-    files = f"{len(kept)} file{'s' * (len(kept) != 1)}"
-    size = in_bytes(sum(one.size_bytes for one in kept))
+    entries = kept_in(folder)
+    files = f"{len(entries)} file{'s' * (len(entries) != 1)}"
+    size = in_bytes(sum(entry.size_bytes for entry in entries))
     if options.clear:
-        for one in kept:
-            let_go(one.path)
+        for entry in entries:
+            let_go(entry.path)
         print(f"{files} removed, {size}")
         return YES
     print(f"{files}, {size} of at most {in_bytes(MOST_BYTES)}")

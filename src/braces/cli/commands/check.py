@@ -1,4 +1,4 @@
-"""`braces check FILE`: whether a program is well formed, and what is wrong with it."""
+"""`braces check FILE`: check that a program is well formed, and list its errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from braces.storage.model_files import FORMAT, read_programs
 from braces.storage.tensor_file import RESERVED, open_tensors
 
 Definitions = dict[str, tuple[ProgramDef, ProgramDef | None]]
-"""A program and its startup program, by name; not verified yet."""
+"""Programs and their startup programs by name, not verified."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -41,42 +41,42 @@ def _arguments(parser: ArgumentParser) -> None:
 
 def _run(options: Namespace) -> int:
     definitions = read_definitions(options.file)
-    errors = {name: _errors(pair, options) for name, pair in definitions.items()}
-    well = not any(errors.values())
-    if well and _is_model(options.file):
-        read_programs(options.file)  # feeds, fetches and variables fit, else an error
+    errors = {name: _find_errors(pair, options) for name, pair in definitions.items()}
+    is_valid = not any(errors.values())
+    if is_valid and _is_model(options.file):
+        read_programs(options.file)  # raises if feeds, fetches or variables do not match
     if options.json:
         print(json.dumps(_plain(options.file, definitions, errors), indent=2))
     else:
         _print(options.file, definitions, errors, Style(sys.stdout))
-    return YES if well else NO
+    return YES if is_valid else NO
 
 
-def _errors(
+def _find_errors(
     pair: tuple[ProgramDef, ProgramDef | None], options: Namespace
 ) -> list[VerifyError]:
-    main, startup = (complete(one) if one else None for one in pair)
+    main, startup = (complete(program) if program else None for program in pair)
     assert main is not None
     types = True if options.types else None
-    found = check(main, startup, all=True, types=types)
-    return found if options.all else found[:1]
+    errors = check(main, startup, all=True, types=types)
+    return errors if options.all else errors[:1]
 
 
-# ---- reading without verifying ---------------------------------------------------------------
+# ---- reading without verification ------------------------------------------------------------
 
 
 def read_definitions(path: str) -> Definitions:
-    """The programs of a file, well encoded and perhaps not well formed.
+    """Read the programs of a file: decoded, but not verified.
 
     Raises:
         FileFormatError: The file has no programs, or is damaged.
-        OSError: It is not there, or must not be read.
+        OSError: The file does not exist or cannot be read.
     """
     if path == STDIN:
-        return _definition(sys.stdin.buffer.read(LARGEST_FILE + 1))
+        return _parse_definition(sys.stdin.buffer.read(LARGEST_FILE + 1))
     if _is_model(path):
-        return _of_model(path)
-    return _definition(read_bounded(path))
+        return _read_model(path)
+    return _parse_definition(read_bounded(path))
 
 
 def _is_model(path: str) -> bool:
@@ -86,7 +86,7 @@ def _is_model(path: str) -> bool:
         return is_tensor_file(file.read(9))
 
 
-def _of_model(path: str) -> Definitions:
+def _read_model(path: str) -> Definitions:
     with open_tensors(path) as file:
         file.expect(FORMAT, "Arrays alone have no programs to check.")
         names = [name for name in file.types if name.startswith(f"{RESERVED}/")]
@@ -97,7 +97,7 @@ def _of_model(path: str) -> Definitions:
     }
 
 
-def _definition(data: bytes) -> Definitions:
+def _parse_definition(data: bytes) -> Definitions:
     if len(data) > LARGEST_FILE:
         raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
     text = as_text(data)
@@ -117,14 +117,14 @@ def _plain(
         "ok": not any(errors.values()),
         "programs": {name: _ops(pair[0]) for name, pair in definitions.items()},
         "errors": [
-            {"program": name, "code": e.code, "what": e.what, **_where(e)}
-            for name, found in errors.items()
-            for e in found
+            {"program": name, "code": e.code, "what": e.what, **_details(e)}
+            for name, failures in errors.items()
+            for e in failures
         ],
     }  # fmt: skip
 
 
-def _where(error: VerifyError) -> dict[str, str | None]:
+def _details(error: VerifyError) -> dict[str, str | None]:
     return {"at": error.at, "given": error.given, "fix": error.fix}
 
 
@@ -135,12 +135,12 @@ def _ops(program: ProgramDef) -> int:
 def _print(
     file: str, definitions: Definitions, errors: dict[str, list[VerifyError]], style: Style
 ) -> None:
-    several = len(definitions) > 1
-    for name, found in errors.items():
-        for error in found:
-            first, newline, rest = str(error).partition("\n")
-            place = f"{name}: " if several else ""
-            print(place + style.paint(first, "red") + newline + rest)
+    is_model = len(definitions) > 1
+    for name, failures in errors.items():
+        for error in failures:
+            first, newline, others = str(error).partition("\n")
+            prefix = f"{name}: " if is_model else ""
+            print(prefix + style.paint(first, "red") + newline + others)
     if not any(errors.values()):
         sizes = ", ".join(f"{name} {_ops(pair[0])}" for name, pair in definitions.items())
         print(f"{style.bold(shown_name(file))} is well formed ({sizes} operators).")

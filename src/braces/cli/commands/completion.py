@@ -1,4 +1,4 @@
-"""`braces completion SHELL`: what a shell needs to complete command lines."""
+"""`braces completion SHELL`: completion scripts of shells."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def options_of(command: Command) -> list[str]:
-    """The options of a command, as `--json`."""
+    """Return the options of a command, such as `--json`."""
     parser = ArgumentParser(command.name)
     command.arguments(parser)
     return sorted(parser._option_string_actions)  # pyright: ignore[reportPrivateUsage]
 
 
 def script(shell: str, words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
-    """The completion of a shell: commands, then the options of each, then files."""
+    """Return the completion script of a shell: commands, their options, then files."""
     if shell == "fish":
         return _fish(words, summaries)
     cases = "\n".join(
-        f"    {name}) words='{' '.join(given)}' ;;" for name, given in words.items()
+        f"    {name}) words='{' '.join(options)}' ;;" for name, options in words.items()
     )
     bash = _BASH.format(commands=" ".join(words), cases=cases)
     return f"autoload -U +X bashcompinit && bashcompinit\n{bash}" if shell == "zsh" else bash
@@ -54,11 +54,11 @@ complete -o filenames -F _braces braces
 def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> str:
     lines = list[str]()
     for name, options in words.items():
-        said = summaries[name].replace("'", "\\'")
-        lines.append(f"complete -c braces -n __fish_use_subcommand -f -a {name} -d '{said}'")
-        seen = f"-n '__fish_seen_subcommand_from {name}'"
+        summary = summaries[name].replace("'", "\\'")
+        lines.append(f"complete -c braces -n __fish_use_subcommand -f -a {name} -d '{summary}'")
+        condition = f"-n '__fish_seen_subcommand_from {name}'"
         lines += [
-            f"complete -c braces {seen} "
+            f"complete -c braces {condition} "
             + (f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}")
             for o in options
         ]
@@ -66,19 +66,19 @@ def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> s
 
 
 def completing(commands: Sequence[Command]) -> Command:
-    """The command, for these and for itself."""
+    """Return the `completion` command, which covers the given commands and itself."""
 
     def run(options: Namespace) -> int:
-        every = (*commands, made)
+        every = (*commands, self_command)
         words = {command.name: options_of(command) for command in every}
         print(script(options.shell, words, {c.name: c.summary for c in every}), end="")
         return YES
 
-    made = Command(
+    self_command = Command(
         "completion",
         "print a script that lets a shell complete command lines",
         "braces completion bash > ~/.local/share/bash-completion/completions/braces",
         _arguments,
         run,
     )
-    return made
+    return self_command

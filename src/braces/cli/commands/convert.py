@@ -1,4 +1,4 @@
-"""`braces convert IN OUT`: a model of another system as one of ours, or as one of ONNX."""
+"""`braces convert IN OUT`: convert a model of another framework to Braces, or ours to ONNX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braces.exchange.onnx.writer.exporter import to_onnx
 from braces.storage.model_files import save_model
 
 OURS = (".braces", ".safetensors")
-"""How the name of a model of ours ends."""
+"""Suffixes of Braces models."""
 
 
 def _arguments(parser: ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`braces demo`: the whole way once."""
+"""`braces demo`: an end-to-end example."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _positive(text: str) -> int:
 
 
 def _run(options: Namespace) -> int:
-    # Only here: rich would double the start-up time of every other command.
+    # Imported here only: rich would double the start-up time of every other command.
     from braces.demo.run import run_demo
 
     return run_demo(options.out, options.epochs, sys.stdout)

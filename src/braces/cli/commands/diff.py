@@ -1,4 +1,4 @@
-"""`braces diff A B`: what changed from one program to another."""
+"""`braces diff A B`: the changes from one program to another."""
 
 from __future__ import annotations
 
@@ -35,11 +35,14 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    left, right = _alike(read_file(options.a), read_file(options.b), options.program)
+    left, right = _match_programs(read_file(options.a), read_file(options.b), options.program)
     changes = dict(_changes(left, right))
     if options.json:
-        said = {name: [asdict(one) for one in found] for name, found in changes.items()}
-        print(json.dumps({"same": not any(changes.values()), "programs": said}, indent=2))
+        data = {
+            name: [asdict(item) for item in differences]
+            for name, differences in changes.items()
+        }
+        print(json.dumps({"same": not any(changes.values()), "programs": data}, indent=2))
     else:
         for line in _lines(
             changes, f"{shown_name(options.a)} and {shown_name(options.b)}", Style(sys.stdout)
@@ -48,51 +51,51 @@ def _run(options: Namespace) -> int:
     return NO if any(changes.values()) else YES
 
 
-def _alike(
+def _match_programs(
     left: Content, right: Content, name: str | None
 ) -> tuple[dict[str, Program], dict[str, Program]]:
-    """The programs of both; a single one is compared with the one of a model that is meant."""
+    """Return the programs to compare; a single program is matched with one of a model."""
     if left.kind == MODEL and right.kind != MODEL:
-        return _meant(left, _programs(right), name)
+        return _match_single(left, _programs_of(right), name)
     if right.kind == MODEL and left.kind != MODEL:
-        new, old = _meant(right, _programs(left), name)
+        new, old = _match_single(right, _programs_of(left), name)
         return old, new
-    return _programs(left), _programs(right)
+    return _programs_of(left), _programs_of(right)
 
 
-def _meant(
+def _match_single(
     model: Content, single: dict[str, Program], name: str | None
 ) -> tuple[dict[str, Program], dict[str, Program]]:
-    """Of a model and a single program: those that are compared, under the model's names."""
+    """Match a single program with one of a model; both get the model's names."""
     program = single.pop("program")
-    name = name or _nearest(model.programs, program)
-    found = {name: pick(model, name).program}
+    name = name or _nearest_program(model.programs, program)
+    chosen = {name: pick(model, name).program}
     if STARTUP in single and STARTUP in model.programs:
-        found[STARTUP] = model.programs[STARTUP]
-        return found, {name: program, STARTUP: single[STARTUP]}
-    return found, {name: program}
+        chosen[STARTUP] = model.programs[STARTUP]
+        return chosen, {name: program, STARTUP: single[STARTUP]}
+    return chosen, {name: program}
 
 
-def _nearest(programs: Mapping[str, Program], program: Program) -> str:
-    wanted = fingerprint(program)
-    same = [name for name, one in programs.items() if fingerprint(one) == wanted]
+def _nearest_program(programs: Mapping[str, Program], program: Program) -> str:
+    target = fingerprint(program)
+    same = [name for name, candidate in programs.items() if fingerprint(candidate) == target]
     return next(iter(same), TRAIN if program.updates and TRAIN in programs else PREDICT)
 
 
-def _programs(content: Content) -> dict[str, Program]:
-    """The programs by name; of a single one, its startup program too."""
+def _programs_of(content: Content) -> dict[str, Program]:
+    """Return the programs by name; for a program file, its startup program too."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
-    found = dict(content.programs)
-    if content.kind == "program" and found["program"].startup.vars:
-        found[STARTUP] = found["program"].startup
-    return found
+    programs_by_name = dict(content.programs)
+    if content.kind == "program" and programs_by_name["program"].startup.vars:
+        programs_by_name[STARTUP] = programs_by_name["program"].startup
+    return programs_by_name
 
 
 def _changes(
     left: dict[str, Program], right: dict[str, Program]
 ) -> Iterator[tuple[str, list[Change]]]:
-    """The changes of each program; single ones are compared whatever their names."""
+    """Yield the changes of each program; single programs are compared despite their names."""
     if len(left) == len(right) == 1:
         (name, old), (new,) = *left.items(), right.values()
         yield name, compare(old, new)
@@ -109,11 +112,11 @@ def _lines(changes: dict[str, list[Change]], both: str, style: Style) -> Iterato
     if not any(changes.values()):
         yield f"{both} mean the same."
         return
-    for name, found in changes.items():
-        if len(changes) > 1 and found:
+    for name, differences in changes.items():
+        if len(changes) > 1 and differences:
             yield style.bold(name)
         block = None
-        for change in found:
+        for change in differences:
             if change.block != block:
                 block = change.block
                 yield style.dim(f"block {block or '0'}")

@@ -1,4 +1,4 @@
-"""`braces grad FILE --loss L -o OUT`: a program with gradients, or one that trains."""
+"""`braces grad FILE --loss L -o OUT`: a program with gradients or a training step."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ def _run(options: Namespace) -> int:
     if options.optimizer:
         step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)
         step.minimize(loss, parameters=wanted)
-        found = {name: name for name in program.updates}
+        outputs = {name: name for name in program.updates}
     else:
-        found = _gradients(loss, wanted)
+        outputs = _gradients(loss, wanted)
     write_program(program, options)
-    for name, gradient in found.items():
-        said = "updated" if options.optimizer else f"gradient {gradient}"
-        print(f"{name}: {said}", file=sys.stderr)
+    for name, gradient in outputs.items():
+        outcome = "updated" if options.optimizer else f"gradient {gradient}"
+        print(f"{name}: {outcome}", file=sys.stderr)
     return YES
 
 
 def _gradients(loss: Var, wanted: list[Var] | None) -> dict[str, str]:
-    """Each variable to the name of its gradient, where the loss reaches it."""
+    """Map each variable that the loss depends on to the name of its gradient."""
     if wanted is None:
         return {p.name: g.name for p, g in append_backward(loss).items()}
     grads = zip(wanted, gradients([loss], wanted), strict=True)

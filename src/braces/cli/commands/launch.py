@@ -75,7 +75,7 @@ def _run(options: Namespace) -> int:
     )
     try:
         job.check()
-        if not options.ray:  # whose machines have files of their own
+        if not options.ray:  # machines of Ray have their own files
             job.check_file()
     except ClusterError as error:
         print(f"braces launch: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`braces ops [NAME]`: the operators, and what is made of them."""
+"""`braces ops [NAME]`: the list of operators, or the documentation of one."""
 
 from __future__ import annotations
 
@@ -35,38 +35,41 @@ def _run(options: Namespace) -> int:
 
 
 def _operators(options: Namespace) -> int:
-    found = [OPS.get(options.name)] if options.name else _all()
+    ops = [OPS.get(options.name)] if options.name else _all_ops()
     style = Style(sys.stdout)
     if options.json:
-        described = [_plain(definition) for definition in found]
-        print(json.dumps(described[0] if options.name else described, indent=2))
+        data = [_op_data(definition) for definition in ops]
+        print(json.dumps(data[0] if options.name else data, indent=2))
     elif options.name:
-        print("\n".join(_full(found[0], style)))
+        print("\n".join(_describe_op(ops[0], style)))
     else:
-        print("\n".join(_list(found, style)))
+        print("\n".join(_list_ops(ops, style)))
     return YES
 
 
-def _all() -> list[OpDef]:
+def _all_ops() -> list[OpDef]:
     return sorted(OPS.definitions.values(), key=lambda definition: definition.type)
 
 
 # ---- as text ---------------------------------------------------------------------------------
 
 
-def _list(found: list[OpDef], style: Style) -> Iterator[str]:
-    rows = [[one.type, _mark(one), _first_line(one)] for one in found]
+def _list_ops(ops: list[OpDef], style: Style) -> Iterator[str]:
+    rows = [
+        [definition.type, _function_mark(definition), _first_line(definition)]
+        for definition in ops
+    ]
     for line in columns(rows):
-        name, _, rest = line.partition(" ")
-        yield f"{style.bold(name)} {rest}"
+        name, _, remainder = line.partition(" ")
+        yield f"{style.bold(name)} {remainder}"
     yield ""
     yield style.dim(
-        f"{len(found)} operators; `braces ops NAME` tells more of one. Those with `·` are no "
+        f"{len(ops)} operators; `braces ops NAME` tells more of one. Those with `·` are no "
         "functions of `br`."
     )
 
 
-def _mark(definition: OpDef) -> str:
+def _function_mark(definition: OpDef) -> str:
     return " " if spelling_of(definition.type) else "·"
 
 
@@ -74,7 +77,7 @@ def _first_line(definition: OpDef) -> str:
     return definition.doc.partition("\n")[0]
 
 
-def _full(definition: OpDef, style: Style) -> Iterator[str]:
+def _describe_op(definition: OpDef, style: Style) -> Iterator[str]:
     yield style.bold(signature(definition))
     yield ""
     yield definition.doc
@@ -94,40 +97,40 @@ def _full(definition: OpDef, style: Style) -> Iterator[str]:
 
 
 def signature(definition: OpDef) -> str:
-    """Inputs, then attributes, then outputs.
+    """Return the signature of an operator: inputs, then attributes, then outputs.
 
     Example:
         >>> from braces.define.decorator import OPS
         >>> signature(OPS.get("softmax"))
         'softmax(x, *, axis: Axis = -1) -> out'
     """
-    inputs = [_slot(slot) for slot in definition.inputs]
-    attrs = [_attr(spec) for spec in definition.attrs]
+    inputs = [_slot_text(slot) for slot in definition.inputs]
+    attrs = [_attr_text(spec) for spec in definition.attrs]
     arguments = [*inputs, *(["*"] if attrs else []), *attrs]
-    outputs = ", ".join(_slot(slot) for slot in definition.outputs)
+    outputs = ", ".join(_slot_text(slot) for slot in definition.outputs)
     return f"{definition.type}({', '.join(arguments)}) -> {outputs}"
 
 
-def _slot(slot: Slot) -> str:
+def _slot_text(slot: Slot) -> str:
     if slot.many:
         return f"{slot.name}…"
     return f"{slot.name}?" if slot.optional else slot.name
 
 
-def _attr(spec: AttrSpec) -> str:
+def _attr_text(spec: AttrSpec) -> str:
     return f"{spec.name}: {spec.kind}" + ("" if spec.required else f" = {spec.default!r}")
 
 
 def _traits(definition: OpDef) -> Iterator[str]:
     yield f"version {definition.version}"
-    yield f"gradient: {_gradient(definition)}"
+    yield f"gradient: {_gradient_kind(definition)}"
     if definition.random:
         yield "draws random numbers"
     if definition.check is not None:
         yield f"run-time error: {definition.check.error.__name__}"
 
 
-def _gradient(definition: OpDef) -> str:
+def _gradient_kind(definition: OpDef) -> str:
     if not definition.differentiable:
         return "none"
     if definition.gradient_rule is not None or definition.owns_blocks:
@@ -138,14 +141,14 @@ def _gradient(definition: OpDef) -> str:
 # ---- as data ---------------------------------------------------------------------------------
 
 
-def _plain(definition: OpDef) -> dict[str, Any]:
+def _op_data(definition: OpDef) -> dict[str, Any]:
     return {
         "type": definition.type,
-        "inputs": [_plain_slot(slot) for slot in definition.inputs],
-        "attributes": [_plain_attr(spec) for spec in definition.attrs],
-        "outputs": [_plain_slot(slot) for slot in definition.outputs],
+        "inputs": [_slot_data(slot) for slot in definition.inputs],
+        "attributes": [_attr_data(spec) for spec in definition.attrs],
+        "outputs": [_slot_data(slot) for slot in definition.outputs],
         "version": definition.version,
-        "gradient": _gradient(definition),
+        "gradient": _gradient_kind(definition),
         "random": definition.random,
         "function": spelling_of(definition.type),
         "examples": list(definition.examples),
@@ -153,13 +156,13 @@ def _plain(definition: OpDef) -> dict[str, Any]:
     }
 
 
-def _plain_slot(slot: Slot) -> dict[str, Any]:
+def _slot_data(slot: Slot) -> dict[str, Any]:
     return {"name": slot.name, "many": slot.many, "optional": slot.optional}
 
 
-def _plain_attr(spec: AttrSpec) -> dict[str, Any]:
-    given: dict[str, Any] = {"name": spec.name, "kind": spec.kind, "required": spec.required}
-    return given if spec.required else {**given, "default": repr(spec.default)}
+def _attr_data(spec: AttrSpec) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": spec.name, "kind": spec.kind, "required": spec.required}
+    return data if spec.required else {**data, "default": repr(spec.default)}
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""`braces params FILE`: the variables that outlive a run."""
+"""`braces params FILE`: the persistable variables."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def _run(options: Namespace) -> int:
 
 
 def parameters_of(content: Content) -> Iterator[dict[str, Any]]:
-    """Name, type, kind and size of each variable: as stored, else as declared."""
-    # A startup program is the last, and what it declares counts least.
+    """Yield name, type, kind and size of each variable, as stored or else as declared."""
+    # The startup program is last; its declarations have the lowest precedence.
     programs = reversed(list(content.programs.values()))
-    declared = {i.name: i for one in programs for i in one.persistable_infos}
+    declared = {i.name: i for program in programs for i in program.persistable_infos}
     types = dict(content.arrays) or {name: info.type for name, info in declared.items()}
     for name, type_ in types.items():
         info = declared.get(name)
@@ -56,8 +56,8 @@ def _lines(rows: list[dict[str, Any]], style: Style) -> Iterator[str]:
         ]
         yield from columns(cells, right=(3,))
     numbers = sum(row.get("numbers", 0) for row in rows)
-    room = sum(row.get("bytes", 0) for row in rows)
-    yield style.dim(f"{len(rows)} variables, {numbers:,} numbers, {in_bytes(room)}")
+    total_bytes = sum(row.get("bytes", 0) for row in rows)
+    yield style.dim(f"{len(rows)} variables, {numbers:,} numbers, {in_bytes(total_bytes)}")
 
 
 def _kind(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`braces plan FILE --mesh data=64,model=8`: what a run takes on devices that are not there."""
+"""`braces plan FILE --mesh data=64,model=8`: cost of a run on devices that are not present."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _run(options: Namespace) -> int:
         dict(options.params or []),
         options.fsdp,
     )
-    found = plan(
+    report = plan(
         picked.program,
         layout,
         dict(options.size or []),
@@ -81,29 +81,29 @@ def _run(options: Namespace) -> int:
         timeout_s=options.timeout,
     )
     if options.html:
-        found.save(options.html)
+        report.save(options.html)
     if options.json:
-        print(json.dumps(found.data()))
+        print(json.dumps(report.data()))
     else:
-        found.show(limit=options.rows)
+        report.show(limit=options.rows)
     if options.html and not options.json:
         print(f"page: {visible(options.html)}, of {shown_name(options.file)}")
     return YES
 
 
-# ---- what options say ------------------------------------------------------------------------
+# ---- option values ---------------------------------------------------------------------------
 
 
 def _pairs(text: str, example: str) -> Iterator[tuple[str, str]]:
-    for one in text.split(","):
-        name, equals, rest = one.partition("=")
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
         if not name or not equals:
-            raise ArgumentTypeError(f"{one!r} says nothing; write {example}")
-        yield name, rest
+            raise ArgumentTypeError(f"{part!r} says nothing; write {example}")
+        yield name, value
 
 
-def _told(make: Callable[[], Any]) -> Any:
-    """What is made, or usage that is bad."""
+def _checked_option(make: Callable[[], Any]) -> Any:
+    """Return the result of `make`; its errors are reported as bad usage."""
     try:
         return make()
     except BracesError as error:
@@ -116,7 +116,7 @@ def _mesh(text: str) -> Mesh:
         if not number.isdecimal() or len(number) > 9 or name in axes:
             raise ArgumentTypeError(f"{name}={number} is no axis; write data=64,model=8")
         axes[name] = int(number)
-    return _told(lambda: Mesh(axes))
+    return _checked_option(lambda: Mesh(axes))
 
 
 def _dims(text: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -128,14 +128,14 @@ def _axes(text: str) -> tuple[str, ...]:
 
 
 def _params(text: str) -> tuple[str, list[tuple[str, ...]]]:
-    pattern, equals, rest = text.partition("=")
+    pattern, equals, axes_text = text.partition("=")
     if not pattern or not equals:
         raise ArgumentTypeError(f"{text!r} says nothing; write '*.up.w=,model'")
-    return pattern, [_axes(axes) for axes in rest.split(",")]
+    return pattern, [_axes(axes) for axes in axes_text.split(",")]
 
 
 def _page(text: str) -> str:
-    """A path that a page can be written to; planning takes long."""
+    """Return a path that the page can be written to; planning takes too long to fail later."""
     try:
         refuse_unwritable(text)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`braces prune FILE --targets y -o OUT`: the smallest program that gives the targets."""
+"""`braces prune FILE --targets y -o OUT`: the smallest program that computes the targets."""
 
 from __future__ import annotations
 

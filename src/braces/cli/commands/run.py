@@ -78,7 +78,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _run(options: Namespace) -> int:
     if options.timeout is None:
         return _run_once(options)
-    timer = Timer(options.timeout, _end, (options.timeout,))
+    timer = Timer(options.timeout, _end_process, (options.timeout,))
     timer.daemon = True
     timer.start()
     try:
@@ -87,8 +87,8 @@ def _run(options: Namespace) -> int:
         timer.cancel()
 
 
-def _end(timeout_s: float) -> None:
-    """End the process, whatever it computes: no exception gets through to a single operator."""
+def _end_process(timeout_s: float) -> None:
+    """End the process: an exception would not interrupt a single long-running operator."""
     print(f"RunError: The run took longer than --timeout {timeout_s:g}.", file=sys.stderr)
     sys.stderr.flush()
     os._exit(NO)
@@ -111,13 +111,13 @@ def _run_once(options: Namespace) -> int:
     if options.out:
         write_arrays(options.out, results)
     elif options.json:
-        print(json.dumps({name: _plain(value) for name, value in results.items()}))
+        print(json.dumps({name: _value_data(value) for name, value in results.items()}))
     else:
         _print(results, Style(sys.stdout))
     return YES
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _value_data(value: Any) -> dict[str, Any]:
     numbers = value.astype(np.float64) if value.dtype.kind == "V" else value
     pairs = np.stack([value.real, value.imag], -1) if value.dtype.kind == "c" else numbers
     return {"type": describe(value), "value": pairs.tolist()}
@@ -130,21 +130,21 @@ def _print(results: Mapping[str, Any], style: Style) -> None:
 
 
 def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
-    """Write arrays as `.npz`, at once or not at all.
+    """Write arrays as `.npz`, atomically.
 
     Raises:
-        ProgramError: An array has the name of a file outside of the folder that one unpacks to.
+        ProgramError: The name of an array is a path outside of the archive's folder.
     """
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in arrays.items():
-            with archive.open(_entry(name), "w", force_zip64=True) as entry:
+            with archive.open(_archive_entry(name), "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
     write_bytes(buffer.getvalue(), path)
 
 
-def _entry(name: str) -> zipfile.ZipInfo:
-    """Where an array lies; the date is always the same, and so are the bytes."""
+def _archive_entry(name: str) -> zipfile.ZipInfo:
+    """Return the archive entry of an array; the fixed date makes bytes reproducible."""
     if name.startswith("/") or ".." in name.split("/"):
         raise ProgramError(
             f"`{name}` cannot be stored as a file: it leads out of its folder.",
@@ -156,48 +156,48 @@ def _entry(name: str) -> zipfile.ZipInfo:
 def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
     mode = INTERPRET if options.interpret else COMPILE
     if options.against == ONNX_RUNTIME:
-        return _told(_beside_onnx_runtime(ready, mode, feeds, options), options)
+        return _report_difference(_compare_onnx_runtime(ready, mode, feeds, options), options)
     modes, other = (mode, mode), ready
     if options.against in (COMPILE, INTERPRET):
         modes = (mode, options.against)
     else:
         other = make_ready(options.against, options)
-        other = replace(other, scope=_shared(ready, other))
-    found = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
-    return _told(found, options)
+        other = replace(other, scope=_merge_state(ready, other))
+    difference = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
+    return _report_difference(difference, options)
 
 
-def _beside_onnx_runtime(
+def _compare_onnx_runtime(
     ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
 ) -> Difference | None:
-    """The first output that ONNX Runtime gives another value for."""
-    wanted = run_by_onnx_runtime(options.file, ready.program, feeds)
-    names = [name for name in ready.fetches.values() if name in wanted]
+    """Return the first output that differs from ONNX Runtime's."""
+    expected = run_by_onnx_runtime(options.file, ready.program, feeds)
+    names = [name for name in ready.fetches.values() if name in expected]
     makers = producers(ready.program.definition.main.ops)
-    for name, made in zip(names, ready.run(mode, feeds, names), strict=True):
-        if not close(made, wanted[name], options.rtol, options.atol):
-            return Difference(makers[name], name, largest(made, wanted[name]))
+    for name, actual in zip(names, ready.run(mode, feeds, names), strict=True):
+        if not close(actual, expected[name], options.rtol, options.atol):
+            return Difference(makers[name], name, largest(actual, expected[name]))
     return None
 
 
-def _told(found: Difference | None, options: Namespace) -> int:
-    """Say what differs; the exit status."""
-    said: dict[str, Any] = {"same": found is None}
-    if found:
-        said |= {"op": found.op.name, "type": found.op.type, "variable": found.name,
-                 "largest": found.largest}  # fmt: skip
+def _report_difference(mismatch: Difference | None, options: Namespace) -> int:
+    """Print the difference and return the exit status."""
+    data: dict[str, Any] = {"same": mismatch is None}
+    if mismatch:
+        data |= {"op": mismatch.op.name, "type": mismatch.op.type, "variable": mismatch.name,
+                 "largest": mismatch.largest}  # fmt: skip
     if options.json:
-        print(json.dumps(said))
-    elif found is None:
+        print(json.dumps(data))
+    elif mismatch is None:
         print("Both give the same results.")
     else:
-        print(f"First difference: `{found.name}`, by up to {found.largest:.3g}.")
-        print(f"  at: {found.op.describe()}")
-    return NO if found else YES
+        print(f"First difference: `{mismatch.name}`, by up to {mismatch.largest:.3g}.")
+        print(f"  at: {mismatch.op.describe()}")
+    return NO if mismatch else YES
 
 
-def _shared(ready: Ready, other: Ready) -> Any:
-    """The state of both: where a variable is in both, that of the first."""
+def _merge_state(ready: Ready, other: Ready) -> Any:
+    """Return the state of the second program; shared variables take the first one's values."""
     scope = other.copied()
     for name in ready.scope.names():
         variable = ready.scope.find_var(name)

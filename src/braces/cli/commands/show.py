@@ -1,8 +1,8 @@
-"""`braces show FILE`: what is in a file, what passes make of it, and what each of them does.
+"""`braces show FILE`: the contents of a file, the effect of passes, and explanations of passes.
 
-The text form is for people here: where it grows long, plain blocks are folded unless `--unfold`
-is said, so that a transformer of twelve layers is a list of twelve. `str(prog)`, and what other
-commands write, is whole.
+The text form is for people here. In a long program, plain blocks are folded unless `--unfold`
+is given, so that a transformer of twelve layers is a list of twelve lines. `str(prog)` and the
+output of other commands are complete.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from braces.storage.model import PREDICT
 
 _MOST_ROWS = 200
 _SHORT = 10
-"""A plain block of so many operators is shown whole in a long program, too."""
+"""Plain blocks of at most this many operators are not folded in a long program."""
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -81,11 +81,11 @@ def _run(options: Namespace) -> int:
     if options.passes:
         return _explain(explained(content, options), options.json)
     if options.after is not None:
-        content = _after(content, options.after)
+        content = _apply_passes(content, options.after)
     if options.html:
         _write_page(options, content)
     elif options.json:
-        print(json.dumps(_plain(options.file, content), indent=2))
+        print(json.dumps(_content_data(options.file, content), indent=2))
     elif options.text or options.unfold or options.after is not None:
         print("\n".join(_texts(content, options.unfold)), end="")
     else:
@@ -94,7 +94,7 @@ def _run(options: Namespace) -> int:
 
 
 def _write_page(options: Namespace, content: Content) -> None:
-    """A page of a program; with feeds, the gradients of the first thing that it gives."""
+    """Write the page of a program; with feeds, it shows gradients of the first fetch."""
     program = pick(content, options.program).program
     if not options.feed:
         program.to_html(options.html, scope=stored(options.file, content))
@@ -105,45 +105,52 @@ def _write_page(options: Namespace, content: Content) -> None:
     program.to_html(options.html, scope=ready.scope, feed=feed, loss=loss)
 
 
-def _explain(found: Mapping[str, Explanation], as_json: bool) -> int:
+def _explain(explanations: Mapping[str, Explanation], as_json: bool) -> int:
     if as_json:
-        print(json.dumps({name: plain(one) for name, one in found.items()}, indent=2))
+        print(
+            json.dumps(
+                {name: plain(explanation) for name, explanation in explanations.items()},
+                indent=2,
+            )
+        )
     else:
-        print("\n".join(explanation_lines(found, Style(sys.stdout))))
+        print("\n".join(explanation_lines(explanations, Style(sys.stdout))))
     return YES
 
 
-def _after(content: Content, passes: Iterable[Pass]) -> Content:
-    """What a file has, with what passes make of its programs for what they give."""
+def _apply_passes(content: Content, passes: Iterable[Pass]) -> Content:
+    """Return the contents of a file with passes applied to its programs."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
     with noting() as notes:
-        made = {
-            name: _passed(program, content.gives[name], passes)
+        results = {
+            name: _transform(program, content.gives[name], passes)
             for name, program in content.programs.items()
         }
-    for said in notes:
-        print(f"{said.where or 'block 0'}: {said.what}", file=sys.stderr)
+    for note in notes:
+        print(f"{note.where or 'block 0'}: {note.what}", file=sys.stderr)
     return replace(
         content,
-        programs={name: program for name, (program, _) in made.items()},
-        gives={name: gives for name, (_, gives) in made.items()},
+        programs={name: program for name, (program, _) in results.items()},
+        gives={name: gives for name, (_, gives) in results.items()},
     )
 
 
-def _passed(
+def _transform(
     program: Builder, gives: Mapping[str, str], passes: Iterable[Pass]
 ) -> tuple[Builder, dict[str, str]]:
-    """What passes make of a program, and what that gives; derivatives give more."""
+    """Apply passes to a program; also return its fetches, with the derivatives they add."""
     before = wanted(program.definition, gives.values())
-    after = reduce(lambda made, one: one(made), passes, cast("Builder", Program(before)))
+    after = reduce(
+        lambda current, apply: apply(current), passes, cast("Builder", Program(before))
+    )
     more = after.results[len(before.main.results) :]
-    given = dict(zip(gives, after.results, strict=False))
-    return after, given | dict(zip(more, more, strict=True))
+    fetches = dict(zip(gives, after.results, strict=False))
+    return after, fetches | dict(zip(more, more, strict=True))
 
 
-def _plain(file: str, content: Content) -> dict[str, Any]:
-    """Everything as JSON has it."""
+def _content_data(file: str, content: Content) -> dict[str, Any]:
+    """Return everything as JSON-compatible data."""
     return {
         "file": file,
         "kind": content.kind,
@@ -157,14 +164,17 @@ def _plain(file: str, content: Content) -> dict[str, Any]:
 
 
 def _trees(content: Content) -> dict[str, dict[str, Any]]:
-    return {name: describe(one, content.gives[name]) for name, one in content.programs.items()}
+    return {
+        name: describe(program, content.gives[name])
+        for name, program in content.programs.items()
+    }
 
 
 def _texts(content: Content, unfold: bool) -> Iterator[str]:
-    """The programs in the text form; several are told apart by comments."""
+    """Yield the programs in the text form; several are separated by comments."""
     for name, program in content.programs.items():
-        whole = unfold or count_ops(program) <= OPEN_UP_TO
-        text = print_program(program.definition, None if whole else _SHORT)
+        is_complete = unfold or count_ops(program) <= OPEN_UP_TO
+        text = print_program(program.definition, None if is_complete else _SHORT)
         yield f"# {name}\n{text}" if len(content.programs) > 1 else text
 
 
@@ -180,7 +190,7 @@ def _lines(file: str, content: Content, style: Style) -> Iterator[str]:
 def _rows(
     content: Content, trees: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """What outlives a run, by name: of the file where it has arrays, else of its programs."""
+    """Return the persistable variables by name: of the file's arrays, else of its programs."""
     rows: dict[str, dict[str, Any]] = {}
     for tree in trees.values():
         for row in tree["parameters"]:
@@ -197,10 +207,10 @@ def _table(rows: Mapping[str, Mapping[str, Any]], style: Style) -> Iterator[str]
     if not rows:
         return
     total = sum(row.get("numbers", 0) for row in rows.values())
-    room = sum(row.get("bytes", 0) for row in rows.values())
+    total_bytes = sum(row.get("bytes", 0) for row in rows.values())
     noun = "variable" if len(rows) == 1 else "variables"
     yield ""
-    yield f"{style.bold(f'{len(rows)} {noun}')}  {total:,} numbers, {in_bytes(room)}"
+    yield f"{style.bold(f'{len(rows)} {noun}')}  {total:,} numbers, {in_bytes(total_bytes)}"
     cells = [
         [
             name,

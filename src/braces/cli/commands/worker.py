@@ -1,4 +1,4 @@
-"""`braces worker --listen HOST:PORT --token-file FILE`: run what clients send."""
+"""`braces worker --listen HOST:PORT --token-file FILE`: serve programs to remote clients."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _run(options: Namespace) -> int:
 
 
 def read_token(path: str) -> str:
-    """The token in a file that nobody else can read; a new one where there is no file.
+    """Return the token in a file that only its owner can read; create the file if absent.
 
     Raises:
         ProgramError: Others can read it.
-        FileFormatError: It is too large, or no regular file.
-        OSError: It must not be read, or made.
+        FileFormatError: It is too large, or not a regular file.
+        OSError: It cannot be read or created.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -62,7 +62,7 @@ def read_token(path: str) -> str:
             ) from None
         return read_bounded(path, LONGEST_TOKEN).decode(errors="replace")
     token = secrets.token_urlsafe(32)
-    write_atomically(path, f"{token}\n".encode())  # which keeps the mode
+    write_atomically(path, f"{token}\n".encode())  # keeps the mode
     return token
 
 

@@ -1,4 +1,4 @@
-"""What a command is, and a value of options that several have."""
+"""Commands of the command line, and an option type that several share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import TIMEOUT_MAX
 
 YES, NO, BAD_USAGE = 0, 1, 2
-"""Exit statuses: done, the answer is no, and bad usage."""
+"""Exit statuses: success, negative answer, and bad usage."""
 
 
 @dataclass(frozen=True)
@@ -16,11 +16,11 @@ class Command:
     """A command of `braces`.
 
     Attributes:
-        name: What is typed after `braces`.
+        name: The word after `braces`.
         summary: One line for the list of commands.
         example: A command line to copy.
         arguments: Declares the command's own arguments.
-        run: Does it; returns the exit status.
+        run: Executes the command; returns the exit status.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Command:
 
 
 def seconds(text: str) -> float:
-    """A time that an option says, in seconds."""
+    """Parse a duration in seconds."""
     try:
         number = float(text)
     except ValueError:

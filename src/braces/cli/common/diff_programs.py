@@ -1,8 +1,8 @@
-"""What changed from one program to another: by block and operator, not by name of temporaries.
+"""Differences between two programs: by block and operator, not by names of temporaries.
 
-Operators of the two blocks are aligned by what they compute (type, attributes, types of what
-they bind), then what is left by type. Names follow the alignment: an aligned operator reads the
-same where it reads what aligned operators bind.
+Operators of the two blocks are aligned by their computation (type, attributes, number of
+inputs), then the remaining ones by type. Names follow the alignment: operands of aligned
+operators are equal if aligned operators bind them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from braces.program import Program
 
 @dataclass(frozen=True)
 class Change:
-    """One difference.
+    """A difference between two programs.
 
     Attributes:
         how: `added`, `removed` or `changed`.
         block: The path of the block; empty for the main one.
-        what: The operator, variable or update.
-        details: What is different about it, one line each.
+        what: The changed operator, variable or update.
+        details: The differences, one line each.
     """
 
     how: str
@@ -36,7 +36,7 @@ class Change:
 
 
 def compare(left: Program, right: Program) -> list[Change]:
-    """What changed from `left` to `right`; nothing where both mean the same."""
+    """Return the changes from `left` to `right`; empty if both are equivalent."""
     if fingerprint(left) == fingerprint(right):
         return []
     comparison = Comparison()
@@ -46,28 +46,28 @@ def compare(left: Program, right: Program) -> list[Change]:
 
 
 def aligned(left: Sequence[Op], right: Sequence[Op]) -> list[tuple[Op | None, Op | None]]:
-    """Pairs of operators that stand for each other, in order; `None` where there is none."""
+    """Return pairs of corresponding operators in order, with `None` for a missing one."""
     return list(_align(left, right, (_exact_key, _type_key)))
 
 
 class Comparison:
-    """Two programs being compared.
+    """Comparison of two programs.
 
     Attributes:
-        changes: What was found.
+        changes: The changes so far.
     """
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
 
     def say(self, how: str, block: str, what: str, *details: str) -> None:
-        """Note a change."""
+        """Record a change."""
         self.changes.append(Change(how, block, what, details))
 
     def block(
         self, left: Body, right: Body, path: str, outer: Mapping[str, str]
     ) -> dict[str, str]:
-        """Compare two blocks; the names of the left one as the right one calls them."""
+        """Compare two blocks; return the map of names from the left block to the right one."""
         names = {**outer, **{n: n for n in left.vars}}
         names |= dict(zip(left.params, right.params, strict=False))
         self.declarations(left, right, path)
@@ -80,22 +80,28 @@ class Comparison:
                 self.op(old, new, (left, right), path, names)
         if [names.get(n, n) for n in left.results] != list(right.results) and path:
             self.say(
-                "changed", path, "results", f"{_list(left.results)} → {_list(right.results)}"
+                "changed",
+                path,
+                "results",
+                f"{_join_names(left.results)} → {_join_names(right.results)}",
             )
         return names
 
     def declarations(self, left: Body, right: Body, path: str) -> None:
-        """What is fed, what persists, and the parameters of a sub-block."""
-        olds, news = _fixed(left), _fixed(right)
+        """Compare data, persistable variables, and the parameters of a sub-block."""
+        olds, news = _declared_vars(left), _declared_vars(right)
         for name in dict.fromkeys([*olds, *news]):
             old, new = olds.get(name), news.get(name)
             if old is None and new is not None:
-                self.say("added", path, _declared(new))
+                self.say("added", path, _declaration_text(new))
             elif new is None and old is not None:
-                self.say("removed", path, _declared(old))
-            elif old and new and _declared(old) != _declared(new):
+                self.say("removed", path, _declaration_text(old))
+            elif old and new and _declaration_text(old) != _declaration_text(new):
                 self.say(
-                    "changed", path, f"variable {name}", f"{_declared(old)} → {_declared(new)}"
+                    "changed",
+                    path,
+                    f"variable {name}",
+                    f"{_declaration_text(old)} → {_declaration_text(new)}",
                 )
         kinds = [[str(b.vars[n].type) for n in b.params] for b in (left, right)]
         if kinds[0] != kinds[1]:
@@ -117,20 +123,20 @@ class Comparison:
             details += _type_changes(slot, before, after, bodies)
         if details:
             self.say("changed", path, f"{old.name} ({old.type})", *details)
-        inner, others = old.bodies(), new.bodies()
-        for label in dict.fromkeys([*inner, *others]):
-            below = f"{path}/{old.name}/{label}".lstrip("/")
-            if label not in others:
-                self.say("removed", path, f"block {below}")
-            elif label not in inner:
-                self.say("added", path, f"block {below}")
+        old_bodies, new_bodies = old.bodies(), new.bodies()
+        for label in dict.fromkeys([*old_bodies, *new_bodies]):
+            block_path = f"{path}/{old.name}/{label}".lstrip("/")
+            if label not in new_bodies:
+                self.say("removed", path, f"block {block_path}")
+            elif label not in old_bodies:
+                self.say("added", path, f"block {block_path}")
             else:
-                self.block(inner[label], others[label], below, names)
+                self.block(old_bodies[label], new_bodies[label], block_path, names)
 
     def updates(
         self, left: Mapping[str, str], right: Mapping[str, str], names: Mapping[str, str]
     ) -> None:
-        """Compare what a run leaves."""
+        """Compare the updates of persistable variables."""
         for target in dict.fromkeys([*left, *right]):
             old, new = left.get(target), right.get(target)
             if old is None:
@@ -141,24 +147,24 @@ class Comparison:
                 self.say("changed", "", f"update {target}", f"{old} → {new}")
 
 
-# ---- aligning --------------------------------------------------------------------------------
+# ---- alignment -------------------------------------------------------------------------------
 
 
 def _align(
     left: Sequence[Op], right: Sequence[Op], keys: Sequence[Callable[[Op], str]]
 ) -> Iterator[tuple[Op | None, Op | None]]:
-    """Pairs by the first key; what that leaves, by the next ones."""
+    """Yield pairs aligned by the first key; the remaining keys align unmatched operators."""
     if not keys or not left or not right:
         yield from ((op, None) for op in left)
         yield from ((None, op) for op in right)
         return
-    key, *rest = keys
+    key, *remaining_keys = keys
     matcher = SequenceMatcher(None, [key(op) for op in left], [key(op) for op in right], False)
     for how, a, b, c, d in matcher.get_opcodes():
         if how == "equal":
             yield from zip(left[a:b], right[c:d], strict=True)
         else:
-            yield from _align(left[a:b], right[c:d], rest)
+            yield from _align(left[a:b], right[c:d], remaining_keys)
 
 
 def _type_key(op: Op) -> str:
@@ -179,31 +185,31 @@ def _attr_text(value: Attr) -> str:
     return f"{type(value).__name__} {value}"
 
 
-# ---- what is different -----------------------------------------------------------------------
+# ---- differences -----------------------------------------------------------------------------
 
 
 def _slot_changes(old: Op, new: Op, names: Mapping[str, str]) -> Iterator[str]:
     for slot in dict.fromkeys([*old.inputs, *new.inputs]):
         before, after = old.inputs.get(slot, ()), new.inputs.get(slot, ())
         if [names.get(n, n) for n in before] != list(after):
-            yield f"{slot}: {_list(before)} → {_list(after)}"
+            yield f"{slot}: {_join_names(before)} → {_join_names(after)}"
 
 
 def _attr_changes(old: Mapping[str, Attr], new: Mapping[str, Attr]) -> Iterator[str]:
     for name in dict.fromkeys([*old, *new]):
-        before = _attr_shown(old[name]) if name in old else "absent"
-        after = _attr_shown(new[name]) if name in new else "absent"
+        before = _display_attr(old[name]) if name in old else "absent"
+        after = _display_attr(new[name]) if name in new else "absent"
         if before != after:
             yield f"{name}: {before:.60} → {after:.60}"
         elif not _has_body(old[name]) and old[name] != new[name] and old[name] == old[name]:
             yield f"{name}: other values of {before:.60}"
 
 
-def _attr_shown(value: Attr) -> str:
+def _display_attr(value: Attr) -> str:
     if isinstance(value, Body):
         return "block"
     if isinstance(value, tuple):
-        return f"[{', '.join(map(_attr_shown, value))}]"
+        return f"[{', '.join(map(_display_attr, value))}]"
     return (
         "none"
         if value is None
@@ -226,21 +232,21 @@ def _type_changes(
         yield f"{slot}: {', '.join(olds) or 'absent'} → {', '.join(news) or 'absent'}"
 
 
-def _fixed(body: Body) -> dict[str, VarInfo]:
+def _declared_vars(body: Body) -> dict[str, VarInfo]:
     return {n: info for n, info in body.vars.items() if info.kind not in (VALUE, ARGUMENT)}
 
 
-def _declared(info: VarInfo) -> str:
-    shown = f"{info.kind} {info.name}: {info.shown_type}"
-    return shown + (" trainable" if info.trainable else "")
+def _declaration_text(info: VarInfo) -> str:
+    text = f"{info.kind} {info.name}: {info.shown_type}"
+    return text + (" trainable" if info.trainable else "")
 
 
 def _signature(op: Op) -> str:
-    """The line of an operator in the text form, without its blocks."""
+    """Return the line of an operator in the text form, without its blocks."""
     attrs = {name: value for name, value in op.attrs.items() if not _has_body(value)}
     body = Body((), (), {}, (Op(op.type, op.name, op.inputs, op.outputs, attrs),))
     return print_body(body).splitlines()[1].strip()
 
 
-def _list(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(names) or "nothing"

@@ -1,4 +1,4 @@
-"""What `braces run` is fed: arrays from files, literals, random numbers."""
+"""Feeds of `braces run`: arrays from files, literals, random numbers."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> dict[str, Any]:
-    """The feeds that `NAME=VALUE` say.
+    """Read the feeds given as `NAME=VALUE`.
 
     A value is `@FILE.npy`, `@FILE.npz:KEY`, a literal of JSON, `random`, or `random:TYPE`.
-    Random arrays take the declared type, and the sizes that other feeds give to its dimensions.
+    Random arrays have the declared type; their named dimensions have the sizes of other feeds.
 
     Raises:
         FeedError: A value cannot be read, or a name is not declared.
-        FileFormatError: A file is a folder, or no regular file.
-        OSError: A file is not there.
+        FileFormatError: A file is a folder, or not a regular file.
+        OSError: A file does not exist.
     """
-    values = dict(_pair(one, data) for one in given)
+    values = dict(_split_feed(text, data) for text in given)
     feeds = {
-        name: _plain(name, value) for name, value in values.items() if not _is_random(value)
+        name: _read_value(name, value)
+        for name, value in values.items()
+        if not _is_random(value)
     }
     sizes = _sizes(feeds, data)
     rng = np.random.default_rng(seed)
     for name, value in values.items():
         if _is_random(value):
-            feeds[name] = _drawn(_random_type(value, data[name]), sizes, rng)
+            feeds[name] = _draw_array(_random_type(value, data[name]), sizes, rng)
     return feeds
 
 
-def _pair(given: str, data: Mapping[str, VarInfo]) -> tuple[str, str]:
-    name, equals, value = given.partition("=")
+def _split_feed(text: str, data: Mapping[str, VarInfo]) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
     if not equals:
-        raise FeedError(f"{given!r:.80} is no feed.", fix="Write it as --feed NAME=VALUE.")
+        raise FeedError(f"{text!r:.80} is no feed.", fix="Write it as --feed NAME=VALUE.")
     if name not in data:
         raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, data))
     return name, value
@@ -56,7 +58,7 @@ def _is_random(value: str) -> bool:
     return value == RANDOM or value.startswith(f"{RANDOM}:")
 
 
-def _plain(name: str, value: str) -> Any:
+def _read_value(name: str, value: str) -> Any:
     if value.startswith("@"):
         return _from_file(name, value[1:])
     try:
@@ -72,8 +74,8 @@ def _from_file(name: str, path: str) -> Array:
     path, _, key = path.partition(":") if ".npz:" in path else (path, "", "")
     check_regular(path)
     try:
-        found: Any = np.load(path, allow_pickle=False)
-        return np.asarray(found[key]) if key else np.asarray(found)
+        contents: Any = np.load(path, allow_pickle=False)
+        return np.asarray(contents[key]) if key else np.asarray(contents)
     except (ValueError, KeyError, EOFError) as error:
         raise FeedError(
             f"Feed `{name}` cannot be read from {path}.",
@@ -86,14 +88,14 @@ def _from_file(name: str, path: str) -> Array:
 
 
 def _random_type(value: str, info: VarInfo) -> TensorType:
-    found = parse_type(value.partition(":")[2]) if ":" in value else info.type
-    if not isinstance(found, TensorType):
-        raise FeedError(f"`{found}` is no array to draw.")
-    return found
+    type_ = parse_type(value.partition(":")[2]) if ":" in value else info.type
+    if not isinstance(type_, TensorType):
+        raise FeedError(f"`{type_}` is no array to draw.")
+    return type_
 
 
 def _sizes(feeds: Mapping[str, Any], data: Mapping[str, VarInfo]) -> dict[str, int]:
-    """What the shapes of feeds say of named dimensions."""
+    """Return the sizes of named dimensions, from the shapes of feeds."""
     sizes: dict[str, int] = {}
     for name, value in feeds.items():
         declared, shape = data[name].type, np.shape(value)
@@ -103,20 +105,20 @@ def _sizes(feeds: Mapping[str, Any], data: Mapping[str, VarInfo]) -> dict[str, i
     return sizes
 
 
-def _drawn(type_: TensorType, sizes: dict[str, int], rng: np.random.Generator) -> Array:
-    """Normal numbers, random bools, and small integers that are 0 or 1."""
-    shape = tuple(_number(size, sizes) for size in type_.shape)
-    return _numbers(type_.dtype, shape, rng)
+def _draw_array(type_: TensorType, sizes: dict[str, int], rng: np.random.Generator) -> Array:
+    """Draw normal numbers, random booleans, or integers that are 0 or 1."""
+    shape = tuple(_resolve_size(size, sizes) for size in type_.shape)
+    return _draw_numbers(type_.dtype, shape, rng)
 
 
-def _number(size: Any, sizes: dict[str, int]) -> int:
+def _resolve_size(size: Any, sizes: dict[str, int]) -> int:
     if isinstance(size, Dim):
         sizes.update({n: _DEFAULT_SIZE for n in size.names() if n not in sizes})
         size = substitute(size, sizes)
     return int(size)
 
 
-def _numbers(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _draw_numbers(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     if dtype.kind == "b" or dtype.kind in "iu":
         return rng.integers(0, 2, shape).astype(dtype)
     if dtype.kind == "c":

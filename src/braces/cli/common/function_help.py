@@ -1,4 +1,4 @@
-"""Public functions beside those made from operators, as `braces ops` tells them."""
+"""Documentation in `braces ops` of public functions that are not operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from braces.frontend import layers
 from braces.frontend.core.functions import UNLISTED
 
 PLACES = ("", "layers", "random", "optimizer", "init", "errors")
-"""Where a name is looked for, in this order: `br` itself, then its modules."""
+"""The namespaces to search for a name, in order: `br` itself, then its modules."""
 MADE_OF = {
     "bilinear": ("einsum", "add"),
     "channel_shuffle": ("reshape", "swapaxes"),
@@ -29,7 +29,7 @@ MADE_OF = {
     "pixel_unshuffle": ("reshape", "transpose"),
     "upsample": ("resize",),
 }
-"""The operators that a layer appends, where they are not one of its own name."""
+"""The operators that a layer appends, if they are not one operator of its own name."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Function:
     """A public function or class.
 
     Attributes:
-        name: As users write it: `br.layers.conv2d`.
+        name: The qualified name: `br.layers.conv2d`.
         signature: Its parameters.
         doc: Its documentation.
-        made_of: The operators that it appends, where it is a layer.
+        made_of: The operators that it appends, if it is a layer.
     """
 
     name: str
@@ -55,58 +55,60 @@ class Function:
 
 
 def find_function(name: str) -> Function | None:
-    """What users call by this name, with or without `br.` and its module."""
+    """Return the public function of a name, with or without `br.` and its module."""
     path = name.removeprefix("br.")
     for place in PLACES:
-        whole = f"{place}.{path}" if place else path
-        found = _public(whole)
-        if callable(found):
-            return _described(whole, found)
+        full_path = f"{place}.{path}" if place else path
+        member = _find_public(full_path)
+        if callable(member):
+            return _describe(full_path, member)
     return None
 
 
-def _public(path: str) -> Any:
-    found: Any = sys.modules["braces"]
+def _find_public(path: str) -> Any:
+    member: Any = sys.modules["braces"]
     for part in path.split("."):
-        found = getattr(found, part) if part in dir(found) else None
-        if found is None:
+        member = getattr(member, part) if part in dir(member) else None
+        if member is None:
             return None
-    return found
+    return member
 
 
-def _described(path: str, found: Any) -> Function:
+def _describe(path: str, function: Any) -> Function:
     last = path.rpartition(".")[2]
-    layer = last in layers.__all__ and vars(layers)[last] is found
-    own = (last,) if last in OPS.definitions else ()  # what is a block is told as a function
+    layer = last in layers.__all__ and vars(layers)[last] is function
+    own = (
+        (last,) if last in OPS.definitions else ()
+    )  # block operators are documented as functions
     made_of = MADE_OF.get(last, own) if layer else ()
     try:
-        signature = str(inspect.signature(found, eval_str=False))
+        signature = str(inspect.signature(function, eval_str=False))
     except ValueError:
         signature = "(...)"
-    return Function(f"br.{path}", signature, inspect.getdoc(found) or "", made_of)
+    return Function(f"br.{path}", signature, inspect.getdoc(function) or "", made_of)
 
 
 def spelling_of(op_type: str) -> str | None:
-    """What users call by the name of an operator, where there is such a function in `br`."""
+    """Return the public function named like an operator, or `None` if `br` has none."""
     named = op_type in {*dir(sys.modules["braces"]), *UNLISTED}
     return f"br.{op_type}" if named else None
 
 
 def described(function: Function, style: Style) -> Iterator[str]:
-    """All of a function, line by line."""
+    """Yield the documentation of a function, line by line."""
     yield style.bold(function.name + function.signature)
     yield ""
     yield function.doc
     if function.made_of:
-        names = " and ".join(f"`{one}`" for one in function.made_of)
+        names = " and ".join(f"`{op_type}`" for op_type in function.made_of)
         yield ""
         yield style.dim(f"A layer: it makes its parameters and appends {names}.")
-        for one in function.made_of:
-            yield f"  {one}: {OPS.get(one).doc.partition(chr(10))[0]}"
+        for op_type in function.made_of:
+            yield f"  {op_type}: {OPS.get(op_type).doc.partition(chr(10))[0]}"
 
 
 def plain(function: Function) -> dict[str, Any]:
-    """A function, for programs to read."""
+    """Return a function as JSON-compatible data."""
     return {
         "name": function.name,
         "kind": function.kind,

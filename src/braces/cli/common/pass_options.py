@@ -1,4 +1,4 @@
-"""Passes on command lines: which run, and what they did to the programs of a file."""
+"""Options that select passes, and explanations of their effect on the programs of a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LISTED = ", ".join((*PASSES, *(f"{name}:{words}" for name, words in WORDS.items
 
 
 def add_passes(parser: ArgumentParser) -> None:
-    """Declare the options that say which passes are looked at."""
+    """Declare the options that select passes to show."""
     parser.add_argument(
         "--after",
         action="append",
@@ -45,19 +45,19 @@ def add_passes(parser: ArgumentParser) -> None:
 
 
 def add_without(parser: ArgumentParser, more: str = "") -> None:
-    """Declare the option that leaves passes out."""
-    names = ", ".join(one.name for one in DEFAULT)
+    """Declare the option that disables passes."""
+    names = ", ".join(each.name for each in DEFAULT)
     parser.add_argument(
         "--without",
         action="append",
-        type=_of_default,
+        type=_default_pass,
         metavar="PASS",
         help=f"leave out a pass of compiled runs: {names}{more}",
     )
 
 
 def _pass(text: str) -> Pass:
-    """A pass by its name, or by its name and the words that it needs: `segments:16`."""
+    """Parse a pass: its name, or its name and arguments, as `segments:16`."""
     name, _, words = text.partition(":")
     if text in PASSES:
         return PASSES[text]
@@ -66,22 +66,22 @@ def _pass(text: str) -> Pass:
     way_out = f"write {name}:{WORDS[name]}"
     if not words:
         raise ArgumentTypeError(f"{name} needs words; {way_out}")
-    given = [int(word) if word.isdecimal() else word for word in words.split(",")]
+    arguments = [int(word) if word.isdecimal() else word for word in words.split(",")]
     try:
-        return MAKERS[name](*given)
+        return MAKERS[name](*arguments)
     except BracesError as error:
         raise ArgumentTypeError(f"{text!r} is no pass: {error.what} {way_out}") from None
 
 
-def _of_default(text: str) -> str:
-    names = [one.name for one in DEFAULT]
+def _default_pass(text: str) -> str:
+    names = [each.name for each in DEFAULT]
     if text not in names:
         raise ArgumentTypeError(f"compiled runs have no pass {text!r}. {suggest(text, names)}")
     return text
 
 
 def size(text: str) -> tuple[str, int]:
-    """A size that an option says, as `batch=32`."""
+    """Parse a size, as `batch=32`."""
     name, _, number = text.partition("=")
     if not name or not number.isdecimal():
         raise ArgumentTypeError(f"{text!r} is no size; write batch=32")
@@ -89,10 +89,10 @@ def size(text: str) -> tuple[str, int]:
 
 
 def check_passes(options: Namespace) -> None:
-    """Hold against each other what the options say of passes.
+    """Check that the pass options are consistent.
 
     Raises:
-        ProgramError: Something is said of an explanation, and none is wanted; or text is.
+        ProgramError: Options of `--passes` are given without it, or together with text output.
     """
     if not options.passes and (options.without or options.size):
         raise ProgramError("--without and --size are for --passes.", fix="Add --passes.")
@@ -106,11 +106,11 @@ def check_passes(options: Namespace) -> None:
 
 
 def explained(content: Content, options: Namespace) -> dict[str, Explanation]:
-    """What passes do to each program of a file, for what it gives.
+    """Explain the effect of passes on each program of a file, for its default fetches.
 
     Raises:
-        FileFormatError: It has none.
-        UnknownNameError: A pass that is left out is not among them, or no size is called so.
+        FileFormatError: The file has no programs.
+        UnknownNameError: An excluded pass is not among the passes, or a size does not exist.
     """
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
@@ -123,68 +123,71 @@ def explained(content: Content, options: Namespace) -> dict[str, Explanation]:
     }
 
 
-def explanation_lines(found: Mapping[str, Explanation], style: Style) -> Iterator[str]:
-    """Explanations for people; what stands at the margin is bold, what is said of it dim."""
-    for name, one in found.items():
-        if len(found) > 1:
+def explanation_lines(explanations: Mapping[str, Explanation], style: Style) -> Iterator[str]:
+    """Yield explanations for people: unindented lines bold, deeply indented ones dim."""
+    for name, explanation in explanations.items():
+        if len(explanations) > 1:
             yield f"# {name}"
-        for line in str(one).splitlines():
+        for line in str(explanation).splitlines():
             indent = len(line) - len(line.lstrip())
             yield style.bold(line) if not indent else style.dim(line) if indent > 2 else line
 
 
-def plain(found: Explanation) -> list[dict[str, Any]]:
-    """An explanation for programs to read: a list of passes."""
+def plain(explanation: Explanation) -> list[dict[str, Any]]:
+    """Return an explanation as JSON-compatible data: a list of passes."""
     return [
         {
             "name": step.name,
             "doc": step.doc,
-            **_costs(step),
-            "peak_bytes": {"before": _peak(step.peak_before), "after": _peak(step.peak_after)},
+            **_cost_data(step),
+            "peak_bytes": {
+                "before": _peak_data(step.peak_before),
+                "after": _peak_data(step.peak_after),
+            },
             "blocks": [
                 {
-                    "path": one.path,
-                    "removed": list(one.removed),
-                    "added": list(one.added),
-                    "changed": list(one.changed),
+                    "path": part.path,
+                    "removed": list(part.removed),
+                    "added": list(part.added),
+                    "changed": list(part.changed),
                 }
-                for one in step.blocks
+                for part in step.blocks
             ],
             "constructs": [
                 {
-                    "path": one.path,
-                    "type": one.type,
-                    "same": one.same,
-                    **_costs(one),
-                    "notes": [{"where": said.where, "what": said.what} for said in one.notes],
+                    "path": part.path,
+                    "type": part.type,
+                    "same": part.same,
+                    **_cost_data(part),
+                    "notes": [{"where": note.where, "what": note.what} for note in part.notes],
                 }
-                for one in step.constructs
+                for part in step.constructs
             ],
-            "notes": [{"where": said.where, "what": said.what} for said in step.notes],
+            "notes": [{"where": note.where, "what": note.what} for note in step.notes],
         }
-        for step in found.steps
+        for step in explanation.steps
     ]
 
 
-def _costs(one: Any) -> dict[str, Any]:
-    return {"before": plain_cost(one.cost_before), "after": plain_cost(one.cost_after)}
+def _cost_data(part: Any) -> dict[str, Any]:
+    return {"before": plain_cost(part.cost_before), "after": plain_cost(part.cost_after)}
 
 
 def plain_cost(cost: Cost | None) -> dict[str, int | str] | None:
-    """A cost for programs to read: numbers, or the text of what depends on symbols."""
+    """Return a cost as JSON-compatible data: numbers, or text if it depends on symbols."""
     if cost is None:
         return None
     return {
-        "operations": _number(cost.operations),
-        "bytes_read": _number(cost.bytes_read),
-        "bytes_written": _number(cost.bytes_written),
+        "operations": _size_data(cost.operations),
+        "bytes_read": _size_data(cost.bytes_read),
+        "bytes_written": _size_data(cost.bytes_written),
         "text": str(cost),
     }
 
 
-def _peak(size: Size | None) -> int | str | None:
-    return None if size is None else _number(size)
+def _peak_data(size: Size | None) -> int | str | None:
+    return None if size is None else _size_data(size)
 
 
-def _number(size: Size) -> int | str:
+def _size_data(size: Size) -> int | str:
     return size if isinstance(size, int) else str(size)

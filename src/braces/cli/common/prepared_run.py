@@ -1,4 +1,4 @@
-"""A program of a file made ready to run: its state, its feeds, what it gives."""
+"""A program of a file prepared to run: its state, feeds and fetches."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ COMPILE, INTERPRET = "compile", "interpret"
 
 @dataclass(frozen=True)
 class Ready:
-    """A program and all that a run of it needs.
+    """A program with the state and settings of a run.
 
     Attributes:
         program: The program.
         scope: Its variables; a run does not change the file.
-        fetches: A name to the variable that is fetched under it.
-        seed: What its draws follow from; `None` for the random state of the file.
-        without: The passes of compiled runs that are left out, by name.
+        fetches: Fetch names and their variables.
+        seed: The random seed; `None` for the random state of the file.
+        without: The names of disabled passes of compiled runs.
     """
 
     program: Program
@@ -49,17 +49,17 @@ class Ready:
     without: Sequence[str] = ()
 
     def run(self, mode: str, feeds: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
-        """Run once, in a copy of the state; feeds that this program lacks are left out."""
-        mine = self._mine(feeds)
+        """Run once in a copy of the state; feeds that this program lacks are ignored."""
+        own_feeds = self._mine(feeds)
         return self._executor(mode).run(
-            self.program, self.copied(), mine, names, seed=self.seed
+            self.program, self.copied(), own_feeds, names, seed=self.seed
         )
 
     def profile(self, mode: str, feeds: Mapping[str, Any], runs: int) -> Profile:
-        """Run several times, one after the other, in a copy of the state, and measure."""
-        mine, fetches = self._mine(feeds), dict(self.fetches)
+        """Profile several consecutive runs in a copy of the state."""
+        own_feeds, fetches = self._mine(feeds), dict(self.fetches)
         return self._executor(mode).profile(
-            self.program, self.copied(), mine, fetches, runs=runs, seed=self.seed
+            self.program, self.copied(), own_feeds, fetches, runs=runs, seed=self.seed
         )
 
     def _executor(self, mode: str) -> Executor:
@@ -70,7 +70,7 @@ class Ready:
         return {name: value for name, value in feeds.items() if name in self.program.infos}
 
     def copied(self) -> Scope:
-        """The variables as they are before the run."""
+        """Return a copy of the variables before the run."""
         copy = Scope()
         for name in self.scope.names():
             variable = self.scope.find_var(name)
@@ -80,27 +80,29 @@ class Ready:
 
 
 def make_ready(file: str, options: Namespace) -> Ready:
-    """Load a program or model, and give values to its variables.
+    """Load a program or model, and initialize its variables.
 
     Raises:
-        BracesError: The file, the parameters or the fetches do not fit.
+        BracesError: The file, the parameters or the fetches do not match.
     """
     content, fetches = read_file(file), split_names(options.fetch or [])
     picked, scope = pick(content, options.program), stored(file, content)
-    program, named = picked.program, {name: picked.variable(name) for name in fetches}
-    named = named or dict(picked.gives)
-    if not named:
-        raise ProgramError("Nothing is fetched.", fix=f"Say --fetch NAME; {_last(program)}")
+    program, fetch_vars = picked.program, {name: picked.variable(name) for name in fetches}
+    fetch_vars = fetch_vars or dict(picked.gives)
+    if not fetch_vars:
+        raise ProgramError(
+            "Nothing is fetched.", fix=f"Say --fetch NAME; {_last_variables(program)}"
+        )
     if options.params:
         load_parameters(scope, Path(options.params))
-    needed = Plan.of(program.definition, named.values()).states
+    needed = Plan.of(program.definition, fetch_vars.values()).states
     if any(name not in scope.names() for name in needed) and program.startup.updates:
         Executor(COMPILE).init(program, scope, options.seed or 0, missing_only=True)
-    return Ready(program, scope, named, options.seed, options.without or ())
+    return Ready(program, scope, fetch_vars, options.seed, options.without or ())
 
 
 def stored(file: str, content: Content) -> Scope:
-    """What a file holds of the variables of its programs; a run does not change it."""
+    """Return the variables stored in a file; a run does not change the file."""
     if content.kind == "model":
         return load_model(file).scope
     scope = Scope()
@@ -108,13 +110,13 @@ def stored(file: str, content: Content) -> Scope:
     return scope
 
 
-def _last(program: Program) -> str:
+def _last_variables(program: Program) -> str:
     names = [n for op in program.definition.main.ops for n in op.binds()][-4:]
     return f"the last variables are {', '.join(names)}." if names else "there are no operators."
 
 
 def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
-    """What the options feed."""
+    """Return the feeds given by the options."""
     plan = Plan.of(ready.program.definition, ready.fetches.values())
     feeds = read_feeds(options.feed or [], plan.data, options.seed or 0)
     missing = [name for name in plan.feeds if name not in feeds]
@@ -128,7 +130,7 @@ def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
     return feeds
 
 
-# ---- against another -------------------------------------------------------------------------
+# ---- comparison ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,8 @@ class Difference:
 
     Attributes:
         op: The operator, in the first program.
-        name: The variable whose values differ: the operator's, or computed from them.
-        largest: The largest difference of a number; infinite where shapes or dtypes differ.
+        name: The variable that differs: an output of the operator, or computed from one.
+        largest: The largest absolute difference; infinite if shapes or dtypes differ.
     """
 
     op: Op
@@ -153,8 +155,8 @@ def first_difference(
     feeds: Mapping[str, Any],
     tolerances: tuple[float, float],
 ) -> Difference | None:
-    """Run two programs on the same feeds and state; `None` where all agrees."""
-    pairs = [(op, a, b) for op, a, b in _pairs(left, right)]
+    """Run two programs on the same feeds and state; return `None` if they agree."""
+    pairs = [(op, a, b) for op, a, b in _matched_arrays(left, right)]
     olds = left.run(modes[0], feeds, [a for _, a, _ in pairs])
     news = right.run(modes[1], feeds, [b for _, _, b in pairs])
     for (op, name, _), old, new in zip(pairs, olds, news, strict=True):
@@ -163,49 +165,52 @@ def first_difference(
     return None
 
 
-def _pairs(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
-    """The arrays of the main blocks that stand for each other, in program order.
+def _matched_arrays(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
+    """Return corresponding arrays of the main blocks, in program order.
 
-    Fetches of the same name do so at the end, whatever computes them. An operator that reads
-    what operators without counterparts compute stands for the first of them.
+    Fetches of the same name correspond, whatever computes them; they come last. An operator
+    whose inputs depend on operators without counterparts is replaced by the first of those.
     """
     bodies = [
-        Plan.of(one.program.definition, one.fetches.values(), (DCE,)).body
-        for one in (left, right)
+        Plan.of(ready.program.definition, ready.fetches.values(), (DCE,)).body
+        for ready in (left, right)
     ]
-    found = dict[tuple[str, str], tuple[Op, Op]]()
-    alone: tuple[list[Op], list[Op]] = [], []
+    operators = dict[tuple[str, str], tuple[Op, Op]]()
+    unmatched_ops: tuple[list[Op], list[Op]] = [], []
     for old, new in aligned(bodies[0].ops, bodies[1].ops):
         if old is None or new is None:
-            alone[0].extend([old] if old else [])
-            alone[1].extend([new] if new else [])
+            unmatched_ops[0].extend([old] if old else [])
+            unmatched_ops[1].extend([new] if new else [])
             continue
         for slot, names in old.outputs.items():
             for a, b in zip(names, new.outputs.get(slot, ()), strict=False):
                 types = bodies[0].vars[a].type, bodies[1].vars[b].type
                 if all(isinstance(t, TensorType) for t in types):
-                    found[a, b] = old, new
+                    operators[a, b] = old, new
     makers, others = producers(bodies[0].ops), producers(bodies[1].ops)
     for key, a in left.fetches.items():
         b = right.fetches.get(key, "")
         maker = makers.get(a) or others.get(b)
         if maker and b:
-            found.setdefault((a, b), (makers.get(a, maker), others.get(b, maker)))
-    unmatched = producers(alone[0]), producers(alone[1])
-    return [(_first(old, new, *unmatched), a, b) for (a, b), (old, new) in found.items()]
+            operators.setdefault((a, b), (makers.get(a, maker), others.get(b, maker)))
+    unmatched = producers(unmatched_ops[0]), producers(unmatched_ops[1])
+    return [
+        (_first_unmatched(old, new, *unmatched), a, b)
+        for (a, b), (old, new) in operators.items()
+    ]
 
 
-def _first(old: Op, new: Op, left: Mapping[str, Op], right: Mapping[str, Op]) -> Op:
-    """The first of the operators without counterparts that lead to this one; else itself."""
+def _first_unmatched(old: Op, new: Op, left: Mapping[str, Op], right: Mapping[str, Op]) -> Op:
+    """Return the earliest ancestor among operators without counterparts, else the operator."""
     for slot, names in old.inputs.items():
         for a, b in zip(names, new.inputs.get(slot, ()), strict=False):
             if a in left and b in right:
-                return _first(left[a], right[b], left, right)
+                return _first_unmatched(left[a], right[b], left, right)
     return old
 
 
 def close(old: Any, new: Any, rtol: float, atol: float) -> bool:
-    """Whether two arrays are the same, numbers up to tolerances."""
+    """Return whether two arrays are equal, with tolerances for floats."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return False
     if old.dtype.kind in "biu":
@@ -215,7 +220,7 @@ def close(old: Any, new: Any, rtol: float, atol: float) -> bool:
 
 
 def largest(old: Any, new: Any) -> float:
-    """The largest difference of a number; infinite where shapes or dtypes differ."""
+    """Return the largest absolute difference; infinite if shapes or dtypes differ."""
     if old.shape != new.shape or old.dtype != new.dtype or not old.size:
         return float("inf")
     wide = np.complex128 if old.dtype.kind == "c" else np.float64

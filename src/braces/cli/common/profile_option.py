@@ -1,4 +1,4 @@
-"""`braces run FILE --profile`: where the time of runs goes."""
+"""`braces run FILE --profile`: where the time of runs is spent."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _RUNS = 10
 
 
 def add_profile(parser: ArgumentParser) -> None:
-    """Declare what is said of a profile."""
+    """Declare the options of a profile."""
     parser.add_argument(
         "--profile",
         nargs="?",
-        const=False,  # without a file; argparse would hold a text against `type`
+        const=False,  # without a file; argparse would parse a string with `type`
         type=_trace,
         metavar="TRACE.json",
         help="run several times and show where the time goes instead of what the run gives; "
@@ -41,7 +41,7 @@ def add_profile(parser: ArgumentParser) -> None:
 
 
 def _trace(text: str) -> str:
-    """A path that a trace can be written to; nothing else takes long before it is refused."""
+    """Return a path that a trace can be written to, checked before the long run."""
     if not text.endswith(ENDINGS):
         raise ArgumentTypeError(f"{text!r} does not end in {' or '.join(ENDINGS)}")
     try:
@@ -58,11 +58,11 @@ def _runs(text: str) -> int:
 
 
 def check_profile(options: Namespace) -> None:
-    """Refuse what does not go together, before anything is read.
+    """Check that the options are consistent, before any file is read.
 
     Raises:
-        ProgramError: Something is said of a profile, and none is wanted; or one is compared; or
-            the trace would take the place of the program.
+        ProgramError: Options of a profile are given without it, together with a comparison, or
+        the trace would overwrite the program.
     """
     if options.profile is None and (options.runs is not None or options.by is not None):
         raise ProgramError("--runs and --by are for a profile.", fix="Add --profile.")
@@ -81,31 +81,31 @@ def _is_same(path: str, other: str) -> bool:
 def profile(
     ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
 ) -> dict[str, Any]:
-    """Measure, show the table, write the trace; the values of the last run, by name."""
-    found = ready.profile(mode, feeds, options.runs or _RUNS)
+    """Profile runs, show the table, write the trace; return the last values by name."""
+    measured = ready.profile(mode, feeds, options.runs or _RUNS)
     if options.profile:
-        found.save(options.profile)
+        measured.save(options.profile)
     by = options.by or OP
     if options.json:
-        print(json.dumps(_data(found, by)))
+        print(json.dumps(_profile_data(measured, by)))
     elif options.out != STDOUT:
-        found.show(by=by)
+        measured.show(by=by)
         if options.profile:
             size = in_bytes(os.path.getsize(options.profile))
             print(
                 f"trace: {visible(options.profile)}, {size}; https://ui.perfetto.dev opens it"
             )
-    return found.fetches
+    return measured.fetches
 
 
-def _data(found: Profile, by: str) -> dict[str, Any]:
+def _profile_data(measured: Profile, by: str) -> dict[str, Any]:
     return {
-        "mode": found.mode,
-        "device": found.device,
-        "runs_s": found.runs_s,
-        "parts": dict(found.parts),
-        "phases": [asdict(phase) for phase in found.phases],
-        "memory": dict(found.memory),
-        "notes": found.notes,
-        "rows": [asdict(row) for row in found.rows(by)],
+        "mode": measured.mode,
+        "device": measured.device,
+        "runs_s": measured.runs_s,
+        "parts": dict(measured.parts),
+        "phases": [asdict(phase) for phase in measured.phases],
+        "memory": dict(measured.memory),
+        "notes": measured.notes,
+        "rows": [asdict(row) for row in measured.rows(by)],
     }

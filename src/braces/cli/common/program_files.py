@@ -1,4 +1,4 @@
-"""What commands read: models, programs as bytes or as text, and files of arrays."""
+"""Input files of commands: models, programs as bytes or as text, and files of arrays."""
 
 from __future__ import annotations
 
@@ -24,22 +24,21 @@ from braces.storage.tensor_file import open_tensors
 
 STDIN = "-"
 ONNX = ".onnx"
-"""How the name of a model of ONNX ends."""
+"""Suffix of ONNX models."""
 _HEAD = 9
 
 
 @dataclass(frozen=True)
 class Content:
-    """What is in a file.
+    """Contents of a file.
 
     Attributes:
         kind: `model`, `program`, `text`, `arrays`, `onnx` or `paddle`.
-        size_bytes: Of the whole file.
-        programs: By name.
+        size_bytes: The size of the whole file.
+        programs: Programs by name.
         arrays: The types of stored arrays by name.
-        gives: Of each program, what it gives where no fetch is named: a name, and the variable
-            that has it.
-        values: What variables of a model of another system hold.
+        gives: Default fetches of each program: names and their variables.
+        values: Values of the variables of a model of another framework.
     """
 
     kind: str
@@ -51,62 +50,62 @@ class Content:
 
 
 def read_file(path: str, sizes: Mapping[str, int] | None = None) -> Content:
-    """Read a file of any kind that Braces writes, or a model of another system.
+    """Read a file of any kind that Braces writes, or a model of another framework.
 
     Args:
-        path: The file, `-` for standard input; of a program of Paddle its folder, too.
+        path: The file, `-` for standard input; for a program of Paddle its folder, too.
         sizes: Numbers for symbolic sizes of a model of ONNX.
 
     Raises:
-        FileFormatError: It is none of them, or damaged.
-        OSError: It is not there, or must not be read.
+        FileFormatError: The format is unknown, or the file is damaged.
+        OSError: It does not exist or cannot be read.
     """
     if path == STDIN:
-        return _program(sys.stdin.buffer.read(LARGEST_FILE + 1))
+        return _read_program(sys.stdin.buffer.read(LARGEST_FILE + 1))
     if holds_program(Path(path)):
-        return _paddle(Path(path), sizes)
+        return _read_paddle(Path(path), sizes)
     check_regular(path)
     if path.endswith(ONNX):
-        return _onnx(path, sizes)
+        return _read_onnx(path, sizes)
     with open(path, "rb") as file:
         head = file.read(_HEAD)
     if is_tensor_file(head):
-        return _tensors(Path(path))
-    return _program(read_bounded(path))
+        return _read_tensors(Path(path))
+    return _read_program(read_bounded(path))
 
 
-def _onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
-    return _foreign(ONNX[1:], os.stat(path).st_size, *from_onnx(path, sizes=sizes))
+def _read_onnx(path: str, sizes: Mapping[str, int] | None) -> Content:
+    return _foreign_content(ONNX[1:], os.stat(path).st_size, *from_onnx(path, sizes=sizes))
 
 
-def _paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
+def _read_paddle(path: Path, sizes: Mapping[str, int] | None) -> Content:
     if sizes:
         raise UnknownNameError(
             f"{path.name} has no size `{next(iter(sizes))}`: sizes of Paddle have no names.",
             fix="Say shapes in Python: br.from_paddle(path, shapes={'x': [1, 3, 224, 224]}).",
         )
-    return _foreign("paddle", find_files(path).size_bytes(), *from_paddle(path))
+    return _foreign_content("paddle", find_files(path).size_bytes(), *from_paddle(path))
 
 
-def _foreign(
+def _foreign_content(
     kind: str, size_bytes: int, program: Program, values: Mapping[str, np.ndarray[Any, Any]]
 ) -> Content:
-    """A program of another system, and what its variables hold."""
+    """Return the contents for a program of another framework and its variables."""
     arrays = {name: TensorType(array.dtype, array.shape) for name, array in values.items()}
-    return replace(_alone(kind, size_bytes, program), arrays=arrays, values=values)
+    return replace(_single_program(kind, size_bytes, program), arrays=arrays, values=values)
 
 
 def is_foreign(path: str) -> bool:
-    """Whether a path, by its name, is that of a program of another system."""
+    """Return whether a path names a program of another framework."""
     return path.endswith(ONNX) or holds_program(Path(path))
 
 
 def is_tensor_file(head: bytes) -> bool:
-    """Whether a file that begins so is one of safetensors: a length, then JSON."""
+    """Return whether a file header is that of safetensors: a length, then JSON."""
     return len(head) == _HEAD and head[8:9] == b"{" and head[7] == 0
 
 
-def _tensors(path: Path) -> Content:
+def _read_tensors(path: Path) -> Content:
     size = os.stat(path).st_size
     with open_tensors(path) as file:
         is_model = file.record.get("format") == FORMAT
@@ -118,22 +117,22 @@ def _tensors(path: Path) -> Content:
     return Content("model", size, model.programs, arrays, gives)
 
 
-def _program(data: bytes) -> Content:
+def _read_program(data: bytes) -> Content:
     if len(data) > LARGEST_FILE:
         raise FileFormatError(f"The standard input is longer than {LARGEST_FILE} bytes.")
     text = as_text(data)
     if text is None:
-        return _alone("program", len(data), Program.from_bytes(data))
-    return _alone("text", len(data), parse(text))
+        return _single_program("program", len(data), Program.from_bytes(data))
+    return _single_program("text", len(data), parse(text))
 
 
-def _alone(kind: str, size_bytes: int, program: Program) -> Content:
+def _single_program(kind: str, size_bytes: int, program: Program) -> Content:
     gives = {"program": {name: name for name in program.results}}
     return Content(kind, size_bytes, {"program": program}, gives=gives)
 
 
 def as_text(data: bytes) -> str | None:
-    """The text form, where these bytes begin like it."""
+    """Return the text form, if the bytes begin like it."""
     if not data.lstrip().startswith((b"program", b"#")):
         return None
     try:

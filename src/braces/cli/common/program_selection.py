@@ -1,4 +1,4 @@
-"""Which program of a file a command is about, and where its result goes."""
+"""Selection of a program of a file, and output of programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STDOUT = "-"
 
 
 def add_file(parser: ArgumentParser) -> None:
-    """Declare the file that is read, and which program of a model is meant."""
+    """Declare the input file, and the option that selects a program of a model."""
     parser.add_argument("file", metavar="FILE", help="a program or model; - is standard input")
     parser.add_argument(
         "--program", metavar="NAME", help=f"of a model: which program ({PREDICT})"
@@ -26,7 +26,7 @@ def add_file(parser: ArgumentParser) -> None:
 
 
 def add_output(parser: ArgumentParser) -> None:
-    """Declare the program that is written."""
+    """Declare the options of the output file."""
     parser.add_argument(
         "-o", "--out", required=True, metavar="OUT", help="where to write; - is standard output"
     )
@@ -34,37 +34,37 @@ def add_output(parser: ArgumentParser) -> None:
 
 
 def read_picked(options: Namespace) -> Picked:
-    """The program that the options of `add_file` name, and what it gives.
+    """Return the program selected by the options of `add_file`, with its default fetches.
 
     Raises:
         FileFormatError: The file has no programs.
-        UnknownNameError: It has none of this name.
+        UnknownNameError: It has no program of this name.
     """
     return pick(read_file(options.file), options.program)
 
 
 @dataclass(frozen=True)
 class Picked:
-    """One of the programs of a file.
+    """A selected program of a file.
 
     Attributes:
         program: The program.
-        gives: What it gives where no fetch is named: a name, and the variable that has it.
+        gives: Default fetches: names and their variables.
     """
 
     program: Program
     gives: Mapping[str, str]
 
     def variable(self, name: str) -> str:
-        """The variable of the main block that a user means: by what it is given as, or its own.
+        """Return the variable of the main block for a fetch name or a variable name.
 
-        What a plain block binds is meant by its own name too.
+        Variables inside plain blocks can be named, too.
 
         Raises:
-            UnknownNameError: There is neither.
+            UnknownNameError: Neither exists.
         """
         main = self.program.definition.main
-        known = {own: own for own in (*bound_inside(main), *main.vars)} | dict(self.gives)
+        known = {inner: inner for inner in (*bound_inside(main), *main.vars)} | dict(self.gives)
         if name not in known:
             raise UnknownNameError(
                 f"There is no variable `{name}` in the main block, and nothing is given under"
@@ -75,7 +75,7 @@ class Picked:
 
 
 def pick(content: Content, name: str | None) -> Picked:
-    """One of the programs of a file."""
+    """Return a program of a file."""
     programs = content.programs
     if not programs:
         raise FileFormatError("The file has arrays, and no programs.")
@@ -87,12 +87,12 @@ def pick(content: Content, name: str | None) -> Picked:
 
 
 def write_program(program: Program, options: Namespace) -> None:
-    """Write a program where the options of `add_output` say."""
+    """Write a program to the output given by the options of `add_output`."""
     write_bytes(str(program).encode() if options.text else program.to_bytes(), options.out)
 
 
 def write_bytes(data: bytes, path: str) -> None:
-    """Write a file, at once or not at all; `-` is standard output."""
+    """Write a file atomically; `-` is standard output."""
     if path == STDOUT:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -101,20 +101,20 @@ def write_bytes(data: bytes, path: str) -> None:
 
 
 def shown_name(path: str) -> str:
-    """What messages call a file."""
+    """Return the name of a file for messages."""
     return "standard input" if path == STDIN else visible(path)
 
 
 def split_names(given: Sequence[str]) -> list[str]:
-    """Names that were given one by one, or with commas between.
+    """Split names given separately or with commas.
 
     Example:
         >>> split_names(["a,b", "c"])
         ['a', 'b', 'c']
     """
-    return [name for one in given for name in one.split(",") if name]
+    return [name for text in given for name in text.split(",") if name]
 
 
 def count_ops(program: Program) -> int:
-    """The operators of all blocks."""
+    """Return the number of operators in all blocks."""
     return sum(len(block.ops) for block in program.blocks)

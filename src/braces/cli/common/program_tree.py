@@ -1,4 +1,4 @@
-"""What `braces show` says of a program: plain data, and its text."""
+"""Description of a program in `braces show`: as data and as text."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Tree = dict[str, Any]
 
 
 def describe(program: Program, gives: Mapping[str, str]) -> Tree:
-    """A program as plain data: how many operators of which type, its data, its blocks.
+    """Return a program as data: operator counts, data, fetches, parameters and blocks.
 
     Args:
         program: The program.
-        gives: What it gives where no fetch is named: a name, and the variable that has it.
+        gives: Default fetches: names and their variables.
     """
     main = program.definition.main
     counts = Counter(op.type for _, op in all_ops(main))
@@ -42,7 +42,7 @@ def describe(program: Program, gives: Mapping[str, str]) -> Tree:
 
 
 def _cost(program: Program, gives: Mapping[str, str]) -> Cost | None:
-    """What a run takes; `None` where that is longer than a text may be."""
+    """Return the cost of a run; `None` if its expression is too long."""
     try:
         return cost(program, list(gives.values())).total
     except ShapeError:
@@ -54,7 +54,7 @@ def _parameter(name: str, type_: Type, kind: str) -> Tree:
 
 
 def sizes(type_: Type) -> Tree:
-    """How many numbers and bytes a variable has; nothing where its sizes are not numbers."""
+    """Return the numbers of elements and bytes; empty if sizes are symbolic."""
     if isinstance(type_, ListType):
         return {}
     numbers = product(type_.shape)
@@ -81,20 +81,20 @@ def _block(label: str, body: Body, owner: Op | None) -> Tree:
 
 
 def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
-    """A program for people."""
+    """Yield the text for people."""
     updates = f", {tree['updates']} updates" if tree["updates"] else ""
     yield f"{style.bold(name)}  {tree['ops']} operators{updates}"
     for data, type_ in tree["data"].items():
         yield f"  data {data}: {style.dim(type_)}"
-    for given, type_ in tree["gives"].items():
-        yield f"  gives {given}: {style.dim(type_)}"
+    for fetch, type_ in tree["gives"].items():
+        yield f"  gives {fetch}: {style.dim(type_)}"
     if tree["takes"]:
         yield f"  takes {style.dim(tree['takes']['text'])}"
     yield f"  {{ {counted(tree['blocks']['ops'])}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"
     if tree["op_counts"]:
-        yield f"  {style.dim(_common(tree['op_counts']))}"
+        yield f"  {style.dim(_op_counts_text(tree['op_counts']))}"
 
 
 def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
             yield f"{pad}{block['owner']} (block) {{ {counted(block['ops'])} }}"
             continue
         params = ", ".join(block["params"])
-        captures = f"  captures {_some(block['captures'])}" if block["captures"] else ""
+        captures = f"  captures {_first_names(block['captures'])}" if block["captures"] else ""
         owner = f"{block['owner']} ({block['owner_type']})"
         yield f"{pad}{owner} {style.bold(block['block'])}{style.dim(f' ({params})')} {{ " + (
             f"{counted(block['ops'])}{style.dim(captures)}"
@@ -112,16 +112,16 @@ def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
         yield f"{pad}}}"
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f", and {rest} more" if rest > 0 else "")
+def _first_names(names: Sequence[str], most: int = 12) -> str:
+    omitted = len(names) - most
+    return ", ".join(names[:most]) + (f", and {omitted} more" if omitted > 0 else "")
 
 
 def counted(ops: int) -> str:
-    """`1 operator`, `2 operators`."""
+    """Return `1 operator`, `2 operators`."""
     return f"{ops} operator" + ("" if ops == 1 else "s")
 
 
-def _common(counts: Mapping[str, int], most: int = 12) -> str:
+def _op_counts_text(counts: Mapping[str, int], most: int = 12) -> str:
     types = [f"{type_} {count}" for type_, count in counts.items()]
-    return _some(types, most) + (" types" if len(types) > most else "")
+    return _first_names(types, most) + (" types" if len(types) > most else "")

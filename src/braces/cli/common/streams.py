@@ -11,30 +11,30 @@ _ASCII = {
     "…": "...", "─": "-", "│": "|", "├": "+", "└": "`", "→": "->", "·": "*", "–": "-", "—": "-",
     "≈": "~", "µ": "u", "²": "^2", "³": "^3", "⚠": "!",
 }  # fmt: skip
-"""Replacements for what commands draw and write themselves; anything else is escaped."""
+"""Replacements for characters in the output of commands; all others are escaped."""
 
 
 def replace_unencodable() -> None:
-    """Let standard output and error replace what they cannot encode.
+    """Make standard output and error replace characters that they cannot encode.
 
-    What the user chose, as by `PYTHONIOENCODING=ascii:ignore`, stays.
+    An error handler chosen by the user, as by `PYTHONIOENCODING=ascii:ignore`, stays.
     """
-    codecs.register_error(_ERRORS, _replaced)
+    codecs.register_error(_ERRORS, _replace_error)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors in _DEFAULTS:
             stream.reconfigure(errors=_ERRORS)
 
 
 _DEFAULTS = ("strict", "surrogateescape", "backslashreplace")
-"""The handlers that Python itself gives to standard streams."""
+"""Python's default error handlers of standard streams."""
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replace_error(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    return "".join(map(_in_ascii, text)), error.end
+    return "".join(map(_to_ascii, text)), error.end
 
 
-def _in_ascii(character: str) -> str:
+def _to_ascii(character: str) -> str:
     return _ASCII.get(character) or character.encode("ascii", "backslashreplace").decode()
