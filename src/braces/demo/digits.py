@@ -1,4 +1,4 @@
-"""Scikit-learn's handwritten digits, divided once and for all."""
+"""Scikit-learn's handwritten digits, with a fixed split."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _BRIGHTEST = 16.0
 
 @dataclass(frozen=True)
 class Images:
-    """Images with what they show.
+    """Images with their labels.
 
     Attributes:
         pixels: f32[images, 8, 8], between 0 and 1.
-        digits: i32[images], from 0 to 9.
+        digits: i32[images], labels from 0 to 9.
     """
 
     pixels: Array
@@ -32,12 +32,12 @@ class Images:
     def __len__(self) -> int:
         return len(self.pixels)
 
-    def part(self, chosen: Any) -> Images:
-        """Some of the images."""
-        return Images(self.pixels[chosen], self.digits[chosen])
+    def part(self, indices: Any) -> Images:
+        """Return a subset of the images."""
+        return Images(self.pixels[indices], self.digits[indices])
 
     def batches(self, size: int, noise: float, rng: np.random.Generator) -> Iterator[Images]:
-        """All images once, shuffled, with noise on the pixels, less a short last batch."""
+        """Yield shuffled, noisy batches of one epoch; an incomplete last batch is dropped."""
         order = rng.permutation(len(self))
         for start in range(0, len(self) - size + 1, size):
             batch = self.part(order[start : start + size])
@@ -49,7 +49,7 @@ def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def load_images() -> tuple[Images, Images]:
-    """1,347 images to learn from, and 450 that only the last accuracy is measured on.
+    """Return 1,347 training images and 450 test images for the final accuracy.
 
     Raises:
         MissingPackageError: Scikit-learn is not installed.

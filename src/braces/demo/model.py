@@ -8,7 +8,7 @@
 Source of the unit: Cho et al., Learning Phrase Representations using RNN Encoder–Decoder, 2014.
 """
 
-# The functions of operators are made at run time, so a type checker does not know them.
+# Functions of operators are created at run time, so type checkers do not know them.
 # pyright: reportAttributeAccessIssue=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
@@ -25,15 +25,15 @@ ROWS, COLUMNS, CLASSES = 8, 8, 10
 
 @dataclass(frozen=True)
 class Settings:
-    """How the net is trained; chosen on parts of the training images, never on test images.
+    """Hyperparameters, chosen on parts of the training images, never on test images.
 
     Attributes:
-        units: Numbers in the memory.
+        units: Size of the memory.
         epochs: Passes over the training images.
-        batch: Images in a step.
-        learning_rate: At the first step; it falls to 0 along a cosine.
-        noise: Standard deviation of what is added to pixels while training.
-        seed: Of the first parameters, the order of the images, and the noise.
+        batch: Batch size.
+        learning_rate: The initial learning rate; it decays to 0 along a cosine.
+        noise: Standard deviation of the noise added to pixels in training.
+        seed: Seed of the initial parameters, the order of the images, and the noise.
     """
 
     units: int = 96
@@ -46,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Net:
-    """The program for training, and the variables that are fetched from it."""
+    """The training program and its fetched variables."""
 
     program: br.Program
     logits: br.Var
@@ -55,11 +55,11 @@ class Net:
 
 
 def build(settings: Settings, steps: int) -> Net:
-    """Write the program.
+    """Build the program.
 
     Args:
-        settings: Sizes and rates.
-        steps: Of training, over which the learning rate falls.
+        settings: The hyperparameters.
+        steps: Training steps, over which the learning rate decays.
     """
     with br.Program() as program:
         image = br.data("image", ["batch", ROWS, COLUMNS])
@@ -73,7 +73,7 @@ def build(settings: Settings, steps: int) -> Net:
 
 
 def read_rows(image: br.Var, units: int) -> br.Var:
-    """What the net remembers of an image after its last row."""
+    """Return the state of the recurrent net after the last row of each image."""
     rnn = br.create_rnn()
     with rnn.stepnet() as net:
         row = net.add_input(image, axis=1)

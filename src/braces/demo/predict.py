@@ -1,6 +1,6 @@
-"""A process of its own that predicts from a model file: `python -m braces.demo.predict`.
+"""Prediction from a model file in a separate process: `python -m braces.demo.predict`.
 
-It has the file and Braces, and nothing of the code that built the model.
+The process has the file and Braces, but not the code that built the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(model_file: str, images_file: str, logits_file: str) -> None:
 
 
 def predict_afresh(model_file: Path, pixels: Array) -> Array:
-    """What a fresh process predicts from a model file.
+    """Predict from a model file in a new process.
 
     Raises:
         RunError: The process failed.
@@ -44,11 +44,11 @@ def predict_afresh(model_file: Path, pixels: Array) -> Array:
             images,
             logits,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
-        if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        process = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+        if process.returncode:
+            last = process.stderr.strip().splitlines()[-1:] or ["it said nothing"]
             raise RunError(
-                f"The fresh process ended with status {done.returncode}.", given=last[0]
+                f"The fresh process ended with status {process.returncode}.", given=last[0]
             )
         return np.load(logits, allow_pickle=False)
 

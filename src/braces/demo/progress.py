@@ -1,4 +1,4 @@
-"""What is seen while the demo trains: a bar on a terminal, plain lines elsewhere."""
+"""Training progress of the demo: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LINES = 8
 
 @contextmanager
 def shown_progress(stream: TextIO, epochs: int) -> Generator[Reporting]:
-    """Inside, each report of an epoch is shown on the stream."""
+    """Yield a function that shows each report of an epoch on the stream."""
     if stream.isatty():
         with _bar(stream, epochs) as report:
             yield report

@@ -1,4 +1,4 @@
-"""The whole way once: build, print, train, save, look, and predict from the file."""
+"""The end-to-end demo: build, print, train, save, view, and predict from the file."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ TITLE = "Digits read row by row"
 
 
 def run_demo(out: Path, epochs: int | None, stream: TextIO) -> int:
-    """Run the demo; 0 where the file predicts what the trained net does, bit for bit, else 1.
+    """Run the demo; return 0 if the file's predictions are bitwise equal to the net's, else 1.
 
     Args:
-        out: The folder to write to; made where it is not there.
-        epochs: Passes over the training images; those of the settings where it is `None`.
-        stream: What is said goes here.
+        out: The output folder; created if it does not exist.
+        epochs: Passes over the training images; `None` for the default settings.
+        stream: The stream for messages.
 
     Raises:
         BracesError: Scikit-learn is missing, or the fresh process failed.
@@ -38,36 +38,38 @@ def run_demo(out: Path, epochs: int | None, stream: TextIO) -> int:
     training, test = load_images()
     out.mkdir(parents=True, exist_ok=True)
     net = build(settings, settings.epochs * (len(training) // settings.batch))
-    _introduce(net, training, test, stream)
+    _print_program(net, training, test, stream)
     with shown_progress(stream, settings.epochs) as report:
         trained = train(net, training, settings, report)
-    _tell(stream, f"\nTrained in {time.perf_counter() - start:.0f} s.")
+    _print_line(stream, f"\nTrained in {time.perf_counter() - start:.0f} s.")
     status = _finish(trained, test, out, stream)
-    _tell(stream, f"{time.perf_counter() - start:.0f} s in all.")
+    _print_line(stream, f"{time.perf_counter() - start:.0f} s in all.")
     return status
 
 
 def _finish(trained: Trained, test: Images, out: Path, stream: TextIO) -> int:
-    """Measure, write, and compare with a fresh process."""
+    """Evaluate and save the model, and compare it with a new process."""
     logits = trained.predict(test.pixels)
     accuracy = accuracy_of(logits, test)
-    _tell(stream, f"Accuracy on {len(test)} images that it never saw: {accuracy:.1%}")
+    _print_line(stream, f"Accuracy on {len(test)} images that it never saw: {accuracy:.1%}")
     _write(trained, accuracy, out)
-    _tell(stream, f"Wrote {out / MODEL_FILE}  (braces show {out / MODEL_FILE})")
-    _tell(stream, f"Wrote {out / PAGE_FILE}  (open it in a browser)")
-    again = predict_afresh(out / MODEL_FILE, test.pixels)
-    same = again.dtype == logits.dtype and again.tobytes() == logits.tobytes()
-    found = "the same, bit for bit" if same else "SOMETHING ELSE"
-    _tell(stream, f"A fresh process loads the file and predicts {found}.")
+    _print_line(stream, f"Wrote {out / MODEL_FILE}  (braces show {out / MODEL_FILE})")
+    _print_line(stream, f"Wrote {out / PAGE_FILE}  (open it in a browser)")
+    fresh = predict_afresh(out / MODEL_FILE, test.pixels)
+    same = fresh.dtype == logits.dtype and fresh.tobytes() == logits.tobytes()
+    verdict = "the same, bit for bit" if same else "SOMETHING ELSE"
+    _print_line(stream, f"A fresh process loads the file and predicts {verdict}.")
     return 0 if same else 1
 
 
-def _introduce(net: Net, training: Images, test: Images, stream: TextIO) -> None:
+def _print_program(net: Net, training: Images, test: Images, stream: TextIO) -> None:
     small = prune(net.program.for_test(), [net.logits.name])
-    _tell(stream, f"The net, as data:\n\n{small}")
+    _print_line(stream, f"The net, as data:\n\n{small}")
     operators = sum(len(block.ops) for block in net.program.blocks)
-    _tell(stream, f"Training it is data too: with gradients and Adam, {operators} operators.")
-    _tell(
+    _print_line(
+        stream, f"Training it is data too: with gradients and Adam, {operators} operators."
+    )
+    _print_line(
         stream,
         f"{len(training)} images to learn from, with noise added; {len(test)} to test with.\n",
     )
@@ -87,5 +89,5 @@ def _write(trained: Trained, accuracy: float, out: Path) -> None:
     write_atomically(out / PAGE_FILE, page.encode())
 
 
-def _tell(stream: TextIO, text: str) -> None:
+def _print_line(stream: TextIO, text: str) -> None:
     print(text, file=stream, flush=True)

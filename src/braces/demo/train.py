@@ -14,7 +14,7 @@ from braces.demo.model import Net, Settings
 from braces.passes.cleanup.prune import prune
 
 LOSS, ACCURACY = "training loss", "training accuracy, with noise"
-"""What the curve shows."""
+"""Names of the plotted curves."""
 
 Reporting = Callable[[int, float, float], None]
 """Called after each epoch: its number from 1, the mean loss, and the mean accuracy."""
@@ -22,12 +22,12 @@ Reporting = Callable[[int, float, float], None]
 
 @dataclass
 class Trained:
-    """A net with its parameters, and how it came by them.
+    """A trained net, its parameters and its training curve.
 
     Attributes:
         net: The program.
         scope: Its parameters.
-        executor: What ran it.
+        executor: The executor that runs it.
         curve: Mean loss and accuracy of each epoch, on training images.
     """
 
@@ -37,7 +37,7 @@ class Trained:
     curve: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
     def predict(self, pixels: Array) -> Array:
-        """The logits of images, by the program for inference: f32[images, 10]."""
+        """Return the logits of images from the inference program: f32[images, 10]."""
         program = prune(self.net.program.for_test(), [self.net.logits.name])
         return self.executor.run(
             program, self.scope, feed={"image": pixels}, fetch=self.net.logits.name
@@ -45,7 +45,7 @@ class Trained:
 
 
 def train(net: Net, images: Images, settings: Settings, report: Reporting) -> Trained:
-    """Train a net; the same settings give the same parameters."""
+    """Train a net; equal settings give equal parameters."""
     trained = Trained(net, br.Scope(), br.Executor(), {LOSS: [], ACCURACY: []})
     trained.executor.init(net.program, trained.scope, seed=settings.seed)
     rng = np.random.default_rng(settings.seed)
@@ -58,9 +58,9 @@ def train(net: Net, images: Images, settings: Settings, report: Reporting) -> Tr
 
 
 def _epoch(trained: Trained, batches: Iterable[Images]) -> tuple[float, float]:
-    """One pass; the mean loss and accuracy."""
+    """Run one epoch; return the mean loss and accuracy."""
     net = trained.net
-    measured: list[Any] = [
+    metrics: list[Any] = [
         trained.executor.run(
             net.program,
             trained.scope,
@@ -69,11 +69,11 @@ def _epoch(trained: Trained, batches: Iterable[Images]) -> tuple[float, float]:
         )
         for batch in batches
     ]
-    loss, accuracy = np.mean(np.array(measured), axis=0)
+    loss, accuracy = np.mean(np.array(metrics), axis=0)
     return float(loss), float(accuracy)
 
 
 def accuracy_of(logits: Array, images: Images) -> float:
-    """The share of images whose digit has the largest logit."""
+    """Return the share of images whose label has the largest logit."""
     right: Array = logits.argmax(axis=-1) == images.digits
     return float(right.mean())
