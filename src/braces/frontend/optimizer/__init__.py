@@ -4,25 +4,26 @@
     br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(1e-3))
     br.optimizer.from_optax(optax.adafactor(1e-3))          # any other, also one of your own
 
-They are optax's. Each is traced once where it is built, and its arithmetic is then a part of
-the program: a block of its own, called `adam`, of ordinary operators, which are read, pruned,
-edited, saved and differentiated like all others. What they keep from run to run are
+They are optax's. Each is traced once where it is built. Its arithmetic is then a part of the
+program: a block of its own, called `adam`, of ordinary operators, which can be read, pruned,
+edited, saved and differentiated like all others. The state of an optimizer consists of
 persistable variables:
 
     adam/learning_rate    the learning rate, which `scope.var(...).set(...)` changes
-    adam/count            the steps done
+    adam/count            the number of steps
     adam/mu/fc1.w         one for each parameter
 
-The first part of the name is the optimizer's, or what `name=` says; a second one of the same
-kind in a program is `adam_1`. With a schedule the learning rate follows from the count; the
-scope then shows the one of the last run (0 before the first one), and setting it has no effect.
+The first part of the name is the optimizer's, or the argument `name=`; a second optimizer of
+the same kind in a program is `adam_1`. With a schedule the learning rate is computed from the
+count; the scope then shows the one of the last run (0 before the first one), and setting it has
+no effect.
 
-The learning rate is float64 where a parameter is (set it to a `numpy.float64` then), else
-float32. What is kept for a parameter has the parameter's dtype. Numbers that all parameters
-share, as 1 - b2^t, are float64, as optax has them where JAX has 64-bit numbers.
+The learning rate is float64 if a parameter is (set it to a `numpy.float64` then), else float32.
+The state of a parameter has the parameter's dtype. Numbers shared by all parameters, as 1 -
+b2^t, are float64, as in optax with 64-bit JAX.
 
-A schedule stands in the place of the learning rate: one of those here, or any function from the
-count of steps done, a variable, to the number as a variable:
+A schedule replaces the learning rate: one of those here, or any function from the count of
+steps, a variable, to the learning rate as a variable:
 
     br.optimizer.sgd(br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000))
     br.optimizer.sgd(lambda count: 0.1 / (br.cast(count, "float32") + 1.0))

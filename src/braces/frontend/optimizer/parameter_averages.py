@@ -30,27 +30,26 @@ def ema(
     debias: bool = True,
     name: str | None = None,
 ) -> dict[Var, Var]:
-    """Averages of what parameters become, kept as states: `ema/fc.w` is that of `fc.w`.
+    """Exponential moving averages of updated parameters, as states: `ema/fc.w` for `fc.w`.
 
         average' = average + step * (p' - average)
 
-    where step is (1 - decay) / (1 - decay^t) in the t-th run, so that values weigh what they
-    would without a beginning; without `debias` it is 1 - decay, and the first value counts as
-    one before all. Without a decay it is 1 / t: the mean of all (Polyak, Juditsky, Acceleration
+    where step is (1 - decay) / (1 - decay^t) in the t-th run, which removes the bias towards
+    the initial value. Without `debias` it is 1 - decay, and the initial value counts as the
+    average so far. Without a decay it is 1 / t: the mean of all (Polyak, Juditsky, Acceleration
     of Stochastic Approximation by Averaging, 1992).
 
-    `prog.for_test(values=averages)` is the program with averages in the place of parameters,
-    and what is saved of it has them. Averages are taken in every run, also in those in which an
-    optimizer takes no step.
+    `prog.for_test(values=averages)` is the program with averages in place of parameters; they
+    are saved with it. Averages are updated in every run, also if the optimizer skips its step.
 
     Args:
-        parameters: What `minimize` gave, or some of it.
-        decay: How much of an average a run keeps; `None` for the mean.
-        debias: Whether the first values count for nothing.
-        name: The first part of the names of what is kept; `ema` by default.
+        parameters: The result of `minimize`, or a subset of it.
+        decay: Decay rate of the averages; `None` for the mean.
+        debias: Whether to remove the bias towards the initial values.
+        name: Prefix of the names of its states; `ema` by default.
 
     Returns:
-        Each parameter, to its average at the beginning of the run.
+        Each parameter and its average at the beginning of the run.
 
     Raises:
         ProgramError: A variable has no optimizer, or the decay is not from 0 up to 1.
@@ -75,39 +74,42 @@ def ema(
             f"ema has decay={decay}.", fix="0.999 keeps nearly all; None gives the mean."
         )
     params = list(dict.fromkeys(parameters))
-    called, program = part("ema", name, lambda given: given), _program_of(params)
-    after = [_after(program, param) for param in params]
+    called, program = part("ema", name, lambda arguments: arguments), _program_of(params)
+    next_values = [_next_value(program, param) for param in params]
     with program.transaction():
         first = free_name(program, called.name, chosen=called.chosen)
         count = new_state(f"{first}/count", TensorType(INT32, ()), 0.0)
-        kept = [new_state(f"{first}/{param.name}", *_begun(program, param)) for param in params]
+        states = [
+            new_state(f"{first}/{param.name}", *_initial_average(program, param))
+            for param in params
+        ]
         with block(first.removeprefix(program.current.names.prefix)):
-            given = count, kept, after
-            steps, averages = trace("The average", _averaged(decay, debias), *given).build(
-                *given
-            )
-            for state, value in zip((count, *kept), (steps, *averages), strict=True):
+            arguments = count, states, next_values
+            steps, averages = trace(
+                "The average", _average_function(decay, debias), *arguments
+            ).build(*arguments)
+            for state, value in zip((count, *states), (steps, *averages), strict=True):
                 program.update(state.name, value.name)
-    return dict(zip(params, kept, strict=True))
+    return dict(zip(params, states, strict=True))
 
 
-def _averaged(decay: float | None, debias: bool) -> Any:
-    """The next count and averages, as a function of JAX."""
+def _average_function(decay: float | None, debias: bool) -> Any:
+    """Return a JAX function of the next count and averages."""
 
-    def averaged(count: Any, kept: list[Any], after: list[Any]) -> Any:
+    def averaged(count: Any, current_averages: list[Any], values: list[Any]) -> Any:
         steps: Any = optax.safe_increment(count)
         step: Any = 1.0 - (decay or 0.0)
         if decay is None:
             step = 1.0 / steps.astype("float64")
         elif debias:
             step = step / (1.0 - decay ** steps.astype("float64"))
-        moved: Any = optax.incremental_update(after, kept, step)
-        return steps, jax.tree.map(_as, moved, kept)
+        new_averages: Any = optax.incremental_update(values, current_averages, step)
+        return steps, jax.tree.map(_cast_like, new_averages, current_averages)
 
     return averaged
 
 
-def _as(value: Any, before: Any) -> Any:
+def _cast_like(value: Any, before: Any) -> Any:
     return value.astype(before.dtype)
 
 
@@ -119,8 +121,8 @@ def _program_of(params: list[Any]) -> Builder:
     return params[0].program
 
 
-def _after(program: Builder, param: Var) -> Var:
-    """What a parameter becomes in a run."""
+def _next_value(program: Builder, param: Var) -> Var:
+    """Return the next value of a parameter in a run."""
     name = program.updates.get(param.name) if param.program is program else None
     if name is None:
         raise ProgramError(
@@ -130,8 +132,8 @@ def _after(program: Builder, param: Var) -> Var:
     return named_var(program, name)
 
 
-def _begun(program: Builder, param: Var) -> tuple[TensorType, Var]:
-    """The type of an average, and what it begins with: the first value of the parameter."""
+def _initial_average(program: Builder, param: Var) -> tuple[TensorType, Var]:
+    """Return the type of an average and its initial value: that of the parameter."""
     first = first_value(program, param.name)
     if first is None:
         raise ProgramError(

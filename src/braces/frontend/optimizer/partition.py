@@ -1,12 +1,12 @@
-"""Groups of parameters, each moved by an optimizer of its own.
+"""Parameter groups, each with its own optimizer.
 
     br.optimizer.partition(
         {"decay": br.optimizer.adamw(1e-3), "rest": br.optimizer.adam(1e-3), "frozen": None},
         lambda p: "frozen" if p.name.startswith("enc/") else "decay" if p.ndim > 1 else "rest",
     )
 
-Each is one part or more of the same step, for its own parameters, so that what stands before
-or around all of them, as clipping by the global norm, sees all.
+All optimizers are parts of the same step, each for its own parameters. So transformations
+before or around them, as clipping by the global norm, apply to all parameters together.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ from braces.lazy import optax
 def partition(
     optimizers: Mapping[Any, Optimizer | None], label: Callable[[Var], Any]
 ) -> Optimizer:
-    """Groups of parameters, each with an optimizer, and so with a learning rate, of its own.
+    """Parameter groups, each with its own optimizer and learning rate.
 
-    What a group keeps begins with its label, where that can be a name and the optimizer has no
-    `name=`: `decay/learning_rate`, `decay/mu/fc.w`. It may stand in a chain and be wrapped.
+    The states of a group have its label as a prefix if the label is a valid name and the
+    optimizer has no `name=`: `decay/learning_rate`, `decay/mu/fc.w`. The result may be chained
+    and wrapped.
 
     Args:
-        optimizers: Of each label; `None` for parameters that stay as they are.
-        label: From a parameter to its label.
+        optimizers: The optimizer of each label; `None` freezes the parameters.
+        label: Returns the label of a parameter.
 
     Raises:
-        ProgramError: There is no group, or what is no optimizer; a parameter has a label that
-            no optimizer has.
+        ProgramError: There is no group, a value is not an optimizer, or a parameter has a label
+        without an optimizer.
 
     Example:
         >>> import braces as br
@@ -59,56 +60,59 @@ def partition(
             fix="Write partition({'a': adam(1e-3), 'b': None}, lambda p: 'a' or 'b').",
         )
     parts = list[Part]()
-    for one, given in optimizers.items():
-        parts.extend(_group(one, given, _labelled(one, tuple(optimizers), label)))
+    for key, optimizer in optimizers.items():
+        parts.extend(_group(key, optimizer, _has_label(key, tuple(optimizers), label)))
     return Optimizer(tuple(parts))
 
 
-def _group(label: Any, given: Any, of: Callable[[Var], bool]) -> list[Part]:
-    """The parts of an optimizer, for the parameters of one label."""
-    if given is None:
-        return [Part("frozen", False, _passing, of=of, stays=True)]
-    if not isinstance(given, Optimizer) or not given.parts:
+def _group(label: Any, optimizer: Any, of: Callable[[Var], bool]) -> list[Part]:
+    """Return the transformations of an optimizer, for the parameters of one label."""
+    if optimizer is None:
+        return [Part("frozen", False, _make_identity, of=of, stays=True)]
+    if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
-            f"{given!r:.80} cannot move the parameters of the label {label!r:.60}.",
+            f"{optimizer!r:.80} cannot move the parameters of the label {label!r:.60}.",
             fix="Give an optimizer of br.optimizer, or None where they stay as they are.",
         )
-    refuse_scaling("partition", given)
-    first = leading(given.parts)
-    parts = [one if first.chosen else _renamed(one, first, label) for one in given.parts]
-    return [replace(one, of=_both(of, one.of)) for one in parts]
+    refuse_scaling("partition", optimizer)
+    first = leading(optimizer.parts)
+    parts = [
+        item if first.chosen else _rename_leading(item, first, label)
+        for item in optimizer.parts
+    ]
+    return [replace(item, of=_intersect(of, item.of)) for item in parts]
 
 
-def _renamed(one: Part, first: Part, label: Any) -> Part:
-    """A part whose learning rate is called as the group."""
+def _rename_leading(part: Part, first: Part, label: Any) -> Part:
+    """Rename the transformation with the learning rate after its group."""
     if not isinstance(label, str) or not (label.isascii() and label.isidentifier()):
-        return one
-    inner = tuple(_renamed(inside, first, label) for inside in one.inner)
-    return replace(one, inner=inner, name=label if one is first else one.name)
+        return part
+    inner = tuple(_rename_leading(nested, first, label) for nested in part.inner)
+    return replace(part, inner=inner, name=label if part is first else part.name)
 
 
-def _both(left: Callable[[Var], bool], right: Any) -> Callable[[Var], bool]:
+def _intersect(left: Callable[[Var], bool], right: Any) -> Callable[[Var], bool]:
     return left if right is None else lambda param: left(param) and right(param)
 
 
-def _labelled(
+def _has_label(
     wanted: Any, labels: tuple[Any, ...], label: Callable[[Var], Any]
 ) -> Callable[[Var], bool]:
-    """Whether a parameter has a label, which one of the optimizers has."""
+    """Return a predicate: whether a parameter has a label; unknown labels are errors."""
 
     def has(param: Var) -> bool:
-        found = label(param)
-        if found not in labels:
+        actual = label(param)
+        if actual not in labels:
             raise ProgramError(
-                f"`{param.name}` has the label {found!r:.60}, which no optimizer has.",
+                f"`{param.name}` has the label {actual!r:.60}, which no optimizer has.",
                 given=f"labels: {', '.join(map(repr, labels))}",
                 fix="Give the label an optimizer, or None where its parameters stay.",
             )
-        return found == wanted
+        return actual == wanted
 
     return has
 
 
-def _passing(given: Given) -> Any:
-    del given
+def _make_identity(args: Given) -> Any:
+    del args
     return optax.identity()

@@ -1,10 +1,10 @@
-"""Wrappers: optimizers that say when and how far another one moves the parameters.
+"""Wrappers: optimizers that control when and how far another one updates the parameters.
 
     br.optimizer.multi_steps(br.optimizer.adam(1e-3), every=4)
 
-A wrapper is one part, made of optax's own and of the parts that it wraps. So the learning rate
-and the states of these are called as they are alone, and a schedule follows from the count of
-the steps that were taken.
+A wrapper is one transformation of optax, with the wrapped transformations nested in it. So
+their learning rates and states are named as without the wrapper, and a schedule counts the
+steps taken.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from braces.frontend.optimizer.core.transforms import Given, Part, leading, part
 from braces.lazy import jax, jnp, optax
 
 ANY_NUMBER = 2**31 - 1
-"""As many steps as a count may have."""
+"""The largest count of steps."""
 
 
 @recorded
 @says_where
 def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True) -> Optimizer:
-    """Gradient accumulation: a step of the optimizer after every few runs.
+    """Gradient accumulation: one step of the optimizer every few runs.
 
-    The runs between leave the parameters and the states of the optimizer as they are. Beside
-    these it keeps `mini_step`, the runs since the last step, `gradient_step`, and `acc_grads`,
-    which has the dtype of the widest parameter. A schedule counts steps, not runs.
+    Other runs do not change the parameters and the states of the optimizer. Further states are
+    `mini_step`, the runs since the last step, `gradient_step`, and `acc_grads`, which has the
+    dtype of the widest parameter. A schedule counts steps, not runs.
 
     Args:
-        optimizer: What takes the steps, a chain say.
-        every: After how many runs.
-        use_grad_mean: Whether it is given the mean of their gradients, which is the gradient of
-            the mean of losses of batches of one size; the sum otherwise.
+        optimizer: The wrapped optimizer, for example a chain.
+        every: Number of runs per step.
+        use_grad_mean: Whether to average the gradients, which gives the gradient of the mean
+            loss over batches of equal size; otherwise they are summed.
 
     Raises:
-        ProgramError: It is no optimizer, or `every` is below 1.
+        ProgramError: `optimizer` is not an optimizer, or `every` is below 1.
 
     Example:
         >>> import braces as br
@@ -59,7 +59,7 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
     """
     _check_positive("multi_steps", "every", every)
 
-    def make(given: Given) -> Any:
+    def make(args: Given) -> Any:
         def init(params: Any) -> Any:
             return accumulating(params).init(params)
 
@@ -68,10 +68,10 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
 
         def accumulating(params: Any) -> Any:
             widest = jnp.result_type("float32", *jax.tree.leaves(params))
-            return optax.MultiSteps(given.inner, every, use_grad_mean, accumulator_dtype=widest)
+            return optax.MultiSteps(args.inner, every, use_grad_mean, accumulator_dtype=widest)
 
-        made = optax.GradientTransformationExtraArgs(init, update)
-        return _opened(made, "inner_opt_state")
+        tx = optax.GradientTransformationExtraArgs(init, update)
+        return _split_state(tx, "inner_opt_state")
 
     return wrapped("multi_steps", optimizer, make)
 
@@ -81,29 +81,30 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
 def apply_if_finite(
     optimizer: Optimizer, max_consecutive_errors: int = ANY_NUMBER
 ) -> Optimizer:
-    """Skips steps whose gradients have an infinity or a NaN: nothing moves, no state either.
+    """Skip steps whose gradients contain an infinity or a NaN: no parameter or state changes.
 
-    Beside the states of the optimizer it keeps `notfinite_count`, how many runs in a row were
-    skipped, `total_notfinite`, and `last_finite`.
+    Further states are `notfinite_count`, the number of consecutive skipped runs,
+    `total_notfinite`, and `last_finite`.
 
     Args:
-        optimizer: What takes the other steps.
-        max_consecutive_errors: After how many runs in a row it gives up and takes the step.
+        optimizer: The wrapped optimizer.
+        max_consecutive_errors: Number of consecutive skipped runs after which a step is taken
+            anyway.
 
     Raises:
-        ProgramError: It is no optimizer, or the number is below 0.
+        ProgramError: `optimizer` is not an optimizer, or the number is below 0.
     """
     if max_consecutive_errors < 0:
         raise ProgramError(
             f"apply_if_finite has max_consecutive_errors={max_consecutive_errors}.",
             fix="0 skips no step.",
         )
-    return _finite("apply_if_finite", optimizer, max_consecutive_errors)
+    return _wrap_finite("apply_if_finite", optimizer, max_consecutive_errors)
 
 
-def _finite(what: str, optimizer: Optimizer, most: int) -> Optimizer:
-    def make(given: Given) -> Any:
-        return _opened(optax.apply_if_finite(given.inner, most), "inner_state")
+def _wrap_finite(what: str, optimizer: Optimizer, most: int) -> Optimizer:
+    def make(args: Given) -> Any:
+        return _split_state(optax.apply_if_finite(args.inner, most), "inner_state")
 
     return wrapped(what, optimizer, make)
 
@@ -117,29 +118,29 @@ def lookahead(
     *,
     reset_state: bool = False,
 ) -> Optimizer:
-    """Takes a few steps, and goes a part of the way to where they led.
+    """Lookahead: take a few fast steps, then move slow parameters a part of the way.
 
         slow' = slow + slow_step_size * (p - slow),   p' = slow'
 
     after every `sync_period` steps. The gradients are those at `p`; test with `slow`, which
-    `prog.for_test(values={w: ...})` puts in the place of the parameters. Beside the states of
-    the optimizer it keeps `slow` and `steps_since_sync`. Source: Zhang et al., Lookahead
-    Optimizer: k steps forward, 1 step back, 2019.
+    `prog.for_test(values={w: ...})` substitutes for the parameters. Further states are `slow`
+    and `steps_since_sync`. Source: Zhang et al., Lookahead Optimizer: k steps forward, 1 step
+    back, 2019.
 
     Args:
-        optimizer: What takes the steps.
-        sync_period: After how many.
-        slow_step_size: Which part of the way.
-        reset_state: Whether the optimizer then begins anew.
+        optimizer: The wrapped optimizer of the fast steps.
+        sync_period: Number of fast steps per slow one.
+        slow_step_size: Fraction of the way.
+        reset_state: Whether to reset the states of the optimizer at each slow step.
 
     Raises:
-        ProgramError: It is no optimizer, or the period is below 1.
+        ProgramError: `optimizer` is not an optimizer, or the period is below 1.
     """
     _check_positive("lookahead", "sync_period", sync_period)
 
-    def make(given: Given) -> Any:
-        made = optax.lookahead(given.inner, sync_period, slow_step_size, reset_state)
-        return _with_slow(made)
+    def make(args: Given) -> Any:
+        tx = optax.lookahead(args.inner, sync_period, slow_step_size, reset_state)
+        return _keep_slow_params(tx)
 
     return wrapped("lookahead", optimizer, make)
 
@@ -149,22 +150,22 @@ def lookahead(
 def schedule_free(
     optimizer: Optimizer, b1: float = 0.9, weight_lr_power: float = 2.0
 ) -> Optimizer:
-    """Averages in the place of momentum and of a learning rate that falls.
+    """Schedule-free: averaging in place of momentum and a decaying learning rate.
 
         z' = z + u,   x' = (1 - c) * x + c * z',   p' = b1 * x' + (1 - b1) * z'
 
     where u is the update of the optimizer, which has no momentum of its own (`b1=0` of adam),
-    and c its weight among all so far. Gradients are those at `p`; test with x. Beside the
-    states of the optimizer it keeps `z`, `b1`, `weight_sum`, `step_count` and `max_lr`. Source:
-    Defazio et al., The Road Less Scheduled, 2024.
+    and c its weight relative to the sum so far. Gradients are those at `p`; test with x.
+    Further states are `z`, `b1`, `weight_sum`, `step_count` and `max_lr`. Source: Defazio et
+    al., The Road Less Scheduled, 2024.
 
     Args:
-        optimizer: What takes the steps, with a learning rate that is constant or warms up.
-        b1: How near to the mean gradients are taken.
-        weight_lr_power: Steps weigh as much as this power of the largest learning rate so far.
+        optimizer: The wrapped optimizer, with a learning rate that is constant or warms up.
+        b1: Interpolation weight of the average in `p`.
+        weight_lr_power: The weight of a step is this power of the largest learning rate so far.
 
     Raises:
-        ProgramError: It is no optimizer.
+        ProgramError: `optimizer` is not an optimizer.
 
     Example:
         >>> import braces as br
@@ -175,9 +176,9 @@ def schedule_free(
         ...     x = (w - 0.1 * prog.var("adam/z/w")) / 0.9
     """
 
-    def make(given: Given) -> Any:
-        made = optax.contrib.schedule_free(given.inner, given.rate, b1, weight_lr_power)
-        return _opened(made, "base_optimizer_state")
+    def make(args: Given) -> Any:
+        tx = optax.contrib.schedule_free(args.inner, args.rate, b1, weight_lr_power)
+        return _split_state(tx, "base_optimizer_state")
 
     return wrapped("schedule_free", optimizer, make)
 
@@ -193,29 +194,30 @@ def dynamic_loss_scale(
     backoff_factor: float = 0.5,
     name: str | None = None,
 ) -> Optimizer:
-    """Gradients in float16: of the loss times a number, by which they are divided then.
+    """Dynamic loss scaling for float16: gradients of the scaled loss, divided by the scale.
 
-    Where a gradient has an infinity or a NaN, nothing moves and the number is halved; it is
-    doubled after `growth_interval` steps without. So small gradients do not become zero, and a
-    loss is scaled as far as the range of the numbers allows. It goes around a whole optimizer,
-    which keeps what `apply_if_finite` does. Source: Micikevicius et al., Mixed Precision
-    Training, 2017.
+    If a gradient contains an infinity or a NaN, no parameter or state changes and the scale is
+    halved. It is doubled after `growth_interval` finite steps. So small gradients do not
+    underflow, and the scale is as large as the range of the dtype allows. It wraps a whole
+    optimizer, with the states of `apply_if_finite`. Source: Micikevicius et al., Mixed
+    Precision Training, 2017.
 
         exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("float16")))
 
-    The gradients that `minimize` gives are those of the loss. Parameters are best in float32,
-    and so all of this is.
+    The gradients returned by `minimize` are unscaled. Parameters, and so the arithmetic here,
+    are best in float32.
 
     Args:
-        optimizer: What takes the steps.
-        init_scale: The first number.
-        growth_interval: After how many good steps in a row it grows.
-        growth_factor: By what.
-        backoff_factor: By what it is multiplied where a step was bad.
-        name: The first part of the names of what is kept; `loss_scale` by default.
+        optimizer: The wrapped optimizer.
+        init_scale: The initial scale.
+        growth_interval: Number of consecutive finite steps before the scale grows.
+        growth_factor: Factor of growth.
+        backoff_factor: Factor after a step that is not finite.
+        name: Prefix of the names of its states; `loss_scale` by default.
 
     Raises:
-        ProgramError: It is no optimizer, scales already, or a number is out of range.
+        ProgramError: `optimizer` is not an optimizer, has loss scaling already, or a number is
+        out of range.
 
     Example:
         >>> import braces as br
@@ -240,23 +242,23 @@ def dynamic_loss_scale(
     scaling = LossScale(
         called.name, called.chosen, init_scale, growth_interval, growth_factor, backoff_factor
     )
-    return replace(_finite("dynamic_loss_scale", optimizer, ANY_NUMBER), scaling=scaling)
+    return replace(_wrap_finite("dynamic_loss_scale", optimizer, ANY_NUMBER), scaling=scaling)
 
 
-# ---- one part of several ---------------------------------------------------------------------
+# ---- nested transformations ------------------------------------------------------------------
 
 
 def wrapped(what: str, optimizer: Any, make: Callable[[Given], Any]) -> Optimizer:
-    """An optimizer of one part, made of those of another.
+    """Return an optimizer of one transformation that wraps those of another.
 
     Args:
-        what: The function that wraps.
-        optimizer: What is wrapped.
-        make: The transformation, of `given.inner`; what it keeps is a pair, of what that keeps
-            and what it keeps itself.
+        what: The name of the wrapping function.
+        optimizer: The wrapped optimizer.
+        make: Returns the transformation, around `args.inner`; its state is a pair of the inner
+            state and its own.
 
     Raises:
-        ProgramError: It is no optimizer.
+        ProgramError: `optimizer` is not an optimizer.
     """
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
@@ -269,9 +271,9 @@ def wrapped(what: str, optimizer: Any, make: Callable[[Given], Any]) -> Optimize
     return Optimizer((Part(first.name, first.chosen, make, inner=optimizer.parts),))
 
 
-def _opened(made: Any, field: str) -> Any:
-    """A wrapper of optax, whose state is the pair of that of what it wraps, and its own."""
-    tx = optax.with_extra_args_support(made)
+def _split_state(transformation: Any, field: str) -> Any:
+    """Adapt a wrapper of optax: its state becomes a pair of the inner state and its own."""
+    tx = optax.with_extra_args_support(transformation)
 
     def pair(state: Any) -> Any:
         return getattr(state, field), state._replace(**{field: ()})
@@ -281,18 +283,18 @@ def _opened(made: Any, field: str) -> Any:
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
         inner, own = state
-        whole = own._replace(**{field: inner})
-        moved, after = tx.update(updates, whole, params, **extra)
-        return moved, pair(after)
+        full_state = own._replace(**{field: inner})
+        new_updates, new_state = tx.update(updates, full_state, params, **extra)
+        return new_updates, pair(new_state)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
 
 class Slow(NamedTuple):
-    """What lookahead keeps beside the states of its optimizer.
+    """State of lookahead beside those of its optimizer.
 
     Attributes:
-        steps_since_sync: The steps since the slow parameters moved.
+        steps_since_sync: The steps since the slow parameters were updated.
         slow: The slow parameters.
     """
 
@@ -300,28 +302,28 @@ class Slow(NamedTuple):
     slow: Any
 
 
-def _with_slow(made: Any) -> Any:
-    """Optax's lookahead, whose slow parameters are a state."""
+def _keep_slow_params(tx: Any) -> Any:
+    """Adapt optax's lookahead: the slow parameters become a state."""
 
     def init(params: Any) -> Any:
-        state = made.init(optax.LookaheadParams.init_synced(params))
+        state = tx.init(optax.LookaheadParams.init_synced(params))
         return state.fast_state, Slow(state.steps_since_sync, params)
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
         inner, own = state
-        moved, after = made.update(
+        new_updates, new_state = tx.update(
             updates,
             optax.LookaheadState(inner, own.steps_since_sync),
             optax.LookaheadParams(params, own.slow),
         )
-        slow = optax.apply_updates(own.slow, moved.slow)
-        return moved.fast, (after.fast_state, Slow(after.steps_since_sync, slow))
+        slow = optax.apply_updates(own.slow, new_updates.slow)
+        return new_updates.fast, (new_state.fast_state, Slow(new_state.steps_since_sync, slow))
 
     return optax.GradientTransformation(init, update)
 
 
-def _check_positive(what: str, argument: str, given: int) -> None:
-    if given < 1:
+def _check_positive(what: str, argument: str, value: int) -> None:
+    if value < 1:
         raise ProgramError(
-            f"{what} has {argument}={given}.", fix="1 takes every step; 4 every fourth."
+            f"{what} has {argument}={value}.", fix="1 takes every step; 4 every fourth."
         )

@@ -1,4 +1,4 @@
-"""Adam and its kin: a running mean of the gradient over a measure of its size."""
+"""Adam and its variants: mean gradients divided by a running measure of their size."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ def adam(
     nesterov: bool = False,
     name: str | None = None,
 ) -> Optimizer:
-    """Running mean of the gradient over the running root of its square.
+    """Adam: the running mean of the gradient over the root of its running mean square.
 
         p' = p - learning_rate * m / (sqrt(v + eps_root) + eps)
 
-    where m and v are the running means of g and g^2 over what they are of ones. Keeps `count`,
-    `mu`, `nu`. Source, of the defaults too: Kingma, Ba, Adam: A Method for Stochastic
-    Optimization, 2014.
+    where m and v are the bias-corrected running means of g and g^2. States: `count`, `mu`,
+    `nu`. Source, of the defaults too: Kingma, Ba, Adam: A Method for Stochastic Optimization,
+    2014.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root; above 0 where gradients are taken through a step.
-        nesterov: Whether the mean looks one step ahead.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root; above 0 if the step itself is differentiated.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
 
     Example:
         >>> import braces as br
@@ -49,7 +49,7 @@ def adam(
     """
     return descending(
         "adam", name, learning_rate,
-        lambda given: optax.adam(given.rate, b1, b2, eps, eps_root, nesterov=nesterov),
+        lambda args: optax.adam(args.rate, b1, b2, eps, eps_root, nesterov=nesterov),
     )  # fmt: skip
 
 
@@ -64,21 +64,21 @@ def nadam(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` whose mean looks one step ahead.
+    """`adam` with Nesterov momentum.
 
-    Keeps `count`, `mu`, `nu`. Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+    States: `count`, `mu`, `nu`. Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        name: Prefix of the names of its states.
     """
     return descending(
         "nadam", name, learning_rate,
-        lambda given: optax.nadam(given.rate, b1, b2, eps, eps_root),
+        lambda args: optax.nadam(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
@@ -96,30 +96,30 @@ def adamw(
     nesterov: bool = False,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` that pulls the parameters towards zero.
+    """`adam` with decoupled weight decay.
 
         p' = p - learning_rate * (m / (sqrt(v + eps_root) + eps) + weight_decay * p)
 
-    Keeps `count`, `mu`, `nu`. Source: Loshchilov, Hutter, Decoupled Weight Decay
+    States: `count`, `mu`, `nu`. Source: Loshchilov, Hutter, Decoupled Weight Decay
     Regularization, 2017.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        weight_decay: How strongly.
-        mask: Which parameters are pulled: `lambda p: p.ndim > 1` spares biases.
-        nesterov: Whether the mean looks one step ahead.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay: `lambda p: p.ndim > 1` spares biases.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "adamw", name, learning_rate,
-        lambda given: optax.adamw(
-            given.rate, b1, b2, eps, eps_root,
-            weight_decay=weight_decay, mask=given.masked(mask), nesterov=nesterov,
+        lambda args: optax.adamw(
+            args.rate, b1, b2, eps, eps_root,
+            weight_decay=weight_decay, mask=args.masked(mask), nesterov=nesterov,
         ),
     )  # fmt: skip
 
@@ -137,29 +137,29 @@ def lamb(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """`adamw` whose updates are as long as their parameters; for large batches.
+    """`adamw` with updates scaled to the norms of their parameters; for large batches.
 
         u = m / (sqrt(v + eps_root) + eps) + weight_decay * p
         p' = p - learning_rate * u * |p| / |u|
 
-    Keeps `count`, `mu`, `nu`. Source: You et al., Large Batch Optimization for Deep Learning:
+    States: `count`, `mu`, `nu`. Source: You et al., Large Batch Optimization for Deep Learning:
     Training BERT in 76 minutes, 2019.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        mask: Which parameters are.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "lamb", name, learning_rate,
-        lambda given: optax.lamb(
-            given.rate, b1, b2, eps, eps_root, weight_decay, given.masked(mask)
+        lambda args: optax.lamb(
+            args.rate, b1, b2, eps, eps_root, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip
 
@@ -177,20 +177,20 @@ def amsgrad(
 ) -> Optimizer:
     """`adam` with the largest mean square so far.
 
-    Keeps `count`, `mu`, `nu`, `nu_max`. Source: Reddi, Kale, Kumar, On the Convergence of Adam
-    and Beyond, 2018.
+    States: `count`, `mu`, `nu`, `nu_max`. Source: Reddi, Kale, Kumar, On the Convergence of
+    Adam and Beyond, 2018.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        name: Prefix of the names of its states.
     """
     return descending(
         "amsgrad", name, learning_rate,
-        lambda given: optax.amsgrad(given.rate, b1, b2, eps, eps_root),
+        lambda args: optax.amsgrad(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
@@ -206,19 +206,19 @@ def adamax(
 ) -> Optimizer:
     """`adam` with a decaying maximum in place of the mean square.
 
-    Keeps `count`, `mu`, `nu`. Source: Kingma, Ba, Adam: A Method for Stochastic Optimization,
+    States: `count`, `mu`, `nu`. Source: Kingma, Ba, Adam: A Method for Stochastic Optimization,
     2014, section 7.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the maximum a step keeps.
-        eps: Keeps the quotient finite.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the maximum.
+        eps: Small constant against division by zero.
+        name: Prefix of the names of its states.
     """
     return descending(
         "adamax", name, learning_rate,
-        lambda given: optax.adamax(given.rate, b1, b2, eps),
+        lambda args: optax.adamax(args.rate, b1, b2, eps),
     )  # fmt: skip
 
 
@@ -234,23 +234,23 @@ def radam(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam`, rectified for how little is known of the variance in the first steps.
+    """`adam`, rectified for the variance of its scale in the first steps.
 
-    Keeps `count`, `mu`, `nu`. Source: Liu et al., On the Variance of the Adaptive Learning Rate
-    and Beyond, 2019.
+    States: `count`, `mu`, `nu`. Source: Liu et al., On the Variance of the Adaptive Learning
+    Rate and Beyond, 2019.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        threshold: From where on the variance counts as known.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        threshold: The length of the approximated average above which updates are rectified.
+        name: Prefix of the names of its states.
     """
     return descending(
         "radam", name, learning_rate,
-        lambda given: optax.radam(given.rate, b1, b2, eps, eps_root, threshold),
+        lambda args: optax.radam(args.rate, b1, b2, eps, eps_root, threshold),
     )  # fmt: skip
 
 
@@ -265,22 +265,22 @@ def adabelief(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` that divides by the gradient's distance from its running mean.
+    """`adam` divided by the deviation of the gradient from its running mean.
 
-    Keeps `count`, `mu`, `nu`. Source: Zhuang et al., AdaBelief Optimizer: Adapting Stepsizes by
-    the Belief in Observed Gradients, 2020.
+    States: `count`, `mu`, `nu`. Source: Zhuang et al., AdaBelief Optimizer: Adapting Stepsizes
+    by the Belief in Observed Gradients, 2020.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
         eps_root: Added to the mean square in every step.
-        name: The first part of the names of what is kept.
+        name: Prefix of the names of its states.
     """
     return descending(
         "adabelief", name, learning_rate,
-        lambda given: optax.adabelief(given.rate, b1, b2, eps, eps_root),
+        lambda args: optax.adabelief(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
@@ -298,31 +298,31 @@ def adan(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` with a running mean of how the gradient changes, by which it looks ahead.
+    """`adam` with Nesterov momentum from a running mean of gradient differences.
 
         u = (m + (1 - b2) * v) / (sqrt(n + eps_root) + eps)
         p' = p - learning_rate * (u + weight_decay * p)
 
-    where m, v and n are the running means of g, of its change d since the last step, and of
-    (g + (1 - b2) * d)^2, each over what it is of ones. Keeps `m`, `v`, `n`, the gradient `g`,
-    and the count `t`. Source: Xie et al., Adan: Adaptive Nesterov Momentum Algorithm for Faster
-    Optimizing Deep Models, 2022.
+    where m, v and n are the bias-corrected running means of g, of its change d since the last
+    step, and of (g + (1 - b2) * d)^2. States: `m`, `v`, `n`, the gradient `g`, and the count
+    `t`. Source: Xie et al., Adan: Adaptive Nesterov Momentum Algorithm for Faster Optimizing
+    Deep Models, 2022.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean change a step keeps.
-        b3: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        mask: Which parameters are.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean change.
+        b3: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "adan", name, learning_rate,
-        lambda given: optax.adan(
-            given.rate, b1, b2, b3, eps, eps_root, weight_decay, given.masked(mask)
+        lambda args: optax.adan(
+            args.rate, b1, b2, b3, eps, eps_root, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip

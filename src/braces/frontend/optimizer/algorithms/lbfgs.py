@@ -1,4 +1,4 @@
-"""Optimizers that know curvature, and search along lines for how far to go."""
+"""Quasi-Newton optimizers with a line search."""
 
 from __future__ import annotations
 
@@ -24,28 +24,29 @@ def lbfgs(
     max_linesearch_steps: int = 20,
     name: str | None = None,
 ) -> Optimizer:
-    """The direction of Newton's method, its matrix guessed from the last steps; limited BFGS.
+    """L-BFGS: quasi-Newton directions from the last steps, with a line search.
 
         p' = p - s * H g
 
-    where H comes from the last differences of parameters and gradients, and s from a search
-    along the line that fulfils Wolfe's conditions: a loop with a condition, in the program,
-    that computes the loss and its gradient anew in each trip. Losses may have loops of their
-    own. For losses of all data: what draws where parameters are read is refused.
+    where H approximates the inverse Hessian from the last differences of parameters and
+    gradients, and s comes from a line search for the Wolfe conditions. The search is a loop
+    with a condition, in the program, that recomputes the loss and its gradient in each
+    iteration. Losses may have loops of their own. Use it for full-batch losses: random
+    operators that depend on the parameters are refused.
 
-    Keeps `count`, `params`, `updates`, `diff_params_memory`, `diff_updates_memory`,
+    States: `count`, `params`, `updates`, `diff_params_memory`, `diff_updates_memory`,
     `weights_memory`; of the search `learning_rate`, its step, `value`, `grad` and `info`.
     Source: Liu, Nocedal, On the Limited Memory BFGS Method for Large Scale Optimization, 1989;
     Nocedal, Wright, Numerical Optimization, algorithms 3.5, 3.6 and 7.4.
 
     Args:
-        learning_rate: What the direction is multiplied by, before the search: a number, a
-            schedule, or a scalar variable; 1 where there is none.
-        memory_size: How many steps count.
-        scale_init_precond: Whether the first guess is scaled by the last step.
-        linesearch: Whether there is a search.
-        max_linesearch_steps: How many trips a search has at most.
-        name: The first part of the names of what is kept.
+        learning_rate: Factor of the direction before the search: a number, a schedule, or a
+            scalar variable; 1 by default.
+        memory_size: Number of past steps in the approximation.
+        scale_init_precond: Whether to scale the initial approximation by the last step.
+        linesearch: Whether to search along the direction.
+        max_linesearch_steps: Maximum number of iterations of a search.
+        name: Prefix of the names of its states.
 
     Raises:
         ProgramError: There is neither a learning rate nor a search, or a number is below 1.
@@ -76,12 +77,12 @@ def lbfgs(
             fix="Both are 1 or more.",
         )
 
-    def make(given: Given) -> Any:
+    def make(args: Given) -> Any:
         search = optax.scale_by_zoom_linesearch(
             max_linesearch_steps, initial_guess_strategy="one"
         )
         return optax.lbfgs(
-            given.rate, memory_size, scale_init_precond, search if linesearch else None
+            args.rate, memory_size, scale_init_precond, search if linesearch else None
         )
 
     if learning_rate is None:

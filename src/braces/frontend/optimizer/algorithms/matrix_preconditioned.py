@@ -1,4 +1,4 @@
-"""Optimizers that look at a parameter as a whole: its rows and columns, or its length."""
+"""Optimizers that scale a parameter as a whole: by its rows and columns, or by its norm."""
 
 from __future__ import annotations
 
@@ -26,37 +26,38 @@ def adafactor(
     factored: bool = True,
     name: str | None = None,
 ) -> Optimizer:
-    """The mean square of a matrix as that of its rows times that of its columns.
+    """Adafactor: the mean square of a matrix, factored into those of rows and columns.
 
         v = (row mean of g^2) (column mean of g^2) / (mean of g^2)
         p' = p - learning_rate * rms(p) * clip(g / sqrt(v))
 
-    So a matrix [m, n] keeps m + n numbers. Keeps `count`, `v_row`, `v_col`, and `v` for what
-    has no two large axes. Source: Shazeer, Stern, Adafactor: Adaptive Learning Rates with
-    Sublinear Memory Cost, 2018.
+    So the state of a matrix [m, n] is m + n numbers. States: `count`, `v_row`, `v_col`, and `v`
+    for parameters without two large axes. Source: Shazeer, Stern, Adafactor: Adaptive Learning
+    Rates with Sublinear Memory Cost, 2018.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        min_dim_size_to_factor: From which size on an axis counts as large.
-        decay_rate: After t steps a step keeps 1 - t^-decay_rate of the means.
-        multiply_by_parameter_scale: Whether steps are as long as parameters.
-        clipping_threshold: Where the root mean square of an update ends; `None` for nowhere.
-        momentum: How much of the mean update a step keeps; without one nothing is kept.
-        weight_decay_rate: How strongly the parameters are pulled towards zero.
-        weight_decay_mask: Which parameters are.
+        min_dim_size_to_factor: The smallest size of a large axis.
+        decay_rate: The decay rate of the means after t steps is 1 - t^-decay_rate.
+        multiply_by_parameter_scale: Whether updates are scaled by the norm of the parameter.
+        clipping_threshold: Upper bound of the root mean square of an update; `None` for no
+            bound.
+        momentum: Decay rate of the mean update; without it there is no such state.
+        weight_decay_rate: Coefficient of the weight decay.
+        weight_decay_mask: Selects the parameters with weight decay.
         eps: Added to squares.
-        factored: Whether any matrix is seen so.
-        name: The first part of the names of what is kept.
+        factored: Whether to factor the mean squares of matrices at all.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(weight_decay_mask)
     return descending(
         "adafactor", name, learning_rate,
-        lambda given: optax.adafactor(
-            given.rate, min_dim_size_to_factor, decay_rate,
+        lambda args: optax.adafactor(
+            args.rate, min_dim_size_to_factor, decay_rate,
             multiply_by_parameter_scale=multiply_by_parameter_scale,
             clipping_threshold=clipping_threshold, momentum=momentum,
             weight_decay_rate=weight_decay_rate, eps=eps, factored=factored,
-            weight_decay_mask=given.masked(mask),
+            weight_decay_mask=args.masked(mask),
         ),
     )  # fmt: skip
 
@@ -66,16 +67,16 @@ def adafactor(
 def sm3(
     learning_rate: LearningRate, momentum: float = 0.9, *, name: str | None = None
 ) -> Optimizer:
-    """`adagrad` that keeps one number for each row and each column: the largest in it.
+    """`adagrad` with one accumulator for each row and each column: their maximum.
 
-    Keeps `mu`, `nu`. Source: Anil et al., Memory-Efficient Adaptive Optimization, 2019.
+    States: `mu`, `nu`. Source: Anil et al., Memory-Efficient Adaptive Optimization, 2019.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        momentum: How much of the mean update a step keeps.
-        name: The first part of the names of what is kept.
+        momentum: Decay rate of the mean update.
+        name: Prefix of the names of its states.
     """
-    return descending("sm3", name, learning_rate, lambda given: optax.sm3(given.rate, momentum))
+    return descending("sm3", name, learning_rate, lambda args: optax.sm3(args.rate, momentum))
 
 
 @recorded
@@ -90,26 +91,26 @@ def novograd(
     weight_decay: float = 0.0,
     name: str | None = None,
 ) -> Optimizer:
-    """Momentum of gradients that are divided by the running length of their parameter's.
+    """Momentum of gradients normalized by the running norm of each parameter's gradient.
 
         u = g / (sqrt(v + eps_root) + eps) + weight_decay * p,   p' = p - learning_rate * m
 
-    where v is the running mean of |g|^2, one number for each parameter, and m sums up u. Keeps
-    `count`, `mu`, `nu`. Source: Ginsburg et al., Stochastic Gradient Methods with Layer-wise
-    Adaptive Moments for Training of Deep Networks, 2019.
+    where v is the running mean of |g|^2, one number for each parameter, and m accumulates u.
+    States: `count`, `mu`, `nu`. Source: Ginsburg et al., Stochastic Gradient Methods with
+    Layer-wise Adaptive Moments for Training of Deep Networks, 2019.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the sum a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the sum.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        weight_decay: Coefficient of the weight decay.
+        name: Prefix of the names of its states.
     """
     return descending(
         "novograd", name, learning_rate,
-        lambda given: optax.novograd(given.rate, b1, b2, eps, eps_root, weight_decay),
+        lambda args: optax.novograd(args.rate, b1, b2, eps, eps_root, weight_decay),
     )  # fmt: skip
 
 
@@ -118,7 +119,7 @@ def novograd(
 def fromage(
     learning_rate: LearningRate, min_norm: float = 1e-6, *, name: str | None = None
 ) -> Optimizer:
-    """Steps as long as their parameters, which grow no longer by it.
+    """Steps proportional to the norms of the parameters, which do not grow by them.
 
         p' = (p - learning_rate * g * |p| / |g|) / sqrt(1 + learning_rate^2)
 
@@ -127,11 +128,11 @@ def fromage(
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        min_norm: The least length that counts.
-        name: The first part of the names of what is kept.
+        min_norm: Lower bound of norms.
+        name: Prefix of the names of its states.
     """
     return descending(
-        "fromage", name, learning_rate, lambda given: optax.fromage(given.rate, min_norm)
+        "fromage", name, learning_rate, lambda args: optax.fromage(args.rate, min_norm)
     )
 
 
@@ -147,25 +148,25 @@ def muon(
     nesterov: bool = True,
     name: str | None = None,
 ) -> Optimizer:
-    """Momentum of matrices, made orthogonal; `adamw` for what has another rank.
+    """Muon: orthogonalized momentum for matrices, `adamw` for all other parameters.
 
-    The matrix of the update gets singular values near 1 by `ns_steps` steps of Newton and
-    Schulz. Keeps `count`, `mu`, and for the others `nu`. Source: Jordan, Muon: An Optimizer for
-    Hidden Layers in Neural Networks, 2024.
+    `ns_steps` Newton-Schulz iterations bring the singular values of the update near 1. States:
+    `count`, `mu`, and for the others `nu`. Source: Jordan, Muon: An Optimizer for Hidden Layers
+    in Neural Networks, 2024.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        ns_steps: How often the matrix is brought nearer.
-        beta: How much of the mean gradient a step keeps.
-        eps: Keeps a quotient finite.
-        weight_decay: How strongly matrices are pulled towards zero.
-        nesterov: Whether the mean looks one step ahead.
-        name: The first part of the names of what is kept.
+        ns_steps: Number of Newton-Schulz iterations.
+        beta: Decay rate of the mean gradient.
+        eps: Small constant against division by zero.
+        weight_decay: Coefficient of the weight decay of matrices.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     return descending(
         "muon", name, learning_rate,
-        lambda given: optax.contrib.muon(
-            given.rate, ns_steps=ns_steps, beta=beta, eps=eps,
+        lambda args: optax.contrib.muon(
+            args.rate, ns_steps=ns_steps, beta=beta, eps=eps,
             weight_decay=weight_decay, nesterov=nesterov,
         ),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Further optimizers: by signs, by what the last gradient was, with noise, without a rate."""
+"""Further optimizers: sign-based, optimistic, noisy, and free of learning rates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from braces.frontend.optimizer.core.recorded_call import recorded
 from braces.frontend.optimizer.core.transforms import LearningRate, Mask, checked_mask
 from braces.lazy import optax
 
-# ---- by signs --------------------------------------------------------------------------------
+# ---- sign-based ------------------------------------------------------------------------------
 
 
 @recorded
@@ -23,24 +23,24 @@ def rprop(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """A step for each number, which grows while the sign of its gradient stays.
+    """Rprop: one step size per element, which grows while the sign of its gradient stays.
 
-    For gradients of all data, not of batches. Keeps `step_sizes`, which begin with the learning
-    rate, and `prev_updates`. Source: Riedmiller, Braun, A Direct Adaptive Method for Faster
+    For full-batch gradients only. States: `step_sizes`, which start at the learning rate, and
+    `prev_updates`. Source: Riedmiller, Braun, A Direct Adaptive Method for Faster
     Backpropagation Learning: The RPROP Algorithm, 1993.
 
     Args:
-        learning_rate: The first step: a number.
-        eta_minus: By what a step shrinks where the sign changes.
-        eta_plus: By what it grows.
-        min_step_size: The smallest step.
-        max_step_size: The largest.
-        name: The first part of the names of what is kept.
+        learning_rate: The initial step size: a number.
+        eta_minus: Factor of a step size if the sign changes.
+        eta_plus: Factor of a step size if the sign stays.
+        min_step_size: The smallest step size.
+        max_step_size: The largest step size.
+        name: Prefix of the names of its states.
     """
     return descending(
         "rprop", name, learning_rate,
-        lambda given: optax.rprop(
-            given.rate, eta_minus, eta_plus, min_step_size, max_step_size
+        lambda args: optax.rprop(
+            args.rate, eta_minus, eta_plus, min_step_size, max_step_size
         ),
     )  # fmt: skip
 
@@ -52,20 +52,18 @@ def signum(
 ) -> Optimizer:
     """The sign of the running mean of gradients: p' = p - learning_rate * sign(m).
 
-    Keeps `count`, `ema`. Source: Bernstein et al., signSGD: Compressed Optimisation for
+    States: `count`, `ema`. Source: Bernstein et al., signSGD: Compressed Optimisation for
     Non-Convex Problems, 2018.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        beta: How much of the mean a step keeps; 0 for signs of the gradients alone.
-        name: The first part of the names of what is kept.
+        beta: Decay rate of the mean; 0 takes the signs of the gradients alone.
+        name: Prefix of the names of its states.
     """
-    return descending(
-        "signum", name, learning_rate, lambda given: optax.signum(given.rate, beta)
-    )
+    return descending("signum", name, learning_rate, lambda args: optax.signum(args.rate, beta))
 
 
-# ---- kin of adam -----------------------------------------------------------------------------
+# ---- variants of adam ------------------------------------------------------------------------
 
 
 @recorded
@@ -78,20 +76,20 @@ def yogi(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` whose mean square changes by g^2 at most: v' = v - (1 - b2) sign(v - g^2) g^2.
+    """`adam` with additive mean squares: v' = v - (1 - b2) sign(v - g^2) g^2.
 
-    Keeps `count`, `mu`, `nu`. Source: Zaheer et al., Adaptive Methods for Nonconvex
+    States: `count`, `mu`, `nu`. Source: Zaheer et al., Adaptive Methods for Nonconvex
     Optimization, 2018.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        name: Prefix of the names of its states.
     """
     return descending(
-        "yogi", name, learning_rate, lambda given: optax.yogi(given.rate, b1, b2, eps)
+        "yogi", name, learning_rate, lambda args: optax.yogi(args.rate, b1, b2, eps)
     )
 
 
@@ -110,31 +108,31 @@ def ademamix(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """`adamw` by a fast mean of the gradient and a slow one.
+    """`adamw` with a fast and a slow mean of the gradient.
 
         p' = p - learning_rate * ((m1 + alpha * m2) / (sqrt(v) + eps) + weight_decay * p)
 
-    Keeps `count`, `count_m2`, `m1`, `m2`, `nu`. Source: Pagliardini, Ablin, Grangier, The
+    States: `count`, `count_m2`, `m1`, `m2`, `nu`. Source: Pagliardini, Ablin, Grangier, The
     AdEMAMix Optimizer: Better, Faster, Older, 2024.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the fast mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        b3: How much of the slow mean a step keeps.
-        alpha: How much the slow mean counts.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        mask: Which parameters are.
-        name: The first part of the names of what is kept.
+        b1: Decay rate of the fast mean.
+        b2: Decay rate of the mean square.
+        b3: Decay rate of the slow mean.
+        alpha: Weight of the slow mean.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "ademamix", name, learning_rate,
-        lambda given: optax.contrib.ademamix(
-            given.rate, b1, b2, b3, alpha, eps=eps, eps_root=eps_root,
-            weight_decay=weight_decay, mask=given.masked(mask),
+        lambda args: optax.contrib.ademamix(
+            args.rate, b1, b2, b3, alpha, eps=eps, eps_root=eps_root,
+            weight_decay=weight_decay, mask=args.masked(mask),
         ),
     )  # fmt: skip
 
@@ -153,27 +151,27 @@ def prodigy(
     weight_decay: float = 0.0,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` that estimates its learning rate by the distance from where it began.
+    """`adam` that estimates its learning rate from the distance to the initial parameters.
 
-    Keeps `count`, `exp_avg`, `exp_avg_sq`, `grad_sum`, `params0`, `estim_lr` and
+    States: `count`, `exp_avg`, `exp_avg_sq`, `grad_sum`, `params0`, `estim_lr` and
     `numerator_weighted`. Source: Mishchenko, Defazio, Prodigy: An Expeditiously Adaptive
     Parameter-Free Learner, 2023.
 
     Args:
-        learning_rate: What the estimate is multiplied by: 1, or a schedule up to 1.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        b3: How much of the estimate a step keeps; the root of `b2` by default.
-        eps: Keeps the quotient finite.
-        estim_lr0: The first estimate.
-        estim_lr_coef: What estimates are multiplied by.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        name: The first part of the names of what is kept.
+        learning_rate: Factor of the estimate: 1, or a schedule up to 1.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        b3: Decay rate of the estimate; the square root of `b2` by default.
+        eps: Small constant against division by zero.
+        estim_lr0: The initial estimate.
+        estim_lr_coef: Factor of the estimates.
+        weight_decay: Coefficient of the weight decay.
+        name: Prefix of the names of its states.
     """
     return descending(
         "prodigy", name, learning_rate,
-        lambda given: optax.contrib.prodigy(
-            given.rate, (b1, b2), b3, eps, estim_lr0, estim_lr_coef, weight_decay
+        lambda args: optax.contrib.prodigy(
+            args.rate, (b1, b2), b3, eps, estim_lr0, estim_lr_coef, weight_decay
         ),
     )  # fmt: skip
 
@@ -190,23 +188,23 @@ def optimistic_gradient_descent(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """Gradient descent that expects the gradient to change as it did; for games.
+    """Gradient descent that extrapolates the last change of the gradient; for games.
 
         p' = p - learning_rate * ((alpha + beta) * g - beta * g_before)
 
-    Keeps `previous_gradient` and `is_initial_step`. Source: Mokhtari, Ozdaglar, Pattathil, A
+    States: `previous_gradient` and `is_initial_step`. Source: Mokhtari, Ozdaglar, Pattathil, A
     Unified Analysis of Extra-gradient and Optimistic Gradient Methods for Saddle Point
     Problems, 2019.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        alpha: How much the gradient counts.
-        beta: How much its change counts.
-        name: The first part of the names of what is kept.
+        alpha: Weight of the gradient.
+        beta: Weight of its change.
+        name: Prefix of the names of its states.
     """
     return descending(
         "optimistic_gradient_descent", name, learning_rate,
-        lambda given: optax.optimistic_gradient_descent(given.rate, alpha, beta),
+        lambda args: optax.optimistic_gradient_descent(args.rate, alpha, beta),
     )  # fmt: skip
 
 
@@ -224,26 +222,26 @@ def optimistic_adam(
     nesterov: bool = True,
     name: str | None = None,
 ) -> Optimizer:
-    """`adam` that expects its update to change as it did; for games.
+    """`adam` that extrapolates the last change of its update; for games.
 
-    Optax's `optimistic_adam_v2`. Keeps `count`, `mu`, `nu`, `previous_gradient` and
+    Optax's `optimistic_adam_v2`. States: `count`, `mu`, `nu`, `previous_gradient` and
     `is_initial_step`. Source: Daskalakis et al., Training GANs with Optimism, 2017.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        alpha: How much the update counts.
-        beta: How much its change counts.
-        b1: How much of the mean a step keeps.
-        b2: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        eps_root: The same inside the root.
-        nesterov: Whether the mean looks one step ahead.
-        name: The first part of the names of what is kept.
+        alpha: Weight of the update.
+        beta: Weight of its change.
+        b1: Decay rate of the mean.
+        b2: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        eps_root: The same inside the square root.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     return descending(
         "optimistic_adam", name, learning_rate,
-        lambda given: optax.optimistic_adam_v2(
-            given.rate, alpha=alpha, beta=beta, b1=b1, b2=b2, eps=eps, eps_root=eps_root,
+        lambda args: optax.optimistic_adam_v2(
+            args.rate, alpha=alpha, beta=beta, b1=b1, b2=b2, eps=eps, eps_root=eps_root,
             nesterov=nesterov,
         ),
     )  # fmt: skip
@@ -261,17 +259,17 @@ def noisy_sgd(
 ) -> Optimizer:
     """Gradient descent with normal noise, of variance eta / (1 + count)^gamma, on gradients.
 
-    Keeps `count` and `rng_key`, from which the noise follows. Source: Neelakantan et al.,
-    Adding Gradient Noise Improves Learning for Very Deep Networks, 2015.
+    States: `count` and `rng_key`, the key of the noise. Source: Neelakantan et al., Adding
+    Gradient Noise Improves Learning for Very Deep Networks, 2015.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        eta: The variance of the first noise.
-        gamma: How fast it falls.
-        seed: What the first key is made of.
-        name: The first part of the names of what is kept.
+        eta: Variance of the noise in the first step.
+        gamma: Exponent of its decay.
+        seed: Seed of the initial key.
+        name: Prefix of the names of its states.
     """
     return descending(
         "noisy_sgd", name, learning_rate,
-        lambda given: optax.noisy_sgd(given.rate, eta, gamma, key=seed),
+        lambda args: optax.noisy_sgd(args.rate, eta, gamma, key=seed),
     )  # fmt: skip

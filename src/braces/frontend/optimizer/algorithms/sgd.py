@@ -1,4 +1,4 @@
-"""Gradient descent and its kin: by the gradient, its sign, or its size so far."""
+"""Gradient descent and its variants: by gradients, their signs, or their squares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from braces.frontend.optimizer.core.recorded_call import recorded
 from braces.frontend.optimizer.core.transforms import Given, LearningRate, Mask, checked_mask
 from braces.lazy import optax
 
-# ---- by their gradients alone ----------------------------------------------------------------
+# ---- by gradients ----------------------------------------------------------------------------
 
 
 @recorded
@@ -23,17 +23,17 @@ def sgd(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """Gradient descent: p' = p - learning_rate * g, with the momentum of `momentum` if any.
+    """Gradient descent: p' = p - learning_rate * g, optionally with momentum (see `momentum`).
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        momentum: How much of the sum of updates a step keeps; without one nothing is kept.
-        nesterov: Whether the sum looks one step ahead.
-        name: The first part of the names of what is kept.
+        momentum: Decay rate of the sum of updates; without it there is no state.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     return descending(
         "sgd", name, learning_rate,
-        lambda given: optax.sgd(given.rate, momentum, nesterov),
+        lambda args: optax.sgd(args.rate, momentum, nesterov),
     )  # fmt: skip
 
 
@@ -50,18 +50,18 @@ def momentum(
 
         trace' = g + momentum * trace,   p' = p - learning_rate * trace'
 
-    Keeps `trace`. Source: Sutskever et al., On the Importance of Initialization and Momentum in
-    Deep Learning, 2013.
+    States: `trace`. Source: Sutskever et al., On the Importance of Initialization and Momentum
+    in Deep Learning, 2013.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        momentum: How much of the sum of updates a step keeps.
-        nesterov: Whether the sum looks one step ahead.
-        name: The first part of the names of what is kept.
+        momentum: Decay rate of the sum of updates.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     return descending(
         "momentum", name, learning_rate,
-        lambda given: optax.sgd(given.rate, momentum, nesterov),
+        lambda args: optax.sgd(args.rate, momentum, nesterov),
     )  # fmt: skip
 
 
@@ -78,32 +78,32 @@ def lars(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """`momentum` whose steps follow the length of each parameter; for large batches.
+    """`momentum` with steps scaled to the norm of each parameter; for large batches.
 
         u = g + weight_decay * p
         trace' = momentum * trace - learning_rate * trust_coefficient * u * |p| / (|u| + eps)
         p' = p + trace'
 
-    Keeps `trace`. Source: You, Gitman, Ginsburg, Large Batch Training of Convolutional
+    States: `trace`. Source: You, Gitman, Ginsburg, Large Batch Training of Convolutional
     Networks, 2017.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        momentum: How much of the sum of updates a step keeps.
-        nesterov: Whether the sum looks one step ahead.
-        trust_coefficient: How far a step goes, in lengths of the parameter.
-        eps: Keeps the quotient finite.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        mask: Which parameters are pulled and scaled by their lengths; the others move by
+        momentum: Decay rate of the sum of updates.
+        nesterov: Whether to use Nesterov momentum.
+        trust_coefficient: Step size relative to the norm of the parameter.
+        eps: Small constant against division by zero.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay and scaling by norms; the others use
             `momentum` alone. `lambda p: p.ndim > 1` spares biases.
-        name: The first part of the names of what is kept.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
 
-    def make(given: Given) -> Any:
-        chosen = True if mask is None else given.masked(mask)
+    def make(args: Given) -> Any:
+        masks = True if mask is None else args.masked(mask)
         return optax.lars(
-            given.rate, weight_decay, chosen, trust_coefficient, eps, chosen, momentum, nesterov
+            args.rate, weight_decay, masks, trust_coefficient, eps, masks, momentum, nesterov
         )
 
     return descending("lars", name, learning_rate, make)
@@ -120,41 +120,41 @@ def lion(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """Moves every number as far as any other, by the sign of a running mean.
+    """Lion: steps by the sign of a running mean, equally large for all elements.
 
         p' = p - learning_rate * (sign(b1 * mu + (1 - b1) * g) + weight_decay * p)
 
-    Keeps `mu`. A learning rate is 3 to 10 times smaller than for `adamw`. Source: Chen et al.,
-    Symbolic Discovery of Optimization Algorithms, 2023.
+    States: `mu`. The learning rate is 3 to 10 times smaller than for `adamw`. Source: Chen et
+    al., Symbolic Discovery of Optimization Algorithms, 2023.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        b1: How much of the mean counts for the sign.
-        b2: How much of the mean a step keeps.
-        weight_decay: How strongly the parameters are pulled towards zero.
-        mask: Which parameters are.
-        name: The first part of the names of what is kept.
+        b1: Weight of the mean in the sign.
+        b2: Decay rate of the mean.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters with weight decay.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "lion", name, learning_rate,
-        lambda given: optax.chain(
-            _uncounted(optax.scale_by_lion(b1, b2)),
-            optax.add_decayed_weights(weight_decay, given.masked(mask)),
-            optax.scale_by_learning_rate(given.rate),
+        lambda args: optax.chain(
+            _without_count(optax.scale_by_lion(b1, b2)),
+            optax.add_decayed_weights(weight_decay, args.masked(mask)),
+            optax.scale_by_learning_rate(args.rate),
         ),
     )  # fmt: skip
 
 
-def _uncounted(made: Any) -> Any:
-    """A transformation without the count that it keeps and does not read."""
+def _without_count(tx: Any) -> Any:
+    """Return a transformation without its count, which its update does not read."""
 
     def init(params: Any) -> Any:
-        return made.init(params)._replace(count=None)
+        return tx.init(params)._replace(count=None)
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
-        updates, after = made.update(updates, state._replace(count=0), params)
-        return updates, after._replace(count=None)
+        updates, new_state = tx.update(updates, state._replace(count=0), params)
+        return updates, new_state._replace(count=None)
 
     return optax.GradientTransformation(init, update)
 
@@ -176,29 +176,29 @@ def rmsprop(
     nesterov: bool = False,
     name: str | None = None,
 ) -> Optimizer:
-    """The gradient over its running root mean square.
+    """RMSProp: the gradient over its running root mean square.
 
         nu' = decay * nu + (1 - decay) * g^2,   p' = p - learning_rate * g / sqrt(nu' + eps)
 
-    Keeps `nu`, `mu` where `centered`, `trace` with momentum. Sources: Hinton, Neural Networks
+    States: `nu`, `mu` if `centered`, `trace` with momentum. Sources: Hinton, Neural Networks
     for Machine Learning, lecture 6, 2012; Graves, Generating Sequences With Recurrent Neural
     Networks, 2013.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        decay: How much of the mean square a step keeps.
-        eps: Keeps the quotient finite.
-        initial_scale: Where `nu` begins.
+        decay: Decay rate of the mean square.
+        eps: Small constant against division by zero.
+        initial_scale: Initial value of `nu`.
         eps_in_sqrt: Whether `eps` is added inside the root.
-        centered: Whether the square of the running mean is taken off.
-        momentum: How much of the sum of updates a step keeps.
-        nesterov: Whether that sum looks one step ahead.
-        name: The first part of the names of what is kept.
+        centered: Whether to subtract the square of the running mean (use the variance).
+        momentum: Decay rate of the sum of updates.
+        nesterov: Whether to use Nesterov momentum.
+        name: Prefix of the names of its states.
     """
     return descending(
         "rmsprop", name, learning_rate,
-        lambda given: optax.rmsprop(
-            given.rate, decay, eps, initial_scale, eps_in_sqrt, centered, momentum, nesterov
+        lambda args: optax.rmsprop(
+            args.rate, decay, eps, initial_scale, eps_in_sqrt, centered, momentum, nesterov
         ),
     )  # fmt: skip
 
@@ -212,22 +212,22 @@ def adagrad(
     *,
     name: str | None = None,
 ) -> Optimizer:
-    """The gradient over the root of the sum of its squares so far.
+    """Adagrad: the gradient over the root of the sum of its squares so far.
 
         s' = s + g^2,   p' = p - learning_rate * g / sqrt(s' + eps)
 
-    Keeps `sum_of_squares`. Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for
+    States: `sum_of_squares`. Source: Duchi, Hazan, Singer, Adaptive Subgradient Methods for
     Online Learning and Stochastic Optimization, 2011.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        initial_accumulator_value: Where the sum begins.
-        eps: Keeps the quotient finite.
-        name: The first part of the names of what is kept.
+        initial_accumulator_value: Initial value of the sum.
+        eps: Small constant against division by zero.
+        name: Prefix of the names of its states.
     """
     return descending(
         "adagrad", name, learning_rate,
-        lambda given: optax.adagrad(given.rate, initial_accumulator_value, eps),
+        lambda args: optax.adagrad(args.rate, initial_accumulator_value, eps),
     )  # fmt: skip
 
 
@@ -242,23 +242,23 @@ def adadelta(
     mask: Mask = None,
     name: str | None = None,
 ) -> Optimizer:
-    """Scaled by a running mean of squared updates over one of squared gradients.
+    """Adadelta: the gradient times the ratio of root mean squares of updates and gradients.
 
-    The learning rate is 1 in the paper. Keeps `e_g`, `e_x`. Source: Zeiler, ADADELTA: An
+    The learning rate is 1 in the paper. States: `e_g`, `e_x`. Source: Zeiler, ADADELTA: An
     Adaptive Learning Rate Method, 2012.
 
     Args:
         learning_rate: A number, a schedule, or a scalar variable.
-        rho: How much of the means a step keeps.
-        eps: Where the first steps come from.
-        weight_decay: The strength of a squared penalty, added to the gradient.
-        mask: Which parameters have it.
-        name: The first part of the names of what is kept.
+        rho: Decay rate of the means.
+        eps: Small constant in both roots; it sets the size of the first steps.
+        weight_decay: Coefficient of a squared penalty, added to the gradient.
+        mask: Selects the parameters with the penalty.
+        name: Prefix of the names of its states.
     """
     mask = checked_mask(mask)
     return descending(
         "adadelta", name, learning_rate,
-        lambda given: optax.adadelta(
-            given.rate, rho, eps, weight_decay, given.masked(mask)
+        lambda args: optax.adadelta(
+            args.rate, rho, eps, weight_decay, args.masked(mask)
         ),
     )  # fmt: skip

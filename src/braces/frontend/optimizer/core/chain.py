@@ -1,4 +1,4 @@
-"""Chains: gradients pass through one transformation after the other."""
+"""Chains of gradient transformations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from braces.lazy import optax
 
 
 def descending(default: str, name: str | None, rate: Any, make: Make) -> Optimizer:
-    """An optimizer with a learning rate."""
+    """Return an optimizer with a learning rate."""
     return Optimizer((part(default, name, make, checked_rate(rate)),))
 
 
@@ -32,33 +32,35 @@ def descending(default: str, name: str | None, rate: Any, make: Make) -> Optimiz
 @recorded
 @says_where
 def chain(*optimizers: Optimizer) -> Optimizer:
-    """One after the other: what each gives is the gradient of the next.
+    """Compose optimizers: the updates of each are the gradients of the next.
 
     Args:
-        *optimizers: Just one of them has a learning rate, unless one of `from_optax` does it.
+        *optimizers: Exactly one has a learning rate, unless one from `from_optax` includes it.
 
     Example:
         >>> from braces import optimizer as opt
         >>> clipped = opt.chain(opt.clip_by_global_norm(1.0), opt.adam(1e-3))
     """
-    return Optimizer(tuple(part for one in optimizers for part in _linked(one)))
+    return Optimizer(
+        tuple(item for optimizer in optimizers for item in _chainable_parts(optimizer))
+    )
 
 
-def _linked(given: Any) -> tuple[Part, ...]:
-    if not isinstance(given, Optimizer):
+def _chainable_parts(optimizer: Any) -> tuple[Part, ...]:
+    if not isinstance(optimizer, Optimizer):
         raise ProgramError(
-            f"{given!r:.80} cannot be chained.",
+            f"{optimizer!r:.80} cannot be chained.",
             fix="Chain what br.optimizer makes: chain(clip(1.0), adam(1e-3)). What optax makes "
             "comes in by from_optax(tx).",
         )
-    refuse_scaling("chain", given)
-    return given.parts
+    refuse_scaling("chain", optimizer)
+    return optimizer.parts
 
 
 @recorded
 @says_where
 def clip_by_global_norm(max_norm: float) -> Optimizer:
-    """Shortens all gradients together where their common norm is above `max_norm`.
+    """Scale all gradients down if their global norm exceeds `max_norm`.
 
     Source: Pascanu, Mikolov, Bengio, On the Difficulty of Training Recurrent Neural Networks,
     2012.
@@ -70,26 +72,26 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
 @recorded
 @says_where
 def clip_by_value(max_delta: float) -> Optimizer:
-    """Brings every number of every gradient into [-max_delta, max_delta]."""
+    """Clip each element of each gradient to [-max_delta, max_delta]."""
     return Optimizer((part("clip_by_value", None, lambda _: optax.clip(max_delta)),))
 
 
 @recorded
 @says_where
 def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
-    """Adds `weight_decay` times the parameter to its gradient.
+    """Add `weight_decay` times the parameter to its gradient.
 
-    Before an optimizer this is a squared penalty on the parameters; between its rescaling and
-    its learning rate it is decoupled decay, as `adamw` has it.
+    Before an optimizer this is a squared (L2) penalty on the parameters. Between its rescaling
+    and its learning rate it is decoupled weight decay, as in `adamw`.
 
     Args:
-        weight_decay: How strongly.
-        mask: For which parameters: `lambda p: p.ndim > 1` spares biases.
+        weight_decay: Coefficient of the weight decay.
+        mask: Selects the parameters: `lambda p: p.ndim > 1` spares biases.
     """
     mask = checked_mask(mask)
 
-    def make(given: Given) -> Any:
-        return optax.add_decayed_weights(weight_decay, given.masked(mask))
+    def make(args: Given) -> Any:
+        return optax.add_decayed_weights(weight_decay, args.masked(mask))
 
     return Optimizer((part("add_decayed_weights", None, make),))
 
@@ -99,10 +101,10 @@ def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
 def scale_by_learning_rate(
     learning_rate: LearningRate, *, name: str | None = None
 ) -> Optimizer:
-    """Descends: the last of a chain that has no optimizer. It is `sgd` without momentum."""
+    """Descend along the update: `sgd` without momentum, for the end of a chain."""
     return descending(
         "scale_by_learning_rate", name, learning_rate,
-        lambda given: optax.scale_by_learning_rate(given.rate),
+        lambda args: optax.scale_by_learning_rate(args.rate),
     )  # fmt: skip
 
 
@@ -111,29 +113,29 @@ def scale_by_learning_rate(
 def from_optax(
     tx: Any, learning_rate: LearningRate | None = None, *, name: str | None = None
 ) -> Optimizer:
-    """Any transformation of optax, also one that you wrote, as a part of the program.
+    """Any transformation of optax, including your own, as a part of the program.
 
-    Its `init` and `update` are traced once where the optimizer is built; what they did are
-    then operators like any others, and nothing of it is called again. What it keeps is called
-    as its fields and keys are: `optax/count`, `optax/mu/fc1.w`; what would have the same name
-    as another gets a number.
+    Its `init` and `update` are traced once, where the optimizer is built. The result consists
+    of ordinary operators; neither function is called again. The states are named after their
+    fields and keys: `optax/count`, `optax/mu/fc1.w`. Duplicate names get a number.
 
-    Used alone it has to descend by itself, as `optax.adam(1e-3)` does: parameters move by what
-    it gives. With `learning_rate` it is a function instead, from a learning rate to a
-    transformation, and the learning rate is one of ours: `from_optax(optax.adam, 1e-3)`. Then
-    the scope has it, or it is a schedule or a variable; a schedule reads `NAME/count`, which
-    is the count of the transformation where it keeps one by this name.
+    Used alone, the transformation has to descend by itself, as `optax.adam(1e-3)` does: its
+    updates are added to the parameters. With `learning_rate`, `tx` is a function from a
+    learning rate to a transformation, and the learning rate is one of ours:
+    `from_optax(optax.adam, 1e-3)`. It is then a variable of the scope, a schedule or a
+    variable. A schedule reads `NAME/count`, which is the count of the transformation if it has
+    one of this name.
 
-    Transformations are given the parameters and, by `minimize`, the loss as `value=`.
+    Transformations receive the parameters and, in `minimize`, the loss as `value=`.
 
     Args:
-        tx: A `optax.GradientTransformation`; with `learning_rate` what makes one.
+        tx: A `optax.GradientTransformation`; with `learning_rate`, a function that returns one.
         learning_rate: A number, a schedule, or a scalar variable.
-        name: The first part of the names of what is kept; `optax` by default.
+        name: Prefix of the names of its states; `optax` by default.
 
     Raises:
-        ProgramError: It is no transformation. When it is built: it fails, asks for values, or
-            uses a primitive of JAX that there is no operator for.
+        ProgramError: It is not a transformation. When it is built: it fails, reads concrete
+        values, or uses a primitive of JAX without a corresponding operator.
 
     Example:
         >>> import braces as br
@@ -153,7 +155,7 @@ def from_optax(
     if learning_rate is None:
         _check_transformation(tx)
         return Optimizer((part("optax", name, lambda _: tx, whole=True),))
-    return descending("optax", name, learning_rate, lambda given: tx(given.rate))
+    return descending("optax", name, learning_rate, lambda args: tx(args.rate))
 
 
 def _check_transformation(tx: Any) -> None:

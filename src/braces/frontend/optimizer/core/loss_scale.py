@@ -1,6 +1,6 @@
-"""Losses that are scaled while gradients are made, so that these stay in the range of float16.
+"""Dynamic loss scaling, which keeps gradients in the range of float16.
 
-loss_scale/scale         what the loss is multiplied by, and gradients are divided by
+loss_scale/scale         the factor of the loss, and the divisor of gradients
 loss_scale/good_steps    the steps since it changed
 """
 
@@ -20,7 +20,7 @@ from braces.lazy import jnp
 
 @dataclass(frozen=True)
 class LossScale:
-    """How a loss is scaled; the arguments of `dynamic_loss_scale`."""
+    """Settings of dynamic loss scaling; the arguments of `dynamic_loss_scale`."""
 
     name: str
     chosen: bool
@@ -30,23 +30,23 @@ class LossScale:
     backoff_factor: float
 
     def begin(self, loss: Var) -> Scaled:
-        """The loss, scaled; what it needs is made where the program begins."""
+        """Return the scaled loss; its states are declared in the current program."""
         name = free_name(loss.program, self.name, chosen=self.chosen)
         scale = new_state(f"{name}/scale", TensorType(FLOAT32, ()), self.init_scale)
-        good = new_state(f"{name}/good_steps", TensorType(INT32, ()), 0.0)
-        return Scaled(self, name, loss * scale, scale, good)
+        good_steps = new_state(f"{name}/good_steps", TensorType(INT32, ()), 0.0)
+        return Scaled(self, name, loss * scale, scale, good_steps)
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """A loss that is scaled.
+    """A scaled loss.
 
     Attributes:
-        how: How.
-        name: What it keeps is called so.
-        loss: The scaled one.
-        scale: By what.
-        good: The good steps since that changed.
+        how: The settings.
+        name: Prefix of the names of its states.
+        loss: The loss times the scale.
+        scale: The current scale.
+        good: Number of finite steps since the scale changed.
     """
 
     how: LossScale
@@ -56,25 +56,25 @@ class Scaled:
     good: Var
 
     def unscaled(self, pairs: Mapping[Var, Var]) -> dict[Var, Var]:
-        """The gradients of the loss itself; the scale moves by them."""
+        """Return the gradients of the original loss; the scale is updated from them."""
         program = self.loss.program
         with block(self.name.removeprefix(program.current.names.prefix)):
-            given = self.scale, self.good, list(pairs.values())
-            made = trace("The scale of the loss", self._moved, *given).build(*given)
-            scale, good, grads = made
+            arguments = self.scale, self.good, list(pairs.values())
+            results = trace("The scale of the loss", self._moved, *arguments).build(*arguments)
+            scale, good, grads = results
             program.update(self.scale.name, scale.name)
             program.update(self.good.name, good.name)
         return {param: shown(grad) for param, grad in zip(pairs, grads, strict=True)}
 
     def _moved(self, scale: Any, good: Any, grads: list[Any]) -> Any:
-        """The next scale and count of good steps, and gradients."""
-        numpy: Any = jnp  # its own types are not all known
+        """Return the next scale, the next count of finite steps, and the unscaled gradients."""
+        numpy: Any = jnp  # its type annotations are incomplete
         how = self.how
         finite = numpy.all(numpy.stack([numpy.isfinite(grad).all() for grad in grads]))
         good = numpy.where(finite, good + 1, 0)
         grows, larger = good == how.growth_interval, scale * how.growth_factor
-        grown = numpy.where(grows & numpy.isfinite(larger), larger, scale)
-        after = numpy.where(finite, grown, scale * how.backoff_factor)
-        plain = [(grad / scale).astype(grad.dtype) for grad in grads]
-        counted = numpy.where(grows, 0, good).astype("int32")
-        return after.astype("float32"), counted, plain
+        grown_scale = numpy.where(grows & numpy.isfinite(larger), larger, scale)
+        new_scale = numpy.where(finite, grown_scale, scale * how.backoff_factor)
+        unscaled = [(grad / scale).astype(grad.dtype) for grad in grads]
+        new_count = numpy.where(grows, 0, good).astype("int32")
+        return new_scale.astype("float32"), new_count, unscaled

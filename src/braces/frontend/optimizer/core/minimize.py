@@ -1,4 +1,4 @@
-"""Optimizers in use: from a loss, or from gradients, to the next values of parameters."""
+"""Optimizers applied to a loss or to gradients: the next values of parameters."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from braces.passes.verify.program import verified_at_end
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimizer(Recorded):
-    """How parameters move, given their gradients; made by the functions of this module.
+    """An update rule for parameters, created by functions of `br.optimizer`.
 
     It holds no state and may serve several programs.
 
     Attributes:
-        parts: In the order in which gradients pass through them.
-        scaling: How losses are scaled while gradients are made, where they are.
+        parts: The transformations, in the order in which gradients pass through them.
+        scaling: The loss scaling, if any.
     """
 
     parts: tuple[Part, ...]
@@ -43,19 +43,19 @@ class Optimizer(Recorded):
     def minimize(
         self, loss: Named, parameters: Iterable[Named] | None = None
     ) -> dict[Var, Var]:
-        """Make every run of the loss's program move its parameters down the gradient.
+        """Update the parameters along the negative gradient of the loss in every run.
 
         The loss becomes one of the program's `results`, which a saved model's `train` fetches.
-        The step is a block, called as the optimizer. In a plain block it is a part of that one,
-        which takes another step where it is called again, from where the step before ended; the
-        loss that the call gives is that of the parameters with which the run began.
+        The step is a block with the optimizer's name. Inside a plain block, the step is a part
+        of it: each further call takes another step from the parameters after the previous one.
+        The loss of such a call is that of the parameters at the beginning of the run.
 
         Args:
             loss: A scalar.
-            parameters: Only these, or their names; all trainable ones by default.
+            parameters: The parameters to update, or their names; all trainable ones by default.
 
         Returns:
-            Each parameter that moves, to its gradient as it is before any clipping.
+            Each updated parameter and its gradient before any clipping.
 
         Raises:
             GradientError: The loss is not a float scalar, or depends on none of the parameters.
@@ -76,24 +76,24 @@ class Optimizer(Recorded):
             chosen = self._moving(program, parameters)
             pairs = self._gradients(loss, chosen)
             if not pairs:
-                raise _unreachable(loss, chosen)
+                raise _unreachable_error(loss, chosen)
             self._apply(pairs, loss)
             program.give(loss.name)
         return pairs
 
     @says_where
     def apply_gradients(self, gradients: Mapping[Var, Var]) -> dict[Var, Var]:
-        """Make every run move parameters, given their gradients.
+        """Make every run update parameters, given their gradients.
 
         Args:
-            gradients: Each parameter to its gradient, of the same type.
+            gradients: Each parameter and its gradient, of the same type.
 
         Returns:
-            Each parameter, to the variable that holds its next value.
+            Each parameter and the variable of its next value.
 
         Raises:
-            ProgramError: A key is no trainable parameter or has an optimizer already, or this
-                chain lacks a learning rate.
+            ProgramError: A key is not a trainable parameter or has an optimizer already, or
+            this chain lacks a learning rate.
         """
         refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
         return self._apply(
@@ -120,12 +120,12 @@ class Optimizer(Recorded):
             return append_step(program, self.parts, dtype, gradients, loss)
 
     def _moving(self, program: Builder, parameters: Iterable[Named] | None) -> list[Var] | None:
-        """The parameters that move, as far as they are reached; `None` for all."""
-        chosen = None if parameters is None else _chosen(program, parameters)
+        """Return the selected parameters that this optimizer may update; `None` for all."""
+        chosen = None if parameters is None else _selected_params(program, parameters)
         if not any(leaf.stays for part in self.parts for leaf in part.leaves()):
             return chosen
-        given = _trainable(program) if chosen is None else chosen
-        return [param for param in given if not self._holds_still(param)]
+        candidates = _trainable_params(program) if chosen is None else chosen
+        return [param for param in candidates if not self._holds_still(param)]
 
     def _holds_still(self, param: Var) -> bool:
         return any(part.holds_still(param) for part in self.parts)
@@ -145,7 +145,7 @@ class Optimizer(Recorded):
 def refuse_scaling(
     what: str, given: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
 ) -> None:
-    """Refuse an optimizer that scales losses, where there is none, or others are around it."""
+    """Refuse an optimizer with loss scaling where it is unsupported or not outermost."""
     if given.scaling is not None:
         raise ProgramError(f"{what} takes no optimizer that scales the loss.", fix=fix)
 
@@ -200,27 +200,29 @@ def _check_parameter(program: Builder, param: Var) -> None:
         )
 
 
-def _trainable(program: Builder) -> list[Var]:
+def _trainable_params(program: Builder) -> list[Var]:
     names = [info.name for info in program.table.vars.values() if info.trainable]
     return [var_of(program, program.table, name) for name in names]
 
 
-def _chosen(program: Builder, parameters: Named | Iterable[Named]) -> list[Var]:
-    alone = isinstance(parameters, Var | str | VarInfo)
-    given = [parameters] if alone else list(parameters)
-    found = [p if isinstance(p, Var) else _named(program, p) for p in given]
-    for param in found:
+def _selected_params(program: Builder, parameters: Named | Iterable[Named]) -> list[Var]:
+    is_single = isinstance(parameters, Var | str | VarInfo)
+    selected = [parameters] if is_single else list(parameters)
+    params = [p if isinstance(p, Var) else _find_param(program, p) for p in selected]
+    for param in params:
         _check_parameter(program, param)
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(params))
 
 
-def _named(program: Builder, given: str | VarInfo) -> Var:
-    name = given if isinstance(given, str) else given.name
+def _find_param(program: Builder, key: str | VarInfo) -> Var:
+    name = key if isinstance(key, str) else key.name
     return var_of(program, program.table, program.table.get_var(name).name)
 
 
-def _unreachable(loss: Var, chosen: list[Var] | None) -> GradientError:
-    names = [var.name for var in (_trainable(loss.program) if chosen is None else chosen)]
+def _unreachable_error(loss: Var, chosen: list[Var] | None) -> GradientError:
+    names = [
+        var.name for var in (_trainable_params(loss.program) if chosen is None else chosen)
+    ]
     return GradientError(
         f"`{loss.name}` depends on no parameter that may move.",
         given=f"{loss.name}: {loss.type}   parameters: {', '.join(names) or 'none'}",

@@ -1,13 +1,13 @@
-"""The loss as a function of the parameters, for transformations that search for a step.
+"""The loss as a function of the parameters, for optimizers with a line search.
 
     loss: f32[] = ...                        loop(...) {
     w_grad: f32[3] = ...                       objective/loss: f32[], objective/w_grad: f32[3]
                                       ->           = block() captures [x, tried] as objective
                                              }
 
-A search along a line asks for the loss and its gradient at other parameters. What computes them
-from the parameters is called again there, as a plain block is; what does not depend on them, on
-data alone say, is computed once, and the same in all of a step.
+A line search evaluates the loss and its gradient at other parameters. Operators that depend on
+the parameters are called again there, as a plain block. All others, on data alone for example,
+are computed once per step.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ NAME = "objective"
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """A loss, and its gradient, of parameters.
+    """A loss and its gradient as functions of parameters.
 
     Attributes:
-        program: What is built.
+        program: The program under construction.
         loss: The loss.
-        params: The parameters by name, in the order in which trees have them.
+        params: The parameters by name, in the order of JAX trees.
         grads: Their gradients.
     """
 
@@ -50,7 +50,7 @@ class Objective:
 
     @staticmethod
     def of(loss: Var, pairs: Mapping[Var, Var]) -> Objective:
-        """That of a loss and the gradients of parameters."""
+        """Return the objective of a loss and the gradients of parameters."""
         ordered = sorted(pairs, key=lambda param: param.name)
         return Objective(
             loss.program,
@@ -60,13 +60,13 @@ class Objective:
         )
 
     def function(self) -> Any:
-        """From a dictionary of parameters to the loss, as a function of JAX with a gradient."""
+        """Return the loss as a JAX function of a dictionary of parameters, with gradient."""
         results = [self.loss, *self.grads.values()]
         insert = inserting(self._call, list(map(tensor_type, results)))
 
         def both(params: Any) -> Any:
-            given = [params[name].astype(param.dtype) for name, param in self.params.items()]
-            value, *grads = insert(*given)
+            values = [params[name].astype(param.dtype) for name, param in self.params.items()]
+            value, *grads = insert(*values)
             return widened(value), dict(zip(self.params, map(widened, grads), strict=True))
 
         def pull(grads: Any, by: Any) -> Any:
@@ -80,33 +80,33 @@ class Objective:
         value.defvjp(both, pull)
         return value
 
-    def _call(self, given: Sequence[Var]) -> tuple[Var, ...]:
-        """The loss and its gradients at these parameters, computed in the current block."""
+    def _call(self, arguments: Sequence[Var]) -> tuple[Var, ...]:
+        """Compute the loss and its gradients at these parameters in the current block."""
         results = [self.loss.name, *(grad.name for grad in self.grads.values())]
         body = self._depending(results)
-        here = free_block_name(self.program.current, NAME)
-        recall = Recall(self.program, self.loss.table, body, NAME, here, own="")
-        values = dict(zip(self.params, given, strict=True))
-        append_plain_block(here, recall.body(values, {}), recompute=False)
+        call_name = free_block_name(self.program.current, NAME)
+        recall = Recall(self.program, self.loss.table, body, NAME, call_name, own="")
+        values = dict(zip(self.params, arguments, strict=True))
+        append_plain_block(call_name, recall.body(values, {}), recompute=False)
         return recall.finish(results, {})
 
     def _depending(self, results: Sequence[str]) -> Body:
-        """What computes results from the parameters."""
-        frozen = [table.freeze() for table in reversed(list(self.loss.table.chain()))]
-        ops = [op for body in frozen for op in body.ops]
-        infos = {name: info for body in frozen for name, info in body.vars.items()}
+        """Return the operators that compute results from the parameters."""
+        bodies = [table.freeze() for table in reversed(list(self.loss.table.chain()))]
+        ops = [op for body in bodies for op in body.ops]
+        infos = {name: info for body in bodies for name, info in body.vars.items()}
         needed = eliminate(Body((), (), infos, tuple(ops)), results)
-        depends, kept = set(self.params), list[Op]()
+        depends, dependent_ops = set(self.params), list[Op]()
         for op in needed.ops:
             if not depends.isdisjoint(op.reads()):
-                kept.append(op)
+                dependent_ops.append(op)
                 depends.update(op.binds())
-        _refuse_draws(kept)
-        inside = {name: infos[name] for op in kept for name in op.binds()}
-        return Body((), (), inside, tuple(kept))
+        _refuse_random_ops(dependent_ops)
+        local_infos = {name: infos[name] for op in dependent_ops for name in op.binds()}
+        return Body((), (), local_infos, tuple(dependent_ops))
 
 
-def _refuse_draws(ops: Sequence[Op]) -> None:
+def _refuse_random_ops(ops: Sequence[Op]) -> None:
     for _, op in all_ops(Body((), (), {}, tuple(ops))):
         if is_random(op) and not is_calm(op):
             raise ProgramError(

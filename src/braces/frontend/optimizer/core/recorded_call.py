@@ -1,4 +1,4 @@
-"""Optimizers and schedules remember the call that made them, and are pickled as that call."""
+"""Optimizers and schedules record the call that created them, and are pickled as that call."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, ParamSpec, TypeVar, cast
 from braces.errors import ProgramError
 
 _BY_VALUE = ("cloudpickle", "dill", "ray")
-"""Packages with picklers that take functions along that nobody can import."""
+"""Packages that pickle functions by value, including functions that cannot be imported."""
 
 P = ParamSpec("P")
 R = TypeVar("R", bound="Recorded")
 
 
 class Recorded:
-    """A value that cannot be changed, and is made anew by the call that made it."""
+    """An immutable value that is rebuilt from the recorded call that created it."""
 
     _call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
 
@@ -29,10 +29,10 @@ class Recorded:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The call that made it; in another process it is made anew.
+        """Return the recorded call, which another process repeats.
 
         Raises:
-            ProgramError: No call is known, or it has a function that cannot be imported.
+            ProgramError: No call is recorded, or it has a function that cannot be imported.
         """
         if self._call is None:
             raise ProgramError(
@@ -41,48 +41,48 @@ class Recorded:
             )
         function, args, kwargs = self._call
         if not any(name in sys.modules for name in _BY_VALUE):
-            for one in _functions_in((args, kwargs)):
-                _check_importable(one, self)
-        return _called, (function, args, kwargs)
+            for value in _functions_in((args, kwargs)):
+                _check_importable(value, self)
+        return _repeat_call, (function, args, kwargs)
 
 
 def recorded(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of the top level of a module whose results remember its calls."""
+    """Decorate a module-level function: its results record their call."""
 
     @functools.wraps(function)
     def recording(*args: P.args, **kwargs: P.kwargs) -> R:
-        made = function(*args, **kwargs)
-        vars(made).setdefault("_call", (recording, args, kwargs))
-        return made
+        result = function(*args, **kwargs)
+        vars(result).setdefault("_call", (recording, args, kwargs))
+        return result
 
     return recording
 
 
-def _called(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _repeat_call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return function(*args, **kwargs)
 
 
 def _functions_in(value: Any) -> Iterator[FunctionType]:
-    """The functions in a value and in the containers in it."""
+    """Yield the functions in a value and in nested containers."""
     if isinstance(value, FunctionType):
         yield value
     elif isinstance(value, Mapping):
         yield from _functions_in(tuple(cast("Mapping[Any, Any]", value).values()))
     elif isinstance(value, tuple | list):
-        for one in cast("tuple[Any, ...]", value):
-            yield from _functions_in(one)
+        for item in cast("tuple[Any, ...]", value):
+            yield from _functions_in(item)
 
 
 def _check_importable(function: FunctionType, owner: Recorded) -> None:
-    """Refuse a function that another process cannot find by its name.
+    """Refuse a function that another process cannot import by its name.
 
     Raises:
-        ProgramError: It is a lambda, or was defined in another function.
+        ProgramError: It is a lambda, or is defined in another function.
     """
-    found: Any = sys.modules.get(function.__module__)
+    target: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
-        found = getattr(found, name, None)
-    if found is not function:
+        target = getattr(target, name, None)
+    if target is not function:
         raise ProgramError(
             f"{owner!r:.200} cannot be pickled, for nobody can import a function in it.",
             given=f"{function.__module__}.{function.__qualname__}",

@@ -1,14 +1,14 @@
-"""Learning rates that follow from the count of steps: the schedules of optax.
+"""Learning rates as functions of the count of steps: the schedules of optax.
 
     br.optimizer.sgd(br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000))
 
-They have optax's names and arguments, and remember what they are:
+They have optax's names and arguments, and a readable `repr`:
 
     >>> import braces as br
     >>> br.optimizer.cosine_decay_schedule(0.1, decay_steps=1000)
     cosine_decay_schedule(init_value=0.1, decay_steps=1000, alpha=0.0, exponent=1.0)
 
-Called with counts, they are traced and give their course as operators.
+Called with counts, they are traced and become operators.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from braces.lazy import jax, jnp, optax
 
 
 class Schedule(Recorded):
-    """A number that follows from the count of steps, by a function of JAX.
+    """A number as a function of the count of steps, given by a function of JAX.
 
     Attributes:
-        course: From a count to a number, in `jax.numpy`.
+        course: The function from a count to a number, in `jax.numpy`.
 
     Example:
         >>> import braces as br
@@ -53,24 +53,24 @@ class Schedule(Recorded):
         self._text = text or f"Schedule({course!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As all that is recorded; one that was made of a course is made of it again."""
+        """Return the recorded call; a schedule of a custom function is rebuilt from it."""
         if self._call is None:
             self._call = Schedule, (self.course, self._text), {}
         return super().__reduce__()
 
     def __call__(self, count: Operand, dtype: object = "float32") -> Any:
-        """The number after this many steps: one for each count.
+        """Return the number after this many steps: one for each count.
 
         Outside of any program, numbers and arrays give numbers and arrays: `schedule(100)` is a
         float. In a program, and for variables, the result is a variable.
 
         Args:
-            count: Steps done: integers, of any shape.
-            dtype: Of the result.
+            count: Number of steps: integers, of any shape.
+            dtype: The dtype of the result.
 
         Raises:
-            DTypeError: The counts are no integers, or the numbers are to be no real floats.
-            ProgramError: The course cannot be traced.
+            DTypeError: The counts are not integers, or `dtype` is not a real float.
+            ProgramError: The function cannot be traced.
         """
         if program_in_with() is None and not isinstance(count, Var):
             return computed(self, count, dtype)
@@ -82,7 +82,7 @@ class Schedule(Recorded):
 
 @says_where
 def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
-    """The numbers of a schedule after these counts of steps."""
+    """Append the numbers of a schedule after these counts of steps."""
     steps = as_var(count)
     numbers = _numbers(given, steps.type, steps.dtype, steps.ndim, dtype)
     return trace(f"The schedule {given}", numbers, steps).build(steps)
@@ -90,28 +90,28 @@ def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
 
 @says_where
 def computed(given: Schedule, count: Any, dtype: object) -> Any:
-    """The numbers of a schedule at once: a float for one count, else an array."""
+    """Return the numbers of a schedule as values: a float for one count, else an array."""
     steps = as_array(count)
     numbers = _numbers(given, steps.dtype, steps.dtype, steps.ndim, dtype)
     numpy: Any = jnp  # its own types are not all known
     with jax.enable_x64(True):
-        found = np.asarray(numbers(numpy.asarray(steps)))
-    return found if steps.ndim else float(found)
+        array = np.asarray(numbers(numpy.asarray(steps)))
+    return array if steps.ndim else float(array)
 
 
 def _numbers(
     given: Schedule, shown: object, counts: DType, ndim: int, dtype: object
 ) -> Callable[[Any], Any]:
-    """A function of JAX from counts of steps to the numbers after them."""
-    kept = dtype_of(dtype)
+    """Return a JAX function from counts of steps to numbers."""
+    number_type = dtype_of(dtype)
     if not is_integer(counts):
         raise DTypeError(f"A schedule takes a count of steps, an integer, not {shown}.")
-    if not is_float(kept) or kept.kind == "c":
-        raise DTypeError(f"A schedule gives real numbers, not {kept}.")
+    if not is_float(number_type) or number_type.kind == "c":
+        raise DTypeError(f"A schedule gives real numbers, not {number_type}.")
 
     def number(count: Any) -> Any:
         numpy: Any = jnp  # its own types are not all known
-        return numpy.asarray(given.course(count), kept)
+        return numpy.asarray(given.course(count), number_type)
 
     numbers = number
     for _ in range(ndim):
@@ -120,8 +120,8 @@ def _numbers(
 
 
 def _schedule(name: str, course: Callable[..., Any], **attrs: Any) -> Schedule:
-    given = ", ".join(f"{key}={value!r}" for key, value in attrs.items())
-    return Schedule(course(**attrs), f"{name}({given})")
+    arguments = ", ".join(f"{key}={value!r}" for key, value in attrs.items())
+    return Schedule(course(**attrs), f"{name}({arguments})")
 
 
 def _check_steps(name: str, argument: str, steps: int) -> None:
@@ -131,13 +131,13 @@ def _check_steps(name: str, argument: str, steps: int) -> None:
         )
 
 
-# ---- courses ---------------------------------------------------------------------------------
+# ---- schedules -------------------------------------------------------------------------------
 
 
 @recorded
 @says_where
 def constant_schedule(value: float) -> Schedule:
-    """Always the same number; for `join_schedules`."""
+    """A constant; for `join_schedules`."""
     return _schedule("constant_schedule", optax.constant_schedule, value=value)
 
 
@@ -146,13 +146,13 @@ def constant_schedule(value: float) -> Schedule:
 def linear_schedule(
     init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
-    """Along a line; constant before and after it.
+    """Linear interpolation between two values; constant before and after it.
 
     Args:
-        init_value: Where it begins.
-        end_value: Where it ends.
-        transition_steps: How many steps it takes.
-        transition_begin: The step that it begins with.
+        init_value: Initial value.
+        end_value: Final value.
+        transition_steps: Number of steps of the transition.
+        transition_begin: First step of the transition.
     """
     _check_steps("linear_schedule", "transition_steps", transition_steps)
     return _schedule(
@@ -170,18 +170,18 @@ def polynomial_schedule(
     transition_steps: int,
     transition_begin: int = 0,
 ) -> Schedule:
-    """Along a power; constant before and after it.
+    """Polynomial interpolation between two values; constant before and after it.
 
         (init_value - end_value) * (1 - s / transition_steps)^power + end_value
 
     where s = count - transition_begin.
 
     Args:
-        init_value: Where it begins.
-        end_value: Where it ends.
-        power: 1 for a line.
-        transition_steps: How many steps it takes.
-        transition_begin: The step that it begins with.
+        init_value: Initial value.
+        end_value: Final value.
+        power: The exponent; 1 is linear.
+        transition_steps: Number of steps of the transition.
+        transition_begin: First step of the transition.
     """
     _check_steps("polynomial_schedule", "transition_steps", transition_steps)
     return _schedule(
@@ -201,17 +201,18 @@ def exponential_decay(
     staircase: bool = False,
     end_value: float | None = None,
 ) -> Schedule:
-    """Times a factor every so many steps.
+    """Exponential decay by a factor per `transition_steps` steps.
 
         init_value * decay_rate^((count - transition_begin) / transition_steps)
 
     Args:
-        init_value: Where it begins.
-        transition_steps: How many steps the factor stands for.
+        init_value: Initial value.
+        transition_steps: Number of steps per factor.
         decay_rate: The factor.
-        transition_begin: The step that it begins with.
+        transition_begin: First step of the decay.
         staircase: Whether the exponent is rounded down.
-        end_value: Where it stops; a lower bound where the factor is below 1, else an upper one.
+        end_value: The bound of the values: a lower one if the factor is below 1, else an upper
+            one.
     """
     _check_steps("exponential_decay", "transition_steps", transition_steps)
     return _schedule(
@@ -226,17 +227,17 @@ def exponential_decay(
 def cosine_decay_schedule(
     init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
 ) -> Schedule:
-    """Down along half a wave.
+    """Decay along half a cosine wave.
 
         init_value * ((1 - alpha) * ((1 + cos(pi * count / decay_steps)) / 2)^exponent + alpha)
 
     Source: Loshchilov, Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2016.
 
     Args:
-        init_value: Where it begins.
-        decay_steps: How many steps it takes.
-        alpha: Where it ends, as a part of `init_value`.
-        exponent: Bends the wave.
+        init_value: Initial value.
+        decay_steps: Number of steps of the decay.
+        alpha: Final value as a fraction of `init_value`.
+        exponent: Exponent of the wave.
     """
     _check_steps("cosine_decay_schedule", "decay_steps", decay_steps)
     return _schedule(
@@ -255,18 +256,18 @@ def warmup_cosine_decay_schedule(
     end_value: float = 0.0,
     exponent: float = 1.0,
 ) -> Schedule:
-    """Up along a line, then down along half a wave.
+    """Linear warm-up, then decay along half a cosine wave.
 
     Args:
-        init_value: Where it begins.
-        peak_value: Where the wave begins.
-        warmup_steps: How many steps go up.
-        decay_steps: How many steps it takes in all, those included.
-        end_value: Where it ends.
-        exponent: Bends the wave.
+        init_value: Initial value.
+        peak_value: Value at the start of the decay.
+        warmup_steps: Number of warm-up steps.
+        decay_steps: Total number of steps, including the warm-up.
+        end_value: Final value.
+        exponent: Exponent of the wave.
 
     Raises:
-        ProgramError: Nothing is left of `decay_steps` after the warm-up.
+        ProgramError: `decay_steps` does not exceed the warm-up.
     """
     if not 0 <= warmup_steps < decay_steps:
         raise ProgramError(
@@ -286,21 +287,21 @@ def warmup_cosine_decay_schedule(
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: Mapping[int, float] | None = None
 ) -> Schedule:
-    """Down in steps: from each boundary on times its factor.
+    """Piecewise constant values, multiplied by a factor at each boundary.
 
     Args:
-        init_value: Where it begins.
-        boundaries_and_scales: Boundary to factor: `{1000: 0.1, 2000: 0.1}`.
+        init_value: Initial value.
+        boundaries_and_scales: Boundary and factor: `{1000: 0.1, 2000: 0.1}`.
 
     Raises:
-        ProgramError: A boundary is no integer, or a factor is no number or below 0.
+        ProgramError: A boundary is not an integer, or a factor is not a number or is negative.
     """
-    name, given = "piecewise_constant_schedule", dict(boundaries_and_scales or {})
+    name, scale_by_boundary = "piecewise_constant_schedule", dict(boundaries_and_scales or {})
     scales = {
         coerce_argument(name, "a boundary", "int", b): coerce_argument(
-            name, "a scale", "float", given[b]
+            name, "a scale", "float", scale_by_boundary[b]
         )
-        for b in sorted(given)
+        for b in sorted(scale_by_boundary)
     }
     if any(not scale >= 0 for scale in scales.values()):
         raise ProgramError(f"{name} has the scales {scales}.", fix="None is below 0.")
@@ -313,14 +314,15 @@ def piecewise_constant_schedule(
 @recorded
 @says_where
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
-    """One schedule after another, each of which counts from its own beginning.
+    """Concatenate schedules; each counts from its own start.
 
     Args:
-        schedules: In order.
-        boundaries: The step that each but the first one begins with.
+        schedules: The schedules in order.
+        boundaries: The first step of each schedule but the first.
 
     Raises:
-        ProgramError: The boundaries do not increase, or do not go with the schedules.
+        ProgramError: The boundaries do not increase, or their number does not match the
+        schedules.
 
     Example:
         >>> from braces import optimizer as opt
@@ -334,11 +336,11 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
             f"join_schedules is given {len(joined)} schedules and the boundaries {starts}.",
             fix="The boundaries increase, and there is one less of them than of schedules.",
         )
-    for one in joined:
-        if not isinstance(one, Schedule):
+    for item in joined:
+        if not isinstance(item, Schedule):
             raise ProgramError(
-                f"{one!r:.80} is no schedule of br.optimizer.",
+                f"{item!r:.80} is no schedule of br.optimizer.",
                 fix="A function of jax.numpy becomes one by br.optimizer.Schedule(function).",
             )
-    course = optax.join_schedules([one.course for one in joined], starts)
+    course = optax.join_schedules([item.course for item in joined], starts)
     return Schedule(course, f"join_schedules({joined}, {starts})")

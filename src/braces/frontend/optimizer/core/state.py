@@ -1,8 +1,9 @@
-"""What the parts of a step keep: persistable variables, their names and first values.
+"""States of optimizers: persistable variables, their names and initial values.
 
     ScaleByAdamState(count=…, mu={"fc1.w": …})      adam/count  adam/mu/fc1.w
 
-What a wrapper wraps is called as it is alone, and what itself keeps as the optimizer in it:
+States of a wrapped optimizer are named as without the wrapper; those of the wrapper get the
+name of the wrapped optimizer:
 
     multi_steps(adam())     adam/count  adam/mu/fc1.w  adam/mini_step  adam/acc_grads/fc1.w
 """
@@ -28,23 +29,24 @@ from braces.jaxpr.trace import Traced, trace, with_leaves
 from braces.lazy import jax
 
 Tree = Any
-"""A tree of optax, of variables, types or arrays."""
+"""A pytree of optax, of variables, types or arrays."""
 _STEPS = TensorType(INT32, ())
 
 
 def called(parts: Sequence[Part]) -> str:
-    """What messages call parts."""
-    leaves = [leaf.name for one_part in parts for leaf in one_part.leaves()]
+    """Return the name of an optimizer in messages."""
+    leaves = [leaf.name for part in parts for leaf in part.leaves()]
     return f"The optimizer `{' '.join(leaves)}`"
 
 
 class Kept:
-    """The persistable variables of one part in a program, and of the parts in it.
+    """The persistable variables of one transformation in a program, including nested ones.
 
     Attributes:
-        part: The part.
-        states: What its transformation keeps, as optax has it.
-        leaves: The parts in it that wrap nothing, with their names and learning rates.
+        part: The transformation.
+        states: The state of its optax transformation, as a tree of variables.
+        leaves: The nested transformations that wrap nothing, with their names and learning
+            rates.
     """
 
     def __init__(
@@ -60,22 +62,22 @@ class Kept:
             leaf.follow()
 
     def rates(self) -> list[Var | None]:
-        """The learning rates of this step; schedules compute them in the current block."""
+        """Return the learning rates; schedules compute them in the current block."""
         return [leaf.rate() for leaf in self.leaves]
 
     def rated(self, rates: Sequence[Any]) -> dict[Part, Any]:
-        """Values of the learning rates, by their parts."""
+        """Map transformations to their learning rates."""
         return dict(zip((leaf.part for leaf in self.leaves), rates, strict=True))
 
     def keyed(self, states: Tree) -> Tree:
-        """What is kept, where the keys of draws are such again."""
+        """Return a state with random keys restored from their raw data."""
         leaves = zip(jax.tree.leaves(states), self._keys, strict=True)
-        random: Any = jax.random  # its own types are not all known
-        made = [random.wrap_key_data(leaf) if key else leaf for leaf, key in leaves]
-        return with_leaves(states, made)
+        random: Any = jax.random  # its type annotations are incomplete
+        values = [random.wrap_key_data(leaf) if key else leaf for leaf, key in leaves]
+        return with_leaves(states, values)
 
     def move(self, after: Tree) -> None:
-        """Give all that is kept its value after the run."""
+        """Update all states with their next values."""
         pairs = zip(jax.tree.leaves(self.states), jax.tree.leaves(after), strict=True)
         shown = (move for leaf in self.leaves for move in leaf.moves)
         for state, value in (*pairs, *shown):
@@ -84,7 +86,7 @@ class Kept:
     # ---- states ------------------------------------------------------------------------------
 
     def _make(self, params: Mapping[str, Var]) -> Tree:
-        """What the transformation keeps, as variables."""
+        """Return the initial state of the transformation, as variables."""
 
         def init(rates: Tree, arrays: Tree) -> Tree:
             states = self.part.transformation(self.rated(rates), params).init(arrays)
@@ -95,30 +97,30 @@ class Kept:
         traced = trace(called([self.part]), init, rates, params)
         firsts = jax.tree.leaves(self._first_values(traced, (rates, params)))
         names = self._names(self.part, traced.shapes)
-        made = [
+        variables = [
             self._new(name, path, type_, first)
             for name, (path, type_), first in zip(names, traced.leaves, firsts, strict=True)
         ]
-        return with_leaves(traced.shapes, made)
+        return with_leaves(traced.shapes, variables)
 
     def _names(self, part: Part, states: Tree) -> Iterator[str]:
-        """The first part of the name of each leaf of what a part keeps."""
+        """Yield the name prefix of each leaf of a transformation's state."""
         if part.inner:
-            inside, states = states
-            for one_part, kept in zip(part.inner, inside, strict=True):
-                yield from self._names(one_part, kept)
+            inner_states, states = states
+            for inner_part, inner_state in zip(part.inner, inner_states, strict=True):
+                yield from self._names(inner_part, inner_state)
         yield from repeat(self._of[leading([part])].name, len(jax.tree.leaves(states)))
 
     def _first_values(self, traced: Traced, arguments: Tree) -> Tree:
-        """What it begins with, in the startup program, where parameters have first values."""
+        """Append the initial state to the startup program, from initial parameters."""
         leaves, startup = jax.tree.leaves(arguments), self.program.startup
         first_values = list(map(self._first_value, leaves))
-        for place in traced.read:
-            if first_values[place] is None:
+        for index in traced.read:
+            if first_values[index] is None:
                 raise ProgramError(
                     f"What `{self.leaves[0].name}` keeps begins with a value that the startup "
                     "program does not set.",
-                    given=f"{leaves[place]!r}",
+                    given=f"{leaves[index]!r}",
                     fix="It may begin with numbers, with first values of parameters, and with "
                     "a learning rate that is a number.",
                 )
@@ -131,15 +133,17 @@ class Kept:
         return first_value(self.program, leaf.name) if isinstance(leaf, Var) else None
 
     def _new(self, name: str, path: Sequence[str], type_: TensorType, first: Var) -> Var:
-        """A new persistable variable; what has the same name as another gets a number."""
-        stem, *rest = path or ("state",)
-        names = ("/".join([name, f"{stem}_{i}" if i else stem, *rest]) for i in count())
-        free = next(one for one in names if self.program.table.find_var(one) is None)
+        """Declare a new persistable variable; a duplicate name gets a number."""
+        stem, *suffix = path or ("state",)
+        names = ("/".join([name, f"{stem}_{i}" if i else stem, *suffix]) for i in count())
+        free = next(
+            candidate for candidate in names if self.program.table.find_var(candidate) is None
+        )
         return new_state(check_name(free), type_, first)
 
 
 def plain(states: Tree) -> Tree:
-    """What is kept, where the keys of draws are numbers."""
+    """Return a state with random keys replaced by their raw data."""
 
     def number(leaf: Any) -> Any:
         return jax.random.key_data(leaf) if _is_key(leaf) else leaf
@@ -148,36 +152,36 @@ def plain(states: Tree) -> Tree:
 
 
 def _is_key(leaf: Any) -> bool:
-    types: Any = jax.dtypes  # its own types are not all known
+    types: Any = jax.dtypes  # its type annotations are incomplete
     return types.issubdtype(getattr(leaf, "dtype", "bool"), types.prng_key)
 
 
 def first_value(program: Builder, name: str) -> Var | None:
-    """What a persistable variable begins with, in the startup program."""
+    """Return the initial value of a persistable variable, in the startup program."""
     startup = program.startup
     value = startup.updates.get(name)
     return None if value is None else var_of(startup, startup.table, value)
 
 
 def new_state(name: str, type_: TensorType, first: float | Var) -> Var:
-    """A new persistable variable, which begins with a number or a variable of the startup."""
-    init = partial(_already, first) if isinstance(first, Var) else first
+    """Declare a persistable variable, initialized with a number or a startup variable."""
+    init = partial(_precomputed, first) if isinstance(first, Var) else first
     sizes = [size for size in type_.shape if isinstance(size, int)]
     return persistable(name, sizes, init, type_.dtype, kind=STATE, trainable=False)
 
 
-def _already(first: Var, *_: Any) -> Var:
-    """An initializer whose value is there."""
+def _precomputed(first: Var, *_: Any) -> Var:
+    """Return an initializer's precomputed value."""
     return first
 
 
 def free_name(program: Builder, name: str, *, chosen: bool) -> str:
-    """The first part of names in the current block, with a count where another one has it.
+    """Return a name prefix in the current block, with a number if it is taken.
 
     Args:
-        program: What is built.
+        program: The program under construction.
         name: The name.
-        chosen: Whether the user chose it, and shall know where it is taken.
+        chosen: Whether the user chose it; then a taken name is an error.
     """
     prefix = program.current.names.prefix
     inside = (n.removeprefix(prefix) for n in program.table.vars if n.startswith(prefix))
@@ -195,12 +199,12 @@ def free_name(program: Builder, name: str, *, chosen: bool) -> str:
 
 
 class Leaf:
-    """A part that wraps nothing: its name in a program, and its learning rate.
+    """A transformation that wraps nothing: its name in a program, and its learning rate.
 
     Attributes:
-        part: The part.
-        name: The first part of the names of what it keeps.
-        moves: What else has a value after the run: a learning rate that is shown.
+        part: The transformation.
+        name: Prefix of the names of its states.
+        moves: Further updates of a run: the displayed learning rate of a schedule.
     """
 
     def __init__(self, program: Builder, part: Part, dtype: DType) -> None:
@@ -216,39 +220,39 @@ class Leaf:
 
     @property
     def own_name(self) -> str:
-        """The name, without that of the block around."""
+        """The name without the prefix of the enclosing block."""
         return self.name.removeprefix(self.program.current.names.prefix)
 
     def known_rate(self) -> Var | TensorType:
-        """The learning rate where states are made, before it follows from a count."""
+        """Return the learning rate (its type for a schedule) while states are initialized."""
         rate = None if callable(self.part.rate) else self._rate
         return self._type if rate is None else rate
 
     def follow(self) -> None:
-        """Find the count of steps that a schedule follows, once states are made."""
+        """Find the count of steps that a schedule reads, once states are declared."""
         if callable(self.part.rate):
             self._steps = var_of(self.program, self.program.table, f"{self.name}/count")
 
     def rate(self) -> Var | None:
-        """The learning rate of this step; a schedule computes it in the current block."""
+        """Return the learning rate; a schedule computes it in the current block."""
         if self._steps is None or self._rate is None:
             return self._rate
         dtype = self._type.dtype
-        value = _scalar(_called_with(self.part.rate, self._steps, dtype))
+        value = _scalar(_call_schedule(self.part.rate, self._steps, dtype))
         if value.dtype != dtype:
             value = one("cast", value, dtype=dtype)
         self.moves.append((self._rate, value))
         return value
 
-    def _given(self, given: float | Var) -> Var:
-        return _scalar(given) if isinstance(given, Var) else self._new(given)
+    def _given(self, rate: float | Var) -> Var:
+        return _scalar(rate) if isinstance(rate, Var) else self._new(rate)
 
     def _new(self, value: float) -> Var:
         return new_state(check_name(f"{self.name}/learning_rate"), self._type, value)
 
 
-def _called_with(schedule: Any, steps: Var, dtype: DType) -> Any:
-    """The number that a schedule gives after these steps."""
+def _call_schedule(schedule: Any, steps: Var, dtype: DType) -> Any:
+    """Return the value of a schedule after these steps."""
     if isinstance(schedule, Schedule):
         return schedule(steps, dtype)
     try:

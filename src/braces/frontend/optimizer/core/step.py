@@ -1,9 +1,9 @@
-"""A step of optimizers: what they keep, and the operators that move it.
+"""Training steps: states of optimizers, and the operators that update them.
 
 The `update` of all transformations is traced once, for all parameters together, and so is the
-`init` of each. What a transformation keeps becomes persistable variables (`kept.py`), whose
-first values are operators of the startup program. The step itself is one plain block, called as
-they are, whose outputs are the next values:
+`init` of each. The state of a transformation becomes persistable variables (`state.py`), whose
+initial values are operators of the startup program. The step itself is one plain block with the
+optimizer's name; its outputs are the next values:
 
     adam/add_3: f32[4], … = block() captures [adam/mu/fc1.w, …] as adam
       body {
@@ -11,7 +11,7 @@ they are, whose outputs are the next values:
         …
       }
 
-16-bit floats are computed with in 32 bits, and rounded where they are kept.
+Arithmetic on 16-bit floats is done in 32 bits, and rounded to the dtype of the state.
 """
 
 from __future__ import annotations
@@ -41,65 +41,75 @@ def append_step(
     pairs: Mapping[Var, Var],
     loss: Var | None,
 ) -> dict[Var, Var]:
-    """Append a step, and make every run commit it.
+    """Append a training step, and make every run commit it.
 
     Args:
-        program: What it is appended to.
-        parts: In the order in which gradients pass through them.
-        dtype: Of learning rates that are kept.
-        pairs: Each parameter to its gradient.
-        loss: What is minimized, for transformations that ask for it.
+        program: The program to extend.
+        parts: The transformations, in the order in which gradients pass through them.
+        dtype: The dtype of learning rate variables.
+        pairs: Each parameter and its gradient.
+        loss: The loss, for transformations that read it.
 
     Returns:
-        Each parameter to its next value.
+        Each parameter and its next value.
     """
     params = {param.name: param for param in pairs}
     grads = {param.name: grad for param, grad in pairs.items()}
     needed = [part for part in parts if any(map(part.holds, pairs))]
-    kept = [Kept(program, part, dtype, params) for part in needed]
-    states = [one.states for one in kept]
+    optimizer_states = [Kept(program, part, dtype, params) for part in needed]
+    states = [optimizer_state.states for optimizer_state in optimizer_states]
     objective = None if loss is None else Objective.of(loss, pairs)
-    with block(_named(kept)):
-        arguments = [one.rates() for one in kept], states, params, grads, loss
-        traced = trace(called(needed), _update(kept, params, objective), *arguments)
+    with block(_step_name(optimizer_states)):
+        arguments = (
+            [optimizer_state.rates() for optimizer_state in optimizer_states],
+            states,
+            params,
+            grads,
+            loss,
+        )
+        traced = trace(
+            called(needed), _update_function(optimizer_states, params, objective), *arguments
+        )
         after, moved = traced.build(*arguments)
-        for one_part, next_states in zip(kept, after, strict=True):
-            one_part.move(next_states)
+        for updated, next_states in zip(optimizer_states, after, strict=True):
+            updated.move(next_states)
         for name, value in moved.items():
             program.update(name, value.name)
     return {param: shown(moved[param.name]) for param in pairs}
 
 
-def _named(kept: Sequence[Kept]) -> str:
-    """What the whole step is called."""
-    first = leading([one.part for one in kept])
-    return next(leaf.own_name for one in kept for leaf in one.leaves if leaf.part is first)
+def _step_name(kept: Sequence[Kept]) -> str:
+    """Return the name of the whole step."""
+    first = leading([state.part for state in kept])
+    return next(leaf.own_name for state in kept for leaf in state.leaves if leaf.part is first)
 
 
-def _update(
-    kept: Sequence[Kept], given: Mapping[str, Var], objective: Objective | None
+def _update_function(
+    optimizer_states: Sequence[Kept], param_vars: Mapping[str, Var], objective: Objective | None
 ) -> Callable[..., Tree]:
-    """The step as a function of JAX."""
+    """Return the step as a function of JAX."""
     value_fn = None if objective is None else objective.function()
 
     def update(rates: Tree, states: Tree, params: Tree, grads: Tree, loss: Any) -> Tree:
-        wide, updates = _wide(params), _wide(grads)
+        wide, updates = _widen(params), _widen(grads)
         after = list[Tree]()
-        for one, rate, state in zip(kept, rates, states, strict=True):
-            made = one.part.transformation(one.rated(rate), given)
-            told = {"value": loss, "grad": _wide(grads), "value_fn": value_fn}
-            told = _asked(made, told if objective is not None else {})
-            with _telling(objective):
-                updates, moved = made.update(updates, one.keyed(_wide(state)), wide, **told)
-            after.append(_like(plain(moved), state))
-        return after, _like(optax.apply_updates(wide, _like(updates, wide)), params)
+        for optimizer_state, rate, state in zip(optimizer_states, rates, states, strict=True):
+            tx = optimizer_state.part.transformation(optimizer_state.rated(rate), param_vars)
+            extra = {"value": loss, "grad": _widen(grads), "value_fn": value_fn}
+            extra = _accepted_arguments(tx, extra if objective is not None else {})
+            with _explain_missing_loss(objective):
+                updates, moved = tx.update(
+                    updates, optimizer_state.keyed(_widen(state)), wide, **extra
+                )
+            after.append(_cast_like(plain(moved), state))
+        return after, _cast_like(optax.apply_updates(wide, _cast_like(updates, wide)), params)
 
     return update
 
 
 @contextmanager
-def _telling(objective: Objective | None) -> Generator[None]:
-    """Say of what asks for a loss where there is none that `minimize` has one."""
+def _explain_missing_loss(objective: Objective | None) -> Generator[None]:
+    """Explain a missing loss argument: `minimize` provides it."""
     try:
         yield
     except TypeError as error:
@@ -111,23 +121,23 @@ def _telling(objective: Objective | None) -> Generator[None]:
         ) from error
 
 
-def _asked(made: Any, told: Mapping[str, Any]) -> dict[str, Any]:
-    """What a transformation wants to know beside gradients and parameters."""
-    if not isinstance(made, optax.GradientTransformationExtraArgs):
+def _accepted_arguments(tx: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the extra arguments that a transformation accepts."""
+    if not isinstance(tx, optax.GradientTransformationExtraArgs):
         return {}
-    takes = inspect.signature(made.update).parameters
-    if any(one.kind is one.VAR_KEYWORD for one in takes.values()):
-        return dict(told)
-    return {name: value for name, value in told.items() if name in takes}
+    accepted = inspect.signature(tx.update).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values()):
+        return dict(extra)
+    return {name: value for name, value in extra.items() if name in accepted}
 
 
-def _wide(tree: Tree) -> Tree:
+def _widen(tree: Tree) -> Tree:
     return jax.tree.map(widened, tree)
 
 
-def _like(tree: Tree, wanted: Tree) -> Tree:
-    """A tree of arrays in the dtypes of another; their shapes are the same."""
-    numpy: Any = jnp  # its own types are not all known
+def _cast_like(tree: Tree, wanted: Tree) -> Tree:
+    """Cast a tree of arrays to the dtypes of another of the same shapes."""
+    numpy: Any = jnp  # its type annotations are incomplete
 
     def like(given: Any, other: Any) -> Any:
         array = numpy.asarray(given)
@@ -138,7 +148,7 @@ def _like(tree: Tree, wanted: Tree) -> Tree:
             )
         return array.astype(other.dtype)
 
-    trees: Any = jax.tree  # its own types are not all known
+    trees: Any = jax.tree  # its type annotations are incomplete
     before, after = trees.structure(wanted), trees.structure(tree)
     if before != after:
         raise ProgramError(

@@ -1,4 +1,4 @@
-"""What optimizers are made of: transformations of optax, and their learning rates."""
+"""Building blocks of optimizers: transformations of optax, and their learning rates."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from braces.lazy import jax, optax
 LearningRate: TypeAlias = "float | Var | Callable[[Var], Var]"
 """A number, a scalar variable, or a schedule: from the count of steps to a scalar variable."""
 Mask: TypeAlias = "Callable[[Var], bool] | None"
-"""Which parameters it is for; all where there is none."""
+"""Selects parameters; `None` for all."""
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a transformation is made from, where it is traced.
+    """Arguments of a transformation's constructor, at tracing time.
 
     Attributes:
-        rate: The learning rate, an array of JAX, of a wrapper that of what it wraps; `None`
-            where there is none.
-        params: The parameters that the part is for, by name.
-        inner: The transformation that a wrapper wraps; `None` for what wraps nothing.
+        rate: The learning rate, a JAX array (of a wrapper: that of the wrapped optimizer);
+            `None` without one.
+        params: The selected parameters by name.
+        inner: The wrapped transformation; `None` for transformations that wrap nothing.
     """
 
     rate: Any
@@ -38,30 +38,30 @@ class Given:
     inner: Any = None
 
     def masked(self, mask: Mask) -> dict[str, bool] | None:
-        """The mask as optax takes it: a bool for each parameter."""
+        """Return the mask in optax's form: a bool for each parameter."""
         if mask is None:
             return None
         return {name: bool(mask(param)) for name, param in self.params.items()}
 
 
 Make: TypeAlias = "Callable[[Given], Any]"
-"""What gives a transformation of optax."""
+"""A function that returns a transformation of optax."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What keeps its state under one name.
+    """A transformation whose states share a name prefix.
 
     Attributes:
-        name: The first part of the names.
-        chosen: Whether the user chose it.
-        make: What gives its transformation.
-        rate: The learning rate, where it has one of ours.
-        whole: Whether its transformation may have a learning rate inside.
-        inner: What it wraps: parts, in their order. What a wrapper keeps is a pair: what
-            each of these keeps, and what it keeps itself.
-        of: Which parameters it is for; all where nothing is said.
-        stays: Whether these do not move.
+        name: The prefix.
+        chosen: Whether the user chose the prefix.
+        make: Returns the optax transformation.
+        rate: The learning rate, if it is one of ours.
+        whole: Whether the transformation may include a learning rate.
+        inner: The wrapped transformations, in order. The state of a wrapper is a pair: their
+            states, and its own.
+        of: Selects parameters; `None` for all.
+        stays: Whether the selected parameters are frozen.
     """
 
     name: str
@@ -74,50 +74,50 @@ class Part:
     stays: bool = False
 
     def leaves(self) -> Iterator[Part]:
-        """The parts that wrap nothing, in order: this one, or those in it."""
+        """Yield the transformations that wrap nothing, in order: this one, or nested ones."""
         if not self.inner:
             yield self
-        for one in self.inner:
-            yield from one.leaves()
+        for child in self.inner:
+            yield from child.leaves()
 
     def holds(self, param: Var) -> bool:
-        """Whether it is for a parameter."""
+        """Return whether a parameter is selected."""
         return self.of is None or self.of(param)
 
     def rates_of(self, param: Var) -> int:
-        """How many learning rates of ours a parameter has in it."""
+        """Return the number of our learning rates that apply to a parameter."""
         if not self.holds(param):
             return 0
-        return (self.rate is not None) + sum(one.rates_of(param) for one in self.inner)
+        return (self.rate is not None) + sum(child.rates_of(param) for child in self.inner)
 
     def descends(self, param: Var) -> bool:
-        """Whether something in it may have a learning rate for a parameter."""
-        inside = (one.descends(param) for one in self.inner)
-        return self.holds(param) and (self.rate is not None or self.whole or any(inside))
+        """Return whether a learning rate may apply to a parameter."""
+        nested = (child.descends(param) for child in self.inner)
+        return self.holds(param) and (self.rate is not None or self.whole or any(nested))
 
     def holds_still(self, param: Var) -> bool:
-        """Whether a parameter does not move by it."""
-        inside = (one.holds_still(param) for one in self.inner)
-        return self.holds(param) and (self.stays or any(inside))
+        """Return whether a parameter is frozen by it."""
+        nested = (child.holds_still(param) for child in self.inner)
+        return self.holds(param) and (self.stays or any(nested))
 
     def transformation(self, rates: Mapping[Part, Any], params: Mapping[str, Var]) -> Any:
-        """Its transformation of optax, for updates of these parameters.
+        """Return the optax transformation for the updates of these parameters.
 
         Args:
-            rates: The learning rates of the parts that have one, arrays of JAX.
+            rates: The learning rates by transformation, JAX arrays.
             params: All parameters of the step, by name.
         """
-        mine = {name: param for name, param in params.items() if self.holds(param)}
-        inner = [one.transformation(rates, mine) for one in self.inner]
+        own_params = {name: param for name, param in params.items() if self.holds(param)}
+        inner = [child.transformation(rates, own_params) for child in self.inner]
         wrapped = optax.chain(*inner) if inner else None
-        made = self.make(Given(rates.get(leading([self])), mine, wrapped))
-        made = _counting(made) if callable(self.rate) else made
-        return made if len(mine) == len(params) else _limited(made, list(mine))
+        tx = self.make(Given(rates.get(leading([self])), own_params, wrapped))
+        tx = _with_counter(tx) if callable(self.rate) else tx
+        return tx if len(own_params) == len(params) else _restrict(tx, list(own_params))
 
 
-def _limited(made: Any, names: Sequence[str]) -> Any:
-    """A transformation of some updates alone; the others pass."""
-    tx = optax.with_extra_args_support(made)
+def _restrict(transformation: Any, names: Sequence[str]) -> Any:
+    """Restrict a transformation to some updates; the others pass through."""
+    tx = optax.with_extra_args_support(transformation)
 
     def some(tree: Any) -> dict[str, Any]:
         return {name: tree[name] for name in names}
@@ -126,34 +126,34 @@ def _limited(made: Any, names: Sequence[str]) -> Any:
         return tx.init(some(params))
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        def value_fn(mine: Any) -> Any:
-            return extra["value_fn"]({**params, **mine})
+        def value_fn(own_params: Any) -> Any:
+            return extra["value_fn"]({**params, **own_params})
 
-        told = dict(extra)
+        extra_args = dict(extra)
         if "value_fn" in extra:
-            told |= {"grad": some(extra["grad"]), "value_fn": value_fn}
-        moved: Any
-        moved, after = tx.update(some(updates), state, some(params), **told)
-        return {**updates, **moved}, after
+            extra_args |= {"grad": some(extra["grad"]), "value_fn": value_fn}
+        new_updates: Any
+        new_updates, new_state = tx.update(some(updates), state, some(params), **extra_args)
+        return {**updates, **new_updates}, new_state
 
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-def _counting(made: Any) -> Any:
-    """A transformation that keeps how often it was done, as `count`."""
-    tx = optax.with_extra_args_support(made)
+def _with_counter(transformation: Any) -> Any:
+    """Add a step counter named `count` to a transformation, unless it has one."""
+    tx = optax.with_extra_args_support(transformation)
 
     def init(params: Any) -> Any:
         state = tx.init(params)
-        kept, _ = _library().tree_util.tree_flatten_with_path(state)
-        if any(path_names(path) == ("count",) and _is_count(one) for path, one in kept):
+        leaves, _ = _library().tree_util.tree_flatten_with_path(state)
+        if any(path_names(path) == ("count",) and _is_count(leaf) for path, leaf in leaves):
             return (), state
         return optax.ScaleByScheduleState(np.zeros([], "int32")), state
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        counter, kept = state
-        updates, kept = tx.update(updates, kept, params, **extra)
-        return updates, (jax.tree.map(optax.safe_increment, counter), kept)
+        counter, leaves = state
+        updates, leaves = tx.update(updates, leaves, params, **extra)
+        return updates, (jax.tree.map(optax.safe_increment, counter), leaves)
 
     return optax.GradientTransformationExtraArgs(init, update)
 
@@ -164,14 +164,14 @@ def _is_count(state: Any) -> bool:
 
 
 def _library() -> Any:
-    """JAX, whose own types are not all known."""
+    """Return JAX, typed as `Any` (its type annotations are incomplete)."""
     return jax
 
 
 def part(
     default: str, name: str | None, make: Make, rate: Any = None, *, whole: bool = False
 ) -> Part:
-    """A part, its name checked."""
+    """Return a transformation with a validated name."""
     chosen = default if name is None else check_name(name)
     if "/" in chosen:
         raise ProgramError(f"`{chosen}` cannot name an optimizer.", fix="Leave out the `/`.")
@@ -179,36 +179,36 @@ def part(
 
 
 def leading(parts: Sequence[Part]) -> Part:
-    """The part after which a step is called: the one that has the learning rate."""
-    leaves = [leaf for one in parts for leaf in one.leaves()]
+    """Return the transformation that names the step: the one with the learning rate."""
+    leaves = [leaf for item in parts for leaf in item.leaves()]
     return max(leaves, key=lambda leaf: (leaf.rate is not None, leaf.whole))
 
 
-def checked_rate(given: Any) -> LearningRate:
-    """A learning rate.
+def checked_rate(rate: Any) -> LearningRate:
+    """Validate a learning rate.
 
     Raises:
-        DTypeError: It is none.
+        DTypeError: It is not a learning rate.
     """
-    if isinstance(given, Var) or callable(given):
-        return cast("LearningRate", given)
+    if isinstance(rate, Var) or callable(rate):
+        return cast("LearningRate", rate)
     try:
-        number = KINDS["float"](given)
+        number = KINDS["float"](rate)
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
         raise DTypeError(
-            f"{given!r:.80} is not a learning rate.",
+            f"{rate!r:.80} is not a learning rate.",
             fix="Pass a number, a schedule of br.optimizer, or a scalar variable.",
         )
     return number
 
 
 def checked_mask(mask: Mask) -> Mask:
-    """A mask.
+    """Validate a mask.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: It is not callable.
     """
     if mask is not None and not callable(mask):
         raise ProgramError(
