@@ -1,20 +1,20 @@
-"""Probability distributions: draws with gradients, densities, moments, divergences.
+"""Probability distributions: random draws with gradients, densities, moments, divergences.
 
     d = br.distributions.Normal(mean, stddev)
     x = d.rsample()                              gradients go to mean and stddev
     prior = br.distributions.Normal(0.0, 1.0)
     loss = br.mean(-likelihood(x) + br.distributions.kl_divergence(d, prior))
 
-Names, arguments and shapes are those of `torch.distributions`: parameters are numbers, arrays
-or variables and broadcast to `batch_shape`; a draw of shape `s` is `[*s, *batch_shape,
-*event_shape]`, and `log_prob` takes what broadcasts with that. All is made of operators, as
-plain blocks, where a method is called: nothing is kept, and in a loop each trip draws anew.
-Parameters that no distribution can have are refused where they are numbers; of variables, a run
-knows the values, and what is impossible gives NaN.
+Names, arguments and shapes are those of `torch.distributions`. Parameters are numbers, arrays
+or variables and broadcast to `batch_shape`. A draw of shape `s` is `[*s, *batch_shape,
+*event_shape]`; `log_prob` takes values that broadcast with that. Each method appends operators,
+as a plain block, where it is called: there is no state, and in a loop each iteration draws
+anew. Invalid parameters are errors if they are numbers. The values of variables are known in a
+run only; invalid ones give NaN.
 
-Values that cannot be drawn have a `log_prob` of -inf and a gradient of 0. A form that is not
-known is refused, with what is about as much. Draws are those of `br.random`, of which counts
-come as floats here, so that they can be computed with.
+Values outside the support have a `log_prob` of -inf and a gradient of 0. A method without a
+closed form is an error, which names a Monte Carlo estimate. Draws are those of `br.random`, but
+counts are floats here, for use in arithmetic.
 """
 
 from __future__ import annotations

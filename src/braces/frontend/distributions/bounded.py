@@ -1,4 +1,4 @@
-"""Distributions of numbers between two ends."""
+"""Distributions of numbers in a bounded interval."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ UNIFORM = Forms(
 
 @distribution
 class Uniform(Family):
-    """Numbers that are equally likely everywhere between two ends.
+    """Uniform distribution on an interval.
 
         density(x) = 1 / (high - low),  low <= x <= high
 
-    All are as likely, so that `mode` is any; it is the one in the middle.
+    Any value is a mode; `mode` is the midpoint.
 
     Args:
-        low: The end below: a number, an array or a variable, as all parameters.
-        high: The end above.
-        dtype: A real floating dtype; that of parameters and values where it is not said.
+        low: The lower bound: a number, an array or a variable, as all parameters.
+        high: The upper bound.
+        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: The parameters are numbers, and `high` is not above `low`.
@@ -59,44 +59,44 @@ class Uniform(Family):
     support = Interval(low=lambda d: d.low, high=lambda d: d.high)
 
     def check(self) -> None:
-        """The ends are apart."""
+        """Check that the bounds differ."""
         if not isinstance(self.low, Var) and not isinstance(self.high, Var):
             width = np.subtract(self.high, self.low)
             check_numbers(self.what, 0, **{"high - low": width})
 
 
-# ---- parts -----------------------------------------------------------------------------------
+# ---- fractions -------------------------------------------------------------------------------
 
 
-def _both(d: Given) -> tuple[Var, Var, Var]:
-    """The parameters, and their sum."""
+def _params_and_sum(d: Given) -> tuple[Var, Var, Var]:
+    """Return the parameters and their sum."""
     a, b = d.concentration1, d.concentration0
     return a, b, a + b
 
 
 def _beta_log_prob(d: Given, x: Var) -> Var:
-    a, b, _ = _both(d)
+    a, b, _ = _params_and_sum(d)
     return ops.xlogy(a - 1.0, x) + ops.xlog1py(b - 1.0, -x) - ops.betaln(a, b)
 
 
 def _beta_mode(d: Given) -> Var:
-    """What both pull to the inside has a mode there; else it is at the end that pulls most."""
-    a, b, whole = _both(d)
-    humped = (a > 1.0) & (b > 1.0)
-    inside = (a - 1.0) / ops.where(humped, whole - 2.0, 1.0)
+    """Return the interior mode if both parameters exceed 1, else the end with more mass."""
+    a, b, total = _params_and_sum(d)
+    is_unimodal = (a > 1.0) & (b > 1.0)
+    interior = (a - 1.0) / ops.where(is_unimodal, total - 2.0, 1.0)
     end = ops.where(a > b, 1.0, ops.where(a < b, 0.0 * a, 0.5))
-    return ops.where(humped, inside, end)
+    return ops.where(is_unimodal, interior, end)
 
 
 def _beta_entropy(d: Given) -> Var:
-    a, b, whole = _both(d)
-    pulls = (a - 1.0) * ops.digamma(a) + (b - 1.0) * ops.digamma(b)
-    return ops.betaln(a, b) - pulls + (whole - 2.0) * ops.digamma(whole)
+    a, b, total = _params_and_sum(d)
+    terms = (a - 1.0) * ops.digamma(a) + (b - 1.0) * ops.digamma(b)
+    return ops.betaln(a, b) - terms + (total - 2.0) * ops.digamma(total)
 
 
 def _beta_variance(d: Given) -> Var:
-    a, b, whole = _both(d)
-    return a * b / (ops.square(whole) * (whole + 1.0))
+    a, b, total = _params_and_sum(d)
+    return a * b / (ops.square(total) * (total + 1.0))
 
 
 BETA = Forms(
@@ -114,16 +114,16 @@ BETA = Forms(
 
 @distribution
 class Beta(Family):
-    """Numbers from 0 to 1: probabilities, parts.
+    """Beta distribution on [0, 1]: probabilities, fractions.
 
         density(x) = x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / beta(both)
 
-    `mode` is an end, or the middle, where the density has no hump.
+    `mode` is an end, or the midpoint, if the density has no interior maximum.
 
     Args:
-        concentration1: What pulls to 1; above 0.
-        concentration0: What pulls to 0; above 0.
-        dtype: As that of `Uniform`.
+        concentration1: Exponent of x, plus 1; above 0. Larger values move mass towards 1.
+        concentration0: Exponent of 1 - x, plus 1; above 0. Larger values move mass towards 0.
+        dtype: As for `Uniform`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -146,31 +146,31 @@ class Beta(Family):
 
 
 def _kumaraswamy_log_prob(d: Given, x: Var) -> Var:
-    a, b, _ = _both(d)
-    rest = ops.xlog1py(b - 1.0, -(x**a))
-    return ops.log(a * b) + ops.xlogy(a - 1.0, x) + rest
+    a, b, _ = _params_and_sum(d)
+    log_tail = ops.xlog1py(b - 1.0, -(x**a))
+    return ops.log(a * b) + ops.xlogy(a - 1.0, x) + log_tail
 
 
 def _kumaraswamy_moment(d: Given, power: float) -> Var:
-    a, b, _ = _both(d)
+    a, b, _ = _params_and_sum(d)
     return b * ops.exp(ops.betaln(1.0 + power / a, b))
 
 
 def _kumaraswamy_quantile(d: Given, q: Var) -> Var:
-    a, b, _ = _both(d)
+    a, b, _ = _params_and_sum(d)
     return (-ops.expm1(ops.log1p(-q) / b)) ** (1.0 / a)
 
 
 def _kumaraswamy_mode(d: Given) -> Var:
-    """As that of the beta distribution, which has humps for the same parameters."""
-    a, b, _ = _both(d)
-    humped = (a > 1.0) & (b > 1.0)
-    part = ops.where(humped, (a - 1.0) / ops.where(humped, a * b - 1.0, 1.0), 0.5)
-    return ops.where(humped, part ** (1.0 / a), _beta_mode(d))
+    """Return the interior mode if both parameters exceed 1, else as for `Beta`."""
+    a, b, _ = _params_and_sum(d)
+    is_unimodal = (a > 1.0) & (b > 1.0)
+    powered = ops.where(is_unimodal, (a - 1.0) / ops.where(is_unimodal, a * b - 1.0, 1.0), 0.5)
+    return ops.where(is_unimodal, powered ** (1.0 / a), _beta_mode(d))
 
 
 def _kumaraswamy_entropy(d: Given) -> Var:
-    a, b, _ = _both(d)
+    a, b, _ = _params_and_sum(d)
     harmonic = ops.digamma(b + 1.0) + EULER
     return 1.0 - 1.0 / b + (1.0 - 1.0 / a) * harmonic - ops.log(a * b)
 
@@ -191,7 +191,7 @@ KUMARASWAMY = Forms(
 
 @distribution
 class Kumaraswamy(Family):
-    """Numbers from 0 to 1, much as those of `Beta`; their `cdf` has a closed form.
+    """Kumaraswamy distribution on [0, 1]: similar to `Beta`, with a closed-form `cdf`.
 
         density(x) = a b x^(a - 1) (1 - x^a)^(b - 1),  a = concentration1, b = concentration0
 
@@ -199,9 +199,9 @@ class Kumaraswamy(Family):
     Processes, 1980.
 
     Args:
-        concentration1: What pulls to 1; above 0.
-        concentration0: What pulls to 0; above 0.
-        dtype: As that of `Uniform`.
+        concentration1: Above 0. Larger values move mass towards 1.
+        concentration0: Above 0. Larger values move mass towards 0.
+        dtype: As for `Uniform`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.

@@ -1,4 +1,4 @@
-"""Distributions of classes, and of what is nearly one class."""
+"""Distributions over classes, and their straight-through and count variants."""
 
 from __future__ import annotations
 
@@ -22,55 +22,57 @@ from braces.frontend.distributions.discrete import FROM_ZERO, SCORE, Chances, lo
 
 RELAXED = "RelaxedOneHotCategorical, or the score: " + SCORE
 
-# ---- their probabilities ---------------------------------------------------------------------
+# ---- probabilities ---------------------------------------------------------------------------
 
 
 class Classes(Chances):
-    """What has probabilities of classes along the last axis of a parameter, or logits."""
+    """A family with class probabilities, or logits, along the last axis of a parameter."""
 
     def completed(self, given: Given) -> Given:
-        """With probabilities that have the sum 1, and their logarithms."""
+        """Add normalized probabilities and their logarithms."""
         if "logits" in given.vars:
             log_probs = ops.log_softmax(given.logits, axis=-1)
             return given.but(probs=ops.exp(log_probs), log_probs=log_probs)
         probs = given.probs / ops.sum(given.probs, axis=-1, keepdims=True)
-        some = probs > 0.0
-        log_probs = ops.where(some, ops.log(ops.where(some, probs, 1.0)), -np.inf)
+        is_possible = probs > 0.0
+        log_probs = ops.where(is_possible, ops.log(ops.where(is_possible, probs, 1.0)), -np.inf)
         return given.but(probs=probs, log_probs=log_probs)
 
 
 def mean_of(d: Given, what: Var) -> Var:
-    """The mean over the classes; what is impossible does not count, whatever is there."""
-    some = d.probs > 0.0
-    return ops.sum(ops.where(some, d.probs, 0.0) * ops.where(some, what, 0.0), axis=-1)
+    """Return the mean over the classes; impossible classes do not count, even if infinite."""
+    is_possible = d.probs > 0.0
+    return ops.sum(
+        ops.where(is_possible, d.probs, 0.0) * ops.where(is_possible, what, 0.0), axis=-1
+    )
 
 
 def class_count(d: Given) -> Size:
-    """How many classes there are."""
+    """Return the number of classes."""
     return d.probs.shape[-1]
 
 
 def drawn_class(d: Given, sizes: Shape) -> Var:
-    """The number of a class."""
-    wide = ops.broadcast_to(d.log_probs, (*sizes, class_count(d)))
-    return random.categorical(wide)
+    """Draw class indices."""
+    logits = ops.broadcast_to(d.log_probs, (*sizes, class_count(d)))
+    return random.categorical(logits)
 
 
-def _chosen(d: Given, x: Var) -> Var:
-    """The logarithm of the probability of classes."""
+def _class_log_prob(d: Given, x: Var) -> Var:
+    """Return the log probabilities of classes."""
     table = d.log_probs + ops.expand_dims(ops.zeros_like(x), axis=-1)
-    places = ops.cast(ops.expand_dims(x, axis=-1), "int64")
-    places = ops.broadcast_to(places, (*table.shape[:-1], 1))
-    return ops.squeeze(ops.take_along_axis(table, places, axis=-1), axis=-1)
+    indices = ops.cast(ops.expand_dims(x, axis=-1), "int64")
+    indices = ops.broadcast_to(indices, (*table.shape[:-1], 1))
+    return ops.squeeze(ops.take_along_axis(table, indices, axis=-1), axis=-1)
 
 
-def _numbers(d: Given) -> Var:
+def _class_indices(d: Given) -> Var:
     return ops.cast(one("arange", stop=class_count(d)), d.probs.dtype)
 
 
 CATEGORICAL = Forms(
     draw=drawn_class,
-    log_prob=_chosen,
+    log_prob=_class_log_prob,
     mean=lambda d: np.nan,
     variance=lambda d: np.nan,
     mode=lambda d: ops.argmax(d.log_probs, axis=-1),
@@ -80,17 +82,17 @@ CATEGORICAL = Forms(
 
 @distribution
 class Categorical(Classes):
-    """The number of a class, i64.
+    """Categorical distribution over class indices, i64.
 
         P(k) = probs[k] = softmax(logits)[k],  k = 0, …, n - 1
 
-    Numbers of classes have no mean: it is NaN. What has a logit of -inf is impossible, and is
+    Mean and variance of class indices are NaN. A class with a logit of -inf is impossible and
     never drawn; entropy and gradients are finite.
 
     Args:
-        probs: [..., n], from 0 on; divided by their sum.
-        logits: In its place: their logarithms, up to a number that is added to all.
-        dtype: Of probabilities; that of the parameters where it is not said.
+        probs: [..., n], non-negative; normalized to sum 1.
+        logits: Instead of `probs`: their logarithms, up to an additive constant.
+        dtype: The dtype of probabilities; by default that of the parameters.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
@@ -109,7 +111,7 @@ class Categorical(Classes):
     logits: Operand | None = None
 
     forms = CATEGORICAL
-    support = Interval(low=lambda d: 0.0, high=lambda d: _numbers(d)[-1], whole=True)
+    support = Interval(low=lambda d: 0.0, high=lambda d: _class_indices(d)[-1], whole=True)
     ranges: ClassVar = {"probs": FROM_ZERO}
     axes: ClassVar = {"probs": 1, "logits": 1}
     instead = RELAXED
@@ -119,17 +121,17 @@ class Categorical(Classes):
 
 
 def size_of_last(x: Var) -> Var:
-    """How many numbers a vector has, as one of its dtype; it may be known in a run alone."""
+    """Return the (possibly symbolic) size of the last axis, in the dtype of `x`."""
     return ops.sum(ops.ones_like(x), axis=-1, keepdims=True)
 
 
 @final
 @dataclass(frozen=True)
 class Vectors(Support):
-    """Vectors of numbers in an interval, with a certain sum.
+    """Vectors of numbers in an interval, with a given sum.
 
     Attributes:
-        part: The interval.
+        part: The interval of the elements.
         total: The sum.
     """
 
@@ -138,11 +140,11 @@ class Vectors(Support):
 
     def outside(self, given: Given, x: Var) -> Var | None:
         """See Support."""
-        near = math.sqrt(cast("Any", ml_dtypes).finfo(x.dtype).eps)
+        tolerance = math.sqrt(cast("Any", ml_dtypes).finfo(x.dtype).eps)
         total = self.total(given)
-        apart = ops.abs(ops.sum(x, axis=-1) - total) > near * (1.0 + total)
-        wrong = self.part.outside(given, x)
-        return apart if wrong is None else ops.any(wrong, axis=-1) | apart
+        is_off = ops.abs(ops.sum(x, axis=-1) - total) > tolerance * (1.0 + total)
+        is_outside = self.part.outside(given, x)
+        return is_off if is_outside is None else ops.any(is_outside, axis=-1) | is_off
 
     def inner(self, given: Given, x: Var) -> Var | float:
         """See Support."""
@@ -159,14 +161,14 @@ def _variances(d: Given) -> Var:
 
 
 def one_hot(numbers: Var, like: Var) -> Var:
-    """Classes as vectors of one 1."""
+    """Encode class indices as one-hot vectors."""
     return ops.one_hot(numbers, like.shape[-1], dtype=like.dtype)
 
 
 def _log_prob_of_counts(d: Given, x: Var) -> Var:
-    """What is impossible and does not happen counts nothing."""
-    met = x > 0.0
-    return ops.sum(x * ops.where(met, d.log_probs, 0.0), axis=-1)
+    """Return sum of x * log(probs), without impossible classes that do not occur."""
+    occurs = x > 0.0
+    return ops.sum(x * ops.where(occurs, d.log_probs, 0.0), axis=-1)
 
 
 ONE_HOT = Forms(
@@ -181,17 +183,17 @@ ONE_HOT = Forms(
 
 @distribution
 class OneHotCategorical(Classes):
-    """A class as a vector that is 1 there, and else 0.
+    """Categorical distribution over one-hot vectors.
 
         P(the one of class k) = probs[k] = softmax(logits)[k]
 
     Args:
-        probs: [..., n], from 0 on; divided by their sum.
-        logits: In its place: their logarithms, up to a number that is added to all.
-        dtype: As that of `Categorical`.
+        probs: [..., n], non-negative; normalized to sum 1.
+        logits: Instead of `probs`: their logarithms, up to an additive constant.
+        dtype: As for `Categorical`.
 
     Raises:
-        ProgramError: As that of `Categorical`.
+        ProgramError: As for `Categorical`.
         ShapeError: There is no axis of classes.
 
     Example:
@@ -219,7 +221,7 @@ def _straight_draw(d: Given, sizes: Shape) -> Var:
 
 @distribution
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """As `OneHotCategorical`, with draws that have the gradients of the probabilities.
+    """`OneHotCategorical` with straight-through gradients of draws.
 
         out = one_hot(class) + probs - stop_gradient(probs)
 
@@ -227,12 +229,12 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     Neurons, 2013.
 
     Args:
-        probs: [..., n], from 0 on; divided by their sum.
-        logits: In its place: their logarithms, up to a number that is added to all.
-        dtype: As that of `Categorical`.
+        probs: [..., n], non-negative; normalized to sum 1.
+        logits: Instead of `probs`: their logarithms, up to an additive constant.
+        dtype: As for `Categorical`.
 
     Raises:
-        ProgramError: As that of `Categorical`.
+        ProgramError: As for `Categorical`.
         ShapeError: There is no axis of classes.
 
     Example:
@@ -253,24 +255,24 @@ def _multinomial_log_prob(d: Given, x: Var) -> Var:
     return ways + _log_prob_of_counts(d, x)
 
 
-def _as_often(d: Given) -> Var:
+def _trial_count(d: Given) -> Var:
     return ops.expand_dims(d.total_count, axis=-1)
 
 
 @distribution
 class Multinomial(Classes):
-    """How often each class comes up in some trials.
+    """Counts of each class in a number of independent trials.
 
         P(x) = total_count! product over k of probs[k]^x[k] / x[k]!
 
     Args:
-        total_count: How many trials.
-        probs: [..., n], from 0 on; divided by their sum.
-        logits: In its place: their logarithms, up to a number that is added to all.
-        dtype: As that of `Categorical`.
+        total_count: Number of trials.
+        probs: [..., n], non-negative; normalized to sum 1.
+        logits: Instead of `probs`: their logarithms, up to an additive constant.
+        dtype: As for `Categorical`.
 
     Raises:
-        ProgramError: As that of `Categorical`; or `total_count` is no whole number from 1 on.
+        ProgramError: As for `Categorical`; or `total_count` is not a positive integer.
         ShapeError: There is no axis of classes.
 
     Example:
@@ -287,8 +289,8 @@ class Multinomial(Classes):
     forms = Forms(
         draw=lambda d, sizes: one_hot(drawn_class(d, sizes), d.probs),
         log_prob=_multinomial_log_prob,
-        mean=lambda d: _as_often(d) * d.probs,
-        variance=lambda d: _as_often(d) * _variances(d),
+        mean=lambda d: _trial_count(d) * d.probs,
+        variance=lambda d: _trial_count(d) * _variances(d),
     )
     support = Vectors(Interval(low=lambda d: 0.0, whole=True), lambda d: d.total_count)
     ranges: ClassVar = {"probs": FROM_ZERO}
@@ -297,7 +299,7 @@ class Multinomial(Classes):
     instead = "the score: " + SCORE
 
     def check(self) -> None:
-        """The trials can be counted."""
+        """Check the number of trials."""
         super().check()
         if self.total_count < 1:
             raise ProgramError(
@@ -306,5 +308,5 @@ class Multinomial(Classes):
             )
 
     def drawn(self, sizes: Shape) -> Var:
-        """All trials at once."""
+        """Sum the draws of all trials."""
         return ops.sum(super().drawn((self.total_count, *sizes)), axis=0)

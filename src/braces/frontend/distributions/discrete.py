@@ -1,4 +1,4 @@
-"""Distributions of yes and no, and of how often."""
+"""Distributions of binary values and of counts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ SCORE = "br.mean(br.stop_gradient(f(x)) * d.log_prob(x)), x = d.sample([1000])"
 
 
 class Chances(Family):
-    """What has probabilities as a parameter, or logits, which are exact in both tails."""
+    """A family with probabilities as a parameter, or logits, which are exact in both tails."""
 
     def check(self) -> None:
-        """Only one of them is given."""
+        """Check that exactly one of them is given."""
         if len({"probs", "logits"} & self.parameters().keys()) != 1:
             raise ProgramError(
                 f"{self.what} needs probabilities or logits, and not both.",
@@ -34,25 +34,27 @@ class Chances(Family):
             )
 
     def completed(self, given: Given) -> Given:
-        """With probabilities in any case."""
+        """Add probabilities if logits are given."""
         return given.but(probs=ops.sigmoid(given.logits)) if "logits" in given.vars else given
 
 
 def log_chances(d: Given, yes: Var | float, no: Var | float) -> Var:
-    """Yes * log(probs) + no * log(1 - probs); nothing is 0 times infinity."""
+    """Return yes * log(probs) + no * log(1 - probs), with 0 * log(0) = 0."""
     if "logits" in d.vars:
-        return _times(yes, ops.log_sigmoid(d.logits)) + _times(no, ops.log_sigmoid(-d.logits))
+        return _multiply_log(yes, ops.log_sigmoid(d.logits)) + _multiply_log(
+            no, ops.log_sigmoid(-d.logits)
+        )
     return ops.xlogy(yes, d.probs) + ops.xlog1py(no, -d.probs)
 
 
-def _times(count: Var | float, log: Var) -> Var:
-    """The product, which is 0 where an infinite logarithm is counted 0 times."""
-    void = ops.logical_and(log == -np.inf, count == 0.0)
-    return count * ops.where(void, 0.0, log)
+def _multiply_log(count: Var | float, log: Var) -> Var:
+    """Return the product, with 0 * -inf = 0."""
+    is_zero = ops.logical_and(log == -np.inf, count == 0.0)
+    return count * ops.where(is_zero, 0.0, log)
 
 
 def one_trial(d: Given) -> Var:
-    """The entropy of one trial."""
+    """Return the entropy of one trial."""
     return -log_chances(d, d.probs, 1.0 - d.probs)
 
 
@@ -71,14 +73,14 @@ BERNOULLI = Forms(
 
 @distribution
 class Bernoulli(Chances):
-    """Ones with a probability, else zeros; floats of the dtype of the parameter.
+    """Bernoulli distribution: 1 with a probability, else 0; floats of the parameter's dtype.
 
         P(1) = probs = sigmoid(logits)
 
     Args:
         probs: The probability of 1: a number, an array or a variable, as all parameters.
-        logits: In its place: log(probs / (1 - probs)), which is exact in both tails.
-        dtype: A real floating dtype; that of parameters and values where it is not said.
+        logits: Instead of `probs`: log(probs / (1 - probs)), which is exact in both tails.
+        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
@@ -105,9 +107,9 @@ class Bernoulli(Chances):
 
 
 def _geometric_entropy(d: Given) -> Var:
-    """That of one trial for each of them, of which there are infinitely many at 0."""
-    some = d.probs > 0.0
-    return ops.where(some, one_trial(d) / ops.where(some, d.probs, 1.0), np.inf)
+    """Return the entropy of one trial times the mean number of trials."""
+    is_possible = d.probs > 0.0
+    return ops.where(is_possible, one_trial(d) / ops.where(is_possible, d.probs, 1.0), np.inf)
 
 
 GEOMETRIC = Forms(
@@ -123,14 +125,14 @@ GEOMETRIC = Forms(
 
 @distribution
 class Geometric(Chances):
-    """How many trials fail before one succeeds.
+    """Number of failures before the first success.
 
         P(k) = probs (1 - probs)^k,  k = 0, 1, …
 
     Args:
         probs: The probability of success, above 0.
-        logits: In its place: log(probs / (1 - probs)).
-        dtype: As that of `Bernoulli`.
+        logits: Instead of `probs`: log(probs / (1 - probs)).
+        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number in `probs`
@@ -164,17 +166,17 @@ POISSON = Forms(
 
 @distribution
 class Poisson(Family):
-    """How often something happens that happens `rate` times on average.
+    """Poisson distribution: counts of events with a mean of `rate`.
 
         P(k) = rate^k exp(-rate) / k!,  k = 0, 1, …
 
     Args:
-        rate: The mean, from 0 on.
-        dtype: As that of `Bernoulli`.
+        rate: The mean; non-negative.
+        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: `rate` is a number below 0.
-        RunError: In a run that draws, one is below 0, infinite or NaN.
+        RunError: In a run that draws, a rate is below 0, infinite or NaN.
 
     Example:
         >>> import braces as br
@@ -192,15 +194,15 @@ class Poisson(Family):
 
 
 def log_ways(n: Var, k: Var) -> Var:
-    """The logarithm of how many ways there are to choose `k` of `n`."""
+    """Return the log binomial coefficient of `n` and `k`."""
     return -ops.betaln(n - k + 1.0, k + 1.0) - ops.log(n + 1.0)
 
 
-def _below_binomial(d: Given, k: Var) -> Var:
-    left = d.total_count - k
-    some = left > 0.0
-    below = ops.betainc(ops.where(some, left, 1.0), k + 1.0, 1.0 - d.probs)
-    return ops.where(some, below, 1.0)
+def _binomial_cdf(d: Given, k: Var) -> Var:
+    failures = d.total_count - k
+    has_failures = failures > 0.0
+    partial = ops.betainc(ops.where(has_failures, failures, 1.0), k + 1.0, 1.0 - d.probs)
+    return ops.where(has_failures, partial, 1.0)
 
 
 BINOMIAL = Forms(
@@ -211,26 +213,26 @@ BINOMIAL = Forms(
     mean=lambda d: d.total_count * d.probs,
     variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
     mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
-    cdf=_below_binomial,
+    cdf=_binomial_cdf,
 )
 
 
 @distribution
 class Binomial(Chances):
-    """How many of some trials succeed.
+    """Number of successes in a number of trials.
 
         P(k) = C(total_count, k) probs^k (1 - probs)^(total_count - k),  k = 0, …, total_count
 
     Args:
-        total_count: How many trials, from 0 on.
+        total_count: Number of trials; non-negative.
         probs: The probability of success.
-        logits: In its place: log(probs / (1 - probs)).
-        dtype: As that of `Bernoulli`.
+        logits: Instead of `probs`: log(probs / (1 - probs)).
+        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
             its range.
-        RunError: In a run that draws, one is.
+        RunError: In a run that draws, a value is out of its range.
         ShapeError: The parameters do not broadcast.
 
     Example:
@@ -265,9 +267,11 @@ def _negative_binomial_log_prob(d: Given, k: Var) -> Var:
 
 
 def _negative_binomial_mode(d: Given) -> Var:
-    more = d.total_count > 1.0
+    is_unimodal = d.total_count > 1.0
     return ops.where(
-        more, ops.floor((d.total_count - 1.0) * ops.where(more, _odds(d), 0.0)), 0.0
+        is_unimodal,
+        ops.floor((d.total_count - 1.0) * ops.where(is_unimodal, _odds(d), 0.0)),
+        0.0,
     )
 
 
@@ -283,15 +287,15 @@ NEGATIVE_BINOMIAL = Forms(
 
 @distribution
 class NegativeBinomial(Chances):
-    """How many trials succeed before `total_count` have failed.
+    """Number of successes before `total_count` failures.
 
         P(k) = C(total_count + k - 1, k) (1 - probs)^total_count probs^k,  k = 0, 1, …
 
     Args:
-        total_count: How many fail, above 0; need not be whole.
+        total_count: Number of failures, above 0; not necessarily an integer.
         probs: The probability of success.
-        logits: In its place: log(probs / (1 - probs)).
-        dtype: As that of `Bernoulli`.
+        logits: Instead of `probs`: log(probs / (1 - probs)).
+        dtype: As for `Bernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of

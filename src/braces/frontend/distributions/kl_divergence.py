@@ -1,4 +1,4 @@
-"""Kullback-Leibler divergences in closed form: a table of pairs, and what moments tell."""
+"""Kullback-Leibler divergences in closed form: a table of pairs, and forms from moments."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ Pair: TypeAlias = Callable[[Given, Given], Var]
 
 def _normal(p: Given, q: Given) -> Var:
     ratio = p.scale / q.scale
-    apart = standard(q, p.loc)
-    return 0.5 * (ops.square(ratio) + ops.square(apart) - 1.0) - ops.log(ratio)
+    distance = standard(q, p.loc)
+    return 0.5 * (ops.square(ratio) + ops.square(distance) - 1.0) - ops.log(ratio)
 
 
 def _half_normal(p: Given, q: Given) -> Var:
@@ -80,19 +80,19 @@ def _half_normal(p: Given, q: Given) -> Var:
 
 
 def _laplace(p: Given, q: Given) -> Var:
-    ratio, apart = p.scale / q.scale, ops.abs(standard(q, p.loc))
-    return ratio * ops.exp(-apart / ratio) + apart - ops.log(ratio) - 1.0
+    ratio, distance = p.scale / q.scale, ops.abs(standard(q, p.loc))
+    return ratio * ops.exp(-distance / ratio) + distance - ops.log(ratio) - 1.0
 
 
 def _cauchy(p: Given, q: Given) -> Var:
-    apart = ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)
-    return ops.log(apart / (4.0 * p.scale * q.scale))
+    spread = ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)
+    return ops.log(spread / (4.0 * p.scale * q.scale))
 
 
 def _gumbel(p: Given, q: Given) -> Var:
-    ratio, apart = p.scale / q.scale, standard(q, p.loc)
-    largest = ops.exp(ops.lgamma(1.0 + ratio) - apart)
-    return apart - ops.log(ratio) + EULER * (ratio - 1.0) + largest - 1.0
+    ratio, distance = p.scale / q.scale, standard(q, p.loc)
+    growth = ops.exp(ops.lgamma(1.0 + ratio) - distance)
+    return distance - ops.log(ratio) + EULER * (ratio - 1.0) + growth - 1.0
 
 
 def _gamma(p: Given, q: Given) -> Var:
@@ -107,19 +107,19 @@ def _weibull(p: Given, q: Given) -> Var:
     a, b = p.concentration, q.concentration
     ratio = b / a
     scales = b * ops.log(q.scale / p.scale)
-    largest = ops.exp(ops.lgamma(1.0 + ratio) - scales)
-    return scales - ops.log(ratio) + EULER * (ratio - 1.0) + largest - 1.0
+    growth = ops.exp(ops.lgamma(1.0 + ratio) - scales)
+    return scales - ops.log(ratio) + EULER * (ratio - 1.0) + growth - 1.0
 
 
 def _pareto(p: Given, q: Given) -> Var:
     ratio = q.alpha / p.alpha
-    inside = q.alpha * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
-    return ops.where(p.scale < q.scale, np.inf, inside)
+    contained = q.alpha * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
+    return ops.where(p.scale < q.scale, np.inf, contained)
 
 
 def _uniform(p: Given, q: Given) -> Var:
-    inside = ops.log((q.high - q.low) / (p.high - p.low))
-    return ops.where((p.low < q.low) | (p.high > q.high), np.inf, inside)
+    contained = ops.log((q.high - q.low) / (p.high - p.low))
+    return ops.where((p.low < q.low) | (p.high > q.high), np.inf, contained)
 
 
 def _beta(p: Given, q: Given) -> Var:
@@ -197,9 +197,9 @@ TABLE: Mapping[tuple[type[Family], type[Family]], Pair] = {
     (Uniform, Uniform): _uniform,
     (Weibull, Weibull): _weibull,
 }
-"""Pairs of one kind."""
+"""Divergences of pairs of the same family."""
 
-# ---- what moments tell -----------------------------------------------------------------------
+# ---- from moments ----------------------------------------------------------------------------
 
 MEAN_LOG: Mapping[type[Family], Callable[[Given], Var]] = {
     Beta: lambda d: (
@@ -211,7 +211,7 @@ MEAN_LOG: Mapping[type[Family], Callable[[Given], Var]] = {
     Pareto: lambda d: ops.log(d.scale) + 1.0 / d.alpha,
     Weibull: lambda d: ops.log(d.scale) - EULER / d.concentration,
 }
-"""The means of logarithms, of numbers above 0."""
+"""Means of the logarithm, for distributions of positive numbers."""
 REAL = (
     Beta, FisherSnedecor, Gamma, Gumbel, HalfNormal, InverseGamma, Laplace, LogNormal, Logistic,
     Pareto, StudentT, Uniform, Weibull,
@@ -219,25 +219,27 @@ REAL = (
 
 
 def _to_normal(kind: type[Family], p: Given, q: Given) -> Var:
-    """The mean of a log-density that is a square needs two moments."""
-    mean, variance, entropy = (_form(kind, what, p) for what in ("mean", "variance", "entropy"))
+    """Return the divergence to a normal distribution, from mean, variance and entropy."""
+    mean, variance, entropy = (
+        _evaluate_form(kind, what, p) for what in ("mean", "variance", "entropy")
+    )
     squares = ops.square(standard(q, mean)) + variance / ops.square(q.scale)
     return 0.5 * (squares + LOG_2PI) + ops.log(q.scale) - entropy
 
 
 def _to_gamma(kind: type[Family], p: Given, q: Given) -> Var:
     a = q.concentration
-    logs = (a - 1.0) * MEAN_LOG[kind](p) - q.rate * _form(kind, "mean", p)
+    logs = (a - 1.0) * MEAN_LOG[kind](p) - q.rate * _evaluate_form(kind, "mean", p)
     norm = ops.lgamma(a) - a * ops.log(q.rate)
-    return norm - logs - _form(kind, "entropy", p)
+    return norm - logs - _evaluate_form(kind, "entropy", p)
 
 
-def _form(kind: type[Family], what: str, given: Given) -> Var:
+def _evaluate_form(kind: type[Family], what: str, given: Given) -> Var:
     return given.but(found=getattr(kind.forms, what)(given)).found
 
 
-def _find(p: type[Family], q: type[Family]) -> Pair | None:
-    """The form of a pair, or none."""
+def _find_form(p: type[Family], q: type[Family]) -> Pair | None:
+    """Return the closed form of a pair, or `None`."""
     if (p, q) in TABLE:
         return TABLE[p, q]
     if q is Normal and p in REAL:
@@ -247,8 +249,8 @@ def _find(p: type[Family], q: type[Family]) -> Pair | None:
     return None
 
 
-def _plain(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
-    """What a distribution is a kind of, and with which parameters."""
+def _general_family(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
+    """Return the general family of a special case, and the map of its parameters."""
     if kind is Exponential:
         return Gamma, lambda d: d.but(concentration=1.0)
     if kind is OneHotCategoricalStraightThrough:
@@ -258,29 +260,32 @@ def _plain(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
     return kind, lambda d: d
 
 
-# ---- of any pair -----------------------------------------------------------------------------
+# ---- all pairs -------------------------------------------------------------------------------
 
 
 @building
 def kl_divergence(p: Distribution, q: Distribution, *, name: str = "") -> Var:
-    """How much less likely `q` finds draws of `p` than `p` does, on average, in nats.
+    """Kullback-Leibler divergence KL(p || q), in nats.
 
         out = mean over x ~ p of p.log_prob(x) - q.log_prob(x)
 
-    In closed form: most of two of one kind; `Exponential`, `Gamma` and `Chi2` among each other;
-    as `p` beside one of these, what is above 0 and has a mean logarithm; as `p` beside
-    `Normal`, what has an entropy, a mean and a variance; and `Independent` of such.
+    Closed forms:
+
+    - most pairs of the same family; `Exponential`, `Gamma` and `Chi2` among each other;
+    - to one of these three: distributions of positive numbers with a known mean logarithm;
+    - to `Normal`: distributions with known entropy, mean and variance;
+    - `Independent` of such pairs.
 
     Args:
         p: A distribution.
         q: Another one.
-        name: For the block.
+        name: The name of the block.
 
     Returns:
-        The shape that the batch shapes broadcast to. Infinite where `q` has no room for `p`.
+        The broadcast batch shapes. Infinite if the support of `p` exceeds that of `q`.
 
     Raises:
-        ProgramError: There is no form of the pair.
+        ProgramError: There is no closed form of the pair.
         ShapeError: The batch shapes do not broadcast.
 
     Example:
@@ -302,27 +307,27 @@ def _divergence(p: Distribution, q: Distribution) -> Var:
         if axes == q.reinterpreted_batch_ndims:
             return summed(_divergence(p.base, q.base), axes)
     if not isinstance(p, Family) or not isinstance(q, Family):
-        raise _missing(p, q)
-    (kind, first), (other, second) = _plain(type(p)), _plain(type(q))
-    form = _find(kind, other)
+        raise _missing_form_error(p, q)
+    (p_family, map_p), (q_family, map_q) = _general_family(type(p)), _general_family(type(q))
+    form = _find_form(p_family, q_family)
     if form is None:
-        raise _missing(p, q)
-    one, two = _given(p, q)
-    return form(first(one), second(two))
+        raise _missing_form_error(p, q)
+    p_params, q_params = _common_params(p, q)
+    return form(map_p(p_params), map_q(q_params))
 
 
-def _given(p: Family, q: Family) -> list[Given]:
-    """The parameters of both, in one dtype."""
+def _common_params(p: Family, q: Family) -> list[Given]:
+    """Return the parameters of both, in one dtype."""
     sides = {"p": p, "q": q}
     named = {f"{k}.{n}": v for k, side in sides.items() for n, v in side.parameters().items()}
-    found = in_one_dtype("kl_divergence", p.dtype or q.dtype, **named)[1]
+    named_vars = in_one_dtype("kl_divergence", p.dtype or q.dtype, **named)[1]
     return [
-        side.completed(Given({n: found[f"{k}.{n}"] for n in side.parameters()}))
+        side.completed(Given({n: named_vars[f"{k}.{n}"] for n in side.parameters()}))
         for k, side in sides.items()
     ]
 
 
-def _missing(p: Distribution, q: Distribution) -> ProgramError:
+def _missing_form_error(p: Distribution, q: Distribution) -> ProgramError:
     return ProgramError(
         f"There is no form of the divergence from {type(q).__name__} to {type(p).__name__}.",
         fix="With x = p.rsample([100]), or p.sample([100]) where there is none, it is about "

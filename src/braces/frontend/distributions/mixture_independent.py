@@ -1,4 +1,4 @@
-"""Distributions made of others: axes that belong to one draw, and mixtures."""
+"""Distributions built from others: reinterpreted batch axes, and mixtures."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ EACH = ("mean", "variance", "mode")
 
 
 def summed(x: Var, axes: int) -> Var:
-    """The sum over the last axes."""
+    """Sum over the last axes."""
     return ops.sum(x, axis=tuple(range(-axes, 0))) if axes else x
 
 
 @distribution
 class Independent(Distribution):
-    """A distribution some of whose last batch axes belong to one draw.
+    """A distribution with its last batch axes reinterpreted as event axes.
 
         log_prob(x) = sum over these axes of base.log_prob(x)
 
     Args:
         base: The distribution.
-        reinterpreted_batch_ndims: How many axes.
+        reinterpreted_batch_ndims: Number of reinterpreted axes.
 
     Raises:
-        ProgramError: `base` is no distribution.
-        ShapeError: It has not so many batch axes.
+        ProgramError: `base` is not a distribution.
+        ShapeError: It has fewer batch axes.
 
     Example:
         >>> import braces as br
@@ -62,22 +62,22 @@ class Independent(Distribution):
 
     @property
     def _kept(self) -> int:
-        """How many batch axes stay."""
+        """Number of remaining batch axes."""
         return len(self.base.batch_shape) - self.reinterpreted_batch_ndims
 
     @property
     def batch_shape(self) -> Shape:
-        """The batch axes that stay."""
+        """The remaining batch axes."""
         return self.base.batch_shape[: self._kept]
 
     @property
     def event_shape(self) -> Shape:
-        """The others, and those of a draw of `base`."""
+        """The reinterpreted axes, and the event axes of `base`."""
         return (*self.base.batch_shape[self._kept :], *self.base.event_shape)
 
     @property
     def has_rsample(self) -> bool:
-        """Whether `base` has it."""
+        """True if `base` supports it."""
         return self.base.has_rsample
 
     def drawn(self, sizes: Shape) -> Var:
@@ -90,10 +90,10 @@ class Independent(Distribution):
             return self.base.formed(what)
         if what not in SUMMED:
             raise self.without(what)
-        found = self.base.formed(what, *value)
+        total = self.base.formed(what, *value)
         if what == "entropy":
-            found = ops.broadcast_to(found, self.base.batch_shape)
-        return summed(found, self.reinterpreted_batch_ndims)
+            total = ops.broadcast_to(total, self.base.batch_shape)
+        return summed(total, self.reinterpreted_batch_ndims)
 
     def without_gradient(self) -> ProgramError:
         """See Distribution."""
@@ -101,7 +101,7 @@ class Independent(Distribution):
 
 
 def check_distribution(what: str, given: object) -> None:
-    """Refuse what is no distribution."""
+    """Check that an argument is a distribution."""
     if not isinstance(given, Distribution):
         raise ProgramError(
             f"{what} takes a distribution, not {given!r:.80}.",
@@ -114,17 +114,17 @@ def check_distribution(what: str, given: object) -> None:
 
 @distribution
 class MixtureSameFamily(Distribution):
-    """Draws of one of several distributions, which is drawn, too.
+    """Mixture of distributions of one family.
 
         P(x) = sum over k of mixture.probs[k] component[k].P(x)
 
     Args:
-        mixture_distribution: Which one: `Categorical` of n classes.
-        component_distribution: The distributions, n along its last batch axis.
+        mixture_distribution: The mixture weights: `Categorical` with n classes.
+        component_distribution: The components: n along the last batch axis.
 
     Raises:
-        ProgramError: They are no such distributions.
-        ShapeError: The batch shapes do not fit.
+        ProgramError: The arguments are not such distributions.
+        ShapeError: The batch shapes do not match.
 
     Example:
         >>> import braces as br
@@ -149,7 +149,7 @@ class MixtureSameFamily(Distribution):
         self._shapes()
 
     def _shapes(self) -> Shape:
-        """The batch shape, with the axis of the components."""
+        """Return the batch shape, including the axis of the components."""
         batch, classes = self.mixture_distribution.shapes()
         unifier = current_program().current.unifier
         components = self.component_distribution.batch_shape
@@ -163,17 +163,17 @@ class MixtureSameFamily(Distribution):
 
     @property
     def batch_shape(self) -> Shape:
-        """That of both, without the axis of the components."""
+        """The common batch shape, without the axis of the components."""
         return self._shapes()[:-1]
 
     @property
     def event_shape(self) -> Shape:
-        """That of the components."""
+        """The event shape of the components."""
         return self.component_distribution.event_shape
 
     @property
     def has_rsample(self) -> bool:
-        """No: which component it is does not move."""
+        """False: the choice of the component is not reparameterized."""
         return False
 
     def without_gradient(self) -> ProgramError:
@@ -190,14 +190,16 @@ class MixtureSameFamily(Distribution):
     def drawn(self, sizes: Shape) -> Var:
         """See Distribution."""
         count = self._shapes()[-1]
-        each = self.component_distribution.drawn((*sizes, count))
+        draws = self.component_distribution.drawn((*sizes, count))
         given = self.mixture_distribution.given()
-        which = self._wide(one_hot(self.mixture_distribution.drawn(sizes), given.probs))
-        chosen = ops.where(which > 0.0, each, ops.zeros_like(each))
-        return ops.sum(chosen, axis=-1 - self._events)
+        one_hot_choice = self._wide(
+            one_hot(self.mixture_distribution.drawn(sizes), given.probs)
+        )
+        selected = ops.where(one_hot_choice > 0.0, draws, ops.zeros_like(draws))
+        return ops.sum(selected, axis=-1 - self._events)
 
     def _wide(self, weights: Var) -> Var:
-        """Weights beside events."""
+        """Append axes of size 1 for the event axes."""
         return ops.reshape(weights, (*weights.shape, *[1] * self._events))
 
     def formed(self, what: str, *value: Operand) -> Var:
@@ -217,31 +219,33 @@ class MixtureSameFamily(Distribution):
 
     def _log_prob(self, value: Operand) -> Var:
         logs = self.mixture_distribution.given().log_probs
-        found = self.component_distribution.formed("log_prob", self._beside(value))
-        return ops.logsumexp(logs + found, axis=-1)
+        component_logs = self.component_distribution.formed("log_prob", self._beside(value))
+        return ops.logsumexp(logs + component_logs, axis=-1)
 
     def _beside(self, value: Operand) -> Var:
-        """A value for each component."""
+        """Add the axis of the components to a value."""
         x = as_var(value, self.mixture_distribution.given().probs.dtype)
         return ops.expand_dims(x, axis=-1 - self._events)
 
     def _cdf(self, value: Operand) -> Var:
         probs = self.mixture_distribution.given().probs
-        found = self.component_distribution.formed("cdf", self._beside(value))
-        return ops.sum(probs * found, axis=-1)
+        component_cdfs = self.component_distribution.formed("cdf", self._beside(value))
+        return ops.sum(probs * component_cdfs, axis=-1)
 
     def _mean(self) -> Var:
         weights = self._wide(self.mixture_distribution.given().probs)
         return ops.sum(weights * self._each("mean"), axis=-1 - self._events)
 
     def _each(self, what: str) -> Var:
-        """A moment of each component."""
-        each = self.component_distribution
-        return ops.broadcast_to(each.formed(what), (*each.batch_shape, *each.event_shape))
+        """Return a moment of each component."""
+        components = self.component_distribution
+        return ops.broadcast_to(
+            components.formed(what), (*components.batch_shape, *components.event_shape)
+        )
 
     def _variance(self) -> Var:
-        """That inside components, and that of their means."""
+        """Return the mean variance plus the variance of the means."""
         weights, axis = self._wide(self.mixture_distribution.given().probs), -1 - self._events
         means = self._each("mean")
-        apart = means - ops.sum(weights * means, axis=axis, keepdims=True)
-        return ops.sum(weights * (self._each("variance") + ops.square(apart)), axis=axis)
+        deviations = means - ops.sum(weights * means, axis=axis, keepdims=True)
+        return ops.sum(weights * (self._each("variance") + ops.square(deviations)), axis=axis)

@@ -1,4 +1,4 @@
-"""Distributions of vectors: parts of a whole, and numbers that are normal together."""
+"""Distributions of vectors: Dirichlet and multivariate normal."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from braces.frontend.distributions.core.family import ABOVE, Family
 from braces.frontend.distributions.core.parameterization import Forms, Given
 from braces.frontend.distributions.real_line import LOG_2PI
 
-# ---- parts of a whole ------------------------------------------------------------------------
+# ---- Dirichlet -------------------------------------------------------------------------------
 
 
-def _whole(d: Given) -> Var:
+def _total_concentration(d: Given) -> Var:
     return ops.sum(d.concentration, axis=-1, keepdims=True)
 
 
 def log_beta(a: Var) -> Var:
-    """The logarithm of the beta function of many."""
-    ahead = ops.cumsum(a, axis=-1)[..., :-1]
-    return ops.sum(ops.betaln(ahead, a[..., 1:]), axis=-1)
+    """Return the logarithm of the multivariate beta function."""
+    partial_sums = ops.cumsum(a, axis=-1)[..., :-1]
+    return ops.sum(ops.betaln(partial_sums, a[..., 1:]), axis=-1)
 
 
 def _dirichlet_variance(d: Given) -> Var:
-    mean = d.concentration / _whole(d)
-    return mean * (1.0 - mean) / (_whole(d) + 1.0)
+    mean = d.concentration / _total_concentration(d)
+    return mean * (1.0 - mean) / (_total_concentration(d) + 1.0)
 
 
 def _dirichlet_mode(d: Given) -> Var:
-    """Where all pull to the inside there is a hump; else the largest are all there is."""
+    """Return the interior mode if all parameters exceed 1, else the largest corners' mean."""
     a = d.concentration
-    humped = ops.all(a > 1.0, axis=-1, keepdims=True)
-    pulled = ops.where(
-        humped, a - 1.0, ops.cast(a == ops.max(a, axis=-1, keepdims=True), a.dtype)
+    is_unimodal = ops.all(a > 1.0, axis=-1, keepdims=True)
+    weights = ops.where(
+        is_unimodal, a - 1.0, ops.cast(a == ops.max(a, axis=-1, keepdims=True), a.dtype)
     )
-    return pulled / ops.sum(pulled, axis=-1, keepdims=True)
+    return weights / ops.sum(weights, axis=-1, keepdims=True)
 
 
 def _dirichlet_entropy(d: Given) -> Var:
-    a, whole = d.concentration, _whole(d)
-    pulls = (a - 1.0) * (ops.digamma(a) - ops.digamma(whole))
-    return log_beta(a) - ops.sum(pulls, axis=-1)
+    a, total = d.concentration, _total_concentration(d)
+    terms = (a - 1.0) * (ops.digamma(a) - ops.digamma(total))
+    return log_beta(a) - ops.sum(terms, axis=-1)
 
 
 DIRICHLET = Forms(
@@ -54,7 +54,7 @@ DIRICHLET = Forms(
     log_prob=lambda d, x: (
         ops.sum(ops.xlogy(d.concentration - 1.0, x), axis=-1) - log_beta(d.concentration)
     ),
-    mean=lambda d: d.concentration / _whole(d),
+    mean=lambda d: d.concentration / _total_concentration(d),
     variance=_dirichlet_variance,
     mode=_dirichlet_mode,
     entropy=_dirichlet_entropy,
@@ -63,15 +63,15 @@ DIRICHLET = Forms(
 
 @distribution
 class Dirichlet(Family):
-    """Parts of a whole: vectors of numbers from 0 to 1 whose sum is 1.
+    """Dirichlet distribution: vectors of numbers from 0 to 1 whose sum is 1.
 
         density(x) = product over i of x[i]^(concentration[i] - 1) / beta(concentration)
 
-    `mode` is a corner, or the middle of several, where the density has no hump.
+    `mode` is a corner, or the midpoint of several, if the density has no interior maximum.
 
     Args:
         concentration: [..., n], above 0.
-        dtype: A real floating dtype; that of parameters and values where it is not said.
+        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: `concentration` has a number that is not above 0.
@@ -94,16 +94,16 @@ class Dirichlet(Family):
     event_axes = 1
 
 
-# ---- normal together -------------------------------------------------------------------------
+# ---- multivariate normal ---------------------------------------------------------------------
 
 
 def half_log_det(d: Given) -> Var:
-    """Half the logarithm of the determinant of the covariance."""
+    """Return half the log determinant of the covariance."""
     return ops.sum(ops.log(diagonal(d.scale_tril)), axis=-1)
 
 
 def whitened(lower: Var, x: Var) -> Var:
-    """What a lower triangle makes vectors of."""
+    """Solve lower @ z = x for vectors z, with a lower triangular matrix."""
     x = x + ops.zeros_like(lower[..., 0])
     lower = ops.broadcast_to(lower, (*x.shape, x.shape[-1]))
     return ops.squeeze(
@@ -134,20 +134,22 @@ MULTIVARIATE_NORMAL = Forms(
 
 @distribution
 class MultivariateNormal(Family):
-    """Vectors that are normally distributed together.
+    """Multivariate normal distribution.
 
         density(x) = exp(-|z|^2 / 2) / ((2 pi)^(n / 2) det(L))
         L z = x - loc,  L L^T = covariance_matrix
 
     Args:
         loc: [..., n], the mean.
-        covariance_matrix: [..., n, n], symmetric and positive definite; NaN where it is not.
-        scale_tril: In its place: L, [..., n, n], a lower triangle with a positive diagonal.
-        dtype: As that of `Dirichlet`.
+        covariance_matrix: [..., n, n], symmetric and positive definite, else the results are
+            NaN.
+        scale_tril: Instead of the covariance: L, [..., n, n], lower triangular with a positive
+            diagonal.
+        dtype: As for `Dirichlet`.
 
     Raises:
         ProgramError: Not exactly one of `covariance_matrix` and `scale_tril` is given.
-        ShapeError: Shapes do not fit.
+        ShapeError: The shapes do not match.
 
     Example:
         >>> import braces as br
@@ -167,7 +169,7 @@ class MultivariateNormal(Family):
     event_axes = 1
 
     def check(self) -> None:
-        """One matrix is given."""
+        """Check that exactly one matrix is given."""
         if (self.covariance_matrix is None) == (self.scale_tril is None):
             raise ProgramError(
                 "MultivariateNormal needs the covariance or its triangle, and not both.",
@@ -175,7 +177,7 @@ class MultivariateNormal(Family):
             )
 
     def completed(self, given: Given) -> Given:
-        """With the triangle in any case."""
+        """Add the Cholesky factor if the covariance is given."""
         if self.scale_tril is None:
             return given.but(scale_tril=ops.cholesky(given.covariance_matrix))
         return given

@@ -1,4 +1,4 @@
-"""Distributions of numbers that have an end below."""
+"""Distributions of numbers with a lower bound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from braces.frontend.distributions.real_line import (
     standard,
 )
 
-# ---- waiting ---------------------------------------------------------------------------------
+# ---- waiting times ---------------------------------------------------------------------------
 
 GAMMA = Forms(
     draw=lambda d, sizes: random.gamma(sizes, d.concentration, dtype=d.rate.dtype) / d.rate,
@@ -51,7 +51,7 @@ GAMMA = Forms(
 
 @distribution
 class Gamma(Family):
-    """How long until something has happened `concentration` times.
+    """Gamma distribution: the waiting time until `concentration` events.
 
         density(x) = rate^a x^(a - 1) exp(-rate x) / gamma(a),  a = concentration, x >= 0
 
@@ -59,9 +59,9 @@ class Gamma(Family):
     Gradients, 2018.
 
     Args:
-        concentration: Above 0.
-        rate: How often it happens, above 0.
-        dtype: As that of `Normal`.
+        concentration: The shape parameter, above 0.
+        rate: The rate of events, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -85,13 +85,13 @@ class Gamma(Family):
 
 @distribution
 class Chi2(Family):
-    """Sums of squares of `df` normally distributed numbers: Gamma(df / 2, 1 / 2).
+    """Chi-squared distribution, of sums of `df` squared normal numbers: Gamma(df / 2, 1 / 2).
 
         density(x) = x^(df / 2 - 1) exp(-x / 2) / (2^(df / 2) gamma(df / 2)),  x >= 0
 
     Args:
         df: The degrees of freedom, above 0.
-        dtype: As that of `Normal`.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `df` is a number that is not above 0.
@@ -124,13 +124,13 @@ EXPONENTIAL = Forms(
 
 @distribution
 class Exponential(Family):
-    """How long until something happens.
+    """Exponential distribution: the waiting time until an event.
 
         density(x) = rate exp(-rate x),  x >= 0
 
     Args:
-        rate: How often it happens, above 0: one over the mean.
-        dtype: As that of `Normal`.
+        rate: The rate of events, above 0: one over the mean.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `rate` is a number that is not above 0.
@@ -181,16 +181,16 @@ def _weibull_moment(d: Given, power: float) -> Var:
 
 @distribution
 class Weibull(Family):
-    """How long something lasts that wears out, or in.
+    """Weibull distribution: lifetimes with a rate of failures that changes over time.
 
         density(x) = (a / scale) (x / scale)^(a - 1) exp(-(x / scale)^a),  x >= 0
 
     with a = concentration.
 
     Args:
-        scale: How long, above 0.
-        concentration: Above 1 of what wears out; above 0.
-        dtype: As that of `Normal`.
+        scale: The scale, above 0.
+        concentration: The shape parameter, above 0; above 1 if failures become more frequent.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -230,21 +230,21 @@ PARETO = Forms(
 
 
 def where_above(a: Var, least: float, form: Callable[[Var], Var], else_: float = np.inf) -> Var:
-    """A moment that is there where a parameter is large enough."""
-    there = a > least
-    return ops.where(there, form(ops.where(there, a, least + 1.0)), else_)
+    """Return a moment where a parameter exceeds `least`, else `else_`."""
+    is_defined = a > least
+    return ops.where(is_defined, form(ops.where(is_defined, a, least + 1.0)), else_)
 
 
 @distribution
 class Pareto(Family):
-    """Numbers of which few have most.
+    """Pareto distribution: a power law above `scale`.
 
         density(x) = alpha scale^alpha / x^(alpha + 1),  x >= scale
 
     Args:
-        scale: The least number, above 0.
-        alpha: How fast the density falls, above 0.
-        dtype: As that of `Normal`.
+        scale: The lower bound, above 0.
+        alpha: The exponent of the tail, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -283,14 +283,14 @@ LOG_NORMAL = Forms(
 
 @distribution
 class LogNormal(Family):
-    """Numbers whose logarithms are normally distributed.
+    """Log-normal distribution: numbers with normally distributed logarithms.
 
         density(x) = exp(-z^2 / 2) / (sqrt(2 pi) scale x),  z = (log(x) - loc) / scale, x > 0
 
     Args:
         loc: The mean of the logarithms.
         scale: Their standard deviation, above 0.
-        dtype: As that of `Normal`.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -327,13 +327,13 @@ HALF_NORMAL = Forms(
 
 @distribution
 class HalfNormal(Family):
-    """Absolute values of normally distributed numbers of mean 0.
+    """Half-normal distribution: absolute values of normal numbers with mean 0.
 
         density(x) = sqrt(2 / pi) exp(-(x / scale)^2 / 2) / scale,  x >= 0
 
     Args:
-        scale: The standard deviation of the numbers, above 0.
-        dtype: As that of `Normal`.
+        scale: The standard deviation of the normal numbers, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -368,13 +368,13 @@ HALF_CAUCHY = Forms(
 
 @distribution
 class HalfCauchy(Family):
-    """Absolute values of numbers of a Cauchy distribution around 0.
+    """Half-Cauchy distribution: absolute values of Cauchy numbers with median 0.
 
         density(x) = 2 / (pi scale (1 + (x / scale)^2)),  x >= 0
 
     Args:
         scale: The median, above 0.
-        dtype: As that of `Normal`.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.

@@ -1,4 +1,4 @@
-"""Distributions of quotients of gamma variables."""
+"""Distributions of reciprocals and quotients of gamma variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from braces.frontend.distributions.core.family import ABOVE, Family
 from braces.frontend.distributions.core.parameterization import Forms, Given
 from braces.frontend.distributions.positive import GAMMA, where_above
 
-# ---- one over a gamma variable ---------------------------------------------------------------
+# ---- reciprocals -----------------------------------------------------------------------------
 
 
 def _inverse_entropy(d: Given) -> Var:
@@ -39,14 +39,14 @@ INVERSE_GAMMA = Forms(
 
 @distribution
 class InverseGamma(Family):
-    """One over a gamma variable: variances.
+    """Inverse gamma distribution: reciprocals of gamma variables, for variances.
 
         density(x) = rate^a x^(-a - 1) exp(-rate / x) / gamma(a),  a = concentration, x > 0
 
     Args:
-        concentration: Above 0.
-        rate: Above 0.
-        dtype: As that of `Normal`.
+        concentration: The shape parameter, above 0.
+        rate: The scale of the numbers, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -67,14 +67,14 @@ class InverseGamma(Family):
     ranges: ClassVar = {"concentration": ABOVE, "rate": ABOVE}
 
 
-# ---- two of them -----------------------------------------------------------------------------
+# ---- quotients -------------------------------------------------------------------------------
 
 
 def _fisher_draw(d: Given, sizes: Shape) -> Var:
-    above, below = (
+    numerator, denominator = (
         random.chisquare(sizes, df, dtype=d.df1.dtype) / df for df in (d.df1, d.df2)
     )
-    return above / below
+    return numerator / denominator
 
 
 def _fisher_log_prob(d: Given, x: Var) -> Var:
@@ -93,14 +93,14 @@ def _fisher_variance(d: Given) -> Var:
 
 
 def _fisher_cdf(d: Given, x: Var) -> Var:
-    part = d.df1 * x
-    return ops.betainc(0.5 * d.df1, 0.5 * d.df2, part / (part + d.df2))
+    weighted = d.df1 * x
+    return ops.betainc(0.5 * d.df1, 0.5 * d.df2, weighted / (weighted + d.df2))
 
 
 def _fisher_entropy(d: Given) -> Var:
     a, b = 0.5 * d.df1, 0.5 * d.df2
-    pulls = (1.0 - a) * ops.digamma(a) - (1.0 + b) * ops.digamma(b)
-    return ops.log(d.df2 / d.df1) + ops.betaln(a, b) + pulls + (a + b) * ops.digamma(a + b)
+    terms = (1.0 - a) * ops.digamma(a) - (1.0 + b) * ops.digamma(b)
+    return ops.log(d.df2 / d.df1) + ops.betaln(a, b) + terms + (a + b) * ops.digamma(a + b)
 
 
 FISHER_SNEDECOR = Forms(
@@ -116,16 +116,16 @@ FISHER_SNEDECOR = Forms(
 
 @distribution
 class FisherSnedecor(Family):
-    """F: how two estimates of one variance compare.
+    """F distribution: the ratio of two estimates of one variance.
 
         out = (chisquare(df1) / df1) / (chisquare(df2) / df2)
 
-    The mean is NaN where `df2` is 2 or less, the variance where it is 4 or less.
+    The mean is NaN if `df2` is 2 or less, the variance if it is 4 or less.
 
     Args:
-        df1: The degrees of freedom of the estimate above, above 0.
-        df2: Those of the one below, above 0.
-        dtype: As that of `Normal`.
+        df1: Degrees of freedom of the numerator, above 0.
+        df2: Degrees of freedom of the denominator, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.

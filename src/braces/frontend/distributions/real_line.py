@@ -1,4 +1,4 @@
-"""Distributions of all real numbers, most of them moved by `loc` and stretched by `scale`."""
+"""Distributions on the real line, most of them location-scale families."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ EULER = float(np.euler_gamma)
 
 
 def standard(d: Given, x: Var) -> Var:
-    """A value where `loc` is 0 and `scale` is 1."""
+    """Standardize a value: subtract `loc` and divide by `scale`."""
     return (x - d.loc) / d.scale
 
 
 def placed(d: Given, z: Var) -> Var:
-    """Back from there."""
+    """Invert `standard`."""
     return d.loc + d.scale * z
 
 
@@ -33,12 +33,12 @@ def placed(d: Given, z: Var) -> Var:
 
 
 def below_normal(z: Var) -> Var:
-    """The probability below a number, of the normal distribution of mean 0 and variance 1."""
+    """Return the cumulative distribution function of the standard normal distribution."""
     return 0.5 * ops.erfc(z * -math.sqrt(0.5))
 
 
 def normal_quantile(q: Var) -> Var:
-    """The other way."""
+    """Return the quantile function of the standard normal distribution."""
     return SQRT_2 * ops.erfinv(2.0 * q - 1.0)
 
 
@@ -56,14 +56,14 @@ NORMAL = Forms(
 
 @distribution
 class Normal(Family):
-    """Normally distributed numbers.
+    """Normal (Gaussian) distribution.
 
         density(x) = exp(-z^2 / 2) / (sqrt(2 pi) scale),  z = (x - loc) / scale
 
     Args:
         loc: The mean: a number, an array or a variable, as all parameters.
         scale: The standard deviation, above 0.
-        dtype: A real floating dtype; that of parameters and values where it is not said.
+        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -84,7 +84,7 @@ class Normal(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-# ---- others that have a place and a width ----------------------------------------------------
+# ---- other location-scale families -----------------------------------------------------------
 
 LAPLACE = Forms(
     draw=lambda d, sizes: random.laplace(sizes, d.loc, d.scale, dtype=d.loc.dtype),
@@ -93,32 +93,32 @@ LAPLACE = Forms(
     variance=lambda d: 2.0 * ops.square(d.scale),
     mode=lambda d: d.loc,
     entropy=lambda d: 1.0 + ops.log(2.0 * d.scale),
-    cdf=lambda d, x: _below_laplace(standard(d, x)),
+    cdf=lambda d, x: _laplace_cdf(standard(d, x)),
     icdf=lambda d, q: placed(d, _laplace_quantile(q)),
 )
 
 
-def _below_laplace(z: Var) -> Var:
+def _laplace_cdf(z: Var) -> Var:
     tail = 0.5 * ops.exp(-ops.abs(z))
     return ops.where(z < 0.0, tail, 1.0 - tail)
 
 
 def _laplace_quantile(q: Var) -> Var:
-    low = q < 0.5
-    tail = ops.log(2.0 * ops.where(low, q, 1.0 - q))
-    return ops.where(low, tail, -tail)
+    is_low = q < 0.5
+    tail = ops.log(2.0 * ops.where(is_low, q, 1.0 - q))
+    return ops.where(is_low, tail, -tail)
 
 
 @distribution
 class Laplace(Family):
-    """Numbers whose distance from `loc` is exponentially distributed.
+    """Laplace distribution: the distance from `loc` is exponentially distributed.
 
         density(x) = exp(-|x - loc| / scale) / (2 scale)
 
     Args:
         loc: The mean.
-        scale: The mean distance from it, above 0.
-        dtype: As that of `Normal`.
+        scale: The mean distance from `loc`, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -152,14 +152,14 @@ CAUCHY = Forms(
 
 @distribution
 class Cauchy(Family):
-    """Numbers whose density falls so slowly that they have no mean.
+    """Cauchy distribution: heavy tails, without a mean.
 
         density(x) = 1 / (pi scale (1 + ((x - loc) / scale)^2))
 
     Args:
         loc: The median.
-        scale: Half of all are nearer to it than this; above 0.
-        dtype: As that of `Normal`.
+        scale: The median distance from `loc`, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -192,20 +192,20 @@ GUMBEL = Forms(
 
 
 def _gumbel_log_prob(z: Var) -> Var:
-    z = ops.maximum(z, -1000.0)  # where the density is 0 in any dtype
+    z = ops.maximum(z, -1000.0)  # below this the density is 0 in any dtype
     return -z - ops.exp(-z)
 
 
 @distribution
 class Gumbel(Family):
-    """Numbers as the largest of many.
+    """Gumbel distribution: the limit of maxima of many numbers.
 
         density(x) = exp(-z - exp(-z)) / scale,  z = (x - loc) / scale
 
     Args:
-        loc: Where the density is largest.
-        scale: How far numbers spread, above 0.
-        dtype: As that of `Normal`.
+        loc: The mode.
+        scale: The scale, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -243,14 +243,14 @@ def _logistic_log_prob(z: Var) -> Var:
 
 @distribution
 class Logistic(Family):
-    """Numbers whose distribution function is a sigmoid.
+    """Logistic distribution: its distribution function is a sigmoid.
 
         density(x) = sigmoid(z) sigmoid(-z) / scale,  z = (x - loc) / scale
 
     Args:
         loc: The mean.
-        scale: How far numbers spread, above 0.
-        dtype: As that of `Normal`.
+        scale: The scale, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -279,12 +279,12 @@ STUDENT_T = Forms(
     variance=lambda d: _student_variance(d),
     mode=lambda d: d.loc,
     entropy=lambda d: _student_entropy(d),
-    cdf=lambda d, x: _below_student(d, standard(d, x)),
+    cdf=lambda d, x: _student_cdf(d, standard(d, x)),
 )
 
 
 def _student_norm(df: Var) -> Var:
-    """The logarithm of what the density of `scale` 1 has as its largest value, over -1."""
+    """Return the negative log of the largest density at `scale` 1."""
     return 0.5 * ops.log(df) + ops.betaln(0.5 * df, 0.5 * ops.ones_like(df))
 
 
@@ -304,8 +304,11 @@ def _student_entropy(d: Given) -> Var:
     return powers + _student_norm(d.df) + ops.log(d.scale)
 
 
-def _below_student(d: Given, z: Var) -> Var:
-    """https://dlmf.nist.gov/8.17: a tail is half of a beta variable's; the middle is a line."""
+def _student_cdf(d: Given, z: Var) -> Var:
+    """Return the distribution function: half a beta tail, and a line at 0.
+
+    Source: https://dlmf.nist.gov/8.17.
+    """
     middle = z == 0.0
     safe = ops.where(middle, 1.0, z)
     tail = 0.5 * ops.betainc(
@@ -317,7 +320,7 @@ def _below_student(d: Given, z: Var) -> Var:
 
 @distribution
 class StudentT(Family):
-    """Student's t: normally distributed numbers over an estimate of their spread.
+    """Student's t distribution: normal numbers divided by an estimate of their deviation.
 
         density(x) = (1 + z^2 / df)^(-(df + 1) / 2) / (sqrt(df) beta(df / 2, 1 / 2) scale)
 
@@ -326,8 +329,8 @@ class StudentT(Family):
     Args:
         df: The degrees of freedom, above 0.
         loc: The median.
-        scale: How far numbers spread, above 0.
-        dtype: As that of `Normal`.
+        scale: The scale, above 0.
+        dtype: As for `Normal`.
 
     Raises:
         ProgramError: `df` or `scale` is a number that is not above 0.

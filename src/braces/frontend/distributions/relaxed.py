@@ -1,4 +1,4 @@
-"""Samples that are nearly yes or no, or nearly one class, and have gradients."""
+"""Continuous relaxations of binary and categorical draws, with gradients."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from braces.frontend.distributions.discrete import CHANCE, FROM_ZERO, Chances
 
 
 def inside(x: Var) -> Var:
-    """What rounding puts on 0 or 1 is the number beside it, which has a density."""
+    """Clip numbers rounded to 0 or 1 to the adjacent float, which has a density."""
     info = cast("Any", ml_dtypes).finfo(x.dtype)
     return ops.clip(x, min=float(info.tiny), max=float(1 - info.epsneg))
 
 
-# ---- of one trial ----------------------------------------------------------------------------
+# ---- binary ----------------------------------------------------------------------------------
 
 
 def _logits(d: Given) -> Var:
@@ -53,17 +53,17 @@ RELAXED_BERNOULLI = Forms(
 
 @distribution
 class RelaxedBernoulli(Chances):
-    """Numbers in (0, 1), the nearer to an end the lower the temperature.
+    """Relaxed Bernoulli distribution on (0, 1); low temperatures approach 0 and 1.
 
         out = sigmoid((logits + logistic()) / temperature)
 
     Source: Maddison, Mnih, Teh, The Concrete Distribution, 2017.
 
     Args:
-        temperature: Above 0; near 0 draws are those of `Bernoulli`.
-        probs: The probability of what is above 0.5.
-        logits: In its place: log(probs / (1 - probs)).
-        dtype: A real floating dtype; that of parameters and values where it is not said.
+        temperature: Above 0; the limit at 0 is `Bernoulli`.
+        probs: The probability of draws above 0.5.
+        logits: Instead of `probs`: log(probs / (1 - probs)).
+        dtype: A real floating dtype; by default that of the parameters and values.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of
@@ -87,7 +87,7 @@ class RelaxedBernoulli(Chances):
     ranges: ClassVar = {"temperature": ABOVE, "probs": CHANCE}
 
 
-# ---- of classes ------------------------------------------------------------------------------
+# ---- categorical -----------------------------------------------------------------------------
 
 
 def _softmax_draw(d: Given, sizes: Shape) -> Var:
@@ -109,7 +109,7 @@ RELAXED_ONE_HOT = Forms(draw=_softmax_draw, log_prob=_softmax_log_prob)
 
 @distribution
 class RelaxedOneHotCategorical(Classes):
-    """Vectors whose sum is 1, the nearer to a 1 among zeros the lower the temperature.
+    """Gumbel-softmax distribution: vectors of sum 1, near one-hot at low temperatures.
 
         out = softmax((logits + gumbel()) / temperature)
 
@@ -117,10 +117,10 @@ class RelaxedOneHotCategorical(Classes):
     Mnih, Teh, The Concrete Distribution, 2017.
 
     Args:
-        temperature: Above 0; near 0 draws are those of `OneHotCategorical`.
-        probs: [..., n], above 0; divided by their sum.
-        logits: In its place: their logarithms, up to a number that is added to all.
-        dtype: As that of `RelaxedBernoulli`.
+        temperature: Above 0; the limit at 0 is `OneHotCategorical`.
+        probs: [..., n], above 0; normalized to sum 1.
+        logits: Instead of `probs`: their logarithms, up to an additive constant.
+        dtype: As for `RelaxedBernoulli`.
 
     Raises:
         ProgramError: Not exactly one of `probs` and `logits` is given, or a number is out of

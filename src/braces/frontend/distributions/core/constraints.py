@@ -1,4 +1,4 @@
-"""Which values can be drawn."""
+"""Supports of distributions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from braces.frontend.distributions.core.parameterization import Form, FormOfValu
 
 
 class Support(ABC):
-    """Which values can be drawn."""
+    """Set of the values that can be drawn."""
 
     @abstractmethod
     def outside(self, given: Given, x: Var) -> Var | None:
-        """Which values cannot be drawn, of those that are numbers; None where all can."""
+        """Return a mask of the numbers outside the support; None if there are none."""
 
     @abstractmethod
     def inner(self, given: Given, x: Var) -> Var | float:
-        """A value that can be, in the place of one that cannot."""
+        """Return a value inside the support, as a substitute for values outside."""
 
     def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
-        """A distribution function, which is 0 below the support and 1 above."""
+        """Extend a cumulative distribution function: 0 below the support and 1 above."""
         del self
         return form(given, x)
 
@@ -34,13 +34,13 @@ class Support(ABC):
 @final
 @dataclass(frozen=True)
 class Interval(Support):
-    """Numbers between two ends.
+    """Numbers between two bounds.
 
     Attributes:
-        low: The end below.
-        high: The end above.
-        open: Whether the ends themselves are left out.
-        whole: Whether only whole numbers are in it.
+        low: The lower bound.
+        high: The upper bound.
+        open: Whether the bounds are excluded.
+        whole: Whether only integers belong to it.
     """
 
     low: Form | None = None
@@ -53,13 +53,13 @@ class Interval(Support):
         below, above = (
             (ops.less_equal, ops.greater_equal) if self.open else (ops.less, ops.greater)
         )
-        sides = ((below, self.low), (above, self.high))
-        found = [compare(x, end(given)) for compare, end in sides if end is not None]
+        bounds = ((below, self.low), (above, self.high))
+        masks = [compare(x, bound(given)) for compare, bound in bounds if bound is not None]
         if self.low is not None and self.high is None:
-            found.append(x == np.inf)
+            masks.append(x == np.inf)
         if self.whole:
-            found.append(x != ops.floor(x))
-        return functools.reduce(ops.logical_or, found) if found else None
+            masks.append(x != ops.floor(x))
+        return functools.reduce(ops.logical_or, masks) if masks else None
 
     def inner(self, given: Given, x: Var) -> Var | float:
         """See Support."""
@@ -76,8 +76,8 @@ class Interval(Support):
         low, high = self.low(given), np.inf if self.high is None else self.high(given)
         below = x < low if self.whole else x <= low
         above = x >= high
-        found = form(given, ops.where(below | above, self.inner(given, x), x))
-        return ops.where(below, 0.0, ops.where(above, 1.0, found))
+        inner_cdf = form(given, ops.where(below | above, self.inner(given, x), x))
+        return ops.where(below, 0.0, ops.where(above, 1.0, inner_cdf))
 
 
 REALS = Interval()

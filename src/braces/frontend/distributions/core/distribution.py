@@ -1,4 +1,4 @@
-"""What all distributions can do: draws, densities, moments."""
+"""Base class of all distributions: draws, densities, moments."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ T = TypeVar("T")
 
 @dataclass_transform(eq_default=False, frozen_default=True, field_specifiers=(field,))
 def distribution(cls: type[T]) -> type[T]:
-    """A class whose fields are its parameters; errors are told by the user's line."""
-    made = dataclass(frozen=True, eq=False)(cls)
-    init = cast(Callable[..., None], vars(made)["__init__"])
-    init.__name__ = made.__name__
+    """Decorate a distribution class: a dataclass of parameters; errors show the user's line."""
+    decorated = dataclass(frozen=True, eq=False)(cls)
+    init = cast(Callable[..., None], vars(decorated)["__init__"])
+    init.__name__ = decorated.__name__
     del init.__annotations__["return"]
-    made.__init__ = building(init)
-    return made
+    decorated.__init__ = building(init)
+    return decorated
 
 
 MONTE_CARLO = {
@@ -38,15 +38,15 @@ MONTE_CARLO = {
     "cdf": "br.mean(br.cast(d.sample([1000]) <= x, 'float32'), axis=0) is about that.",
     "icdf": "br.quantile(d.sample([1000]), q, axis=0) is about that.",
 }
-"""What to write in place of a form that there is not."""
+"""Monte Carlo estimates for methods without a closed form."""
 
 
 class Distribution(ABC):
-    """A distribution: draws, densities, moments, all made of operators.
+    """A distribution: draws, densities and moments, built from operators.
 
     Attributes:
-        batch_shape: How many distributions this is, as an array.
-        event_shape: Of one draw.
+        batch_shape: Shape of the array of distributions.
+        event_shape: Shape of one draw.
         has_rsample: Whether samples have gradients with respect to the parameters.
     """
 
@@ -58,27 +58,27 @@ class Distribution(ABC):
     @property
     @abstractmethod
     def event_shape(self) -> Shape:
-        """The shape of one draw; `()` of a number."""
+        """The shape of one draw; `()` for numbers."""
 
     @property
     @abstractmethod
     def has_rsample(self) -> bool:
-        """Whether `rsample` is there."""
+        """True if `rsample` is supported."""
 
     @abstractmethod
     def drawn(self, sizes: Shape) -> Var:
-        """Draws of a shape, `batch_shape` included; operators of the block that is open."""
+        """Append draws of a shape, which includes `batch_shape`, to the open block."""
 
     @abstractmethod
     def formed(self, what: str, *value: Operand) -> Var:
-        """What a form gives: of a value or of none; operators of the block that is open."""
+        """Append the value of a method, with at most one argument, to the open block."""
 
     @abstractmethod
     def without_gradient(self) -> ProgramError:
-        """What to use in place of `rsample`."""
+        """Return the error for `rsample`, with its alternative."""
 
     def without(self, what: str) -> ProgramError:
-        """What to write in place of a form that there is not."""
+        """Return the error for a method without a closed form, with its alternative."""
         name = type(self).__name__
         return ProgramError(f"There is no form of the {what} of {name}.", fix=MONTE_CARLO[what])
 
@@ -86,24 +86,24 @@ class Distribution(ABC):
 
     @building
     def sample(self, shape: Sequence[Any] | Size = (), *, name: str = "") -> Var:
-        """Draws without gradients.
+        """Draw without gradients.
 
         Args:
-            shape: How many: what stands before `batch_shape` and `event_shape`.
-            name: For the block, which draws from its name.
+            shape: The leading axes of the result, before `batch_shape` and `event_shape`.
+            name: The name of the block, which determines its random bits.
         """
         return self._block("sample", lambda: ops.stop_gradient(self._draws(shape)), name)
 
     @building
     def rsample(self, shape: Sequence[Any] | Size = (), *, name: str = "") -> Var:
-        """Draws that move with the parameters: gradients go through to them.
+        """Draw by reparameterization: gradients flow to the parameters.
 
         Args:
-            shape: As that of `sample`.
-            name: For the block, which draws from its name.
+            shape: As for `sample`.
+            name: The name of the block, which determines its random bits.
 
         Raises:
-            ProgramError: Draws of this distribution do not move evenly.
+            ProgramError: The distribution has no reparameterized draws.
         """
         if not self.has_rsample:
             raise self.without_gradient()
@@ -112,15 +112,15 @@ class Distribution(ABC):
     def _draws(self, shape: Sequence[Any] | Size) -> Var:
         return self.drawn((*sizes_of(shape), *self.batch_shape))
 
-    # ---- of values ---------------------------------------------------------------------------
+    # ---- functions of values -----------------------------------------------------------------
 
     @building
     def log_prob(self, value: Operand) -> Var:
-        """The logarithm of the density, or of the probability where draws are discrete.
+        """The log density, or the log probability for discrete distributions.
 
         Args:
-            value: [..., *batch_shape, *event_shape], or what broadcasts; -inf is the result,
-                with a gradient of 0, where a value cannot be drawn.
+            value: [..., *batch_shape, *event_shape], or a broadcastable shape; values outside
+                the support give -inf, with a gradient of 0.
 
         Returns:
             [..., *batch_shape].
@@ -129,39 +129,39 @@ class Distribution(ABC):
 
     @building
     def cdf(self, value: Operand) -> Var:
-        """The probability of `value` and all below.
+        """The cumulative distribution function: the probability of values up to `value`.
 
         Args:
-            value: Numbers, which broadcast with `batch_shape`.
+            value: Numbers that broadcast with `batch_shape`.
 
         Raises:
-            ProgramError: There is no form of it.
+            ProgramError: There is no closed form.
         """
         return self._block("cdf", lambda: self.formed("cdf", value))
 
     @building
     def icdf(self, value: Operand) -> Var:
-        """The quantiles, of which `cdf` is `value`.
+        """The quantile function, the inverse of `cdf`.
 
         Args:
-            value: Probabilities, which broadcast with `batch_shape`; what is not from 0 to 1
-                gives NaN.
+            value: Probabilities that broadcast with `batch_shape`; numbers outside of [0, 1]
+                give NaN.
 
         Raises:
-            ProgramError: There is no form of it.
+            ProgramError: There is no closed form.
         """
         return self._block("icdf", lambda: self.formed("icdf", value))
 
-    # ---- of the whole ------------------------------------------------------------------------
+    # ---- moments -----------------------------------------------------------------------------
 
     @property
     def mean(self) -> Var:
-        """The mean, [*batch_shape, *event_shape]; NaN or inf where there is none."""
+        """The mean, [*batch_shape, *event_shape]; NaN or inf if undefined."""
         return self._whole("mean")
 
     @property
     def variance(self) -> Var:
-        """The variance, [*batch_shape, *event_shape]; NaN or inf where there is none."""
+        """The variance, [*batch_shape, *event_shape]; NaN or inf if undefined."""
         return self._whole("variance")
 
     @property
@@ -171,7 +171,7 @@ class Distribution(ABC):
 
     @property
     def mode(self) -> Var:
-        """Where density or probability is largest, [*batch_shape, *event_shape]."""
+        """The value of largest density or probability, [*batch_shape, *event_shape]."""
         return self._whole("mode")
 
     @building
@@ -179,7 +179,7 @@ class Distribution(ABC):
         """The mean of `-log_prob`, [*batch_shape], in nats.
 
         Raises:
-            ProgramError: There is no form of it.
+            ProgramError: There is no closed form.
         """
         return self._block("entropy", lambda: self._spread("entropy", self.batch_shape))
 
@@ -189,13 +189,13 @@ class Distribution(ABC):
         return self._block(what, lambda: self._spread(what, shape))
 
     def _spread(self, what: str, shape: Shape) -> Var:
-        found = self.formed("variance" if what == "stddev" else what)
-        return ops.broadcast_to(ops.sqrt(found) if what == "stddev" else found, shape)
+        moment = self.formed("variance" if what == "stddev" else what)
+        return ops.broadcast_to(ops.sqrt(moment) if what == "stddev" else moment, shape)
 
     def _block(self, what: str, build: Callable[[], Var], name: str = "") -> Var:
         return composed(name or f"{snake(type(self).__name__)}_{what}", build)
 
 
 def snake(name: str) -> str:
-    """The name of a class as that of a block."""
+    """Convert a class name to snake case, for block names."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

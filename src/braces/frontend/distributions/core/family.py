@@ -1,4 +1,4 @@
-"""Distributions that are told apart by parameters."""
+"""Parametric families of distributions."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from braces.frontend.distributions.core.distribution import Distribution, distri
 from braces.frontend.distributions.core.parameterization import FormOfValue, Forms, Given
 
 ABOVE = (0.0, np.inf)
-"""The range of what is above 0, as `check_numbers` takes it."""
+"""The open range of positive numbers, in the form of `check_numbers`."""
 
 
 @distribution
 class Family(Distribution):
-    """Distributions that are told apart by parameters, the fields of the class.
+    """A parametric family; the fields of the class are its parameters.
 
     Attributes:
-        dtype: A real floating dtype; that of the parameters and values where it is not said.
-        forms: What is known of it.
-        support: Which values can be drawn.
-        ranges: The ends between which numbers are that are parameters.
-        axes: How many axes behind all others a parameter has for one draw.
-        event_axes: How many axes a draw has.
-        instead: What to use in place of `rsample`; nothing where there is one.
+        dtype: A real floating dtype; by default that of the parameters and values.
+        forms: Its closed forms.
+        support: Its support.
+        ranges: Open ranges of the parameters, checked for numbers.
+        axes: Number of trailing axes of a parameter that belong to one draw.
+        event_axes: Number of axes of a draw.
+        instead: An alternative to `rsample`; empty if `rsample` is supported.
     """
 
     dtype: object = field(default=None, kw_only=True)
@@ -57,22 +57,22 @@ class Family(Distribution):
         self.shapes()
 
     def check(self) -> None:
-        """Refuse parameters that do not go together."""
+        """Check the parameters for consistency."""
 
     @property
     def what(self) -> str:
-        """Its name, for messages."""
+        """The name in messages."""
         return type(self).__name__
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters that are given, by name."""
-        named = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return the given parameters by name."""
+        named = {parameter.name: getattr(self, parameter.name) for parameter in fields(self)}
         return {k: v for k, v in named.items() if k != "dtype" and v is not None}
 
     # ---- shapes ------------------------------------------------------------------------------
 
     def shapes(self) -> tuple[Shape, Shape]:
-        """The shape of a batch, and that of the last axes that parameters have for one draw."""
+        """Return the batch shape, and the shape of the last axes that belong to one draw."""
         batches: list[Shape] = []
         events: list[Shape] = []
         for name, value in self.parameters().items():
@@ -101,18 +101,18 @@ class Family(Distribution):
 
     @property
     def has_rsample(self) -> bool:
-        """Whether `rsample` is there."""
+        """True if `rsample` is supported."""
         return not self.instead
 
-    # ---- what is computed --------------------------------------------------------------------
+    # ---- operators ---------------------------------------------------------------------------
 
     def given(self, **values: Operand) -> Given:
-        """The parameters as variables, with what follows from them, beside values."""
-        found = in_one_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
-        return self.completed(Given(found))
+        """Return parameters and values as variables of one dtype, with derived parameters."""
+        named_vars = in_one_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
+        return self.completed(Given(named_vars))
 
     def completed(self, given: Given) -> Given:
-        """Parameters with those that follow from them."""
+        """Add derived parameters."""
         return given
 
     def drawn(self, sizes: Shape) -> Var:
@@ -139,8 +139,8 @@ class Family(Distribution):
         outside = self.support.outside(given, x)
         if outside is None:
             return form(given, x)
-        rows = ops.expand_dims(outside, axis=-1) if self.event_axes else outside
-        safe = ops.where(rows, self.support.inner(given, x), x)
+        expanded = ops.expand_dims(outside, axis=-1) if self.event_axes else outside
+        safe = ops.where(expanded, self.support.inner(given, x), x)
         return ops.where(outside, -np.inf, form(given, safe))
 
     def without_gradient(self) -> ProgramError:

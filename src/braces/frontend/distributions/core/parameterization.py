@@ -1,4 +1,4 @@
-"""What is known of a distribution, by its parameters."""
+"""Closed forms of a distribution as functions of its parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braces.dims import Shape
 
 
 class Given:
-    """Parameters as variables of one dtype, each by its name."""
+    """Parameters as variables of one dtype, by name."""
 
     def __init__(self, vars: Mapping[str, Var]) -> None:
         self.vars = vars
@@ -21,7 +21,7 @@ class Given:
         return self.vars[name]
 
     def but(self, **vars: Var | float) -> Given:
-        """These, and others: variables, or numbers of the same dtype."""
+        """Return a copy with other variables, or numbers of the same dtype."""
         dtype = next(iter(self.vars.values())).dtype
         return Given({**self.vars, **{name: as_var(var, dtype) for name, var in vars.items()}})
 
@@ -32,17 +32,17 @@ FormOfValue: TypeAlias = Callable[[Given, Var], Var]
 
 @dataclass(frozen=True)
 class Forms:
-    """What is known of a distribution, each by its parameters.
+    """Closed forms of a distribution, as functions of its parameters.
 
     Attributes:
-        draw: Draws of a shape.
-        log_prob: Of a value that can be drawn.
+        draw: Random draws of a shape.
+        log_prob: Log density of a value inside the support.
         mean: The mean.
         variance: The variance.
-        mode: Where density or probability is largest.
-        entropy: In nats.
-        cdf: Of a value inside the support.
-        icdf: Of a number from 0 to 1.
+        mode: The value of largest density or probability.
+        entropy: The entropy in nats.
+        cdf: Cumulative distribution function of a value inside the support.
+        icdf: Quantile of a number from 0 to 1.
     """
 
     draw: Callable[[Given, Shape], Var]
@@ -56,18 +56,20 @@ class Forms:
 
 
 def forms_of(known: Forms, by: Callable[[Given], Given]) -> Forms:
-    """The forms of a distribution that is another one with certain parameters.
+    """Return the forms of a distribution that is a special case of another one.
 
     Args:
-        known: Those of the other one.
-        by: From the parameters of this one to those of the other.
+        known: The forms of the general distribution.
+        by: Maps the parameters of the special one to those of the general one.
     """
 
-    def moved(form: Callable[..., Any]) -> Callable[..., Any]:
+    def reparameterized(form: Callable[..., Any]) -> Callable[..., Any]:
         def of_other(given: Given, *value: Any) -> Any:
             return form(by(given), *value)
 
         return of_other
 
-    found = {one.name: getattr(known, one.name) for one in fields(known)}
-    return Forms(**{name: form and moved(form) for name, form in found.items()})
+    forms_by_name = {item.name: getattr(known, item.name) for item in fields(known)}
+    return Forms(
+        **{name: form and reparameterized(form) for name, form in forms_by_name.items()}
+    )
