@@ -1,17 +1,18 @@
-"""Metrics over many batches: sums that are states of the program, and a number made of them.
+"""Metrics over many batches: states that accumulate sums, and values computed from them.
 
     right = br.metrics.accuracy(logits, labels)
     loss_value, so_far = exe.run(prog, scope, feed, [loss, right.value])
     right.reset(scope)                       before the next epoch
 
-The sums are called after the metric, `accuracy/total`, and are states: each run that computes
-updates adds its batch to them, they are saved with the others, and `Program.for_test` keeps
-them moving. `value` is of all batches since the last reset, that of this run included; `batch`
-is of this run alone. Of nothing, a metric is NaN; a batch of no rows, or of no weight, reads it
-and changes nothing. In a model that is saved, `predict` reads without counting, as it changes
-no state at all; `programs={"test": (prog.for_test(), feeds, fetches)}` counts.
+The accumulators are states with the metric's name as a prefix, `accuracy/total`. Each run that
+computes updates adds its batch to them. They are saved with the other states, and
+`Program.for_test` keeps updating them. `value` covers all batches since the last reset,
+including this run; `batch` covers this run only. A metric of no data is NaN. An empty batch, or
+one of zero weight, leaves the accumulators unchanged. In a saved model, `predict` reads metrics
+without counting, as it changes no state; `programs={"test": (prog.for_test(), feeds, fetches)}`
+counts.
 
-Sums are float64, in which 2^53 rows are counted exactly. Metrics have no gradients.
+Accumulators are float64, which counts up to 2^53 examples exactly. Metrics have no gradients.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What metrics share: sums of a batch, kept as states, and the number made of them."""
+"""Common parts of metrics: accumulated sums of batches, and values computed from them."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Sums = Mapping[str, Var]
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A number over all batches since the last reset.
+    """A metric over all batches since the last reset.
 
     Attributes:
-        name: What its states begin with.
-        value: The number over all batches, that of this run included; to be fetched.
-        batch: The number of this run alone.
-        states: The sums that are kept.
+        name: Prefix of the names of its states.
+        value: The value over all batches, including this run; to be fetched.
+        batch: The value of this run only.
+        states: The accumulated sums.
     """
 
     name: str
@@ -44,10 +44,10 @@ class Metric:
 
     @says_where
     def reset(self, scope: Scope) -> None:
-        """Begin anew: set the sums to zero, where a scope finds them.
+        """Reset the accumulated sums in a scope to zero.
 
         Raises:
-            DTypeError: It is no scope.
+            DTypeError: `scope` is not a scope.
         """
         if not isinstance(cast("Any", scope), Scope):
             raise DTypeError(f"A metric is reset in a scope, not in {scope!r:.60}.")
@@ -55,12 +55,12 @@ class Metric:
 
 
 def zeros_like(state: Var) -> np.ndarray[Any, Any]:
-    """The value of a sum of nothing."""
+    """Return the initial value of an accumulator."""
     return np.zeros([size for size in state.shape if isinstance(size, int)], state.dtype)
 
 
 def kept(kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var]) -> Metric:
-    """A metric of some sums over the rows of a batch."""
+    """Return a metric that accumulates sums over the examples of a batch."""
     program = current_program()
     if not program.current.runs_once:
         raise ProgramError(
@@ -68,32 +68,32 @@ def kept(kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var])
             fix="Give what the loop or branch gives to the metric after it.",
         )
     table = program.current
-    called = table.prefixed(name) if name else free_block_name(table, kind)
+    prefix = table.prefixed(name) if name else free_block_name(table, kind)
     states, totals = list[Var](), dict[str, Var]()
     for role, batch in sums.items():
         sizes = [size for size in batch.shape if isinstance(size, int)]
         with table.naming(""):
             state = persistable(
-                f"{called}/{role}", sizes, 0.0, FLOAT64, kind=STATE, trainable=False
+                f"{prefix}/{role}", sizes, 0.0, FLOAT64, kind=STATE, trainable=False
             )
         totals[role] = one("accumulate", state, batch)
         program.update(state.name, totals[role].name)
         states.append(state)
-    return Metric(called, number(totals), number(sums), tuple(states))
+    return Metric(prefix, number(totals), number(sums), tuple(states))
 
 
 def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
-    """A weight for each value, float64.
+    """Return a weight for each value, float64.
 
     Raises:
-        DTypeError: They are no numbers.
-        ShapeError: They are more than the values.
+        DTypeError: The weights are not numbers.
+        ShapeError: They do not broadcast to the values.
     """
     if weights is None:
         return ops.ones_like(values, dtype=FLOAT64)
     given = as_var(weights)
-    numbers = is_float(given.dtype) or is_integer(given.dtype) or given.dtype == BOOL
-    if not numbers or given.dtype.kind == "c":
+    is_numeric = is_float(given.dtype) or is_integer(given.dtype) or given.dtype == BOOL
+    if not is_numeric or given.dtype.kind == "c":
         raise DTypeError(f"{kind} takes weights that are numbers or a mask, not {given.type}.")
     if given.ndim > values.ndim or not all(
         left == 1 or same_size(left, right)
@@ -108,18 +108,18 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
 
 
 def looked_at(values: Var, weight: Var) -> Var:
-    """Values in float64, 0 in place of those of no weight, which may be NaN."""
+    """Return values in float64, with 0 for values of zero weight, which may be NaN."""
     return ops.where(ops.equal(weight, 0.0), 0.0, ops.cast(values, FLOAT64))
 
 
 def share(part: Var, whole: Var) -> Var:
-    """A quotient, 0 of nothing."""
-    none = ops.equal(whole, 0.0)
-    return ops.where(none, 0.0, part / ops.where(none, 1.0, whole))
+    """Return a quotient, 0 if the denominator is 0."""
+    is_zero = ops.equal(whole, 0.0)
+    return ops.where(is_zero, 0.0, part / ops.where(is_zero, 1.0, whole))
 
 
 def alike(kind: str, **given: Any) -> tuple[Var, Var]:
-    """Two operands of one shape, of which the first is a variable.
+    """Return two operands of one shape as variables.
 
     Raises:
         ShapeError: Their shapes differ.
@@ -142,12 +142,12 @@ def mean_of(
     weights: Operand | None,
     shape: Callable[[Var], Var] | None = None,
 ) -> Metric:
-    """The weighted mean of some values, or a function of that."""
+    """Return a metric: the weighted mean of values, or a function of it."""
     weight = weights_of(kind, values, weights)
     sums = {"total": ops.sum(looked_at(values, weight) * weight), "count": ops.sum(weight)}
 
     def number(sums: Sums) -> Var:
-        found = sums["total"] / sums["count"]
-        return found if shape is None else shape(found)
+        average = sums["total"] / sums["count"]
+        return average if shape is None else shape(average)
 
     return kept(kind, name, sums, number)

@@ -1,4 +1,4 @@
-"""How alike translations are to those of people: BLEU, on the host."""
+"""BLEU, the similarity of translations and references, computed on the host."""
 
 from __future__ import annotations
 
@@ -18,30 +18,31 @@ def bleu(
     longest: int = 4,
     smooth: bool = False,
 ) -> float:
-    """BLEU of a corpus: how many runs of words of translations stand in those of people.
+    """BLEU of a corpus: the geometric mean of n-gram precisions, with a brevity penalty.
 
         bleu = min(1, exp(1 - r / c)) * (precision_1 * ... * precision_n)^(1 / n)
 
-    c is the number of words of all candidates, r that of the references that are nearest in
-    length (of two that are as near, the shorter). A precision is the share of runs of so many
-    words that stand in a reference, each counted as often as in the reference that has it most.
-    It is a function of Python: sentences are no arrays.
+    c is the number of words of all candidates. r is that of the references nearest in length
+    (in a tie, the shorter). A precision is the share of the candidates' n-grams that occur in a
+    reference; each counts at most as often as in the reference with most of it. It is a Python
+    function, for sentences are not arrays.
 
     Papineni, Roukos, Ward, Zhu: BLEU, a Method for Automatic Evaluation of Machine Translation,
     2002; smoothed as Lin and Och: ORANGE, 2004.
 
     Args:
-        candidates: A sentence each, of words: strings, or ids.
-        references: Of each candidate one or more sentences of people.
-        longest: n, the length of the longest runs.
-        smooth: Whether 1 is added to counts of runs of two words and more, above and below.
+        candidates: The translated sentences, each a sequence of words: strings, or ids.
+        references: One or more human translations of each candidate.
+        longest: n, the length of the longest n-grams.
+        smooth: Whether to add 1 to the numerator and denominator of n-grams of two words and
+            more.
 
     Returns:
-        From 0 to 1; 0 where no run of some length is found.
+        From 0 to 1; 0 if no n-gram of some length matches.
 
     Raises:
-        ProgramError: Candidates and references are not as many, a candidate has no reference,
-            a sentence is a string, or there is no length.
+        ProgramError: The numbers of candidates and references differ, a candidate has no
+            reference, a sentence is a string, or `longest` is below 1.
 
     Example:
         >>> import braces as br
@@ -50,27 +51,29 @@ def bleu(
         0.5373
     """
     _check(candidates, references, longest)
-    hits, totals, said, true = [0] * longest, [0] * longest, 0, 0
+    hits, totals, candidate_words, reference_words = [0] * longest, [0] * longest, 0, 0
     for candidate, others in zip(candidates, references, strict=True):
-        said += len(candidate)
-        true += min((abs(len(one) - len(candidate)), len(one)) for one in others)[1]
+        candidate_words += len(candidate)
+        reference_words += min(
+            (abs(len(reference) - len(candidate)), len(reference)) for reference in others
+        )[1]
         for n in range(1, longest + 1):
-            own, most = _runs(candidate, n), Counter[Words]()
+            ngrams, reference_ngrams = _count_ngrams(candidate, n), Counter[Words]()
             for other in others:
-                most |= _runs(other, n)
-            hits[n - 1] += (own & most).total()
-            totals[n - 1] += own.total()
+                reference_ngrams |= _count_ngrams(other, n)
+            hits[n - 1] += (ngrams & reference_ngrams).total()
+            totals[n - 1] += ngrams.total()
     logs = 0.0
     for n, (hit, total) in enumerate(zip(hits, totals, strict=True)):
-        more = 1 if smooth and n else 0
-        if hit + more == 0 or total + more == 0:
+        smoothing = 1 if smooth and n else 0
+        if hit + smoothing == 0 or total + smoothing == 0:
             return 0.0
-        logs += math.log((hit + more) / (total + more)) / longest
-    return math.exp(min(0.0, 1 - true / said) + logs)
+        logs += math.log((hit + smoothing) / (total + smoothing)) / longest
+    return math.exp(min(0.0, 1 - reference_words / candidate_words) + logs)
 
 
-def _runs(sentence: Words, length: int) -> Counter[Words]:
-    """How often each run of so many words stands in a sentence."""
+def _count_ngrams(sentence: Words, length: int) -> Counter[Words]:
+    """Return the counts of the n-grams of a sentence."""
     return Counter(tuple(sentence[i : i + length]) for i in range(len(sentence) - length + 1))
 
 
@@ -83,7 +86,7 @@ def _check(
             "references.",
             fix="Give a list of one sentence or more for each candidate.",
         )
-    sentences = [*candidates, *(one for some in references for one in some)]
+    sentences = [*candidates, *(reference for group in references for reference in group)]
     if any(isinstance(sentence, str) for sentence in sentences):
         raise ProgramError(
             "bleu takes sentences of words, not strings.", fix="Write sentence.split()."

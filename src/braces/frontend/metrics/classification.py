@@ -1,4 +1,4 @@
-"""Metrics that are made of counts of rows by their classes."""
+"""Metrics from counts of predicted and true classes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from braces.frontend.metrics.base import Metric, Sums, alike, kept, share, weigh
 def _counts(
     kind: str, predictions: Any, labels: Any, classes: int, weights: Operand | None
 ) -> tuple[Var, Var, Var]:
-    """Which class is said of each row and which it is, one-hot, and its weight.
+    """Return one-hot predictions and labels, and the weights of examples.
 
-    A row whose label is no class has none.
+    An example with a label out of range has weight 0.
     """
-    said, true = operand(predictions, kind), operand(labels, kind)
-    for given in (said, true):
+    predicted, true = operand(predictions, kind), operand(labels, kind)
+    for given in (predicted, true):
         if not (is_integer(given.dtype) or given.dtype == BOOL):
             raise DTypeError(
                 f"{kind} takes classes by number, not {given.type}.",
@@ -32,13 +32,13 @@ def _counts(
             )
     if classes < 2:
         raise ProgramError(f"{kind} cannot count {classes!r} classes.", fix="Use 2 or more.")
-    alike(kind, predictions=said, labels=true)
+    alike(kind, predictions=predicted, labels=true)
     weight = ops.reshape(weights_of(kind, true, weights), [-1])
-    flat = (ops.reshape(ops.cast(one_, "int64"), [-1, 1]) for one_ in (said, true))
-    places = arange(classes)
-    hot = [ops.cast(ops.equal(one_, places), FLOAT64) for one_ in flat]
-    known = ops.sum(hot[1], axis=1, keepdims=True)
-    return hot[0], hot[1], known * ops.expand_dims(weight, axis=1)
+    flat = (ops.reshape(ops.cast(one_, "int64"), [-1, 1]) for one_ in (predicted, true))
+    class_ids = arange(classes)
+    one_hot = [ops.cast(ops.equal(one_, class_ids), FLOAT64) for one_ in flat]
+    is_valid = ops.sum(one_hot[1], axis=1, keepdims=True)
+    return one_hot[0], one_hot[1], is_valid * ops.expand_dims(weight, axis=1)
 
 
 @building
@@ -50,22 +50,23 @@ def confusion_matrix(
     *,
     name: str | None = None,
 ) -> Metric:
-    """How often each class is taken for each: [label, prediction].
+    """Confusion matrix: counts by [label, prediction].
 
     Args:
-        predictions: integer[...], or bool: the class that is said of each row.
-        labels: The class of each row, of the same shape. Rows of no class are not counted.
-        classes: How many there are.
-        weights: As those of `mean`.
-        name: That of the metric.
+        predictions: integer[...], or bool: the predicted class of each example.
+        labels: The class of each example, of the same shape. Labels out of range are not
+            counted.
+        classes: Number of classes.
+        weights: As for `mean`.
+        name: The name of the metric.
 
     Raises:
-        DTypeError: Predictions or labels are no classes.
+        DTypeError: Predictions or labels are not integers or bools.
         ShapeError: Their shapes differ.
         ProgramError: There are fewer than two classes.
     """
-    said, true, weight = _counts("confusion_matrix", predictions, labels, classes, weights)
-    sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), said)}
+    predicted, true, weight = _counts("confusion_matrix", predictions, labels, classes, weights)
+    sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), predicted)}
     return kept("confusion_matrix", name, sums, lambda sums: sums["counts"] + 0.0)
 
 
@@ -82,17 +83,17 @@ def _ratio_of(
     weights: Operand | None,
     name: str | None,
 ) -> Metric:
-    """A ratio of hits, of what is said to be of a class, and of what is."""
-    known = average in ("binary", "micro", "macro", None)
-    if not known or (average == "binary" and classes > 2):
+    """Return a metric: a ratio of hits, predictions and labels per class."""
+    is_known = average in ("binary", "micro", "macro", None)
+    if not is_known or (average == "binary" and classes > 2):
         raise ProgramError(
             f"{kind} of {classes} classes has no average={average!r}.",
             fix="Use 'micro', 'macro' or None; 'binary' is the class 1 of two.",
         )
-    said, true, weight = _counts(kind, predictions, labels, classes, weights)
+    predicted, true, weight = _counts(kind, predictions, labels, classes, weights)
     sums = {
-        "hits": ops.sum(said * true * weight, axis=0),
-        "said": ops.sum(said * weight, axis=0),
+        "hits": ops.sum(predicted * true * weight, axis=0),
+        "said": ops.sum(predicted * weight, axis=0),
         "true": ops.sum(true * weight, axis=0),
     }
 
@@ -100,11 +101,11 @@ def _ratio_of(
         parts = [sums[role] for role in ("hits", "said", "true")]
         if average == "micro":
             parts = [ops.sum(part) for part in parts]
-        found = ratio(*parts)
+        ratios = ratio(*parts)
         if average == "binary":
-            return found[1]
-        met = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
-        return share(ops.sum(found), ops.sum(met)) if average == "macro" else found
+            return ratios[1]
+        occurs = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
+        return share(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
 
     return kept(kind, name, sums, number)
 
@@ -119,21 +120,23 @@ def precision(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Of the rows that are said to be of a class, the share that are; 0 where none is said.
+    """Precision: the share of correct predictions of a class; 0 without predictions.
 
     Args:
-        predictions: integer[...], or bool: the class that is said of each row.
-        labels: The class of each row, of the same shape. Rows of no class are not counted.
-        classes: How many there are.
-        average: `"binary"` is of the class 1 of two, `"macro"` the mean over classes that are
-            met or said, `"micro"` of all rows together; `None` gives a number for each class.
-        weights: As those of `mean`.
-        name: That of the metric.
+        predictions: integer[...], or bool: the predicted class of each example.
+        labels: The class of each example, of the same shape. Labels out of range are not
+            counted.
+        classes: Number of classes.
+        average: `"binary"` is class 1 of two, `"macro"` the mean over classes that occur or are
+            predicted, `"micro"` over all examples together; `None` gives a number for each
+            class.
+        weights: As for `mean`.
+        name: The name of the metric.
 
     Raises:
-        DTypeError: Predictions or labels are no classes.
+        DTypeError: Predictions or labels are not integers or bools.
         ShapeError: Their shapes differ.
-        ProgramError: There are fewer than two classes, or there is no such average of them.
+        ProgramError: There are fewer than two classes, or `average` does not apply to them.
     """
     return _ratio_of(
         "precision", lambda hits, said, _: share(hits, said), predictions, labels, classes,
@@ -151,7 +154,7 @@ def recall(
     *,
     name: str | None = None,
 ) -> Metric:
-    """Of the rows of a class, the share that are said to be; as `precision`."""
+    """Recall: the share of the examples of a class that are found; see `precision`."""
     return _ratio_of(
         "recall", lambda hits, _, true: share(hits, true), predictions, labels, classes,
         average, weights, name,
@@ -168,7 +171,10 @@ def f1(
     *,
     name: str | None = None,
 ) -> Metric:
-    """The harmonic mean of precision and recall, 2 hits / (said + true); as `precision`."""
+    """F1: the harmonic mean of precision and recall; see `precision`.
+
+    2 hits / (said + true)
+    """
     return _ratio_of(
         "f1", lambda hits, said, true: share(2.0 * hits, said + true), predictions, labels,
         classes, average, weights, name,

@@ -1,4 +1,4 @@
-"""Metrics of how predictions and targets vary together."""
+"""Correlation metrics of predictions and targets."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def cosine_similarity(
     axis: int = -1,
     name: str | None = None,
 ) -> Metric:
-    """The mean of the cosines between predictions and targets; see `mean`.
+    """The mean cosine similarity of predictions and targets; see `mean`.
 
     Args:
         predictions: number[*shape].
         targets: number[*shape].
-        weights: As those of `mean`, one for each vector.
-        axis: The axis along which vectors lie.
-        name: That of the metric.
+        weights: As for `mean`, one for each vector.
+        axis: The axis of the vectors.
+        name: The name of the metric.
 
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
@@ -53,26 +53,26 @@ def pearson_correlation(
     *,
     name: str | None = None,
 ) -> Metric:
-    """The correlation of all predictions with their targets.
+    """The Pearson correlation of predictions and targets.
 
         value = cov(x, y) / sqrt(var(x) * var(y))
 
-    Variances are found from sums of numbers and of their products, so they lose digits where
-    these are much larger than they vary.
+    Variances are computed from sums of numbers and of their products. They lose precision if
+    the mean is much larger than the standard deviation.
 
     Args:
         predictions: number[*shape]: x.
         targets: number[*shape]: y.
-        weights: As those of `mean`.
-        name: That of the metric.
+        weights: As for `mean`.
+        name: The name of the metric.
 
     Raises:
-        ShapeError: Shapes differ.
+        ShapeError: The shapes differ.
     """
 
     def number(sums: Sums) -> Var:
-        (_, left), (_, right), both = _moments(sums)
-        return both / ops.sqrt(left * right)
+        (_, x_variance), (_, y_variance), covariance = _moments(sums)
+        return covariance / ops.sqrt(x_variance * y_variance)
 
     return kept("pearson_correlation", name, _products(predictions, targets, weights), number)
 
@@ -85,7 +85,7 @@ def concordance_correlation(
     *,
     name: str | None = None,
 ) -> Metric:
-    """How near predictions are to their targets, beside how both vary.
+    """The concordance correlation: agreement of predictions and targets.
 
         value = 2 * cov(x, y) / (var(x) + var(y) + (mean(x) - mean(y))^2)
 
@@ -94,15 +94,15 @@ def concordance_correlation(
     """
 
     def number(sums: Sums) -> Var:
-        (before, left), (after, right), both = _moments(sums)
-        return 2.0 * both / (left + right + ops.square(before - after))
+        (x_mean, x_variance), (y_mean, y_variance), covariance = _moments(sums)
+        return 2.0 * covariance / (x_variance + y_variance + ops.square(x_mean - y_mean))
 
     what = "concordance_correlation"
     return kept(what, name, _products(predictions, targets, weights), number)
 
 
 def _products(predictions: Any, targets: Operand, weights: Operand | None) -> dict[str, Var]:
-    """Sums of numbers of two kinds, and of their products."""
+    """Return sums of two variables, and of their products."""
     what = "A correlation"
     left, right = alike(what, predictions=predictions, targets=targets)
     weight = weights_of(what, left, weights)
@@ -113,6 +113,6 @@ def _products(predictions: Any, targets: Operand, weights: Operand | None) -> di
 
 
 def _moments(sums: Sums) -> tuple[tuple[Var, Var], tuple[Var, Var], Var]:
-    """Of each of two its mean and variance, and their covariance."""
+    """Return mean and variance of both variables, and their covariance."""
     x, y, xx, yy, xy = (sums[role] / sums["count"] for role in ("x", "y", "xx", "yy", "xy"))
     return (x, xx - x * x), (y, yy - y * y), xy - x * y

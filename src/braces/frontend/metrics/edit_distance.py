@@ -1,4 +1,4 @@
-"""How many words of a sequence must be changed to make it another."""
+"""Edit distance of predicted and true sequences."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ def edit_distance(
     normalize: bool = True,
     name: str | None = None,
 ) -> Metric:
-    """How many words must be put in, left out or changed to make predictions the labels.
+    """Edit distance: insertions, deletions and substitutions from predictions to labels.
 
         value = sum(weights * distance) / sum(weights * label_lengths)
 
-    With words as ids it is the word error rate, with letters the character error rate. Source:
+    For word ids it is the word error rate, for letters the character error rate. Source:
     Levenshtein, 1966.
 
     Args:
         predictions: integer[rows, steps].
         labels: integer[rows, others].
-        weights: As those of `mean`, one for each row.
-        lengths: integer[rows]: how many steps each prediction has; all where nothing is said.
-            What stands behind them is not looked at.
-        label_lengths: integer[rows]: likewise, of labels.
-        normalize: Whether it is for each word of the labels, and not for each row.
-        name: That of the metric.
+        weights: As for `mean`, one for each batch element.
+        lengths: integer[rows]: the number of steps of each prediction; all by default. Further
+            steps are padding.
+        label_lengths: integer[rows]: likewise, for labels.
+        normalize: Whether to divide by the length of the labels, instead of the number of
+            sequences.
+        name: The name of the metric.
 
     Raises:
-        DTypeError: These are no integers.
-        ShapeError: They are no rows of steps, or rows differ.
-        IndexRangeError: In a run, a length is more than there is.
+        DTypeError: An argument is not of integers.
+        ShapeError: The inputs are not two-dimensional, or their batch sizes differ.
+        IndexRangeError: In a run, a length exceeds the size of its axis.
 
     Example:
         >>> import braces as br
@@ -71,7 +72,7 @@ def edit_distance(
     ends = [
         one("broadcast_to", one("size", value=size), shape=(rows,))
         if given is None
-        else _up_to(row_lengths(what, said, (rows,), given), size)
+        else _checked_lengths(row_lengths(what, said, (rows,), given), size)
         for given, size in ((lengths, steps), (label_lengths, true.shape[1]))
     ]
     distance = ops.cast(_distance(said, true, *ends), FLOAT64)
@@ -85,28 +86,29 @@ def edit_distance(
     return kept(what, name, sums, number)
 
 
-def _up_to(lengths: Var, size: Size) -> Var:
-    """Lengths; an error in the run where one is more than there is."""
+def _checked_lengths(lengths: Var, size: Size) -> Var:
+    """Check lengths at run time: an error if one exceeds the size."""
     return ops.take(arange(size + 1), lengths, axis=0)
 
 
-def _distance(said: Var, true: Var, steps: Var, words: Var) -> Var:
-    """The distance of each row.
+def _distance(predicted: Var, labels: Var, steps: Var, words: Var) -> Var:
+    """Return the edit distance of each batch element.
 
-    After each step there is, for each beginning of the labels, the distance of what was said so
-    far. One entry depends on that before it by 1 more, so all of them are a running minimum.
+    The carry of the scan is a row of the dynamic program: the distances of the steps so far to
+    each prefix of the labels. An entry depends on its predecessor plus 1, so a row is a running
+    minimum.
     """
-    places = arange(true.shape[1] + 1)
-    start = one("broadcast_to", places, shape=(said.shape[0], true.shape[1] + 1))
-    there = ops.expand_dims(arange(said.shape[1]), axis=1) < steps
+    positions = arange(labels.shape[1] + 1)
+    start = one("broadcast_to", positions, shape=(predicted.shape[0], labels.shape[1] + 1))
+    is_step = ops.expand_dims(arange(predicted.shape[1]), axis=1) < steps
 
-    def step(before: Var, given: Any) -> tuple[Var, Any]:
+    def step(previous: Var, given: Any) -> tuple[Var, Any]:
         word, counts = given
-        differ = ops.cast(ops.not_equal(true, ops.expand_dims(word, axis=1)), "int64")
-        changed = ops.minimum(before[:, 1:] + 1, before[:, :-1] + differ)
-        row = ops.concat([before[:, :1] + 1, changed], axis=1)
-        after = ops.cummin(row - places, axis=1) + places
-        return ops.where(ops.expand_dims(counts, axis=1), after, before), ()
+        substitution = ops.cast(ops.not_equal(labels, ops.expand_dims(word, axis=1)), "int64")
+        edited = ops.minimum(previous[:, 1:] + 1, previous[:, :-1] + substitution)
+        row = ops.concat([previous[:, :1] + 1, edited], axis=1)
+        distances = ops.cummin(row - positions, axis=1) + positions
+        return ops.where(ops.expand_dims(counts, axis=1), distances, previous), ()
 
-    last, _ = scan(step, start, (ops.swapaxes(said, 0, 1), there))
+    last, _ = scan(step, start, (ops.swapaxes(predicted, 0, 1), is_step))
     return taken(last, words)

@@ -1,4 +1,4 @@
-"""Metrics that are means over rows."""
+"""Metrics that are means over examples."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from braces.frontend.metrics.base import (
 
 @building
 def mean(values: Any, weights: Operand | None = None, *, name: str | None = None) -> Metric:
-    """The mean over all rows of all batches: of a loss, say.
+    """The mean over all batches, for example of a loss.
 
         value = sum(weights * values) / sum(weights)
 
     Args:
         values: Numbers or bools, of any shape.
-        weights: Broadcast against the values: numbers, or a mask of those that count. What has
-            no weight is not looked at, NaN included.
-        name: That of the metric.
+        weights: Broadcast against the values: numbers, or a mask. Values of zero weight are
+            ignored, even if NaN.
+        name: The name of the metric.
 
     Raises:
-        ProgramError: It is in an inner block, as any metric.
-        DTypeError: Weights are no numbers.
-        ShapeError: Weights do not broadcast to the values.
+        ProgramError: It is in an inner block; this applies to all metrics.
+        DTypeError: The weights are not numbers.
+        ShapeError: The weights do not broadcast to the values.
 
     Example:
         >>> import braces as br
@@ -98,7 +98,7 @@ def mean_absolute_error(
 
 
 def _error(kind: str, predictions: Any, targets: Any) -> Var:
-    """The difference of two of one shape."""
+    """Return the difference of two variables of one shape."""
     left, right = alike(kind, predictions=predictions, targets=targets)
     return left - right
 
@@ -107,19 +107,19 @@ def _error(kind: str, predictions: Any, targets: Any) -> Var:
 def accuracy(
     logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
-    """The share of rows whose largest logit, on the last axis, is at the label; see `mean`.
+    """The share of examples whose largest logit, on the last axis, is at the label; see `mean`.
 
-    Where several are the largest, the first counts. A label that is no class never matches.
+    In a tie, the first class counts. A label out of range never matches.
 
     Args:
-        logits: number[..., classes]; probabilities do as well.
+        logits: number[..., classes]; or probabilities.
         labels: integer[...].
-        weights: As those of `mean`, one for each label.
-        name: That of the metric.
+        weights: As for `mean`, one for each label.
+        name: The name of the metric.
 
     Raises:
-        DTypeError: Labels are no integers.
-        ShapeError: There is not a label for each row.
+        DTypeError: Labels are not integers.
+        ShapeError: The shapes of labels and logits do not match.
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
@@ -130,9 +130,9 @@ def accuracy(
 def top_k_accuracy(
     logits: Any, labels: Any, k: int, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
-    """The share of rows where fewer than `k` logits are larger than that of the label.
+    """The share of examples whose label is among the `k` largest logits.
 
-    See `accuracy`.
+    Fewer than `k` logits are larger than that of the label. See `accuracy`.
     """
     logits = _scores("top_k_accuracy", logits, labels)
     if k < 1:
@@ -140,11 +140,11 @@ def top_k_accuracy(
             f"top_k_accuracy cannot take the best {k!r}.", fix="Use k=1 or more."
         )
     label = ops.expand_dims(ops.cast(labels, "int64"), axis=-1)
-    here = ops.equal(arange(logits.shape[-1]), label)
-    own = ops.sum(ops.where(here, logits, 0), axis=-1, keepdims=True)
-    larger = ops.logical_not(logits <= own)
+    is_label = ops.equal(arange(logits.shape[-1]), label)
+    label_score = ops.sum(ops.where(is_label, logits, 0), axis=-1, keepdims=True)
+    larger = ops.logical_not(logits <= label_score)
     rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
-    hits = ops.any(ops.logical_and(here, rank < k), axis=-1)
+    hits = ops.any(ops.logical_and(is_label, rank < k), axis=-1)
     return mean_of("top_k_accuracy", name, hits, weights)
 
 
@@ -152,16 +152,16 @@ def top_k_accuracy(
 def perplexity(
     logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
-    """How many words a language model hesitates between.
+    """Perplexity: the exponential of the mean cross-entropy.
 
         value = exp(mean(-log(softmax(logits)[label])))
 
     Args:
         logits: float[..., words].
         labels: integer[...].
-        weights: As those of `mean`, one for each label: a mask of what is no padding, whose
-            labels may be none.
-        name: That of the metric.
+        weights: As for `mean`, one for each label: a mask of non-padding positions, whose
+            labels may be out of range.
+        name: The name of the metric.
     """
     logits = _scores("perplexity", logits, labels)
     weight = weights_of("perplexity", labels, weights)
@@ -171,7 +171,7 @@ def perplexity(
 
 
 def _scores(kind: str, logits: Any, labels: Any) -> Var:
-    """Logits that have one label for each row."""
+    """Check that logits have one label for each example."""
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
         raise DTypeError(f"{kind} takes integers as labels, not {labels.type}.")
@@ -193,18 +193,18 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
 def r2(
     predictions: Any, targets: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
-    """The share of the targets' variance that is explained.
+    """R2: the share of the variance of targets that is explained.
 
         value = 1 - sum((targets - predictions)^2) / sum((targets - mean(targets))^2)
 
-    The variance is found from sums of targets and of their squares, so it loses digits where
-    the targets are much larger than they vary.
+    The variance is computed from sums of targets and of their squares. It loses precision if
+    the mean is much larger than the standard deviation.
     """
-    said, true = alike("r2", predictions=predictions, targets=targets)
+    predicted, true = alike("r2", predictions=predictions, targets=targets)
     weight = weights_of("r2", true, weights)
-    said, true = looked_at(said, weight), looked_at(true, weight)
+    predicted, true = looked_at(predicted, weight), looked_at(true, weight)
     sums = {
-        "error": ops.sum(weight * ops.square(said - true)),
+        "error": ops.sum(weight * ops.square(predicted - true)),
         "total": ops.sum(weight * true),
         "squares": ops.sum(weight * true * true),
         "count": ops.sum(weight),

@@ -1,4 +1,4 @@
-"""Metrics of scores of two classes, made of how many of each lie above thresholds."""
+"""Metrics of binary scores, from counts of both classes by score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _curve(
     kind: str, scores: Any, labels: Any, weights: Operand | None, thresholds: int,
     name: str | None, number: Callable[[Sums], Var],
 ) -> Metric:  # fmt: skip
-    """A metric of how many rows of each class have each score."""
+    """Return a metric computed from histograms of the scores of both classes."""
     scores, labels = operand(scores, kind), operand(labels, kind)
     if thresholds < 2:
         raise ProgramError(
@@ -28,21 +28,21 @@ def _curve(
         raise DTypeError(f"{kind} takes labels that are bools or integers, not {labels.type}.")
     alike(kind, scores=scores, labels=labels)
     weight = weights_of(kind, scores, weights)
-    high, wide = float(thresholds - 1), looked_at(scores, weight)
-    spoilt = ops.sum(wide - wide)  # NaN where a score is no number
-    place = ops.clip(ops.round(ops.where(ops.isfinite(wide), wide, 0.0) * high), 0.0, high)
+    high, values = float(thresholds - 1), looked_at(scores, weight)
+    nan_if_invalid = ops.sum(values - values)  # NaN if a score is not finite
+    bucket = ops.clip(ops.round(ops.where(ops.isfinite(values), values, 0.0) * high), 0.0, high)
     weight = ops.reshape(weight, [-1])
-    place = ops.reshape(ops.cast(place, "int64"), [-1, 1])
-    hot = ops.cast(ops.equal(place, arange(thresholds)), FLOAT64)
+    bucket = ops.reshape(ops.cast(bucket, "int64"), [-1, 1])
+    one_hot = ops.cast(ops.equal(bucket, arange(thresholds)), FLOAT64)
     true = ops.cast(ops.not_equal(ops.reshape(ops.cast(labels, "int64"), [-1]), 0), FLOAT64)
     sums = {
-        "positive": ops.matmul(true * weight, hot) + spoilt,
-        "negative": ops.matmul((1.0 - true) * weight, hot),
+        "positive": ops.matmul(true * weight, one_hot) + nan_if_invalid,
+        "negative": ops.matmul((1.0 - true) * weight, one_hot),
     }
     return kept(kind, name, sums, number)
 
 
-# ---- the area --------------------------------------------------------------------------------
+# ---- area under the curve --------------------------------------------------------------------
 
 
 @building
@@ -54,36 +54,36 @@ def auc(
     thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The area under the curve of true positives over false ones, by trapezoids.
+    """The area under the ROC curve (true over false positives), by trapezoids.
 
-    Scores are counted in intervals of equal width, and scores of one interval count as equal:
-    the area is that of scores rounded to 1 / (thresholds - 1). NaN where a class is missing.
+    Scores are counted in bins of equal width, and scores of one bin count as equal: the area is
+    that of scores rounded to 1 / (thresholds - 1). NaN if a class is missing.
 
     Args:
-        scores: float[...], probabilities; below 0 they count as 0, above 1 as 1. After one that
-            is NaN or infinite the area is NaN.
-        labels: bool[...], or integers of which 0 is negative, of the same shape.
-        weights: As those of `mean`.
-        thresholds: How many places of the curve are kept, at least 2.
-        name: That of the metric.
+        scores: float[...], probabilities, clipped to [0, 1]. After a NaN or infinite score the
+            area is NaN.
+        labels: bool[...], or integers with 0 for negative, of the same shape.
+        weights: As for `mean`.
+        thresholds: Number of points of the curve, at least 2.
+        name: The name of the metric.
 
     Raises:
         DTypeError: Labels are neither bools nor integers.
-        ShapeError: Shapes differ.
+        ShapeError: The shapes differ.
         ProgramError: There are fewer than two thresholds.
     """
     return _curve("auc", scores, labels, weights, thresholds, name, _area)
 
 
 def _area(sums: Sums) -> Var:
-    """Of pairs of a positive and a negative row the share in order; ties count half."""
+    """Return the share of correctly ordered pairs of both classes; ties count half."""
     positive, negative = sums["positive"], sums["negative"]
     below = ops.cumsum(negative, axis=0) - negative
     pairs = ops.sum(positive * (below + negative / 2.0))
     return pairs / (ops.sum(positive) * ops.sum(negative))
 
 
-# ---- the best where another is good enough ---------------------------------------------------
+# ---- best value under a constraint -----------------------------------------------------------
 
 
 @building
@@ -96,23 +96,26 @@ def precision_at_recall(
     thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The best precision of all thresholds by which the recall is at least this.
+    """The best precision over all thresholds with at least the given recall.
 
-    What has a score of the threshold or above is said to be positive; 0 where no threshold is
-    good enough. NaN where there are no positive rows, or none to have a specificity.
+    Examples with a score at or above the threshold are predicted positive. The value is 0 if no
+    threshold reaches the recall. It is NaN without positive examples, or without negative ones
+    for a specificity.
 
     Args:
-        scores: As those of `auc`, as all that follows.
-        labels: bool[...], or integers of which 0 is negative.
-        recall: The share of positive rows that are to be found, from 0 to 1.
-        weights: As those of `mean`.
-        thresholds: How many there are, at least 2.
-        name: That of the metric.
+        scores: As for `auc`, like all further arguments.
+        labels: bool[...], or integers with 0 for negative.
+        recall: The required share of positive examples found, from 0 to 1.
+        weights: As for `mean`.
+        thresholds: Number of thresholds, at least 2.
+        name: The name of the metric.
 
     Raises:
-        ProgramError: The share is not from 0 to 1; else as of `auc`.
+        ProgramError: The share is not from 0 to 1; otherwise as for `auc`.
     """
-    return _best("precision_at_recall", scores, labels, recall, weights, thresholds, name)
+    return _best_under_constraint(
+        "precision_at_recall", scores, labels, recall, weights, thresholds, name
+    )
 
 
 @building
@@ -125,8 +128,10 @@ def recall_at_precision(
     thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The best recall by which the precision is at least this; see `precision_at_recall`."""
-    return _best("recall_at_precision", scores, labels, precision, weights, thresholds, name)
+    """The best recall with at least the given precision; see `precision_at_recall`."""
+    return _best_under_constraint(
+        "recall_at_precision", scores, labels, precision, weights, thresholds, name
+    )
 
 
 @building
@@ -139,12 +144,12 @@ def sensitivity_at_specificity(
     thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The best share of positive rows that are found, where so many negative ones are not.
+    """The best true positive rate with at least the given true negative rate.
 
     See `precision_at_recall`.
     """
     what = "sensitivity_at_specificity"
-    return _best(what, scores, labels, specificity, weights, thresholds, name)
+    return _best_under_constraint(what, scores, labels, specificity, weights, thresholds, name)
 
 
 @building
@@ -157,15 +162,15 @@ def specificity_at_sensitivity(
     thresholds: int = 200,
     name: str | None = None,
 ) -> Metric:
-    """The best share of negative rows that are not found, where so many positive ones are.
+    """The best true negative rate with at least the given true positive rate.
 
     See `precision_at_recall`.
     """
     what = "specificity_at_sensitivity"
-    return _best(what, scores, labels, sensitivity, weights, thresholds, name)
+    return _best_under_constraint(what, scores, labels, sensitivity, weights, thresholds, name)
 
 
-def _best(
+def _best_under_constraint(
     kind: str, scores: Any, labels: Any, least: float, weights: Operand | None,
     thresholds: int, name: str | None,
 ) -> Metric:  # fmt: skip
@@ -174,23 +179,23 @@ def _best(
         raise ProgramError(f"{kind} needs a {given} from 0 to 1, not {least!r:.40}.")
 
     def number(sums: Sums) -> Var:
-        places = _places(sums)
-        enough = places[given] >= least
-        best = ops.max(ops.where(enough, places[wanted], 0.0))
-        return best + 0.0 * ops.sum(places[wanted] + places[given])  # NaN of nothing
+        curves = _threshold_curves(sums)
+        is_sufficient = curves[given] >= least
+        best = ops.max(ops.where(is_sufficient, curves[wanted], 0.0))
+        return best + 0.0 * ops.sum(curves[wanted] + curves[given])  # NaN of nothing
 
     return _curve(kind, scores, labels, weights, thresholds, name, number)
 
 
-def _places(sums: Sums) -> dict[str, Var]:
-    """What thresholds are worth, by what is measured."""
+def _threshold_curves(sums: Sums) -> dict[str, Var]:
+    """Return precision, recall, sensitivity and specificity at each threshold."""
     positive, negative = sums["positive"], sums["negative"]
-    found = ops.cumsum(positive, axis=0, reverse=True)
-    false = ops.cumsum(negative, axis=0, reverse=True)
-    recall = found / ops.sum(positive)
+    true_positives = ops.cumsum(positive, axis=0, reverse=True)
+    false_positives = ops.cumsum(negative, axis=0, reverse=True)
+    recall = true_positives / ops.sum(positive)
     return {
-        "precision": share(found, found + false),
+        "precision": share(true_positives, true_positives + false_positives),
         "recall": recall,
         "sensitivity": recall,
-        "specificity": 1.0 - false / ops.sum(negative),
+        "specificity": 1.0 - false_positives / ops.sum(negative),
     }
