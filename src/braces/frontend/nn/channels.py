@@ -1,4 +1,4 @@
-"""Layers that look at channels: slopes of their own, groups of them, and their order."""
+"""Layers over channels: learned slopes, maxout groups, and channel order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def prelu(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """A rectifier whose slope below zero is learned.
+    """Parametric ReLU: a rectifier with a learned slope below zero.
 
         out = x where x > 0, slope * x elsewhere
 
@@ -36,59 +36,59 @@ def prelu(
 
     Args:
         x: float[*shape].
-        slope: The slope itself, [size of `axis`]; one is made where nothing is said.
-        axis: The axis of channels, each of which has a slope; of known size. `None` is one
-            slope for all.
-        init: The first value.
+        slope: The slope itself, [size of `axis`]; created by default.
+        axis: The channel axis, each of which has a slope; its size is not symbolic. `None` is
+            one slope for all.
+        init: Initializer of the slope.
         name: The layer's name; its parameter is `name.slope`.
-        params: A name for the parameter, `[slope]`; it is shared where it exists.
+        params: Name of the parameter, `[slope]`; an existing one is shared.
 
     Raises:
         ShapeError: There is no such axis, its size is symbolic, or the slope has another.
-        DTypeError: `x` is not made of floats.
+        DTypeError: `x` is not of a floating dtype.
     """
     x = check_floats("prelu", x)
-    at = None if axis is None else axis_index(axis, x.ndim, "prelu")
-    made = Parameters("prelu", name, params, to_make({"slope": slope is False or slope}))
-    sizes = [] if at is None or is_given(slope) else [fixed_size(x, at, "prelu")]
-    own = made.get("slope", sizes, x.dtype, init)
-    given = as_var(slope if own is None else own)
+    index = None if axis is None else axis_index(axis, x.ndim, "prelu")
+    parameters = Parameters("prelu", name, params, to_make({"slope": slope is False or slope}))
+    sizes = [] if index is None or is_given(slope) else [fixed_size(x, index, "prelu")]
+    created = parameters.get("slope", sizes, x.dtype, init)
+    given = as_var(slope if created is None else created)
 
-    def built() -> Var:
-        along = given if at is None else along_axis(given, at, x.ndim)
-        return ops.where(x > 0.0, x, along * x)
+    def build() -> Var:
+        slopes = given if index is None else along_axis(given, index, x.ndim)
+        return ops.where(x > 0.0, x, slopes * x)
 
-    return composed(name or "prelu", built)
+    return composed(name or "prelu", build)
 
 
 @building
 def maxout(x: Any, pieces: int, *, axis: int = 1, name: str = "") -> Var:
-    """The largest of each few channels that follow one another.
+    """Maxout: the maximum over groups of adjacent channels.
 
         out[..., c, ...] = max_k x[..., c * pieces + k, ...]
 
-    After `br.fc` or `br.conv2d` it is a layer that is linear in pieces. Source: Goodfellow,
+    After `br.fc` or `br.conv2d` it is a piecewise linear layer. Source: Goodfellow,
     Warde-Farley, Mirza, Courville, Bengio, Maxout Networks, 2013.
 
     Args:
         x: number[*shape].
-        pieces: How many channels become one.
-        axis: The axis of channels.
-        name: For the result.
+        pieces: Number of channels per group.
+        axis: The channel axis.
+        name: The name of the result.
 
     Raises:
-        ShapeError: There is no such axis, or channels are no multiple of `pieces`.
+        ShapeError: There is no such axis, or `pieces` does not divide the channels.
     """
     x = operand(x, "maxout")
-    at = axis_index(axis, x.ndim, "maxout")
-    count = _share("maxout", x, at, pieces)
-    apart = ops.reshape(x, (*x.shape[:at], count, pieces, *x.shape[at + 1 :]))
-    return one("max", apart, axis=at + 1, name=name)
+    index = axis_index(axis, x.ndim, "maxout")
+    count = _divide_channels("maxout", x, index, pieces)
+    grouped = ops.reshape(x, (*x.shape[:index], count, pieces, *x.shape[index + 1 :]))
+    return one("max", grouped, axis=index + 1, name=name)
 
 
 @building
 def channel_shuffle(x: Any, groups: int, *, axis: int = 1, name: str = "") -> Var:
-    """Channels in another order: the first of each group, the second of each, and so on.
+    """Shuffle channels: the first of each group, the second of each, and so on.
 
         out[..., c * groups + g, ...] = x[..., g * size + c, ...]      size = channels / groups
 
@@ -96,24 +96,24 @@ def channel_shuffle(x: Any, groups: int, *, axis: int = 1, name: str = "") -> Va
 
     Args:
         x: any[*shape].
-        groups: How many groups of channels there are.
-        axis: The axis of channels.
-        name: For the result.
+        groups: Number of groups of channels.
+        axis: The channel axis.
+        name: The name of the result.
 
     Raises:
         ShapeError: There is no such axis, or groups do not divide the channels.
     """
     x = operand(x, "channel_shuffle")
-    at = axis_index(axis, x.ndim, "channel_shuffle")
-    size = _share("channel_shuffle", x, at, groups)
-    apart = ops.reshape(x, (*x.shape[:at], groups, size, *x.shape[at + 1 :]))
-    return one("reshape", ops.swapaxes(apart, at, at + 1), shape=x.shape, name=name)
+    index = axis_index(axis, x.ndim, "channel_shuffle")
+    size = _divide_channels("channel_shuffle", x, index, groups)
+    grouped = ops.reshape(x, (*x.shape[:index], groups, size, *x.shape[index + 1 :]))
+    return one("reshape", ops.swapaxes(grouped, index, index + 1), shape=x.shape, name=name)
 
 
-def _share(what: str, x: Var, axis: int, count: Any) -> Size:
-    """A part of the channels, of which there are so many equal ones."""
-    whole = isinstance(count, int) and count > 0
-    part = divide_exactly(x.shape[axis], count) if whole else None
+def _divide_channels(what: str, x: Var, axis: int, count: Any) -> Size:
+    """Return the number of channels divided by a count, which must divide it."""
+    is_valid = isinstance(count, int) and count > 0
+    part = divide_exactly(x.shape[axis], count) if is_valid else None
     if part is None:
         raise ShapeError(
             f"{what} cannot divide {x.shape[axis]} channels by {count!r:.40}.",

@@ -1,6 +1,6 @@
-"""Layers that convolve: their weights are made, or given.
+"""Convolution layers, with created or given weights.
 
-`br.conv2d(x, 16, 3)` makes them, and a bias; `br.conv2d(x, weight, bias=b)` is given both.
+`br.conv2d(x, 16, 3)` creates weights and bias; `br.conv2d(x, weight, bias=b)` uses given ones.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def conv1d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A convolution along one axis, as `conv2d` is along two; the layout is `NCW` or `NWC`."""
+    """A convolution along one axis, like `conv2d`; the layout is `NCW` or `NWC`."""
     return convolved(
         "conv1d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
@@ -79,28 +79,26 @@ def conv2d(
     """A convolution along two axes; the formula is that of the operator `conv2d`.
 
     Args:
-        x: The input, in the order of axes that `layout` says.
-        filters: The number of output channels, for weights that are made; a name may stand
-            beside it, `("channels", 64)`, see `parameter`. Or the weights themselves:
-            [channels, channels of x / groups, *window], for `NHWC` [*window, channels of x /
-            groups, channels].
-        window: The sizes of the window, or one for all axes, for weights that are made.
-        stride: How far the window moves at a time.
+        x: The input, with axes in the order of `layout`.
+        filters: The number of output channels, for created weights; optionally with a name,
+            `("channels", 64)`, see `parameter`. Or the weights themselves: [channels, channels
+            of x / groups, *window], for `NHWC` [*window, channels of x / groups, channels].
+        window: The window sizes, or one for all axes, for created weights.
+        stride: Step of the window.
         padding: `"valid"`, `"same"`, or numbers.
-        dilation: How far apart the elements of the window lie.
-        groups: Into how many groups the channels are cut.
+        dilation: Distance between adjacent elements of the window.
+        groups: Number of groups of channels.
         layout: `"NCHW"` or `"NHWC"`.
-        act: The name of an operator, as "relu", or a function.
+        act: The activation: the name of an operator, as "relu", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
-            shared.
-        bias: The bias itself, [channels]; or whether one is made, which it is beside weights
-            that are made where nothing is said.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        bias_init: The first value of b, [channels].
+        params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.
+        bias: The bias itself, [channels]; or whether to create one, by default if the weights
+            are created.
+        init: Initializer of w; Glorot uniform by default.
+        bias_init: Initializer of b, [channels].
 
     Raises:
-        ProgramError: Weights are given and a window, or options of those that are made.
+        ProgramError: Weights are given together with a window or options of created weights.
 
     Example:
         >>> import braces as br
@@ -136,7 +134,7 @@ def conv3d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A convolution along three axes, as `conv2d`; the layout is `NCDHW` or `NDHWC`."""
+    """A convolution along three axes, like `conv2d`; the layout is `NCDHW` or `NDHWC`."""
     return convolved(
         "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
@@ -160,31 +158,31 @@ def convolved(
     transposed: bool = False,
     **sliding: Any,
 ) -> Var:
-    """A layer that convolves along any number of axes, or one that is transposed."""
+    """Append a convolution layer over any number of axes, optionally transposed."""
     x = operand(x, layer)
     count, groups = count_of(filters), sliding["groups"]
     roles = to_make({"w": filters if count is None else True, "b": bias})
-    made = Parameters(layer, name, params, roles)
+    parameters = Parameters(layer, name, params, roles)
     if count is not None:
         letters, dtype = _weight_layout(layout, x, layer), float_dtype(x.dtype)
         if transposed:
             letters = letters.translate(SWAPPED)
             _check_filters(layer, count, groups)
         shape = _weight_shape(letters, x, count, window, layout, groups, layer, transposed)
-        w = made.get("w", shape, dtype, _first_weight(init, letters))
-        b = made.get("b", [count], dtype, bias_init)
+        w = parameters.get("w", shape, dtype, _weight_initializer(init, letters))
+        b = parameters.get("b", [count], dtype, bias_init)
     else:
         ways = f"br.{layer}(x, 16, 3), or br.{layer}(x, weight, bias=b)"
-        asked = {"window": window, "init": init, "bias=True": bias is True or None}
-        refuse_options(layer, ways, asked)
+        options = {"window": window, "init": init, "bias=True": bias is True or None}
+        refuse_options(layer, ways, options)
         w, b = filters, None
     weights = w, bias if is_given(bias) else b
-    out = call(layer, x, *weights, name=named(act, made.name), layout=layout, **sliding)
-    return out if act is None else activated(out, act, made.name)
+    out = call(layer, x, *weights, name=named(act, parameters.name), layout=layout, **sliding)
+    return out if act is None else activated(out, act, parameters.name)
 
 
 SWAPPED = str.maketrans("OI", "IO")
-"""What is given and what is taken change places in weights that are transposed."""
+"""Input and output channels are swapped in transposed weights."""
 
 
 def _check_filters(layer: str, filters: int, groups: int) -> None:
@@ -195,7 +193,7 @@ def _check_filters(layer: str, filters: int, groups: int) -> None:
         )
 
 
-def _first_weight(init: Any, letters: str) -> Any:
+def _weight_initializer(init: Any, letters: str) -> Any:
     axes = {"in_axis": letters.index("I"), "out_axis": letters.index("O")}
     return init if init is not None else initializers.glorot_uniform(**axes)
 
@@ -205,14 +203,14 @@ def _weight_layout(layout: str, x: Var, layer: str) -> str:
         raise ShapeError(
             f"{layer} cannot read `{x.name}` in the layout {layout!r}.",
             given=f"{x.name}: {x.type}",
-            fix=_way_to_read(layout, x, layer),
+            fix=_layout_fix(layout, x, layer),
         )
     return LAYOUTS[layout]
 
 
-def _way_to_read(layout: str, x: Var, layer: str) -> str:
-    """The fix for an input that has not the axes of a layout."""
-    known = [one for one in LAYOUTS if len(one) == len(x.shape)]
+def _layout_fix(layout: str, x: Var, layer: str) -> str:
+    """Return the fix for an input whose axes do not match the layout."""
+    known = [name for name in LAYOUTS if len(name) == len(x.shape)]
     if layout not in LAYOUTS:
         return f"Use {' or '.join(known or LAYOUTS)}."
     if len(x.shape) + 1 == len(layout):
@@ -248,10 +246,10 @@ def _weight_shape(
         raise ShapeError(f"{layer} needs a window of {len(spatial)} sizes, not {sizes}.")
     channels = fixed_size(x, layout.index("C"), layer)
     shape = dict(zip(spatial, sizes, strict=True))
-    taken, given = channels, filters
+    in_channels, out_channels = channels, filters
     if transposed and groups > 1:
-        given //= groups
+        out_channels //= groups
     elif groups > 1:
-        taken //= groups
-    shape |= {letters.index("O"): given, letters.index("I"): taken}
+        in_channels //= groups
+    shape |= {letters.index("O"): out_channels, letters.index("I"): in_channels}
     return [shape[axis] for axis in range(len(letters))]

@@ -1,7 +1,7 @@
-"""Layers that convolve the other way: what each element gives is spread over a window.
+"""Transposed convolution layers: each input element is spread over a window of the output.
 
-`br.conv_transpose2d(x, 16, 3)` makes weights and a bias;
-`br.conv_transpose2d(x, weight, bias=b)` is given both.
+`br.conv_transpose2d(x, 16, 3)` creates weights and a bias;
+`br.conv_transpose2d(x, weight, bias=b)` uses given ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def conv_transpose1d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A transposed convolution along one axis, as `conv_transpose2d`; `NCW` or `NWC`."""
+    """A transposed convolution along one axis, like `conv_transpose2d`; `NCW` or `NWC`."""
     return convolved(
         "conv_transpose1d", x, filters, window, stride=stride, padding=padding,
         output_padding=output_padding, dilation=dilation, groups=groups, layout=layout, act=act,
@@ -67,30 +67,28 @@ def conv_transpose2d(
     """A transposed convolution along two axes; the formula is that of the operator.
 
     Args:
-        x: The input, in the order of axes that `layout` says.
-        filters: The number of output channels, for weights that are made; a name may stand
-            beside it, `("channels", 64)`, see `parameter`. Or the weights
-            themselves: [channels of x, channels / groups, *window], for `NHWC` [*window,
-            channels / groups, channels of x].
-        window: The sizes of the window, or one for all axes, for weights that are made.
-        stride: How far what elements give lies apart.
-        padding: `"valid"`, `"same"`, or numbers: what is cut off at the edges.
-        output_padding: How much longer the result is at the end of each axis.
-        dilation: How far apart the elements of the window lie.
-        groups: Into how many groups the channels are cut.
+        x: The input, with axes in the order of `layout`.
+        filters: The number of output channels, for created weights; optionally with a name,
+            `("channels", 64)`, see `parameter`. Or the weights themselves: [channels of x,
+            channels / groups, *window], for `NHWC` [*window, channels / groups, channels of x].
+        window: The window sizes, or one for all axes, for created weights.
+        stride: Distance between the windows of adjacent input elements.
+        padding: `"valid"`, `"same"`, or numbers: the width cropped at the edges.
+        output_padding: Extra size of the result at the end of each axis.
+        dilation: Distance between adjacent elements of the window.
+        groups: Number of groups of channels.
         layout: `"NCHW"` or `"NHWC"`.
-        act: The name of an operator, as "relu", or a function.
+        act: The activation: the name of an operator, as "relu", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
-            shared.
-        bias: The bias itself, [channels]; or whether one is made, which it is beside weights
-            that are made where nothing is said.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        bias_init: The first value of b, [channels].
+        params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.
+        bias: The bias itself, [channels]; or whether to create one, by default if the weights
+            are created.
+        init: Initializer of w; Glorot uniform by default.
+        bias_init: Initializer of b, [channels].
 
     Raises:
-        ProgramError: Weights are given and a window, or options of those that are made.
-        ShapeError: Groups do not divide the channels, or nothing is left.
+        ProgramError: Weights are given together with a window or options of created weights.
+        ShapeError: `groups` does not divide the channels, or the result is empty.
 
     Example:
         >>> import braces as br
@@ -127,7 +125,7 @@ def conv_transpose3d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A transposed convolution along three axes, as `conv_transpose2d`; `NCDHW` or `NDHWC`."""
+    """A 3D transposed convolution, like `conv_transpose2d`; `NCDHW` or `NDHWC`."""
     return convolved(
         "conv_transpose3d", x, filters, window, stride=stride, padding=padding,
         output_padding=output_padding, dilation=dilation, groups=groups, layout=layout, act=act,

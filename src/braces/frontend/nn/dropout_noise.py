@@ -1,4 +1,4 @@
-"""Layers that are noisy in training, and still in programs for testing."""
+"""Layers with noise in training, without it in programs for testing."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ from braces.frontend.core.all_or_nothing import building
 from braces.frontend.random import apart, dropout, normal, uniform
 
 LOWEST = -1.7580993408473766
-"""What SELU gives far below zero."""
+"""The limit of SELU at minus infinity."""
 
 
 @building
 def alpha_dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
 ) -> Var:
-    """Drop elements to what `selu` gives far below zero, so that mean and variance stay.
+    """Alpha dropout: dropped elements become the lower limit of `selu`; mean and variance stay.
 
         out = a * (x with probability 1 - rate, else low) + b
         low = -1.7581   a = ((1 - rate) * (1 + rate * low^2))^(-1/2)   b = -a * rate * low
 
-    Mean and variance stay where they are 0 and 1; `prog.for_test()` drops nothing. Source:
-    Klambauer, Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks, 2017.
+    Mean 0 and variance 1 are preserved; `prog.for_test()` drops nothing. Source: Klambauer,
+    Unterthiner, Mayr, Hochreiter, Self-Normalizing Neural Networks, 2017.
 
     Args:
         x: float[*shape].
         rate: The probability of dropping, from 0 to less than 1.
-        shared_axes: Axes along which all is dropped or nothing; see `dropout`.
-        name: For the block.
+        shared_axes: Axes along which elements share the dropout decision; see `dropout`.
+        name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not made of floats.
-        ProgramError: `rate` is no such number.
+        DTypeError: `x` is not of a floating dtype.
+        ProgramError: `rate` is not such a number.
         ShapeError: There is no such axis.
     """
     what = "alpha_dropout"
     x, rate = check_floats(what, x), _check_rate(what, rate)
     scale = ((1 - rate) * (1 + rate * LOWEST**2)) ** -0.5
 
-    def built() -> Var:
-        kept = dropout(apart(what, x, shared_axes), rate) > 0.0
-        dropped = ops.where(kept, x, LOWEST)
+    def build() -> Var:
+        is_kept = dropout(apart(what, x, shared_axes), rate) > 0.0
+        dropped = ops.where(is_kept, x, LOWEST)
         return ops.in_training(x, dropped * scale - scale * rate * LOWEST)
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 @building
 def gaussian_dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
 ) -> Var:
-    """Factors of mean 1, which vary as much as those of `dropout`.
+    """Gaussian dropout: factors with mean 1 and the variance of `dropout`.
 
         out = x * (1 + sqrt(rate / (1 - rate)) * n)      n: normal numbers
 
@@ -63,29 +63,29 @@ def gaussian_dropout(
 
     Args:
         x: float[*shape].
-        rate: That of dropout, from 0 to less than 1.
-        shared_axes: Axes along which there is one factor; see `dropout`.
-        name: For the block.
+        rate: The dropout rate, from 0 to less than 1.
+        shared_axes: Axes along which elements share a factor; see `dropout`.
+        name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not made of floats.
-        ProgramError: `rate` is no such number.
+        DTypeError: `x` is not of a floating dtype.
+        ProgramError: `rate` is not such a number.
         ShapeError: There is no such axis.
     """
     what = "gaussian_dropout"
     x, rate = check_floats(what, x), _check_rate(what, rate)
     spread = (rate / (1 - rate)) ** 0.5
 
-    def built() -> Var:
-        one = apart(what, x, shared_axes)
-        return ops.in_training(x, x * normal(one.shape, 1.0, spread, dtype=x.dtype))
+    def build() -> Var:
+        template = apart(what, x, shared_axes)
+        return ops.in_training(x, x * normal(template.shape, 1.0, spread, dtype=x.dtype))
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 @building
 def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
-    """Normal numbers are added.
+    """Add normal noise.
 
         out = x + stddev * n      n: normal numbers
 
@@ -93,49 +93,49 @@ def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
 
     Args:
         x: float[*shape].
-        stddev: How much the noise varies.
-        name: For the block.
+        stddev: Standard deviation of the noise.
+        name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not made of floats.
+        DTypeError: `x` is not of a floating dtype.
     """
     x = check_floats("gaussian_noise", x)
 
-    def built() -> Var:
+    def build() -> Var:
         return ops.in_training(x, x + normal(x.shape, 0.0, stddev, dtype=x.dtype))
 
-    return composed(name or "gaussian_noise", built)
+    return composed(name or "gaussian_noise", build)
 
 
 @building
 def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None = None) -> Var:
-    """A rectifier with a slope that is drawn for each negative number.
+    """Randomized leaky ReLU: a random slope for each negative number.
 
         out = x where x >= 0, slope * x elsewhere
 
-    Slopes are equally likely between `low` and `high`; `prog.for_test()` has their mean.
+    Slopes are uniform between `low` and `high`; `prog.for_test()` uses their mean.
     Source: Xu, Wang, Chen, Li, Empirical Evaluation of Rectified Activations, 2015.
 
     Args:
         x: float[*shape].
         low: The smallest slope.
-        high: The largest.
-        name: For the block.
+        high: The largest slope.
+        name: The name of the block.
 
     Raises:
-        DTypeError: `x` is not made of floats.
+        DTypeError: `x` is not of a floating dtype.
         ProgramError: `low` is above `high`.
     """
     x = check_floats("rrelu", x)
     if not low <= high:
         raise ProgramError(f"rrelu cannot draw slopes between {low!r:.40} and {high!r:.40}.")
 
-    def built() -> Var:
+    def build() -> Var:
         middle = ops.full_like(x, (low + high) / 2)
         slope = ops.in_training(middle, uniform(x.shape, low, high, dtype=x.dtype))
         return ops.where(x >= 0, x, slope * x)
 
-    return composed(name or "rrelu", built)
+    return composed(name or "rrelu", build)
 
 
 def _check_rate(what: str, rate: Any) -> float:

@@ -1,4 +1,4 @@
-"""Tables of vectors, looked up by number: one by one, or a bag of them together."""
+"""Embedding tables: vectors looked up by id, one by one or reduced over bags."""
 
 from __future__ import annotations
 
@@ -30,27 +30,26 @@ def embedding(
     init: Initializer | Any = None,
     dtype: object = None,
 ) -> Var:
-    """Vectors of a table, looked up by number.
+    """Embedding: vectors looked up by id in a table.
 
         out[..., :] = table[ids[...], :]
 
     Args:
-        ids: integer[...]. Out of range is an error in the run.
-        size: For a table that is made: how many vectors, and the size of each; names may stand
-            beside both, `[("words", 1000), ("embed", 64)]`, see `parameter`. Or the table
-            itself, a matrix.
-        padding_index: The id of what is no word, as 0 or -1: it has a vector of zeros, whatever
-            stands in the table, and no gradient.
+        ids: integer[...]. An id out of range is a run-time error.
+        size: For a created table: number and size of the vectors, optionally with names,
+            `[("words", 1000), ("embed", 64)]`, see `parameter`. Or the table itself, a matrix.
+        padding_index: The id of padding, as 0 or -1: its vector is zero, regardless of the
+            table, and has no gradient.
         name: The layer's name; its parameter is `name.w`.
-        params: A name for the parameter, `[w]`; it is shared where it exists.
-        init: The first value; normal with variance 1 / size[1] where nothing is said.
-        dtype: Of the table that is made; float32 where nothing is said.
+        params: Name of the parameter, `[w]`; an existing one is shared.
+        init: Initializer of the table; by default normal with variance 1 / size[1].
+        dtype: The dtype of a created table; float32 by default.
 
     Returns:
         [..., size[1]], named `name`.
 
     Raises:
-        DTypeError: The table comes first, the ids after it.
+        DTypeError: The table and the ids are in the wrong order.
 
     Example:
         >>> import braces as br
@@ -62,17 +61,17 @@ def embedding(
         f32[batch,t,64] f32[batch,t,64]
     """
     ids = operand(ids, "embedding")
-    table, called = _table_of("embedding", ids, size, name, params, init, dtype)
+    table, layer_name = _find_table("embedding", ids, size, name, params, init, dtype)
     if padding_index is None:
-        return one("embedding", table, ids, name=called)
-    return composed(name or "embedding", lambda: _padded(table, ids, padding_index))
+        return one("embedding", table, ids, name=layer_name)
+    return composed(name or "embedding", lambda: _embed_padded(table, ids, padding_index))
 
 
-def _padded(table: Var, ids: Var, padding: int) -> Var:
-    """Vectors of ids, zeros for those of padding."""
-    words = ops.not_equal(ids, padding)
-    found = one("embedding", table, ops.where(words, ids, 0))
-    return ops.where(ops.expand_dims(words, axis=-1), found, 0.0)
+def _embed_padded(table: Var, ids: Var, padding: int) -> Var:
+    """Look up vectors, with zeros for padding."""
+    is_word = ops.not_equal(ids, padding)
+    vectors = one("embedding", table, ops.where(is_word, ids, 0))
+    return ops.where(ops.expand_dims(is_word, axis=-1), vectors, 0.0)
 
 
 @building
@@ -88,59 +87,62 @@ def embedding_bag(
     init: Initializer | Any = None,
     dtype: object = None,
 ) -> Var:
-    """One vector for each bag of ids: the mean, the sum or the maximum of theirs.
+    """Reduced embeddings: the mean, sum or maximum of the vectors of each bag of ids.
 
         out[..., :] = mean_j table[ids[..., j], :]
 
     Args:
-        ids: integer[..., n]: bags of n ids. Out of range is an error in the run.
-        size: As that of `embedding`.
+        ids: integer[..., n]: bags of n ids. An id out of range is a run-time error.
+        size: As for `embedding`.
         mode: `"mean"`, `"sum"` or `"max"`.
-        weights: float, of the shape of `ids`: a factor for each, in sums alone.
-        mask: bool, of the shape of `ids`; True takes part. What does not may be any id. A bag
-            of nothing has a vector of zeros.
+        weights: float, of the shape of `ids`: a factor for each vector; only with mode `"sum"`.
+        mask: bool, of the shape of `ids`; False excludes an id, which may then be out of range.
+            An empty bag gives a vector of zeros.
         name: The layer's name; its parameter is `name.w`.
-        params: A name for the parameter, `[w]`; it is shared where it exists.
-        init: The first value; normal with variance 1 / size[1] where nothing is said.
-        dtype: Of the table that is made; float32 where nothing is said.
+        params: Name of the parameter, `[w]`; an existing one is shared.
+        init: Initializer of the table; by default normal with variance 1 / size[1].
+        dtype: The dtype of a created table; float32 by default.
 
     Returns:
         [..., size[1]].
 
     Raises:
-        ProgramError: An unknown mode, or weights beside another one than sums.
-        ShapeError: Weights or a mask of another shape, or ids without an axis.
-        DTypeError: The table comes first, the ids after it; or the mask is no bools.
+        ProgramError: The mode is unknown, or weights are given with a mode other than `"sum"`.
+        ShapeError: Weights or mask have another shape, or the ids have no axis.
+        DTypeError: The table and the ids are in the wrong order, or the mask is not bool.
     """
     what = "embedding_bag"
     ids = operand(ids, what)
     if mode not in ("mean", "sum", "max") or (weights is not None and mode != "sum"):
-        beside = " with weights" if weights is not None else ""
+        suffix = " with weights" if weights is not None else ""
         raise ProgramError(
-            f"{what} has no mode {mode!r:.40}{beside}.",
+            f"{what} has no mode {mode!r:.40}{suffix}.",
             fix="Use 'mean', 'sum' or 'max'; weights go with 'sum'.",
         )
     if not ids.ndim:
         raise ShapeError(f"{what} takes bags of ids.", given=f"{ids.name}: {ids.type}")
-    kept, factors = _beside(ids, "mask", mask), _beside(ids, "weights", weights)
-    if kept is not None and kept.dtype != BOOL:
-        raise DTypeError(f"{what} takes a mask of bools, not {kept.type}.")
-    table = _table_of(what, ids, size, name, params, init, dtype)[0]
+    included, factors = (
+        _check_like_ids(ids, "mask", mask),
+        _check_like_ids(ids, "weights", weights),
+    )
+    if included is not None and included.dtype != BOOL:
+        raise DTypeError(f"{what} takes a mask of bools, not {included.type}.")
+    table = _find_table(what, ids, size, name, params, init, dtype)[0]
 
-    def built() -> Var:
-        real = ids if kept is None else ops.where(kept, ids, 0)
-        found = one("embedding", table, real)
+    def build() -> Var:
+        valid_ids = ids if included is None else ops.where(included, ids, 0)
+        vectors = one("embedding", table, valid_ids)
         if factors is not None:
-            found = found * ops.expand_dims(factors, axis=-1)
-        if kept is None:
-            return one(mode, found, axis=-2)
-        return _bagged(found, ops.expand_dims(kept, axis=-1), mode)
+            vectors = vectors * ops.expand_dims(factors, axis=-1)
+        if included is None:
+            return one(mode, vectors, axis=-2)
+        return _reduce_bags(vectors, ops.expand_dims(included, axis=-1), mode)
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
-def _beside(ids: Var, role: str, given: Operand | None) -> Var | None:
-    """What is given for each id."""
+def _check_like_ids(ids: Var, role: str, given: Operand | None) -> Var | None:
+    """Return an argument that must have the shape of the ids."""
     if given is None:
         return None
     var = as_var(given)
@@ -152,35 +154,35 @@ def _beside(ids: Var, role: str, given: Operand | None) -> Var | None:
     return var
 
 
-def _bagged(found: Var, kept: Var, mode: str) -> Var:
-    """What takes part of each bag together, zeros of nothing."""
+def _reduce_bags(vectors: Var, included: Var, mode: str) -> Var:
+    """Reduce the included vectors of each bag; empty bags give zeros."""
     if mode == "max":
-        largest = ops.max(ops.where(kept, found, -math.inf), axis=-2)
-        return ops.where(ops.any(kept, axis=-2), largest, 0.0)
-    total = ops.sum(ops.where(kept, found, 0.0), axis=-2)
+        largest = ops.max(ops.where(included, vectors, -math.inf), axis=-2)
+        return ops.where(ops.any(included, axis=-2), largest, 0.0)
+    total = ops.sum(ops.where(included, vectors, 0.0), axis=-2)
     if mode == "sum":
         return total
-    return total / ops.maximum(ops.sum(ops.cast(kept, found.dtype), axis=-2), 1.0)
+    return total / ops.maximum(ops.sum(ops.cast(included, vectors.dtype), axis=-2), 1.0)
 
 
-def _table_of(
+def _find_table(
     what: str, ids: Var, size: Any, name: str | None, params: Sequence[str] | None, init: Any,
     dtype: object,
 ) -> tuple[Var, str]:  # fmt: skip
-    """The table of a layer, made or given, and the layer's name."""
+    """Return the table of a layer, created or given, and the layer's name."""
     if isinstance(size, list | tuple):
         size = [named_size(number) for number in cast("Sequence[Any]", size)]
     if _is_table_size(size):
-        made = Parameters(what, name, params, ("w",))
-        return _table(made, size, init, dtype), made.name
-    made = Parameters(what, name, params)
+        parameters = Parameters(what, name, params, ("w",))
+        return _create_table(parameters, size, init, dtype), parameters.name
+    parameters = Parameters(what, name, params)
     ways = f"br.{what}(ids, [1000, 64]), or br.{what}(ids, table)"
     refuse_options(what, ways, {"init": init, "dtype": dtype})
-    return _given_table(ids, size), made.name
+    return _check_table(ids, size), parameters.name
 
 
 def _is_table_size(size: Any) -> bool:
-    """Whether this says how large a table is; otherwise it is the table.
+    """Return whether an argument is the size of a table rather than the table itself.
 
     Raises:
         ShapeError: It is neither.
@@ -199,11 +201,11 @@ def _is_table_size(size: Any) -> bool:
     return True
 
 
-def _table(made: Parameters, size: Any, init: Any, dtype: object) -> Var:
-    table = made.find("w")
+def _create_table(parameters: Parameters, size: Any, init: Any, dtype: object) -> Var:
+    table = parameters.find("w")
     if table is None:
         start = init if init is not None else initializers.normal(max(size[1], 1) ** -0.5)
-        return made.new("w", size, "float32" if dtype is None else dtype, start)
+        return parameters.new("w", size, "float32" if dtype is None else dtype, start)
     if table.shape != tuple(size):
         raise ShapeError(
             f"embedding needs a table of {list(size)}, and `{table.name}` is {table.type}.",
@@ -212,7 +214,7 @@ def _table(made: Parameters, size: Any, init: Any, dtype: object) -> Var:
     return table
 
 
-def _given_table(ids: Var, given: Any) -> Var:
+def _check_table(ids: Var, given: Any) -> Var:
     table = as_var(given)
     if is_float(ids.dtype) and is_integer(table.dtype):
         raise DTypeError(

@@ -1,4 +1,4 @@
-"""Layers that are products with weights: fully connected ones, and bilinear ones."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -46,26 +46,24 @@ def fc(
 
     Args:
         x: [..., taken]. The last axis is contracted.
-        size: The size of the last axis of the result; where it is not said, that of the shared
-            parameter, else that of `x`. Or w itself, [taken, size]. A name may stand beside the
-            number, `("mlp", 32)`: axes of parameters are called so, and so is the last axis of
-            what is computed here, as further layers take it; see `parameter`.
-        act: The name of an operator, as "tanh", or a function.
+        size: The size of the last axis of the result; by default that of the shared parameter,
+            else that of `x`. Or w itself, [taken, size]. The number may have a name, `("mlp",
+            32)`, which becomes the axis name of the parameters and of the result for further
+            layers; see `parameter`.
+        act: The activation: the name of an operator, as "tanh", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
-            shared.
-        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
-            where nothing is said.
-        init: The first value of w, [taken, size]; Glorot's uniform where nothing is said.
-        bias_init: The first value of b, [size].
+        params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.
+        bias: b itself, [size]; or whether to create one, by default if w is created.
+        init: Initializer of w, [taken, size]; Glorot uniform by default.
+        bias_init: Initializer of b, [size].
 
     Returns:
         [..., size], named `name`.
 
     Raises:
-        ShapeError: The last axis has a symbolic size, or a shared parameter has other sizes.
-        DuplicateNameError: There is a layer of this name already.
-        ProgramError: w is given, and options of one that is made.
+        ShapeError: The last axis has a symbolic size, or a shared parameter has another shape.
+        DuplicateNameError: A layer of this name exists already.
+        ProgramError: w is given together with options of created weights.
 
     Example:
         >>> import braces as br
@@ -79,36 +77,38 @@ def fc(
         <Var twice: f32[batch,32]>
     """
     x, count = operand(x, "fc"), count_of(size)
-    makes = size is None or count is not None
-    made = Parameters("fc", name, params, to_make({"w": True if makes else size, "b": bias}))
-    if makes:
-        w, b = _made_product(made, x, count, init, bias_init)
+    creates = size is None or count is not None
+    layer_params = Parameters(
+        "fc", name, params, to_make({"w": True if creates else size, "b": bias})
+    )
+    if creates:
+        w, b = _create_weights(layer_params, x, count, init, bias_init)
     else:
         ways = "br.fc(x, 32), or br.fc(x, w, bias=b)"
         refuse_options("fc", ways, {"init": init, "bias=True": bias is True or None})
         w, b = size, None
     b = bias if is_given(bias) else b
     if b is None:
-        out = one("matmul", x, w, name=named(act, made.name))
+        out = one("matmul", x, w, name=named(act, layer_params.name))
     else:
-        out = one("add", one("matmul", x, w), b, name=named(act, made.name))
-    return out if act is None else activated(out, act, made.name)
+        out = one("add", one("matmul", x, w), b, name=named(act, layer_params.name))
+    return out if act is None else activated(out, act, layer_params.name)
 
 
-def _made_product(
-    made: Parameters, x: Var, size: int | None, init: Any, bias_init: Any
+def _create_weights(
+    parameters: Parameters, x: Var, size: int | None, init: Any, bias_init: Any
 ) -> tuple[Var, Var | None]:
-    """The matrix of a product, made or shared, and the bias where there is one."""
+    """Return the weight matrix, created or shared, and the bias if there is one."""
     dtype = float_dtype(x.dtype)
-    w = made.find("w")
+    w = parameters.find("w")
     if w is None:
-        taken = fixed_size(x, -1, "fc")
-        w = made.new("w", [taken, taken if size is None else size], dtype, init)
-    return w, made.get("b", [_size_of(w, size)], dtype, bias_init)
+        in_size = fixed_size(x, -1, "fc")
+        w = parameters.new("w", [in_size, in_size if size is None else size], dtype, init)
+    return w, parameters.get("b", [_output_size(w, size)], dtype, bias_init)
 
 
-def _size_of(w: Var, size: int | None) -> int:
-    """The size of the result of a product with `w`, which must be the one asked for."""
+def _output_size(w: Var, size: int | None) -> int:
+    """Return the output size of `w`, checked against the requested one."""
     shape = w.shape
     if len(shape) != 2 or not isinstance(shape[1], int):
         raise ShapeError(f"fc needs a matrix, and `{w.name}` is {w.type}.")
@@ -134,7 +134,7 @@ def bilinear(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A product of two inputs and weights.
+    """Bilinear layer: a product of two inputs and weights.
 
         out[..., o] = act(sum_ij x[..., i] * w[o, i, j] * y[..., j] + b[o])
 
@@ -142,25 +142,25 @@ def bilinear(
         x: [..., left].
         y: [..., right], with the other axes of `x`.
         size: The size of the last axis of the result; or w itself, [size, left, right].
-        act: The name of an operator, as "tanh", or a function.
+        act: The activation: the name of an operator, as "tanh", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters that are made, `[w, b]` or `[w]`; those that exist are
-            shared.
-        bias: b itself, [size]; or whether one is made, which it is beside a w that is made
-            where nothing is said.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        bias_init: The first value of b.
+        params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.
+        bias: b itself, [size]; or whether to create one, by default if w is created.
+        init: Initializer of w; Glorot uniform by default.
+        bias_init: Initializer of b.
 
     Returns:
         [..., size], named `name`.
 
     Raises:
-        ShapeError: A last axis has a symbolic size, or shapes do not fit.
-        ProgramError: w is given, and options of one that is made.
+        ShapeError: A last axis has a symbolic size, or the shapes do not match.
+        ProgramError: w is given together with options of created weights.
     """
     what = "bilinear"
     x, y, count = operand(x, what), operand(y, what), count_of(size)
-    made = Parameters(what, name, params, to_make({"w": count is not None or size, "b": bias}))
+    layer_params = Parameters(
+        what, name, params, to_make({"w": count is not None or size, "b": bias})
+    )
     w, b = size, None
     if count is None:
         ways = "br.bilinear(x, y, 32), or br.bilinear(x, y, w, bias=b)"
@@ -169,10 +169,10 @@ def bilinear(
         dtype = float_dtype(promote(x.dtype, y.dtype))
         first = initializers.glorot_uniform(in_axis=1, out_axis=0) if init is None else init
         shape = [count, fixed_size(x, -1, what), fixed_size(y, -1, what)]
-        w = made.get("w", shape, dtype, first)
-        b = made.get("b", [count], dtype, bias_init)
+        w = layer_params.get("w", shape, dtype, first)
+        b = layer_params.get("b", [count], dtype, bias_init)
     b = bias if is_given(bias) else b
-    last = named(act, made.name)
+    last = named(act, layer_params.name)
     out = einsum("...i,oij,...j->...o", x, w, y, name=last if b is None else "")
     out = out if b is None else one("add", out, b, name=last)
-    return out if act is None else activated(out, act, made.name)
+    return out if act is None else activated(out, act, layer_params.name)

@@ -1,7 +1,7 @@
-"""Layers that normalise, with their scales, biases and running statistics.
+"""Normalization layers, with scales, biases and running statistics.
 
-A layer makes its scale and its bias, or is given them: `br.layer_norm(x)`, or
-`br.layer_norm(x, scale, bias)`; `scale=False` does without.
+A layer creates its scale and bias, or uses given ones: `br.layer_norm(x)`, or `br.layer_norm(x,
+scale, bias)`; `scale=False` omits the scale.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from braces.ops.common.rules import axis_indices, float_dtype, promote
 
 
 def _weights(
-    made: Parameters, said: Mapping[str, Weight], sizes: Callable[[], list[int]], dtype: DType
+    parameters: Parameters,
+    weights: Mapping[str, Weight],
+    sizes: Callable[[], list[int]],
+    dtype: DType,
 ) -> list[Operand | None]:
-    """A scale and a bias as given or made; `sizes` is asked only where one is made."""
+    """Return a scale and a bias, given or created; `sizes` is called only to create one."""
     first = {"scale": 1.0, "bias": 0.0}
-    shape = sizes() if made.names.keys() & first.keys() else []
+    shape = sizes() if parameters.names.keys() & first.keys() else []
     return [
-        one if is_given(one) else made.get(role, shape, dtype, first[role])
-        for role, one in said.items()
+        weight if is_given(weight) else parameters.get(role, shape, dtype, first[role])
+        for role, weight in weights.items()
     ]
 
 
@@ -50,20 +53,21 @@ def layer_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Mean 0 and variance 1 along some axes of each example, then scaled and shifted.
+    """Layer normalization: mean 0 and variance 1 along axes of each example, then affine.
 
         out = (x - mean(x, axis)) / sqrt(var(x, axis) + epsilon) * scale + bias
 
     Args:
         x: The input.
-        scale: The scale itself, [sizes of `axis`]; or whether one is made. Where neither scale
-            nor bias is given, both are made.
-        bias: Likewise.
-        axis: The axes that are normalised together; of known sizes, where a parameter is made.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        scale: The scale itself, [sizes of `axis`]; or whether to create one. By default both
+            scale and bias are created.
+        bias: The bias itself, or whether to create one, likewise.
+        axis: The axes to normalise over; their sizes are not symbolic if a parameter is
+            created.
+        epsilon: Small constant that keeps the quotient finite if all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`.
-        params: Names for the parameters that are made, `[scale, bias]` or `[scale]`; those that
-            exist are shared.
+        params: Names of the created parameters, `[scale, bias]` or `[scale]`; existing ones are
+            shared.
 
     Example:
         >>> import braces as br
@@ -75,11 +79,11 @@ def layer_norm(
         ...     print([one.name for one in program.parameters])
         ['norm.scale', 'norm.bias']
     """
-    x, said = operand(x, "layer_norm"), {"scale": scale, "bias": bias}
-    made = Parameters("layer_norm", name, params, to_make(said))
+    x, weights = operand(x, "layer_norm"), {"scale": scale, "bias": bias}
+    layer_params = Parameters("layer_norm", name, params, to_make(weights))
     sizes = _sizes_along(x, axis, "layer_norm")
-    given = _weights(made, said, sizes, float_dtype(x.dtype))
-    return one("layer_norm", x, *given, axis=axis, epsilon=epsilon, name=made.name)
+    values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
+    return one("layer_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
 @building
@@ -92,23 +96,24 @@ def rms_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Mean square 1 along some axes of each example, then scaled.
+    """RMS normalization: mean square 1 along some axes of each example, then a scale.
 
         out = x / sqrt(mean(x^2, axis) + epsilon) * scale
 
     Args:
         x: The input.
-        scale: The scale itself, [sizes of `axis`]; or whether one is made, which it is where
-            nothing is said.
-        axis: The axes that are normalised together; of known sizes, where a scale is made.
-        epsilon: Keeps the quotient finite where all numbers are 0.
+        scale: The scale itself, [sizes of `axis`]; or whether to create one (the default).
+        axis: The axes to normalise over; their sizes are not symbolic if a scale is created.
+        epsilon: Small constant that keeps the quotient finite if all numbers are 0.
         name: The layer's name; its parameter is `name.scale`.
-        params: A name for the parameter, `[scale]`; it is shared where it exists.
+        params: Name of the parameter, `[scale]`; an existing one is shared.
     """
-    x, said = operand(x, "rms_norm"), {"scale": scale}
-    made = Parameters("rms_norm", name, params, to_make(said))
-    given = _weights(made, said, _sizes_along(x, axis, "rms_norm"), float_dtype(x.dtype))
-    return one("rms_norm", x, *given, axis=axis, epsilon=epsilon, name=made.name)
+    x, weights = operand(x, "rms_norm"), {"scale": scale}
+    layer_params = Parameters("rms_norm", name, params, to_make(weights))
+    values = _weights(
+        layer_params, weights, _sizes_along(x, axis, "rms_norm"), float_dtype(x.dtype)
+    )
+    return one("rms_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
 @building
@@ -123,26 +128,26 @@ def group_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Mean 0 and variance 1 over groups of channels of each example, then scaled and shifted.
+    """Group normalization: mean 0 and variance 1 over channel groups of each example.
 
     Args:
         x: The input; the first axis is the batch.
-        groups: Into how many groups the channels are cut.
-        scale: The scale itself, [channels]; or whether one is made. Where neither scale nor
-            bias is given, both are made.
-        bias: Likewise.
-        axis: The axis of the channels; of known size, where a parameter is made.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        groups: Number of groups of channels.
+        scale: The scale itself, [channels]; or whether to create one. By default both scale and
+            bias are created.
+        bias: The bias itself, or whether to create one, likewise.
+        axis: The channel axis; its size is not symbolic if a parameter is created.
+        epsilon: Small constant that keeps the quotient finite if all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`.
-        params: Names for the parameters that are made, `[scale, bias]` or `[scale]`; those that
-            exist are shared.
+        params: Names of the created parameters, `[scale, bias]` or `[scale]`; existing ones are
+            shared.
     """
-    x, said = operand(x, "group_norm"), {"scale": scale, "bias": bias}
-    made = Parameters("group_norm", name, params, to_make(said))
+    x, weights = operand(x, "group_norm"), {"scale": scale, "bias": bias}
+    layer_params = Parameters("group_norm", name, params, to_make(weights))
     sizes = _sizes_along(x, axis, "group_norm")
-    given = _weights(made, said, sizes, float_dtype(x.dtype))
+    values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": groups, "axis": axis, "epsilon": epsilon}
-    return one("group_norm", x, *given, name=made.name, **attrs)
+    return one("group_norm", x, *values, name=layer_params.name, **attrs)
 
 
 @building
@@ -156,34 +161,34 @@ def instance_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Mean 0 and variance 1 of each channel of each example, then scaled and shifted.
+    """Instance normalization: mean 0 and variance 1 of each channel of each example.
 
-    It is `group_norm` with as many groups as channels. Source: Ulyanov, Vedaldi, Lempitsky,
+    It is `group_norm` with one channel per group. Source: Ulyanov, Vedaldi, Lempitsky,
     Instance Normalization, 2016.
 
     Args:
         x: The input; the first axis is the batch.
-        scale: The scale itself, [channels]; or whether one is made. Where neither scale nor
-            bias is given, both are made.
-        bias: Likewise.
-        axis: The axis of the channels; of known size.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        scale: The scale itself, [channels]; or whether to create one. By default both scale and
+            bias are created.
+        bias: The bias itself, or whether to create one, likewise.
+        axis: The channel axis; its size is not symbolic.
+        epsilon: Small constant that keeps the quotient finite if all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`.
-        params: Names for the parameters that are made, `[scale, bias]` or `[scale]`; those that
-            exist are shared.
+        params: Names of the created parameters, `[scale, bias]` or `[scale]`; existing ones are
+            shared.
 
     Raises:
         ShapeError: The size of the axis is symbolic, or there is no such axis.
     """
-    x, said = operand(x, "instance_norm"), {"scale": scale, "bias": bias}
-    made = Parameters("instance_norm", name, params, to_make(said))
+    x, weights = operand(x, "instance_norm"), {"scale": scale, "bias": bias}
+    layer_params = Parameters("instance_norm", name, params, to_make(weights))
     sizes = _sizes_along(x, axis, "instance_norm")
-    given = _weights(made, said, sizes, float_dtype(x.dtype))
+    values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": sizes()[0], "axis": axis, "epsilon": epsilon}
-    return one("group_norm", x, *given, name=made.name, **attrs)
+    return one("group_norm", x, *values, name=layer_params.name, **attrs)
 
 
-# ---- along the batch -------------------------------------------------------------------------
+# ---- over the batch --------------------------------------------------------------------------
 
 
 @overload
@@ -231,39 +236,39 @@ def batch_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var | tuple[Var, Var, Var]:
-    """Mean 0 and variance 1 of each channel over the batch, then scaled and shifted.
+    """Batch normalization: mean 0 and variance 1 of each channel, then an affine map.
 
-    The layer keeps running statistics. Each run moves them towards those of its batch;
-    `prog.for_test()` uses them in place of the batch's. Or they are given, as memories of a
-    loop are, and what comes after them is a result.
+    The layer has running statistics as states. Each run moves them towards those of its batch;
+    `prog.for_test()` uses them in place of the batch's. Or they are arguments, for example the
+    memories of a loop, and their next values are results.
 
-    Layers that share running statistics move them one after the other, in the order in which
-    they are built, and a run commits what comes out. None of them reads what another one of the
-    run moved: each normalises with its own batch, and in a test program with the statistics
-    that the run began with, so that one of them can be run without the others.
+    Layers that share running statistics update them in the order of construction, and a run
+    commits the final values. No layer reads another one's update within a run: each normalises
+    with its own batch, and in a test program with the statistics at the start of the run. So
+    each of them can be run without the others.
 
     Args:
         x: The input.
-        mean: The running mean itself, [channels], where the layer does not keep its own.
+        mean: The running mean, [channels], if the layer has no state for it.
         var: The running variance, likewise.
-        scale: The scale itself, [channels]; or whether one is made. Where nothing is given,
-            both scale and bias are made.
-        bias: Likewise.
-        training: False normalises with the running statistics, and leaves them.
-        axis: The axis of the channels; of known size, where a parameter is made.
-        momentum: How much of the running statistics a run keeps.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        scale: The scale itself, [channels]; or whether to create one. By default both scale and
+            bias are created.
+        bias: The bias itself, or whether to create one, likewise.
+        training: False normalises with the running statistics, without updating them.
+        axis: The channel axis; its size is not symbolic if a parameter is created.
+        momentum: Decay rate of the running statistics.
+        epsilon: Small constant that keeps the quotient finite if all numbers are equal.
         name: The layer's name; its parameters are `name.scale` and `name.bias`, its states
             `name.mean` and `name.var`.
-        params: Names for both, `[scale, bias, mean, var]`, without those that there are not;
-            those that exist are shared. `[scale, bias]` shares no statistics.
+        params: Names of parameters and states, `[scale, bias, mean, var]`, without absent ones;
+            existing ones are shared. `[scale, bias]` shares no statistics.
 
     Returns:
-        The result; where mean and var are given, the result and the next ones of both.
+        The result; if mean and var are given, the result and their next values.
 
     Raises:
-        ProgramError: A layer that keeps statistics is built in an inner block, which runs many
-            times or never.
+        ProgramError: A layer with statistics as states is built in an inner block, which runs
+        many times or never.
     """
     x, said = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
     keeps = _keeps_statistics(x, mean, var)
@@ -279,15 +284,15 @@ def batch_norm(
     if not states:
         return out, moved[0], moved[1]
     for state, after in zip(states, moved, strict=True) if training else ():
-        _move(current_program(), state, after, momentum)
+        _update_statistic(current_program(), state, after, momentum)
     return out
 
 
 def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
-    """Whether the layer has running statistics of its own, where it may have them.
+    """Return whether the layer has running statistics as states.
 
     Raises:
-        ProgramError: It may not, or one of two is given.
+        ProgramError: It may not have them, or only one of mean and var is given.
     """
     if (mean is None) != (var is None):
         raise ProgramError(
@@ -305,21 +310,23 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
     return mean is None
 
 
-def _statistics(made: Parameters, channels: list[int], dtype: DType) -> tuple[Var, Var]:
-    kept = promote(dtype, FLOAT32)
-    return made.state("mean", channels, kept, 0.0), made.state("var", channels, kept, 1.0)
+def _statistics(parameters: Parameters, channels: list[int], dtype: DType) -> tuple[Var, Var]:
+    dtype_of_states = promote(dtype, FLOAT32)
+    return parameters.state("mean", channels, dtype_of_states, 0.0), parameters.state(
+        "var", channels, dtype_of_states, 1.0
+    )
 
 
-def _move(program: Builder, state: Var, after: Var, momentum: float) -> None:
-    """Update a running statistic, after another layer that shares it did so.
+def _update_statistic(program: Builder, state: Var, after: Var, momentum: float) -> None:
+    """Update a running statistic, possibly after another layer that shares it.
 
-    `after` is where this layer alone takes it. One after the other they come to
+    `after` is the update of this layer alone. The combined update is
 
         momentum * before + (1 - momentum) * batch = after + momentum * (before - state)
     """
-    so_far = program.updates.get(state.name)
-    if so_far is None:
+    previous_update = program.updates.get(state.name)
+    if previous_update is None:
         program.update(state.name, after.name)
         return
-    before = named_var(program, so_far)
+    before = named_var(program, previous_update)
     program.update_again(state.name, after + momentum * (before - state))

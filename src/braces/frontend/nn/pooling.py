@@ -1,4 +1,4 @@
-"""Pools to a size that is said, to one number, and other ways to bring pictures to a size."""
+"""Adaptive and global pooling, upsampling and pixel shuffles."""
 
 from __future__ import annotations
 
@@ -16,50 +16,54 @@ from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
 Sizes: TypeAlias = "Size | Sequence[Size | None]"
 
-# ---- to a size -------------------------------------------------------------------------------
+# ---- adaptive --------------------------------------------------------------------------------
 
 
 def to_sizes(op_type: str, x: Var, axes: Sequence[int], wanted: Sizes) -> Var:
-    """`x` with axes of the sizes that are wanted, each element made of a part of each axis.
+    """Reduce axes of `x` to given sizes; each element is a reduction of a part of each axis.
 
     Args:
         op_type: The reduction of each part: `mean` or `max`.
-        x: What is made smaller.
-        axes: Those that are.
-        wanted: The size of each, `None` for one that stays; or one for all.
+        x: The input.
+        axes: The axes to reduce.
+        wanted: The size of each, `None` to keep one; or one size for all.
     """
-    given = [wanted] * len(axes) if isinstance(wanted, int | Dim) else list(wanted)
-    if all(n is not None and _same(n, 1) for n in given):
+    sizes = [wanted] * len(axes) if isinstance(wanted, int | Dim) else list(wanted)
+    if all(n is not None and _same_size(n, 1) for n in sizes):
         return one(op_type, x, axis=tuple(axes), keepdims=True)
-    for at, size in zip(axes, given, strict=True):
-        x = x if size is None or _same(size, x.shape[at]) else _parts(op_type, x, at, size)
+    for index, size in zip(axes, sizes, strict=True):
+        x = (
+            x
+            if size is None or _same_size(size, x.shape[index])
+            else _reduce_axis(op_type, x, index, size)
+        )
     return x
 
 
-def _same(x: Size, y: Size) -> bool:
+def _same_size(x: Size, y: Size) -> bool:
     return isinstance(x, int) == isinstance(y, int) and x == y
 
 
-def _parts(op_type: str, x: Var, at: int, count: Size) -> Var:
-    """An axis brought to so many parts, which may overlap by one."""
-    whole = x.shape[at]
-    part = divide_exactly(whole, count)
+def _reduce_axis(op_type: str, x: Var, at: int, count: Size) -> Var:
+    """Reduce an axis to a number of parts, which may overlap by one element."""
+    size = x.shape[at]
+    part = divide_exactly(size, count)
     if part is not None:
         shape = (*x.shape[:at], count, part, *x.shape[at + 1 :])
         return one(op_type, ops.reshape(x, shape), axis=at + 1)
-    if not isinstance(whole, int) or not isinstance(count, int):
-        raise ShapeError(f"An axis of {whole} is not brought to {count} parts.")
-    index = [slice(i * whole // count, -(-(i + 1) * whole // count)) for i in range(count)]
+    if not isinstance(size, int) or not isinstance(count, int):
+        raise ShapeError(f"An axis of {size} is not brought to {count} parts.")
+    index = [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
     front = [slice(None)] * at
-    made = [one(op_type, x[(*front, part)], axis=at, keepdims=True) for part in index]
-    return ops.concat(made, axis=at)
+    pieces = [one(op_type, x[(*front, part)], axis=at, keepdims=True) for part in index]
+    return ops.concat(pieces, axis=at)
 
 
 def picture_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
-    """The spatial axes of a picture in this layout.
+    """Return the spatial axes of an image in a layout.
 
     Raises:
-        ShapeError: It is no layout of so many axes, or `x` has others.
+        ShapeError: The layout has another number of axes, or `x` has.
     """
     known = [name for name in LAYOUTS if len(name) == rank + 2]
     if layout not in known or x.ndim != rank + 2:
@@ -71,47 +75,47 @@ def picture_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
     return spatial_axes(layout)
 
 
-def _adaptive(
+def _pool_adaptively(
     what: str, op_type: str, rank: int, x: Any, size: Sizes, layout: str, name: str
 ) -> Var:
     x = operand(x, what)
     axes = picture_axes(what, x, rank, layout)
-    given = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
-    if len(given) != rank or any(isinstance(n, int) and n < 1 for n in given):
+    sizes = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
+    if len(sizes) != rank or any(isinstance(n, int) and n < 1 for n in sizes):
         raise ShapeError(
             f"{what} needs {rank} sizes of at least 1, not {size!r:.40}.",
             fix="Give one for all axes, or one for each; None leaves an axis as it is.",
         )
 
-    def built() -> Var:
-        found = to_sizes(op_type, x, axes, given)
-        return ops.identity(x) if found is x else found
+    def build() -> Var:
+        pooled = to_sizes(op_type, x, axes, sizes)
+        return ops.identity(x) if pooled is x else pooled
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 @building
 def adaptive_avg_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
-    """The mean of parts of one axis, as `adaptive_avg_pool2d`; the layout is `NCW` or `NWC`."""
-    return _adaptive("adaptive_avg_pool1d", "mean", 1, x, size, layout, name)
+    """The mean of parts of one axis, like `adaptive_avg_pool2d`; `NCW` or `NWC`."""
+    return _pool_adaptively("adaptive_avg_pool1d", "mean", 1, x, size, layout, name)
 
 
 @building
 def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
-    """The mean of parts of a picture, as many as are asked for.
+    """Adaptive average pooling: the means of parts of an image, to a given output size.
 
-    Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to
-    `ceil((i + 1) * size / n)`; parts overlap where `n` is no divisor.
+    Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to `ceil((i +
+    1) * size / n)`; parts overlap if `n` does not divide `size`.
 
     Args:
         x: number[n, c, h, w], or in the order of `layout`.
-        size: The sizes of the result, or one for both; `None` leaves an axis as it is.
+        size: The sizes of the result, or one for both; `None` keeps the size of an axis.
         layout: `"NCHW"` or `"NHWC"`.
-        name: For the block.
+        name: The name of the block.
 
     Raises:
-        ShapeError: Too many sizes or too few, or one that divides a symbolic axis into parts
-            that are not the same.
+        ShapeError: The number of sizes is wrong, or one divides a symbolic axis into unequal
+            parts.
 
     Example:
         >>> import braces as br
@@ -120,47 +124,47 @@ def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str 
         ...     print(br.adaptive_avg_pool2d(x, [2, 4]).type)
         f32[b,3,2,4]
     """
-    return _adaptive("adaptive_avg_pool2d", "mean", 2, x, size, layout, name)
+    return _pool_adaptively("adaptive_avg_pool2d", "mean", 2, x, size, layout, name)
 
 
 @building
 def adaptive_avg_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
-    """The mean of parts along three axes, as `adaptive_avg_pool2d`; `NCDHW` or `NDHWC`."""
-    return _adaptive("adaptive_avg_pool3d", "mean", 3, x, size, layout, name)
+    """3D adaptive average pooling, like `adaptive_avg_pool2d`; `NCDHW` or `NDHWC`."""
+    return _pool_adaptively("adaptive_avg_pool3d", "mean", 3, x, size, layout, name)
 
 
 @building
 def adaptive_max_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
-    """The largest of parts of one axis; the parts are those of `adaptive_avg_pool2d`."""
-    return _adaptive("adaptive_max_pool1d", "max", 1, x, size, layout, name)
+    """The maximum of parts of one axis; see `adaptive_avg_pool2d`."""
+    return _pool_adaptively("adaptive_max_pool1d", "max", 1, x, size, layout, name)
 
 
 @building
 def adaptive_max_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
-    """The largest of parts of a picture; the parts are those of `adaptive_avg_pool2d`."""
-    return _adaptive("adaptive_max_pool2d", "max", 2, x, size, layout, name)
+    """The maximum of parts of an image; see `adaptive_avg_pool2d`."""
+    return _pool_adaptively("adaptive_max_pool2d", "max", 2, x, size, layout, name)
 
 
 @building
 def adaptive_max_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
-    """The largest of parts along three axes; the parts are those of `adaptive_avg_pool2d`."""
-    return _adaptive("adaptive_max_pool3d", "max", 3, x, size, layout, name)
+    """The maximum of parts along three axes; see `adaptive_avg_pool2d`."""
+    return _pool_adaptively("adaptive_max_pool3d", "max", 3, x, size, layout, name)
 
 
-# ---- to one number ---------------------------------------------------------------------------
+# ---- global ----------------------------------------------------------------------------------
 
 
 @building
 def global_avg_pool(
     x: Any, *, layout: str | None = None, keepdims: bool = False, name: str = ""
 ) -> Var:
-    """The mean of each channel of each example.
+    """Global average pooling: the mean of each channel of each example.
 
     Args:
         x: number[n, c, *space], or in the order of `layout`.
-        layout: As `"NHWC"`; channels come first where nothing is said.
-        keepdims: Whether spatial axes stay, with size 1.
-        name: For the result.
+        layout: For example `"NHWC"`; channels first by default.
+        keepdims: Whether to keep spatial axes, with size 1.
+        name: The name of the result.
 
     Returns:
         [n, c].
@@ -168,18 +172,18 @@ def global_avg_pool(
     Raises:
         ShapeError: There is no such layout, or no spatial axis.
     """
-    return _global("global_avg_pool", "mean", x, layout, keepdims, name)
+    return _pool_globally("global_avg_pool", "mean", x, layout, keepdims, name)
 
 
 @building
 def global_max_pool(
     x: Any, *, layout: str | None = None, keepdims: bool = False, name: str = ""
 ) -> Var:
-    """The largest number of each channel of each example; see `global_avg_pool`."""
-    return _global("global_max_pool", "max", x, layout, keepdims, name)
+    """Global max pooling: the maximum of each channel; see `global_avg_pool`."""
+    return _pool_globally("global_max_pool", "max", x, layout, keepdims, name)
 
 
-def _global(
+def _pool_globally(
     what: str, op_type: str, x: Any, layout: str | None, keepdims: bool, name: str
 ) -> Var:
     x = operand(x, what)
@@ -188,7 +192,7 @@ def _global(
     return one(op_type, x, axis=axes, keepdims=keepdims, name=name)
 
 
-# ---- larger, and channels as places ----------------------------------------------------------
+# ---- upsampling and pixel shuffles -----------------------------------------------------------
 
 MODES = ("nearest", "linear", "cubic")
 
@@ -203,21 +207,21 @@ def upsample(
     layout: str | None = None,
     name: str = "",
 ) -> Var:
-    """Pictures so many times as large, by numbers between those that are there.
+    """Upsample images by integer factors, by interpolation.
 
-    `br.resize` brings them to any size.
+    `br.resize` resizes to any size.
 
     Args:
         x: number[n, c, *space], or in the order of `layout`.
-        factor: How many times, for all spatial axes or for each.
+        factor: The factor of all spatial axes, or of each.
         mode: `"nearest"`, `"linear"` along each axis, or `"cubic"`.
-        align_corners: Whether the first and the last number stay at the ends.
-        layout: As `"NHWC"`; channels come first where nothing is said.
-        name: For the result.
+        align_corners: Whether the corner elements of input and output are aligned.
+        layout: For example `"NHWC"`; channels first by default.
+        name: The name of the result.
 
     Raises:
         ShapeError: There is no such layout, or no spatial axis.
-        ProgramError: A factor is below 1, there are too many or too few, or an unknown mode.
+        ProgramError: A factor is below 1, their number is wrong, or the mode is unknown.
 
     Example:
         >>> import braces as br
@@ -248,7 +252,7 @@ def upsample(
 
 @building
 def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") -> Var:
-    """Channels as blocks of pixels: a picture `factor` times as large.
+    """Rearrange channels into blocks of pixels: an image `factor` times as large.
 
         out[n, c, h * factor + i, w * factor + j] = x[n, (c * factor + i) * factor + j, h, w]
 
@@ -257,56 +261,56 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
     Args:
         x: [n, c * factor^2, h, w], or in the order of `layout`.
         factor: The size of blocks.
-        layout: `"NCHW"` or `"NHWC"`; channels are numbered in the same way.
-        name: For the result.
+        layout: `"NCHW"` or `"NHWC"`; the order of channels is the same.
+        name: The name of the result.
 
     Raises:
-        ShapeError: Channels are no multiple of `factor^2`.
+        ShapeError: The number of channels is not a multiple of `factor^2`.
     """
     x = operand(x, "pixel_shuffle")
     picture_axes("pixel_shuffle", x, 2, layout)
     _check_factor("pixel_shuffle", factor)
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
-    deep = divide_exactly(c, factor * factor)
-    if deep is None:
+    depth = divide_exactly(c, factor * factor)
+    if depth is None:
         raise ShapeError(f"{c} channels cannot be split into blocks of {factor} by {factor}.")
     if layout == "NCHW":
-        apart = ops.reshape(x, (n, deep, factor, factor, h, w))
-        order, shape = (0, 1, 4, 2, 5, 3), (n, deep, h * factor, w * factor)
+        blocks = ops.reshape(x, (n, depth, factor, factor, h, w))
+        order, shape = (0, 1, 4, 2, 5, 3), (n, depth, h * factor, w * factor)
     else:
-        apart = ops.reshape(x, (n, h, w, deep, factor, factor))
-        order, shape = (0, 1, 4, 2, 5, 3), (n, h * factor, w * factor, deep)
-    return one("reshape", ops.permute_dims(apart, order), shape=shape, name=name)
+        blocks = ops.reshape(x, (n, h, w, depth, factor, factor))
+        order, shape = (0, 1, 4, 2, 5, 3), (n, h * factor, w * factor, depth)
+    return one("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
 
 
 @building
 def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") -> Var:
-    """Blocks of pixels as channels: the inverse of `pixel_shuffle`.
+    """Rearrange blocks of pixels into channels: the inverse of `pixel_shuffle`.
 
     Args:
         x: [n, c, h * factor, w * factor], or in the order of `layout`.
         factor: The size of blocks.
         layout: `"NCHW"` or `"NHWC"`.
-        name: For the result.
+        name: The name of the result.
 
     Raises:
-        ShapeError: The picture is not made of such blocks.
+        ShapeError: The image is not divisible into such blocks.
     """
     x = operand(x, "pixel_unshuffle")
     picture_axes("pixel_unshuffle", x, 2, layout)
     _check_factor("pixel_unshuffle", factor)
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
-    high, wide = (divide_exactly(size, factor) for size in (h, w))
-    if high is None or wide is None:
+    rows, columns = (divide_exactly(size, factor) for size in (h, w))
+    if rows is None or columns is None:
         raise ShapeError(f"A plane of {h} by {w} is not made of blocks of {factor}.")
-    deep = c * (factor * factor)
+    depth = c * (factor * factor)
     if layout == "NCHW":
-        apart = ops.reshape(x, (n, c, high, factor, wide, factor))
-        order, shape = (0, 1, 3, 5, 2, 4), (n, deep, high, wide)
+        blocks = ops.reshape(x, (n, c, rows, factor, columns, factor))
+        order, shape = (0, 1, 3, 5, 2, 4), (n, depth, rows, columns)
     else:
-        apart = ops.reshape(x, (n, high, factor, wide, factor, c))
-        order, shape = (0, 1, 3, 5, 2, 4), (n, high, wide, deep)
-    return one("reshape", ops.permute_dims(apart, order), shape=shape, name=name)
+        blocks = ops.reshape(x, (n, rows, factor, columns, factor, c))
+        order, shape = (0, 1, 3, 5, 2, 4), (n, rows, columns, depth)
+    return one("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
 
 
 def _check_factor(what: str, factor: Any) -> None:

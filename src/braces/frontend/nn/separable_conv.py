@@ -1,4 +1,4 @@
-"""Convolutions of each channel alone, and those that mix channels afterwards."""
+"""Depthwise and separable convolutions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from braces.frontend.nn.conv import conv1d, conv2d
 
 Layer = Callable[..., Var]
 
-# ---- each channel alone ----------------------------------------------------------------------
+# ---- depthwise -------------------------------------------------------------------------------
 
 
 @building
@@ -37,7 +37,7 @@ def depthwise_conv1d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """As `depthwise_conv2d`, along one axis; the layout is `NCW` or `NWC`."""
+    """Depthwise convolution along one axis, like `depthwise_conv2d`; `NCW` or `NWC`."""
     return _depthwise(
         conv1d, x, window, multiplier, layout, stride=stride, padding=padding,
         dilation=dilation, act=act, name=name, params=params, bias=bias, init=init,
@@ -62,24 +62,25 @@ def depthwise_conv2d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A convolution of each channel with windows of its own.
+    """Depthwise convolution: each channel has its own filters.
 
-    It is `conv2d` with as many groups as channels and `multiplier` filters for each.
+    It is `conv2d` with one group per channel and `multiplier` filters for each.
 
     Args:
-        x: The input, in the order of axes that `layout` says; of a known number of channels.
-        window: The sizes of the window, or one for all axes.
-        multiplier: How many channels each becomes; they follow one another.
-        stride: As that of `conv2d`, as all that follows.
+        x: The input, with axes in the order of `layout`; the number of channels is not
+            symbolic.
+        window: The window sizes, or one for all axes.
+        multiplier: Number of output channels per input channel; they are adjacent.
+        stride: As for `conv2d`, like all further arguments.
         padding: `"valid"`, `"same"`, or numbers.
-        dilation: How far apart the elements of the window lie.
+        dilation: Distance between adjacent elements of the window.
         layout: `"NCHW"` or `"NHWC"`.
-        act: The name of an operator, as "relu", or a function.
+        act: The activation: the name of an operator, as "relu", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
-        params: Names for the parameters, `[w, b]` or `[w]`; those that exist are shared.
-        bias: The bias itself, [channels * multiplier]; or whether one is made.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        bias_init: The first value of b.
+        params: Names of the parameters, `[w, b]` or `[w]`; existing ones are shared.
+        bias: The bias itself, [channels * multiplier]; or whether to create one.
+        init: Initializer of w; Glorot uniform by default.
+        bias_init: Initializer of b.
 
     Raises:
         ShapeError: The number of channels is symbolic, or the multiplier is below 1.
@@ -107,7 +108,7 @@ def _depthwise(
     return convolve(x, channels * times, window, groups=channels, layout=layout, **options)
 
 
-# ---- and mixed -------------------------------------------------------------------------------
+# ---- separable -------------------------------------------------------------------------------
 
 
 @building
@@ -128,7 +129,7 @@ def separable_conv1d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """As `separable_conv2d`, along one axis; the layout is `NCW` or `NWC`."""
+    """Separable convolution along one axis, like `separable_conv2d`; `NCW` or `NWC`."""
     sliding = {"stride": stride, "padding": padding, "dilation": dilation}
     end = {"act": act, "bias": bias, "bias_init": bias_init}
     first = depthwise_conv1d, conv1d
@@ -153,26 +154,27 @@ def separable_conv2d(
     init: Initializer | Any = None,
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
-    """A convolution of each channel alone, and then of each pixel over the channels.
+    """Separable convolution: depthwise, then pointwise over the channels.
 
     A plain block of `depthwise_conv2d` without a bias and `conv2d` with a window of 1; its
     parameters are `depthwise.w`, `pointwise.w` and `pointwise.b`. Source: Chollet, Xception,
     2017.
 
     Args:
-        x: The input, in the order of axes that `layout` says; of a known number of channels.
-        filters: How many channels the result has.
-        window: The sizes of the window, or one for all axes.
-        multiplier: How many channels each becomes in between.
-        stride: As that of `conv2d`, as all that follows.
+        x: The input, with axes in the order of `layout`; the number of channels is not
+            symbolic.
+        filters: Number of output channels.
+        window: The window sizes, or one for all axes.
+        multiplier: Number of intermediate channels per input channel.
+        stride: As for `conv2d`, like all further arguments.
         padding: `"valid"`, `"same"`, or numbers.
-        dilation: How far apart the elements of the window lie.
+        dilation: Distance between adjacent elements of the window.
         layout: `"NCHW"` or `"NHWC"`.
-        act: The name of an operator, as "relu", or a function.
+        act: The activation: the name of an operator, as "relu", or a function.
         name: The layer's name.
-        bias: The bias itself, [filters]; or whether one is made.
-        init: The first value of both weights; Glorot's uniform where nothing is said.
-        bias_init: The first value of the bias.
+        bias: The bias itself, [filters]; or whether to create one.
+        init: Initializer of both weights; Glorot uniform by default.
+        bias_init: Initializer of the bias.
 
     Raises:
         ShapeError: The number of channels is symbolic, or the multiplier is below 1.
@@ -192,18 +194,18 @@ def separable_conv2d(
 
 
 def _separable(
-    alone: Layer, mixed: Layer, x: Any, filters: Any, window: Any, multiplier: int, layout: str,
-    init: Any, name: str | None, sliding: dict[str, Any], end: dict[str, Any],
+    depthwise: Layer, pointwise: Layer, x: Any, filters: Any, window: Any, multiplier: int,
+    layout: str, init: Any, name: str | None, sliding: dict[str, Any], end: dict[str, Any],
 ) -> Var:  # fmt: skip
-    what = f"separable_{mixed.__name__}"
+    what = f"separable_{pointwise.__name__}"
     x, shared = operand(x, what), {"layout": layout, "init": init}
     if count_of(filters) is None:
         raise ShapeError(f"{what} makes its weights, and needs a number of filters.")
 
-    def built() -> Var:
-        apart = alone(
+    def build() -> Var:
+        hidden = depthwise(
             x, window, multiplier=multiplier, bias=False, name="depthwise", **sliding, **shared
         )
-        return mixed(apart, filters, 1, name="pointwise", **end, **shared)
+        return pointwise(hidden, filters, 1, name="pointwise", **end, **shared)
 
-    return composed(name or what, built)
+    return composed(name or what, build)

@@ -1,6 +1,6 @@
-"""Weights that are brought to a size before they are used.
+"""Reparameterized weights: spectral normalization and weight normalization.
 
-`br.fc(x, br.spectral_norm(w), bias=b)` divides those of a layer.
+`br.fc(x, br.spectral_norm(w), bias=b)` normalizes the weights of a layer.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ def spectral_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Weights divided by their largest singular value, which power iteration finds.
+    """Spectral normalization: weights divided by their largest singular value.
 
         out = w / |m' u|       m: w as a matrix, `axis` by all others
 
-    The direction u is a state. In training it moves first, u <- m m' u / |m m' u|, which
-    `prog.for_test()` does not. Gradients go through m alone.
-    Source: Miyato, Kataoka, Koyama, Yoshida, Spectral Normalization for Generative Adversarial
-    Networks, 2018.
+    The singular value is estimated by power iteration. The direction u is a state. In training
+    it is updated first, u <- m m' u / |m m' u|; `prog.for_test()` does not update it. Gradients
+    flow through m alone. Source: Miyato, Kataoka, Koyama, Yoshida, Spectral Normalization for
+    Generative Adversarial Networks, 2018.
 
     Args:
         w: float[*shape], of two axes or more.
-        axis: The axis of outputs, which others are a matrix with: 0 for weights of `br.conv2d`;
-            of known size.
-        iterations: How many times u moves in a run.
+        axis: The output axis, the rows of the matrix: 0 for weights of `br.conv2d`; its size is
+            not symbolic.
+        iterations: Number of power iterations per run.
         name: The layer's name; its state is `name.u`.
-        params: A name for the state, `[u]`, which is shared where it exists and moved once.
+        params: Name of the state, `[u]`; an existing one is shared, and updated once per run.
 
     Returns:
         As `w`.
 
     Raises:
-        ShapeError: There is one axis or none, or none such.
-        DTypeError: `w` is not made of floats.
-        ProgramError: There are no iterations, or it is built in an inner block, which runs many
+        ShapeError: `w` has fewer than two axes, or `axis` does not exist.
+        DTypeError: `w` is not of a floating dtype.
+        ProgramError: `iterations` is below 1, or it is built in an inner block, which runs many
             times or never.
 
     Example:
@@ -75,23 +75,27 @@ def spectral_norm(
             given=f"{w.name}: {w.type}",
             fix="Divide the weights before the loop or branch, and use the result in it.",
         )
-    at = axis_index(axis, w.ndim, what)
-    made = Parameters(what, name, params, (), ("u",))
-    state = made.state("u", [fixed_size(w, at, what)], w.dtype, initializers.normal(1.0))
+    index = axis_index(axis, w.ndim, what)
+    layer_params = Parameters(what, name, params, (), ("u",))
+    state = layer_params.state(
+        "u", [fixed_size(w, index, what)], w.dtype, initializers.normal(1.0)
+    )
 
-    def built() -> Var:
-        matrix = ops.reshape(ops.moveaxis(w, at, 0), (w.shape[at], -1))
-        still = ops.stop_gradient(matrix)
-        before = moved = ops.l2_normalize(state)
+    def build() -> Var:
+        matrix = ops.reshape(ops.moveaxis(w, index, 0), (w.shape[index], -1))
+        constant_matrix = ops.stop_gradient(matrix)
+        before = direction = ops.l2_normalize(state)
         for _ in range(iterations):
-            moved = _along(_along(moved, still), ops.matrix_transpose(still))
+            direction = _along(
+                _along(direction, constant_matrix), ops.matrix_transpose(constant_matrix)
+            )
         if state.name not in program.updates:
-            program.update(state.name, moved)
-        u = ops.in_training(before, moved)
-        largest = ops.sum(u * ops.matmul(matrix, _along(u, still)))
+            program.update(state.name, direction)
+        u = ops.in_training(before, direction)
+        largest = ops.sum(u * ops.matmul(matrix, _along(u, constant_matrix)))
         return w / largest
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 def _check_iterations(w: Var, iterations: Any) -> None:
@@ -104,7 +108,7 @@ def _check_iterations(w: Var, iterations: Any) -> None:
 
 
 def _along(vector: Var, matrix: Var) -> Var:
-    """The direction of a product."""
+    """Return the direction of a product."""
     return ops.l2_normalize(ops.matmul(vector, matrix))
 
 
@@ -117,29 +121,28 @@ def weight_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> Var:
-    """Weights as directions times lengths, which are learned apart.
+    """Weight normalization: weights as directions times lengths, learned separately.
 
         out = scale * w / |w|       |w|: the length over all axes but `axis`
 
-    The first scale is the length that `w` has then, so that `out` is `w` before any step.
-    Source: Salimans, Kingma, Weight Normalization, 2016.
+    A created scale is initialized with the length of `w`, so that `out` is `w` before the first
+    step. Source: Salimans, Kingma, Weight Normalization, 2016.
 
     Args:
-        w: float[*shape]; a parameter, where the scale is made.
-        scale: The scale itself, [size of `axis`] or []; or whether one is made, which it is
-            where nothing is said.
-        axis: The axis of outputs, each of which has a length: -1 for weights of `br.fc`, 0 for
-            those of `br.conv2d`; `None` is one length for all.
+        w: float[*shape]; a parameter, if the scale is created.
+        scale: The scale itself, [size of `axis`] or []; or whether to create one (the default).
+        axis: The output axis, each element of which has a length: -1 for weights of `br.fc`, 0
+            for those of `br.conv2d`; `None` is one length for all.
         name: The layer's name; its parameter is `name.scale`.
-        params: A name for the parameter, `[scale]`; it is shared where it exists.
+        params: Name of the parameter, `[scale]`; an existing one is shared.
 
     Returns:
         As `w`.
 
     Raises:
         ShapeError: There is no such axis, or the scale has another size.
-        DTypeError: `w` is not made of floats.
-        ProgramError: `w` is no parameter, and a scale is to be made.
+        DTypeError: `w` is not of a floating dtype.
+        ProgramError: The scale is to be created, and `w` is not a parameter.
 
     Example:
         >>> import braces as br
@@ -151,26 +154,26 @@ def weight_norm(
     """
     what = "weight_norm"
     w = check_floats(what, w)
-    at = None if axis is None else axis_index(axis, w.ndim, what)
-    others = tuple(one for one in range(w.ndim) if one != at)
-    made = Parameters(what, name, params, to_make({"scale": scale}))
-    sizes = [] if at is None else [fixed_size(w, at, what)]
-    own = made.get("scale", sizes, w.dtype, partial(_first_length, w.name, others))
-    given = scale if is_given(scale) else own
+    index = None if axis is None else axis_index(axis, w.ndim, what)
+    others = tuple(other for other in range(w.ndim) if other != index)
+    layer_params = Parameters(what, name, params, to_make({"scale": scale}))
+    sizes = [] if index is None else [fixed_size(w, index, what)]
+    created = layer_params.get("scale", sizes, w.dtype, partial(_first_length, w.name, others))
+    given = scale if is_given(scale) else created
 
-    def built() -> Var:
+    def build() -> Var:
         unit = ops.l2_normalize(w, axis=others)
         if given is None:
             return unit
-        return unit * (given if at is None else along_axis(as_var(given), at, w.ndim))
+        return unit * (given if index is None else along_axis(as_var(given), index, w.ndim))
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 def _first_length(
     weight: str, axes: tuple[int, ...], shape: tuple[int, ...], dtype: DType, name: str
 ) -> Var:
-    """The length of the first value of some weights, in a startup program."""
+    """Return the initial length of weights, in a startup program."""
     del shape, dtype
     startup = current_program()
     if weight not in startup.updates:
