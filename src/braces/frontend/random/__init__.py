@@ -1,19 +1,19 @@
 """Random numbers: `br.random.normal([3])`, and `br.dropout`.
 
-Randomness has no hidden state. A program that draws has one persistable variable,
-`random_state`: the seed of `Executor.init` and a counter of runs, which each run raises by one.
-A draw follows from this state, the operator's own number (made from its name) and the trips of
-the loops around it. So each run and each trip draws anew, the same seed gives the same numbers,
-and what is pruned, moved or repeated changes no other draw.
+Random numbers have no hidden state. A program with random operators has one persistable
+variable, `random_state`: the seed of `Executor.init` and a counter of runs, incremented by each
+run. The bits of an operator are derived from this state, the operator's own number (from its
+name) and the iterations of the enclosing loops. So each run and each iteration draws anew, the
+same seed gives the same numbers, and pruning, moving or duplicating operators changes no other
+draw.
 
-Parameters are numbers, arrays or variables, in the terms of `br.distributions`, which knows
-densities, too. Numbers that no parameter can be are refused; of variables, a run knows the
-values: what is drawn of impossible ones is NaN, or where that is an integer, an error of the
-run.
+Parameters are numbers, arrays or variables, with the names of `br.distributions`, which also
+has densities. Invalid numbers are errors. The values of variables are known at run time only:
+an invalid one gives NaN, or a run-time error for integer results.
 
-In a row-wise branch, and in a step with lengths, each row draws for itself, by its number in
-the whole batch: whichever other rows run, it draws the same. What mixes rows, as `permutation`,
-is refused there: draw it outside, and take it in.
+In a masked branch, and in a step with lengths, each batch element draws by its index in the
+whole batch: its numbers do not depend on the active set. Operators that mix batch elements, as
+`permutation`, are refused there: draw outside, and pass the result in.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ from braces.ops.common.rules import axis_indices, float_dtype
 def dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str = ""
 ) -> Var:
-    """Drop elements with a probability and scale the others up, so that the mean stays.
+    """Drop elements with a probability and scale up the others, so that the mean stays.
 
         out = x / (1 - rate) with probability 1 - rate, else 0
 
     `prog.for_test()` drops nothing.
 
     Args:
-        x: What elements are dropped from.
+        x: The input.
         rate: The probability of dropping, from 0 to 1.
-        shared_axes: Axes along which all is dropped or nothing: `(2, 3)` drops whole channels
-            of pictures, 1 the same features of all steps, `(1, 2, 3)` whole examples.
-        name: For the operator, which draws from its name.
+        shared_axes: Axes along which elements share the dropout decision: `(2, 3)` drops whole
+            channels of images, 1 the same features of all steps, `(1, 2, 3)` whole examples.
+        name: The name of the operator, which determines its random bits.
 
     Raises:
         ProgramError: `rate` is not between 0 and 1.
@@ -87,12 +87,12 @@ def dropout(
     x = operand(x, "dropout")
     if shared_axes == ():
         return draw("dropout", x, name=name, rate=rate)
-    kept = dropout(apart("dropout", x, shared_axes), rate, name=name and f"{name}.kept")
-    return one("multiply", x, kept, name=name)
+    factors = dropout(apart("dropout", x, shared_axes), rate, name=name and f"{name}.kept")
+    return one("multiply", x, factors, name=name)
 
 
 def apart(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
-    """Ones in the places of what is drawn for `x`, once for all along some axes."""
+    """Return ones of the shape of draws for `x`, with size 1 on shared axes."""
     shared = axis_indices(axes, x.ndim, what)
     first = tuple(slice(1) if axis in shared else slice(None) for axis in range(x.ndim))
     return one("full_like", x[first], value=1.0, dtype=float_dtype(x.dtype))

@@ -1,4 +1,4 @@
-"""Draws that are made of gamma variables, which are tried until they fit; and of vectors."""
+"""Draws built from gamma variables (by rejection sampling), and draws of vectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from braces.frontend.random.continuous import Sizes
 
 __all__ = ["beta", "chisquare", "dirichlet", "gamma", "multivariate_normal", "student_t"]
 
-# ---- made of gamma variables -----------------------------------------------------------------
+# ---- from gamma variables --------------------------------------------------------------------
 
 
 @building
@@ -34,20 +34,20 @@ def gamma(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Gamma variables: how long until something has happened `concentration` times.
+    """Gamma variables: waiting times until `concentration` events.
 
         density(x) = (x / scale)^(a - 1) exp(-x / scale) / (gamma(a) scale),  a = concentration
 
-    The gradient with respect to the concentration moves a number so that the probability below
-    it stays: it is implicit. Source: Figurnov, Mohamed, Mnih, Implicit Reparameterization
-    Gradients, 2018.
+    Gradients with respect to the concentration are implicit: a draw moves such that its
+    cumulative probability stays constant. Source: Figurnov, Mohamed, Mnih, Implicit
+    Reparameterization Gradients, 2018.
 
     Args:
-        shape: Of the result; see `uniform`.
-        concentration: Above 0; NaN where a variable is below. Parameters as those of `uniform`.
-        scale: The mean over the concentration, above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        concentration: Above 0; NaN if a variable is below. Parameters as for `uniform`.
+        scale: The mean divided by the concentration, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
@@ -61,19 +61,19 @@ def gamma(
     """
     check_numbers("gamma", 0, concentration=concentration, scale=scale)
 
-    def built() -> Var:
-        given = Parameters("gamma", shape, dtype, concentration=concentration, scale=scale)
-        return given["scale"] * _gamma(given, "concentration")
+    def build() -> Var:
+        params = Parameters("gamma", shape, dtype, concentration=concentration, scale=scale)
+        return params["scale"] * _draw_gamma(params, "concentration")
 
-    return composed(name or "gamma", built)
+    return composed(name or "gamma", build)
 
 
-def _gamma(given: Parameters, parameter: str, log: bool = False) -> Var:
-    """Gamma variables, or their logarithms; a key for each."""
-    a = given.broadcast(parameter)
-    wide = np.promote_types(given.dtype, np.float32)
-    drawn = one("gamma_of_key", keys_for(given.sizes), ops.cast(a, wide), log=log)
-    return ops.cast(drawn, given.dtype)
+def _draw_gamma(params: Parameters, parameter: str, log: bool = False) -> Var:
+    """Draw gamma variables, or their logarithms, with a key for each."""
+    a = params.broadcast(parameter)
+    compute_dtype = np.promote_types(params.dtype, np.float32)
+    draws = one("gamma_of_key", keys_for(params.sizes), ops.cast(a, compute_dtype), log=log)
+    return ops.cast(draws, params.dtype)
 
 
 @building
@@ -85,30 +85,31 @@ def beta(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers in (0, 1): the part that one gamma variable has of the sum of two.
+    """Beta variables in (0, 1): the share of one gamma variable in the sum of two.
 
         density(x) = x^(concentration1 - 1) (1 - x)^(concentration0 - 1) / beta(both)
 
     Args:
-        shape: Of the result; see `uniform`.
-        concentration1: What pulls to 1; above 0. Parameters as those of `gamma`.
-        concentration0: What pulls to 0; above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        concentration1: Above 0; larger values move mass towards 1. Parameters as for `gamma`.
+        concentration0: Above 0; larger values move mass towards 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: A parameter is a number that is not above 0.
     """
-    both = {"concentration1": concentration1, "concentration0": concentration0}
-    check_numbers("beta", 0, **both)
+    concentrations = {"concentration1": concentration1, "concentration0": concentration0}
+    check_numbers("beta", 0, **concentrations)
 
-    def built() -> Var:
-        given = Parameters("beta", shape, dtype, **both)
+    def build() -> Var:
+        params = Parameters("beta", shape, dtype, **concentrations)
         return ops.sigmoid(
-            _gamma(given, "concentration1", True) - _gamma(given, "concentration0", True)
+            _draw_gamma(params, "concentration1", True)
+            - _draw_gamma(params, "concentration0", True)
         )
 
-    return composed(name or "beta", built)
+    return composed(name or "beta", build)
 
 
 @building
@@ -119,16 +120,16 @@ def dirichlet(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Parts of a whole: gamma variables over their sum.
+    """Dirichlet variables: gamma variables divided by their sum.
 
         density(x) = product over i of x[i]^(concentration[i] - 1) / beta(concentration)
 
     Args:
-        shape: Of the result without its last axis; that of `concentration` without its last
-            one where it is not said.
-        concentration: [..., n], above 0; parameters as those of `gamma`.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result without its last axis; by default that of `concentration`
+            without its last one.
+        concentration: [..., n], above 0; parameters as for `gamma`.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Returns:
         [*shape, n]; the sum along the last axis is 1.
@@ -139,49 +140,49 @@ def dirichlet(
     """
     check_numbers("dirichlet", 0, concentration=concentration)
 
-    def built() -> Var:
-        given = Parameters("dirichlet", shape, dtype, 1, concentration=concentration)
-        given.sizes = (*given.sizes, _last("dirichlet", "concentration", given))
-        return ops.softmax(_gamma(given, "concentration", log=True), axis=-1)
+    def build() -> Var:
+        params = Parameters("dirichlet", shape, dtype, 1, concentration=concentration)
+        params.sizes = (*params.sizes, _last_size("dirichlet", "concentration", params))
+        return ops.softmax(_draw_gamma(params, "concentration", log=True), axis=-1)
 
-    return composed(name or "dirichlet", built)
+    return composed(name or "dirichlet", build)
 
 
-def _last(what: str, name: str, given: Parameters) -> Size:
-    if not given[name].ndim:
+def _last_size(what: str, name: str, params: Parameters) -> Size:
+    if not params[name].ndim:
         raise ShapeError(f"{what} needs {name} with an axis, not one number.")
-    return given[name].shape[-1]
+    return params[name].shape[-1]
 
 
 @building
 def chisquare(
     shape: Sizes = None, df: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
-    """Sums of squares of `df` normally distributed numbers.
+    """Chi-squared variables: sums of squares of `df` normal numbers.
 
         out = 2 gamma(df / 2)
 
     Args:
-        shape: Of the result; see `uniform`.
-        df: The degrees of freedom, above 0; parameters as those of `gamma`.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        df: The degrees of freedom, above 0; parameters as for `gamma`.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `df` is a number that is not above 0.
     """
     check_numbers("chisquare", 0, df=df)
 
-    def built() -> Var:
-        given = Parameters("chisquare", shape, dtype, df=df)
-        return 2.0 * _half_of(given)
+    def build() -> Var:
+        params = Parameters("chisquare", shape, dtype, df=df)
+        return 2.0 * _half_df_gamma(params)
 
-    return composed(name or "chisquare", built)
+    return composed(name or "chisquare", build)
 
 
-def _half_of(given: Parameters) -> Var:
-    halved = Parameters(given.what, given.sizes, given.dtype, half=given["df"] * 0.5)
-    return _gamma(halved, "half")
+def _half_df_gamma(params: Parameters) -> Var:
+    halved = Parameters(params.what, params.sizes, params.dtype, half=params["df"] * 0.5)
+    return _draw_gamma(halved, "half")
 
 
 @building
@@ -194,30 +195,30 @@ def student_t(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Student's t: normally distributed numbers over an estimate of their spread.
+    """Student's t variables: normal numbers divided by an estimate of their deviation.
 
         out = loc + scale * normal() / sqrt(chisquare(df) / df)
 
     Args:
-        shape: Of the result; see `uniform`.
-        df: The degrees of freedom, above 0; parameters as those of `gamma`.
+        shape: The shape of the result; see `uniform`.
+        df: The degrees of freedom, above 0; parameters as for `gamma`.
         loc: The median.
-        scale: How far numbers spread, above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        scale: The scale, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `df` or `scale` is a number that is not above 0.
     """
     check_numbers("student_t", 0, df=df, scale=scale)
 
-    def built() -> Var:
-        given = Parameters("student_t", shape, dtype, df=df, loc=loc, scale=scale)
-        noise = draw("random_normal", shape=given.sizes, dtype=given.dtype)
-        spread = ops.sqrt(given["df"] * 0.5 / _half_of(given))
-        return given["loc"] + given["scale"] * (noise * spread)
+    def build() -> Var:
+        params = Parameters("student_t", shape, dtype, df=df, loc=loc, scale=scale)
+        noise = draw("random_normal", shape=params.sizes, dtype=params.dtype)
+        spread = ops.sqrt(params["df"] * 0.5 / _half_df_gamma(params))
+        return params["loc"] + params["scale"] * (noise * spread)
 
-    return composed(name or "student_t", built)
+    return composed(name or "student_t", build)
 
 
 # ---- vectors ---------------------------------------------------------------------------------
@@ -233,24 +234,25 @@ def multivariate_normal(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Vectors that are normally distributed together.
+    """Multivariate normal vectors.
 
         out = mean + scale_tril @ normal([n]),  scale_tril @ scale_tril^T = covariance
 
     Args:
-        shape: Of the result without its last axis; that of the parameters where it is not said.
-        mean: [..., n], or one number for all; parameters as those of `uniform`.
-        covariance: [..., n, n], symmetric and positive definite; NaN where it is not.
-        scale_tril: In its place: [..., n, n], a lower triangle with a positive diagonal.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result without its last axis; by default that of the parameters.
+        mean: [..., n], or one number for all; parameters as for `uniform`.
+        covariance: [..., n, n], symmetric and positive definite, else the result is NaN.
+        scale_tril: Instead of the covariance: [..., n, n], lower triangular with a positive
+            diagonal.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Returns:
         [*shape, n].
 
     Raises:
         ProgramError: Not exactly one of `covariance` and `scale_tril` is given.
-        ShapeError: It is no matrix, or shapes do not fit.
+        ShapeError: It is not a matrix, or the shapes do not match.
     """
     what = "multivariate_normal"
     if (covariance is None) == (scale_tril is None):
@@ -259,18 +261,18 @@ def multivariate_normal(
             fix="Give covariance=... or scale_tril=...",
         )
 
-    def built() -> Var:
+    def build() -> Var:
         matrix = scale_tril if covariance is None else covariance
         assert matrix is not None
-        found, vars = in_one_dtype(what, dtype, mean=mean, matrix=matrix)
-        full, loc = vars["matrix"], vars["mean"]
-        if full.ndim < 2:
-            raise ShapeError(f"{what} needs a matrix, not {full.type}.")
+        common_dtype, vars = in_one_dtype(what, dtype, mean=mean, matrix=matrix)
+        full_matrix, loc = vars["matrix"], vars["mean"]
+        if full_matrix.ndim < 2:
+            raise ShapeError(f"{what} needs a matrix, not {full_matrix.type}.")
         loc = loc if loc.ndim else ops.expand_dims(loc, axis=0)
-        lower = full if covariance is None else ops.cholesky(full)
-        led = Parameters(what, shape, found, 1, mean=loc, rows=lower[..., 0])
-        sizes = (*led.sizes, full.shape[-1])
-        noise = draw("random_normal", shape=sizes, dtype=led.dtype)
+        lower = full_matrix if covariance is None else ops.cholesky(full_matrix)
+        params = Parameters(what, shape, common_dtype, 1, mean=loc, rows=lower[..., 0])
+        sizes = (*params.sizes, full_matrix.shape[-1])
+        noise = draw("random_normal", shape=sizes, dtype=params.dtype)
         return loc + ops.sum(lower * ops.expand_dims(noise, axis=-2), axis=-1)
 
-    return composed(name or what, built)
+    return composed(name or what, build)

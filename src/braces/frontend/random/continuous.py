@@ -1,7 +1,7 @@
-"""Draws of real numbers, whose parameters may be variables: gradients go through to them.
+"""Draws of real numbers; parameters may be variables, to which gradients flow.
 
-They are made of numbers that are equally likely everywhere in [0, 1), by the inverse of the
-distribution function, or are operators themselves.
+They are computed from uniform numbers in [0, 1) by the inverse of the distribution function, or
+are operators themselves.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 Sizes: TypeAlias = "Sequence[Any] | Size | None"
-"""A shape, or that of the parameters."""
+"""A shape, or `None` for that of the parameters."""
 
-# ---- with operators of their own -------------------------------------------------------------
+# ---- operators -------------------------------------------------------------------------------
 
 
 @building
@@ -45,20 +45,20 @@ def uniform(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers that are equally likely everywhere in [low, high).
+    """Uniform numbers in [low, high).
 
     Args:
-        shape: Of the result: numbers or symbolic dimensions, as `[x.shape[0], 4]`; that of the
-            parameters where it is not said.
-        low: The smallest number; parameters may be variables, which broadcast to `shape` and
-            have gradients.
-        high: The bound above; not reached, but by rounding where it is a variable.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the operator or block, which draws from its name.
+        shape: The shape of the result: numbers or symbolic dimensions, as `[x.shape[0], 4]`; by
+            default that of the parameters.
+        low: The lower bound. Parameters may be variables, which broadcast to `shape` and have
+            gradients.
+        high: The upper bound, excluded (except by rounding if it is a variable).
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the operator or block, which determines its random bits.
 
     Raises:
-        DTypeError: `dtype` is no real floating dtype, or a parameter is complex.
-        ShapeError: A size is not known, or parameters do not broadcast to `shape`.
+        DTypeError: `dtype` is not a real floating dtype, or a parameter is complex.
+        ShapeError: A size is unknown, or parameters do not broadcast to `shape`.
 
     Example:
         >>> import braces as br
@@ -70,7 +70,7 @@ def uniform(
     if fixed(low, high):
         attrs = {"shape": said(shape), "low": low, "high": high}
         return draw("random_uniform", name=name, dtype=dtype or "float32", **attrs)
-    return _moved(
+    return _draw_transformed(
         "uniform", name, shape, dtype, lambda u: u, lambda g: (g["low"], g["high"] - g["low"]),
         low=low, high=high,
     )  # fmt: skip
@@ -85,14 +85,14 @@ def normal(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Normally distributed numbers.
+    """Normal (Gaussian) numbers.
 
     Args:
-        shape: Of the result; see `uniform`.
-        mean: Where the density is largest; parameters as those of `uniform`.
+        shape: The shape of the result; see `uniform`.
+        mean: The mean; parameters as for `uniform`.
         stddev: The standard deviation.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the operator or block, which draws from its name.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the operator or block, which determines its random bits.
     """
     return _normal("random_normal", "normal", name, shape, dtype, mean, stddev)
 
@@ -108,16 +108,16 @@ def truncated_normal(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Normally distributed numbers of which those far from the mean are left out.
+    """Normal numbers, truncated to an interval around the mean.
 
     Args:
-        shape: Of the result; see `uniform`.
-        mean: Where the density is largest; parameters as those of `uniform`.
-        stddev: The standard deviation before the cut.
-        low: The bound below, in standard deviations from the mean.
-        high: The bound above, likewise.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the operator or block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        mean: The mean before truncation; parameters as for `uniform`.
+        stddev: The standard deviation before truncation.
+        low: The lower bound, in standard deviations from the mean.
+        high: The upper bound, likewise.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the operator or block, which determines its random bits.
     """
     op, what = "random_truncated_normal", "truncated_normal"
     return _normal(op, what, name, shape, dtype, mean, stddev, low=low, high=high)
@@ -131,28 +131,28 @@ def _normal(
     dtype: object,
     mean: Any,
     stddev: Any,
-    **cut: Any,
+    **bounds: Any,
 ) -> Var:
     if fixed(mean, stddev):
-        attrs = {"shape": said(shape), "mean": mean, "stddev": stddev, **cut}
+        attrs = {"shape": said(shape), "mean": mean, "stddev": stddev, **bounds}
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
-    def built() -> Var:
-        given = Parameters(what, shape, dtype, mean=mean, stddev=stddev)
-        noise = draw(op, shape=given.sizes, dtype=given.dtype, **cut)
-        return given["mean"] + given["stddev"] * noise
+    def build() -> Var:
+        params = Parameters(what, shape, dtype, mean=mean, stddev=stddev)
+        noise = draw(op, shape=params.sizes, dtype=params.dtype, **bounds)
+        return params["mean"] + params["stddev"] * noise
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 def said(shape: Sizes) -> Shape:
-    """The shape that a user says; that of one number where none is said."""
+    """Return the given shape; that of one number by default."""
     return () if shape is None else sizes_of(shape)
 
 
 def fixed(*parameters: Any) -> bool:
-    """Whether parameters are single numbers, which operators have as attributes."""
-    return not any(isinstance(given, Var) or np.ndim(given) for given in parameters)
+    """Return whether parameters are single numbers, which become attributes of operators."""
+    return not any(isinstance(parameter, Var) or np.ndim(parameter) for parameter in parameters)
 
 
 # ---- by the inverse of the distribution function ---------------------------------------------
@@ -162,15 +162,15 @@ def fixed(*parameters: Any) -> bool:
 def exponential(
     shape: Sizes = None, scale: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
-    """Exponentially distributed numbers: how long until something happens.
+    """Exponential numbers: waiting times until an event.
 
         density(x) = exp(-x / scale) / scale for x >= 0
 
     Args:
-        shape: Of the result; see `uniform`.
-        scale: The mean, above 0; one over the rate. Parameters as those of `uniform`.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        scale: The mean, above 0; one over the rate. Parameters as for `uniform`.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -183,7 +183,7 @@ def exponential(
         f32[batch]
     """
     check_numbers("exponential", 0, scale=scale)
-    return _moved(
+    return _draw_transformed(
         "exponential", name, shape, dtype, lambda u: -ops.log1p(-u),
         lambda given: (None, given["scale"]), scale=scale,
     )  # fmt: skip
@@ -198,16 +198,16 @@ def laplace(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers whose distance from `loc` is exponentially distributed.
+    """Laplace numbers: their distance from `loc` is exponentially distributed.
 
         density(x) = exp(-|x - loc| / scale) / (2 scale)
 
     Args:
-        shape: Of the result; see `uniform`.
-        loc: The mean; parameters as those of `uniform`.
-        scale: The mean distance from it, above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        loc: The mean; parameters as for `uniform`.
+        scale: The mean distance from `loc`, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -216,7 +216,7 @@ def laplace(
     def inverse(u: Var) -> Var:
         return ops.sign(u) * ops.log1p(-ops.abs(u))
 
-    return _located(
+    return _draw_location_scale(
         "laplace", name, shape, dtype, loc, scale, inverse, lambda info: info.epsneg - 1
     )
 
@@ -230,16 +230,16 @@ def gumbel(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers as the largest of many; the larger of `logits + gumbel` follows softmax(logits).
+    """Gumbel numbers, limits of maxima; argmax of `logits + gumbel` follows softmax(logits).
 
         P(out <= x) = exp(-exp(-(x - loc) / scale))
 
     Args:
-        shape: Of the result; see `uniform`.
-        loc: Where the density is largest; parameters as those of `uniform`.
-        scale: How far numbers spread, above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        loc: The mode; parameters as for `uniform`.
+        scale: The scale, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -248,7 +248,9 @@ def gumbel(
     def inverse(u: Var) -> Var:
         return -ops.log(-ops.log(u))
 
-    return _located("gumbel", name, shape, dtype, loc, scale, inverse, _above_zero)
+    return _draw_location_scale(
+        "gumbel", name, shape, dtype, loc, scale, inverse, _least_normal
+    )
 
 
 @building
@@ -260,16 +262,16 @@ def logistic(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers whose distribution function is a sigmoid.
+    """Logistic numbers: their distribution function is a sigmoid.
 
         P(out <= x) = sigmoid((x - loc) / scale)
 
     Args:
-        shape: Of the result; see `uniform`.
-        loc: The mean; parameters as those of `uniform`.
-        scale: How far numbers spread, above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        loc: The mean; parameters as for `uniform`.
+        scale: The scale, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -278,7 +280,9 @@ def logistic(
     def inverse(u: Var) -> Var:
         return ops.log(u) - ops.log1p(-u)
 
-    return _located("logistic", name, shape, dtype, loc, scale, inverse, _above_zero)
+    return _draw_location_scale(
+        "logistic", name, shape, dtype, loc, scale, inverse, _least_normal
+    )
 
 
 @building
@@ -290,16 +294,16 @@ def cauchy(
     dtype: object = None,
     name: str = "",
 ) -> Var:
-    """Numbers whose density falls so slowly that they have no mean.
+    """Cauchy numbers: heavy tails, without a mean.
 
         density(x) = 1 / (pi scale (1 + ((x - loc) / scale)^2))
 
     Args:
-        shape: Of the result; see `uniform`.
-        loc: The median; parameters as those of `uniform`.
-        scale: Half of all are nearer to it than this; above 0.
-        dtype: A real floating dtype; that of the parameters where it is not said.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        loc: The median; parameters as for `uniform`.
+        scale: The median distance from `loc`, above 0.
+        dtype: A real floating dtype; by default that of the parameters.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: `scale` is a number that is not above 0.
@@ -308,15 +312,17 @@ def cauchy(
     def inverse(u: Var) -> Var:
         return ops.tan(math.pi * (u - 0.5))
 
-    return _located("cauchy", name, shape, dtype, loc, scale, inverse, lambda info: info.eps)
+    return _draw_location_scale(
+        "cauchy", name, shape, dtype, loc, scale, inverse, lambda info: info.eps
+    )
 
 
-def _above_zero(info: np.finfo[Any]) -> Any:
-    """The least number that has a logarithm, as exact as others."""
+def _least_normal(info: np.finfo[Any]) -> Any:
+    """Return the least number with an accurate logarithm."""
     return info.tiny
 
 
-def _located(
+def _draw_location_scale(
     what: str,
     name: str,
     shape: Sizes,
@@ -326,15 +332,15 @@ def _located(
     inverse: Callable[[Var], Var],
     low: Low,
 ) -> Var:
-    """What is drawn, moved to a place and spread."""
+    """Draw from a location-scale family."""
     check_numbers(what, 0, scale=scale)
-    return _moved(
+    return _draw_transformed(
         what, name, shape, dtype, inverse, lambda given: (given["loc"], given["scale"]),
         least=low, loc=loc, scale=scale,
     )  # fmt: skip
 
 
-def _moved(
+def _draw_transformed(
     what: str,
     name: str,
     shape: Sizes,
@@ -344,12 +350,12 @@ def _moved(
     least: Low = lambda info: 0.0,
     **parameters: Operand,
 ) -> Var:
-    """A block of what is made of numbers in [least, 1), stretched and moved."""
+    """Append a block of transformed uniform numbers in [least, 1), scaled and shifted."""
 
-    def built() -> Var:
-        given = Parameters(what, shape, dtype, **parameters)
-        start, width = ends(given)
-        drawn = width * given.noise(inverse, least)
-        return drawn if start is None else start + drawn
+    def build() -> Var:
+        params = Parameters(what, shape, dtype, **parameters)
+        start, width = ends(params)
+        draws = width * params.noise(inverse, least)
+        return draws if start is None else start + draws
 
-    return composed(name or what, built)
+    return composed(name or what, build)

@@ -1,4 +1,4 @@
-"""Draws of bools, integers, classes and orders; they have no gradients."""
+"""Draws of bools, integers, classes and permutations; they have no gradients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
     "randint",
 ]
 
-# ---- yes or no -------------------------------------------------------------------------------
+# ---- binary ----------------------------------------------------------------------------------
 
 
 @building
@@ -45,10 +45,10 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
     """Bools that are true with a probability.
 
     Args:
-        shape: Of the result; see `uniform`.
-        probability: Of true; a number, or a variable that broadcasts to `shape`, of which what
-            is below 0 or NaN is never.
-        name: For the operator or block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        probability: The probability of true; a number, or a variable that broadcasts to
+            `shape`. Elements of a variable below 0 or NaN are never true.
+        name: The name of the operator or block, which determines its random bits.
 
     Raises:
         ProgramError: `probability` is a number that is not between 0 and 1.
@@ -57,28 +57,28 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
         attrs = {"shape": said(shape), "probability": probability}
         return draw("random_bernoulli", name=name, **attrs)
 
-    def built() -> Var:
-        given = Parameters("bernoulli", shape, None, probability=probability)
-        return given.noise(lambda u: u) < given["probability"]
+    def build() -> Var:
+        params = Parameters("bernoulli", shape, None, probability=probability)
+        return params.noise(lambda u: u) < params["probability"]
 
-    return composed(name or "bernoulli", built)
+    return composed(name or "bernoulli", build)
 
 
 @building
 def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") -> Var:
-    """-1 or 1, equally likely.
+    """Random signs, -1 or 1.
 
     Args:
-        shape: Of the result; see `uniform`.
+        shape: The shape of the result; see `uniform`.
         dtype: A dtype of floats or signed integers.
-        name: For the block, which draws from its name.
+        name: The name of the block, which determines its random bits.
     """
 
-    def built() -> Var:
+    def build() -> Var:
         signs = ops.cast(draw("random_bernoulli", shape=said(shape)), dtype)
         return signs * 2 - 1
 
-    return composed(name or "rademacher", built)
+    return composed(name or "rademacher", build)
 
 
 # ---- counts ----------------------------------------------------------------------------------
@@ -93,14 +93,14 @@ def randint(
     dtype: object = "int64",
     name: str = "",
 ) -> Var:
-    """Integers that are equally likely everywhere in [low, high).
+    """Uniform integers in [low, high).
 
     Args:
-        shape: Of the result; see `uniform`.
+        shape: The shape of the result; see `uniform`.
         low: The smallest integer.
-        high: One more than the largest.
+        high: The upper bound, excluded.
         dtype: An integer dtype that holds both.
-        name: For the operator, which draws from its name.
+        name: The name of the operator, which determines its random bits.
     """
     attrs = {"shape": sizes_of(shape), "low": low, "high": high, "dtype": dtype}
     return draw("random_randint", name=name, **attrs)
@@ -108,21 +108,21 @@ def randint(
 
 @building
 def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
-    """How often something happens that happens `rate` times on average.
+    """Poisson numbers: counts of events with a mean of `rate`.
 
         P(out = k) = rate^k exp(-rate) / k!
 
     Args:
-        shape: Of the result; see `uniform`.
-        rate: The mean, from 0 on; a number, or a variable that broadcasts to `shape`.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        rate: The mean, non-negative; a number, or a variable that broadcasts to `shape`.
+        name: The name of the block, which determines its random bits.
 
     Returns:
         i64[*shape].
 
     Raises:
         ProgramError: `rate` is a number below 0.
-        RunError: In a run, one is below 0, infinite or NaN.
+        RunError: In a run, a rate is below 0, infinite or NaN.
 
     Example:
         >>> import braces as br
@@ -133,103 +133,103 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
     """
     check_numbers("poisson", BELOW_ZERO, rate=rate)
 
-    def built() -> Var:
-        given = Parameters("poisson", shape, None, rate=rate)
-        return one("poisson_of_key", keys_for(given.sizes), given.broadcast("rate"))
+    def build() -> Var:
+        params = Parameters("poisson", shape, None, rate=rate)
+        return one("poisson_of_key", keys_for(params.sizes), params.broadcast("rate"))
 
-    return composed(name or "poisson", built)
+    return composed(name or "poisson", build)
 
 
 @building
 def binomial(
     shape: Sizes = None, trials: Operand = 1, probability: Operand = 0.5, *, name: str = ""
 ) -> Var:
-    """How many of some trials succeed.
+    """Binomial numbers: successes in a number of trials.
 
         P(out = k) = C(trials, k) probability^k (1 - probability)^(trials - k)
 
     Args:
-        shape: Of the result; see `uniform`.
-        trials: How many, from 0 on; parameters are numbers, or variables that broadcast to
-            `shape`.
-        probability: Of success, from 0 to 1.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        trials: Number of trials, non-negative; parameters are numbers, or variables that
+            broadcast to `shape`.
+        probability: The probability of success, from 0 to 1.
+        name: The name of the block, which determines its random bits.
 
     Returns:
         i64[*shape].
 
     Raises:
-        ProgramError: A parameter is a number that is outside.
-        RunError: In a run, one is.
+        ProgramError: A parameter is a number out of its range.
+        RunError: In a run, a value is out of its range.
     """
     check_numbers("binomial", BELOW_ZERO, trials=trials)
     check_numbers("binomial", BELOW_ZERO, 1, probability=probability)
 
-    def built() -> Var:
-        given = Parameters("binomial", shape, FLOAT64, trials=trials, probability=probability)
-        drawn = (given.broadcast(name) for name in ("trials", "probability"))
-        return one("binomial_of_key", keys_for(given.sizes), *drawn)
+    def build() -> Var:
+        params = Parameters("binomial", shape, FLOAT64, trials=trials, probability=probability)
+        values = (params.broadcast(name) for name in ("trials", "probability"))
+        return one("binomial_of_key", keys_for(params.sizes), *values)
 
-    return composed(name or "binomial", built)
+    return composed(name or "binomial", build)
 
 
 @building
 def geometric(shape: Sizes = None, probability: Operand = 0.5, *, name: str = "") -> Var:
-    """How many trials it takes until one succeeds, that one included.
+    """Geometric numbers: trials up to and including the first success.
 
         P(out = k) = (1 - probability)^(k - 1) probability,  k = 1, 2, …
 
     Args:
-        shape: Of the result; see `uniform`.
-        probability: Of success, above 0 and up to 1; a number, or a variable that broadcasts
-            to `shape`, of which what is outside gives 0.
-        name: For the block, which draws from its name.
+        shape: The shape of the result; see `uniform`.
+        probability: The probability of success, above 0 and up to 1; a number, or a variable
+            that broadcasts to `shape`, whose elements out of range give 0.
+        name: The name of the block, which determines its random bits.
 
     Returns:
         i64[*shape].
 
     Raises:
-        ProgramError: `probability` is a number that is outside.
+        ProgramError: `probability` is a number out of its range.
     """
     check_numbers("geometric", 0, 1, probability=probability)
 
-    def built() -> Var:
-        given = Parameters("geometric", shape, FLOAT64, probability=probability)
-        p = given["probability"]
-        drawn = given.noise(ops.log, lambda info: info.tiny) / ops.log1p(-p)
-        counted = 1.0 + ops.minimum(ops.floor(drawn), _FURTHEST)
-        return ops.cast(ops.where((p > 0.0) & (p <= 1.0), counted, 0.0), INT64)
+    def build() -> Var:
+        params = Parameters("geometric", shape, FLOAT64, probability=probability)
+        p = params["probability"]
+        failures = params.noise(ops.log, lambda info: info.tiny) / ops.log1p(-p)
+        trials = 1.0 + ops.minimum(ops.floor(failures), _MAX_COUNT)
+        return ops.cast(ops.where((p > 0.0) & (p <= 1.0), trials, 0.0), INT64)
 
-    return composed(name or "geometric", built)
-
-
-_FURTHEST = float(2**62)
-"""What counts end at that are too large for integers."""
+    return composed(name or "geometric", build)
 
 
-# ---- classes and orders ----------------------------------------------------------------------
+_MAX_COUNT = float(2**62)
+"""Upper bound of counts, within the range of int64."""
+
+
+# ---- classes and permutations ----------------------------------------------------------------
 
 
 @building
 def categorical(logits: Any, *, axis: int = -1, name: str = "") -> Var:
-    """Class numbers, i64, each with the probability that softmax(logits) gives it.
+    """Class indices, i64, with probabilities softmax(logits).
 
     Args:
         logits: A variable with an axis of classes.
-        axis: Which axis that is.
-        name: For the operator, which draws from its name.
+        axis: The class axis.
+        name: The name of the operator, which determines its random bits.
     """
     return draw("random_categorical", as_var(logits), name=name, axis=axis)
 
 
 @building
 def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
-    """The numbers below `x` in random order, or a variable with its rows in random order.
+    """The integers below `x` in random order, or a variable shuffled along an axis.
 
     Args:
-        x: How many numbers, symbolic or not; or a variable.
-        axis: The axis that is shuffled, of a variable.
-        name: For the operator, which draws from its name.
+        x: The number of integers, possibly symbolic; or a variable.
+        axis: The shuffled axis of a variable.
+        name: The name of the operator, which determines its random bits.
 
     Example:
         >>> import braces as br
@@ -253,21 +253,21 @@ def choice(
     axis: int = 0,
     name: str = "",
 ) -> Var:
-    """Numbers below `x`, or rows of a variable, chosen at random.
+    """Random integers below `x`, or random slices of a variable.
 
     Args:
-        x: How many numbers there are, symbolic or not; or a variable.
-        shape: How many are chosen: the shape of the result, or what stands there in place of
-            the axis that is chosen from.
-        replace: Whether one may be chosen again. If not, the numbers of `shape` are known.
-        p: [n], how likely each is, up to a factor; all the same where it is not said. What is
-            negative gives NaN, and so is not chosen.
-        axis: The axis that is chosen from, of a variable.
-        name: For the block, which draws from its name.
+        x: The number of integers, possibly symbolic; or a variable.
+        shape: The shape of the result, or the shape that replaces the chosen axis of a
+            variable.
+        replace: Whether an element may be chosen again. If not, `shape` is not symbolic.
+        p: [n], probabilities up to a factor; uniform by default. Negative ones give NaN, and
+            are not chosen.
+        axis: The axis of a variable to choose from.
+        name: The name of the block, which determines its random bits.
 
     Raises:
         ProgramError: Without `replace`, `shape` is symbolic.
-        ShapeError: Without `replace`, there are not so many; or `p` does not fit.
+        ShapeError: Without `replace`, there are too few elements; or `p` has another shape.
 
     Example:
         >>> import braces as br
@@ -279,24 +279,28 @@ def choice(
     sizes = sizes_of(shape)
     size = _size_along(x, axis, "choice") if isinstance(x, Var) else sizes_of(x)[0]
 
-    def built() -> Var:
-        chosen = _with_others(size, sizes, p) if replace else _apart(size, sizes, p)
-        return one("take", x, chosen, axis=axis) if isinstance(x, Var) else chosen
+    def build() -> Var:
+        indices = (
+            _choose_with_replacement(size, sizes, p)
+            if replace
+            else _choose_without_replacement(size, sizes, p)
+        )
+        return one("take", x, indices, axis=axis) if isinstance(x, Var) else indices
 
-    return composed(name or "choice", built)
+    return composed(name or "choice", build)
 
 
-def _with_others(size: Size, sizes: Shape, p: Operand | None) -> Var:
-    """Places that may come again."""
+def _choose_with_replacement(size: Size, sizes: Shape, p: Operand | None) -> Var:
+    """Draw indices with replacement."""
     if p is not None:
         logits = ops.broadcast_to(_logits(size, p), (*sizes, size))
         return draw("random_categorical", logits, axis=-1)
-    drawn = draw("random_uniform", shape=sizes, dtype=FLOAT64)
-    return ops.cast(ops.floor(drawn * ops.cast(ops.size(size), FLOAT64)), INT64)
+    uniforms = draw("random_uniform", shape=sizes, dtype=FLOAT64)
+    return ops.cast(ops.floor(uniforms * ops.cast(ops.size(size), FLOAT64)), INT64)
 
 
-def _apart(size: Size, sizes: Shape, p: Operand | None) -> Var:
-    """Places of which each comes once: the first of a random order."""
+def _choose_without_replacement(size: Size, sizes: Shape, p: Operand | None) -> Var:
+    """Draw indices without replacement: the first of a random order."""
     if not all(isinstance(n, int) for n in sizes):
         raise ProgramError(
             "choice without replace=True needs to know how many are chosen.",
@@ -310,10 +314,10 @@ def _apart(size: Size, sizes: Shape, p: Operand | None) -> Var:
 
 
 def _logits(size: Size, p: Operand) -> Var:
-    given = Parameters("choice", (size,), None, p=p)
-    return ops.log(given.broadcast("p"))
+    params = Parameters("choice", (size,), None, p=p)
+    return ops.log(params.broadcast("p"))
 
 
 def _size_along(x: Var, axis: int, what: str) -> Size:
-    whole = tensor_type(operand(x, what))
-    return whole.shape[axis_index(axis, whole.rank, what)]
+    type_ = tensor_type(operand(x, what))
+    return type_.shape[axis_index(axis, type_.rank, what)]
