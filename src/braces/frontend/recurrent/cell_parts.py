@@ -1,7 +1,7 @@
-"""What cells of recurrent nets are made of: weights, the arithmetic of a step, and its loop.
+"""Building blocks of recurrent cells: weights, the arithmetic of a step, and the loop.
 
-Products with the input stay in the step as they are written: they are moved out of the loop
-where programs are lowered.
+Products with the input stay in the step; loop passes move them out of the loop when programs
+are lowered.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from braces.frontend.core.parameters import (
 
 Memories = Sequence[Var]
 Step = Callable[[Var, Memories], Memories]
-"""From a slice of the input and the memories to the next memories, the output first."""
+"""Maps a slice of the input and the memories to the next memories, the output first."""
 
 
 # ---- loops -----------------------------------------------------------------------------------
@@ -47,24 +47,24 @@ def run_cell(
     lengths: Var | None = None,
     collected: int = 1,
 ) -> tuple[list[Var], list[Var]]:
-    """A loop over the first axis of the input: of the first memories all, and the last ones.
+    """Run a cell over the first axis of the input; return stacked outputs and final memories.
 
     Args:
         step: The cell.
         x: [steps, ...].
         start: The memories before the first step.
-        back: Whether the last step comes first.
-        lengths: How many steps each row has.
-        collected: Of how many memories the values of all steps are wanted.
+        back: Whether to run from the last step to the first.
+        lengths: The number of steps of each batch element.
+        collected: Number of memories to stack over all steps.
     """
     rnn = create_rnn(reverse=back, lengths=lengths)
     with rnn.stepnet() as net:
-        given = net.add_input(x)
+        scanned = net.add_input(x)
         memories = [net.add_memory(init=value) for value in start]
-        after = step(given, [memory.pre() for memory in memories])
-        for memory, value in zip(memories, after, strict=True):
+        next_memories = step(scanned, [memory.pre() for memory in memories])
+        for memory, value in zip(memories, next_memories, strict=True):
             memory.update(value)
-        net.add_output(*after[:collected])
+        net.add_output(*next_memories[:collected])
     return list(rnn.stacked), [rnn.final(memory) for memory in memories]
 
 
@@ -73,13 +73,13 @@ def run_cell(
 
 @dataclass(frozen=True)
 class Kind:
-    """What one kind of cell needs.
+    """Properties of one kind of cell.
 
     Attributes:
-        name: As users write it, without what says whether it is a cell or a layer.
-        gates: How many there are.
-        memories: What the state is made of.
-        forgets: The gate whose bias begins with 1, so that a net remembers at first.
+        name: The public name, without the suffix of cells.
+        gates: Number of gates.
+        memories: The parts of the state.
+        forgets: The gate whose bias is initialized with 1, so that the initial net remembers.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Kind:
     forgets: int | None = None
 
     def first_bias(self, size: int) -> Any:
-        """The first value of the bias."""
+        """Return the initial value of the bias."""
         value = np.zeros([self.gates, size], "float32")
         if self.forgets is not None:
             value[self.forgets] = 1.0
@@ -102,7 +102,7 @@ SIMPLE = Kind("simple_rnn", 1)
 
 @dataclass(frozen=True)
 class Inits:
-    """The first values of the parameters of a cell, where they are said."""
+    """Initializers of the parameters of a cell, if given."""
 
     w: Initializer | Any = None
     u: Initializer | Any = None
@@ -110,7 +110,7 @@ class Inits:
 
 
 def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -> Var:
-    """A memory, or a part of a state, that has this type.
+    """Check the shape and dtype of a memory, or of a part of a state.
 
     Raises:
         ShapeError: It has another shape.
@@ -118,10 +118,10 @@ def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -
     """
     var, unify = as_var(value, dtype), current_program().current.unifier.unify
     sizes = var.shape
-    fits = len(sizes) == len(shape) and all(
-        unify(size, wanted) is not None for size, wanted in zip(sizes, shape, strict=True)
+    is_match = len(sizes) == len(shape) and all(
+        unify(size, expected) is not None for size, expected in zip(sizes, shape, strict=True)
     )
-    if not fits:
+    if not is_match:
         raise ShapeError(
             f"{what} needs {role} of [{','.join(map(str, shape))}].",
             given=f"{role}={var.name}: {var.type}",
@@ -137,15 +137,15 @@ def check_memory(what: str, role: str, value: Any, shape: Shape, dtype: DType) -
 
 
 def as_list(state: Any) -> list[Any]:
-    """The parts of a state; none where it is no tuple."""
+    """Return the parts of a state; empty if it is not a tuple or list."""
     return list(cast("Sequence[Any]", state)) if isinstance(state, tuple | list) else []
 
 
 def check_state(what: str, kind: Kind, state: Any, shape: Shape, dtype: DType) -> list[Var]:
-    """The memories of a state as users write it: one, or as many as there are in a tuple.
+    """Return the memories of a user's state: one value, or a tuple of as many.
 
     Raises:
-        ProgramError: They are too many or too few.
+        ProgramError: Their number is wrong.
     """
     count = len(kind.memories)
     given = [state] if count == 1 else as_list(state)
@@ -161,31 +161,36 @@ def check_state(what: str, kind: Kind, state: Any, shape: Shape, dtype: DType) -
 
 
 def made_weights(
-    kind: Kind, made: Parameters, said: dict[str, Weight], x: Var, size: int, inits: Inits
+    kind: Kind,
+    parameters: Parameters,
+    weights: dict[str, Weight],
+    x: Var,
+    size: int,
+    inits: Inits,
 ) -> list[Var | None]:
-    """The weights of a cell as given or made: [taken, gates * size] and so on.
+    """Return the weights of a cell, given or created: [taken, gates * size] and so on.
 
     Raises:
-        ShapeError: One has another shape.
+        ShapeError: A weight has another shape.
     """
-    what, width = made.layer, kind.gates * size
-    taken = fixed_size(x, -1, what)
-    first = inits.b if inits.b is not None else kind.first_bias(size)
+    what, width = parameters.layer, kind.gates * size
+    in_size = fixed_size(x, -1, what)
+    bias_init = inits.b if inits.b is not None else kind.first_bias(size)
     recurrent = inits.u if inits.u is not None else initializers.orthogonal()
-    wanted: dict[str, tuple[list[int], Any]] = {
-        "w": ([taken, width], inits.w),
+    specs: dict[str, tuple[list[int], Any]] = {
+        "w": ([in_size, width], inits.w),
         "u": ([size, width], recurrent),
-        "b": ([width], first),
+        "b": ([width], bias_init),
         "b_reset": ([size], 0.0),
     }
 
     def weight(role: str, value: Any) -> Var | None:
-        shape, init = wanted[role]
+        shape, init = specs[role]
         if is_given(value):
             return check_memory(what, role, value, tuple(shape), x.dtype)
-        return made.get(role, shape, x.dtype, init)
+        return parameters.get(role, shape, x.dtype, init)
 
-    return [weight(role, value) for role, value in said.items()]
+    return [weight(role, value) for role, value in weights.items()]
 
 
 # ---- arithmetic ------------------------------------------------------------------------------
@@ -198,7 +203,7 @@ def _product(x: Var, w: Var, bias: Var | None) -> Var:
 def lstm_step(
     x: Var, memories: Memories, weights: Sequence[Var | None], name: str = ""
 ) -> list[Var]:
-    """Input, forget, new and output gates, in this order."""
+    """LSTM arithmetic: input, forget, new and output gates, in this order."""
     (h, c), (w, u, b) = memories, weights
     assert w is not None
     assert u is not None
@@ -206,10 +211,10 @@ def lstm_step(
 
 
 def lstm_memories(gates: Var, c: Var, name: str = "", axis: int = -1) -> list[Var]:
-    """The next memories of an LSTM from its gates, which lie one after the other."""
+    """Return the next memories of an LSTM from its concatenated gates."""
     i, f, g, o = ops.split(gates, 4, axis=axis)
-    after = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return [one("multiply", ops.sigmoid(o), ops.tanh(after), name=name), after]
+    next_c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
+    return [one("multiply", ops.sigmoid(o), ops.tanh(next_c), name=name), next_c]
 
 
 def gru_step(
@@ -220,19 +225,19 @@ def gru_step(
     *,
     reset_after: bool = True,
 ) -> list[Var]:
-    """Reset, update and new gates, in this order."""
+    """GRU arithmetic: reset, update and new gates, in this order."""
     (h,), (w, u, b, b_reset) = memories, weights
     assert w is not None
     assert u is not None
     xr, xz, xn = ops.split(_product(x, w, b), 3, axis=-1)
     if reset_after:
         hr, hz, hn = ops.split(ops.matmul(h, u), 3, axis=-1)
-        remembered = hn if b_reset is None else hn + b_reset
-        new = ops.tanh(xn + ops.sigmoid(xr + hr) * remembered)
+        recurrent = hn if b_reset is None else hn + b_reset
+        new = ops.tanh(xn + ops.sigmoid(xr + hr) * recurrent)
     else:
-        both = 2 * fixed_size(h, -1, "gru")
-        hr, hz = ops.split(ops.matmul(h, u[:, :both]), 2, axis=-1)
-        new = ops.tanh(xn + ops.matmul(ops.sigmoid(xr + hr) * h, u[:, both:]))
+        two_gates = 2 * fixed_size(h, -1, "gru")
+        hr, hz = ops.split(ops.matmul(h, u[:, :two_gates]), 2, axis=-1)
+        new = ops.tanh(xn + ops.matmul(ops.sigmoid(xr + hr) * h, u[:, two_gates:]))
     return [one("add", new, ops.sigmoid(xz + hz) * (h - new), name=name)]
 
 
@@ -244,7 +249,7 @@ def simple_step(
     *,
     act: Activation = "tanh",
 ) -> list[Var]:
-    """One gate, which is the memory."""
+    """Elman arithmetic: one gate, which is the memory."""
     (h,), (w, u, b) = memories, weights
     assert w is not None
     assert u is not None

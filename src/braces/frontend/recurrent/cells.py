@@ -1,4 +1,4 @@
-"""Cells: one step of a recurrent net, to be written in the step of a loop.
+"""Recurrent cells: one step of a recurrent net, for use in the step of a loop.
 
     rnn = br.create_rnn()
     with rnn.stepnet() as net:
@@ -6,7 +6,7 @@
         h.update(br.gru_cell(net.add_input(x), h, name="enc"))
         net.add_output(h.next)
 
-A cell is a few lines of the step that it stands in, and no block of its own. `br.lstm` and its
+A cell appends operators to the enclosing step, without a block of its own. `br.lstm` and the
 like are whole layers.
 """
 
@@ -44,23 +44,23 @@ from braces.frontend.recurrent.cell_parts import (
 )
 
 
-def _cell(
+def _prepare_cell(
     kind: Kind,
     x: Any,
     state: Any,
-    said: dict[str, Weight],
+    weights: dict[str, Weight],
     name: str | None,
     params: Sequence[str] | None,
     inits: Inits,
 ) -> tuple[Var, list[Var], list[Var | None], str]:
-    """The input, the memories, the weights and the name of a cell that is written by itself."""
+    """Return the input, the memories, the weights and the name of a stand-alone cell."""
     what = f"{kind.name}_cell"
     x = check_floats(what, x)
-    several = as_list(state) if len(kind.memories) > 1 else []
-    size = fixed_size(as_var(several[0] if several else state, x.dtype), -1, what)
+    parts = as_list(state) if len(kind.memories) > 1 else []
+    size = fixed_size(as_var(parts[0] if parts else state, x.dtype), -1, what)
     memories = check_state(what, kind, state, (*x.shape[:-1], size), x.dtype)
-    made = Parameters(what, name, params, to_make(said))
-    return x, memories, made_weights(kind, made, said, x, size, inits), made.name
+    parameters = Parameters(what, name, params, to_make(weights))
+    return x, memories, made_weights(kind, parameters, weights, x, size, inits), parameters.name
 
 
 @building
@@ -86,24 +86,23 @@ def lstm_cell(
     Args:
         x: [rows, features], the input of this step.
         state: (h, c), each [rows, size]: memories of a loop.
-        w: The weight of the input itself, [features, 4 * size]; or whether one is made. Where
-            none of the three is given, all are made.
-        u: That of the memory, [size, 4 * size].
+        w: The input weight itself, [features, 4 * size]; or whether to create one. By default
+            all three parameters are created.
+        u: The recurrent weight, [size, 4 * size].
         b: The bias, [4 * size]; False for none.
         name: The cell's name; its parameters are `name.w`, `name.u` and `name.b`.
-        params: Names for the parameters that are made, `[w, u, b]`; those that exist
-            are shared.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        recurrent_init: That of u; orthogonal where nothing is said.
-        bias_init: That of b; 1 for the forget gate and 0 for others where nothing is said.
+        params: Names of the created parameters, `[w, u, b]`; existing ones are shared.
+        init: Initializer of w; Glorot uniform by default.
+        recurrent_init: Initializer of u; orthogonal by default.
+        bias_init: Initializer of b; by default 1 for the forget gate and 0 for the others.
 
     Returns:
         (h', c'); h' is named `name`.
 
     Raises:
-        ShapeError: Sizes do not fit, or are symbolic where parameters depend on them.
-        DTypeError: The input is not made of floats, or the state has another dtype.
-        DuplicateNameError: There is a cell of this name already.
+        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
+        DuplicateNameError: A cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -121,9 +120,9 @@ def lstm_cell(
         ...     print(rnn().type, [p.name for p in prog.parameters])
         f32[t,batch,16] ['enc.w', 'enc.u', 'enc.b']
     """
-    said: dict[str, Weight] = {"w": w, "u": u, "b": b}
+    weights: dict[str, Weight] = {"w": w, "u": u, "b": b}
     inits = Inits(init, recurrent_init, bias_init)
-    h, c = lstm_step(*_cell(LSTM, x, state, said, name, params, inits))
+    h, c = lstm_step(*_prepare_cell(LSTM, x, state, weights, name, params, inits))
     return h, c
 
 
@@ -153,28 +152,27 @@ def gru_cell(
     Args:
         x: [rows, features], the input of this step.
         h: [rows, size], a memory of a loop.
-        w: The weight of the input itself, [features, 3 * size]; or whether one is made. Where
-            none of the four is given, all are made.
-        u: That of the memory, [size, 3 * size].
+        w: The input weight itself, [features, 3 * size]; or whether to create one. By default
+            all four parameters are created.
+        u: The recurrent weight, [size, 3 * size].
         b: The bias, [3 * size]; False for none.
-        b_reset: The bias that the reset gate scales, [size]; there is none without `b`, nor
-            where `reset_after` is False.
-        reset_after: Whether the product with the memory is reset; where it is False, the memory
-            itself is, before the product.
+        b_reset: The bias scaled by the reset gate, [size]; absent without `b`, or if
+            `reset_after` is False.
+        reset_after: Whether the reset gate applies after the product with the memory; if False,
+            it applies to the memory before the product.
         name: The cell's name; its parameters are `name.w`, `name.u`, `name.b`, `name.b_reset`.
-        params: Names for the parameters that are made, `[w, u, b, b_reset]`; those that exist
-            are shared.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        recurrent_init: That of u; orthogonal where nothing is said.
-        bias_init: That of b; 0 where nothing is said.
+        params: Names of the created parameters, `[w, u, b, b_reset]`; existing ones are shared.
+        init: Initializer of w; Glorot uniform by default.
+        recurrent_init: Initializer of u; orthogonal by default.
+        bias_init: Initializer of b; 0 by default.
 
     Returns:
         h', named `name`.
 
     Raises:
-        ShapeError: Sizes do not fit, or are symbolic where parameters depend on them.
-        DTypeError: The input is not made of floats, or the memory has another dtype.
-        DuplicateNameError: There is a cell of this name already.
+        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: The input is not of a floating dtype, or the memory has another dtype.
+        DuplicateNameError: A cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -183,27 +181,27 @@ def gru_cell(
         ...     print(br.gru_cell(x, h, name="enc"))
         <Var enc: f32[batch,16]>
     """
-    said = gru_weights(w, u, b, b_reset, reset_after)
+    weights = gru_weights(w, u, b, b_reset, reset_after)
     inits = Inits(init, recurrent_init, bias_init)
-    cell = _cell(GRU, x, h, said, name, params, inits)
+    cell = _prepare_cell(GRU, x, h, weights, name, params, inits)
     return gru_step(*cell, reset_after=reset_after)[0]
 
 
 def gru_weights(
     w: Weight, u: Weight, b: Weight, b_reset: Weight, reset_after: bool
 ) -> dict[str, Weight]:
-    """What is said of the weights of a GRU, without a second bias where it has no place.
+    """Return the weights of a GRU, without a second bias where it does not apply.
 
     Raises:
-        ProgramError: There is one, and it has no place.
+        ProgramError: A second bias is given where it does not apply.
     """
     if not reset_after and (b_reset is True or is_given(b_reset)):
         raise ProgramError(
             "gru_cell has no use for b_reset where reset_after=False.",
             fix="It is added to the product that is reset; leave one of both away.",
         )
-    alone = not reset_after or (b is False and b_reset is None)
-    return {"w": w, "u": u, "b": b, "b_reset": False if alone else b_reset}
+    is_single = not reset_after or (b is False and b_reset is None)
+    return {"w": w, "u": u, "b": b, "b_reset": False if is_single else b_reset}
 
 
 @building
@@ -228,25 +226,24 @@ def simple_rnn_cell(
     Args:
         x: [rows, features], the input of this step.
         h: [rows, size], a memory of a loop.
-        w: The weight of the input itself, [features, size]; or whether one is made. Where none
-            of the three is given, all are made.
-        u: That of the memory, [size, size].
+        w: The input weight itself, [features, size]; or whether to create one. By default all
+            three parameters are created.
+        u: The recurrent weight, [size, size].
         b: The bias, [size]; False for none.
-        act: The name of an operator, as "relu", or a function.
+        act: The activation: the name of an operator, as "relu", or a function.
         name: The cell's name; its parameters are `name.w`, `name.u` and `name.b`.
-        params: Names for the parameters that are made, `[w, u, b]`; those that exist
-            are shared.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        recurrent_init: That of u; orthogonal where nothing is said.
-        bias_init: That of b; 0 where nothing is said.
+        params: Names of the created parameters, `[w, u, b]`; existing ones are shared.
+        init: Initializer of w; Glorot uniform by default.
+        recurrent_init: Initializer of u; orthogonal by default.
+        bias_init: Initializer of b; 0 by default.
 
     Returns:
         h', named `name`.
 
     Raises:
-        ShapeError: Sizes do not fit, or are symbolic where parameters depend on them.
-        DTypeError: The input is not made of floats, or the memory has another dtype.
-        DuplicateNameError: There is a cell of this name already.
+        ShapeError: Sizes do not match, or a size of a created parameter is symbolic.
+        DTypeError: The input is not of a floating dtype, or the memory has another dtype.
+        DuplicateNameError: A cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -255,7 +252,7 @@ def simple_rnn_cell(
         ...     print(br.simple_rnn_cell(x, h, act="relu", name="enc"))
         <Var enc: f32[batch,16]>
     """
-    said: dict[str, Weight] = {"w": w, "u": u, "b": b}
+    weights: dict[str, Weight] = {"w": w, "u": u, "b": b}
     inits = Inits(init, recurrent_init, bias_init)
-    cell = _cell(SIMPLE, x, h, said, name, params, inits)
+    cell = _prepare_cell(SIMPLE, x, h, weights, name, params, inits)
     return simple_step(*cell, act=act)[0]

@@ -1,4 +1,4 @@
-"""Recurrent layers of pictures: an LSTM whose products are convolutions."""
+"""Recurrent layers of images: an LSTM with convolutions as products."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from braces.frontend.recurrent.cell_parts import (
 
 @dataclass(frozen=True)
 class Picture:
-    """How a cell convolves.
+    """Convolutional LSTM cell.
 
     Attributes:
-        made: What its parameters are called.
-        window: The sizes of the window.
+        made: The names of its parameters.
+        window: The window sizes.
         layout: The order of axes.
-        size: How many channels a memory has.
-        inits: The first values of the parameters.
+        size: Number of channels of a memory.
+        inits: The initializers of the parameters.
     """
 
     made: Parameters
@@ -45,13 +45,13 @@ class Picture:
     inits: Inits
 
     def step(self, x: Var, memories: Memories, name: str = "") -> list[Var]:
-        """Input, forget, new and output gates, in this order."""
+        """LSTM arithmetic: input, forget, new and output gates, in this order."""
         h, c = memories
         gates = self._gates(x, ["w"], self.inits.w) + self._gates(h, ["u", "b"], self.inits.u)
         return lstm_memories(gates, c, name, axis=self.layout.index("C"))
 
     def _gates(self, x: Var, roles: list[str], init: Any) -> Var:
-        """What the input or the memory adds to all gates."""
+        """Return the contribution of the input or the memory to all gates."""
         first = self.inits.b if self.inits.b is not None else LSTM.first_bias(self.size)
         names = [self.made.names[role] for role in roles if role in self.made.names]
         return conv2d(
@@ -66,15 +66,15 @@ class Picture:
 
 
 def _parameters(what: str, name: str | None, params: Any, bias: bool) -> Parameters:
-    """The names of parameters.
+    """Return the names of the parameters.
 
     Raises:
-        DuplicateNameError: One is taken.
+        DuplicateNameError: A name is taken.
     """
-    made = Parameters(what, name, params, ["w", "u", *(["b"] if bias else [])])
-    for role in made.names:
-        made.find(role)
-    return made
+    parameters = Parameters(what, name, params, ["w", "u", *(["b"] if bias else [])])
+    for role in parameters.names:
+        parameters.find(role)
+    return parameters
 
 
 def _check_layout(what: str, x: Var, layout: str, rank: int) -> None:
@@ -104,34 +104,34 @@ def conv_lstm_cell(
     recurrent_init: Initializer | Any = None,
     bias_init: Initializer | Any = None,
 ) -> tuple[Var, Var]:
-    """One step of an LSTM of pictures; Shi et al., 2015, without peepholes.
+    """One step of a convolutional LSTM; Shi et al., 2015, without peepholes.
 
         i, f, g, o = split(conv2d(x, w) + conv2d(h, u) + b, 4)        along channels
         c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
         h' = sigmoid(o) * tanh(c')
 
-    Pictures are padded with zeros, so that they keep their sizes.
+    Images are padded with zeros, so that their sizes stay.
 
     Args:
         x: [rows, channels, height, width], the input of this step; see `layout`.
         state: (h, c), each [rows, size, height, width]: memories of a loop.
-        window: The sizes of the window, or one for both axes.
+        window: The window sizes, or one for both axes.
         layout: `"NCHW"` or `"NHWC"`.
-        bias: Whether there is one.
-        name: The cell's name; its parameters are `name.w`, `name.u` and `name.b`, as those of
-            a `br.conv2d` of 4 * size filters.
-        params: Names for the parameters, `[w, u, b]`; those that exist are shared.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        recurrent_init: That of u, likewise.
-        bias_init: That of b; 1 for the forget gate and 0 for others where nothing is said.
+        bias: Whether to use a bias.
+        name: The cell's name; its parameters are `name.w`, `name.u` and `name.b`, like those of
+            a `br.conv2d` with 4 * size filters.
+        params: Names of the parameters, `[w, u, b]`; existing ones are shared.
+        init: Initializer of w; Glorot uniform by default.
+        recurrent_init: Initializer of u, likewise.
+        bias_init: Initializer of b; by default 1 for the forget gate and 0 for the others.
 
     Returns:
         (h', c'); h' is named `name`.
 
     Raises:
-        ShapeError: Sizes do not fit, or channels are symbolic.
-        DTypeError: The input is not made of floats, or the state has another dtype.
-        DuplicateNameError: There is a cell of this name already.
+        ShapeError: Sizes do not match, or the number of channels is symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
+        DuplicateNameError: A cell of this name exists already.
 
     Example:
         >>> import braces as br
@@ -145,13 +145,13 @@ def conv_lstm_cell(
     what = "conv_lstm_cell"
     x = check_floats(what, x)
     _check_layout(what, x, layout, 4)
-    at, several = layout.index("C"), as_list(state)
-    size = fixed_size(as_var(several[0], x.dtype), at, what) if several else 0
-    shape = (*x.shape[:at], size, *x.shape[at + 1 :])
+    channel_axis, parts = layout.index("C"), as_list(state)
+    size = fixed_size(as_var(parts[0], x.dtype), channel_axis, what) if parts else 0
+    shape = (*x.shape[:channel_axis], size, *x.shape[channel_axis + 1 :])
     memories = check_state(what, LSTM, state, shape, x.dtype)
-    made = _parameters(what, name, params, bias)
+    parameters = _parameters(what, name, params, bias)
     inits = Inits(init, recurrent_init, bias_init)
-    h, c = Picture(made, window, layout, size, inits).step(x, memories, made.name)
+    h, c = Picture(parameters, window, layout, size, inits).step(x, memories, parameters.name)
     return h, c
 
 
@@ -173,26 +173,25 @@ def conv_lstm(
     bias_init: Initializer | Any = None,
     name: str | None = None,
 ) -> tuple[Var, tuple[Var, Var]]:
-    """An LSTM over the pictures of a sequence; Shi et al., 2015, without peepholes.
+    """A convolutional LSTM over sequences of images; Shi et al., 2015, without peepholes.
 
         h[t], c[t] = conv_lstm_cell(x[t], (h[t-1], c[t-1]))        t = 0 … T-1
 
     Args:
         x: [rows, steps, channels, height, width]; see `layout` and `axis`.
-        size: How many channels h and c have.
-        window: The sizes of the window, or one for both axes.
-        layout: That of one picture with its row: `"NCHW"` or `"NHWC"`.
-        lengths: integer[rows], how many steps each row has. What comes after reaches no value
-            and no gradient; outputs there are 0, and the state stays as it was.
-        state: (h, c) before the first step, each [rows, size, height, width]; zeros where
-            nothing is said.
-        reverse: Go from the last step to the first; outputs keep their positions.
-        axis: That of the steps.
-        bias: Whether there is one.
-        init: The first value of w; Glorot's uniform where nothing is said.
-        recurrent_init: That of u, likewise.
-        bias_init: That of b; 1 for the forget gate and 0 for others where nothing is said.
-        name: That of the block; the parameters are `name/cell.w`, `name/cell.u` and
+        size: Number of channels of h and c.
+        window: The window sizes, or one for both axes.
+        layout: The layout of the images of one step: `"NCHW"` or `"NHWC"`.
+        lengths: integer[rows], the number of steps of each batch element. Later steps affect no
+            value and no gradient; their outputs are 0, and the state stays unchanged.
+        state: (h, c) before the first step, each [rows, size, height, width]; zeros by default.
+        reverse: Whether to run from the last step to the first; outputs keep their positions.
+        axis: The axis of steps.
+        bias: Whether to use a bias.
+        init: Initializer of w; Glorot uniform by default.
+        recurrent_init: Initializer of u, likewise.
+        bias_init: Initializer of b; by default 1 for the forget gate and 0 for the others.
+        name: The name of the block; the parameters are `name/cell.w`, `name/cell.u` and
             `name/cell.b`.
 
     Returns:
@@ -200,9 +199,10 @@ def conv_lstm(
         step.
 
     Raises:
-        ShapeError: Lengths or a state have other rows or sizes; channels are symbolic.
-        DTypeError: The input is not made of floats, or the state has another dtype.
-        ProgramError: The layout is none of the two, or the size is not positive.
+        ShapeError: Lengths or state have another batch size or shape, or the channels are
+            symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
+        ProgramError: The layout is unknown, or the size is not positive.
 
     Example:
         >>> import braces as br
@@ -216,20 +216,22 @@ def conv_lstm(
     _check_layout(what, x, layout, 5)
     if size < 1:
         raise ProgramError(f"{what} cannot have size={size}; it must be 1 or more.")
-    at, channels = steps_axis(what, x, axis), layout.index("C")
-    picture = (*x.shape[:at], *x.shape[at + 1 :])
-    counted = None if lengths is None else row_lengths(what, x, picture, lengths)
+    steps_index, channels = steps_axis(what, x, axis), layout.index("C")
+    picture = (*x.shape[:steps_index], *x.shape[steps_index + 1 :])
+    row_counts = None if lengths is None else row_lengths(what, x, picture, lengths)
     shape = (*picture[:channels], size, *picture[channels + 1 :])
     inits = Inits(init, recurrent_init, bias_init)
 
     def build() -> tuple[Var, Sequence[Var]]:
         zeros = one("full", shape=shape, value=0.0, dtype=x.dtype)
-        given = (zeros, zeros) if state is None else state
-        start = check_state(what, LSTM, given, shape, x.dtype)
+        initial = (zeros, zeros) if state is None else state
+        start = check_state(what, LSTM, initial, shape, x.dtype)
         cell = Picture(_parameters(what, "cell", None, bias), window, layout, size, inits)
-        steps = one("moveaxis", x, source=at, destination=0) if at else x
-        (out,), last = run_cell(cell.step, steps, start, back=reverse, lengths=counted)
-        return one("moveaxis", out, source=0, destination=at) if at else out, last
+        steps = one("moveaxis", x, source=steps_index, destination=0) if steps_index else x
+        (out,), last = run_cell(cell.step, steps, start, back=reverse, lengths=row_counts)
+        return one(
+            "moveaxis", out, source=0, destination=steps_index
+        ) if steps_index else out, last
 
     out, (h, c) = composed(what if name is None else name, build)
     return out, (h, c)

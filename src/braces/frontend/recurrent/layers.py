@@ -1,9 +1,9 @@
-"""Recurrent layers: cells that run over the steps of a sequence, in one direction or both.
+"""Recurrent layers: cells scanned over the steps of a sequence, in one direction or both.
 
     out, (h, c) = br.lstm(x, 64, layers=2, bidirectional=True, lengths=n, name="enc")
 
-A layer is a plain block of its name. Its cells have the parameters `enc/forward.w`, `.u` and
-`.b`, with a number where there are several: `enc/forward_0.w`, `enc/backward_0.w`, ….
+A layer is a plain block with its name. Its cells have the parameters `enc/forward.w`, `.u` and
+`.b`, with a number if there are several layers: `enc/forward_0.w`, `enc/backward_0.w`, ….
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ Arithmetic = Callable[..., Sequence[Var]]
 
 @dataclass(frozen=True)
 class Stack:
-    """Cells of one kind, one after the other and in both directions.
+    """Stacked cells of one kind, in one or both directions.
 
     Attributes:
-        kind: What a cell needs.
+        kind: Properties of the cell.
         step: Its arithmetic.
-        size: Of a memory.
-        said: What is said of the weights of each cell.
-        inits: Their first values.
-        layers: How many cells follow each other.
-        bidirectional: Whether each of them runs in both directions.
-        dropout: The rate of dropping between them.
+        size: The size of a memory.
+        said: The weights of each cell, as given by the user.
+        inits: The initializers.
+        layers: Number of stacked layers.
+        bidirectional: Whether each layer runs in both directions.
+        dropout: The dropout rate between layers.
     """
 
     kind: Kind
@@ -71,25 +71,31 @@ class Stack:
 
     @property
     def count(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return self.layers * (1 + self.bidirectional)
 
     def build(
         self, name: str | None, x: Any, state: Any, lengths: Any, axis: int
     ) -> tuple[Var, list[Var]]:
-        """The outputs and the state after the last step, in a block."""
+        """Append the block; return the outputs and the final state."""
         what = self.kind.name
         self._check(what)
         x = check_floats(what, x)
-        at = steps_axis(what, x, axis)
-        rows = (*x.shape[:at], *x.shape[at + 1 : -1])
-        counted = None if lengths is None else row_lengths(what, x, rows, lengths)
+        steps_index = steps_axis(what, x, axis)
+        rows = (*x.shape[:steps_index], *x.shape[steps_index + 1 : -1])
+        row_counts = None if lengths is None else row_lengths(what, x, rows, lengths)
 
         def build() -> tuple[Var, list[Var]]:
             starts = self._starts(state, rows, x)
-            given = one("moveaxis", x, source=at, destination=0) if at else x
-            made = self._run(given, starts, counted)
-            out = one("moveaxis", made, source=0, destination=at) if at else made
+            scanned = (
+                one("moveaxis", x, source=steps_index, destination=0) if steps_index else x
+            )
+            outputs = self._run(scanned, starts, row_counts)
+            out = (
+                one("moveaxis", outputs, source=0, destination=steps_index)
+                if steps_index
+                else outputs
+            )
             return out, [self._joined(list(ends)) for ends in zip(*self.ends, strict=True)]
 
         return composed(what if name is None else name, build)
@@ -100,41 +106,41 @@ class Stack:
                 raise ProgramError(f"{what} cannot have {role}={count}; it must be 1 or more.")
 
     def _starts(self, state: Any, rows: Shape, x: Var) -> list[Sequence[Var]]:
-        """The memories of each cell before the first step."""
+        """Return the initial memories of each cell."""
         shape = (*rows, self.size)
         if state is None:
             zeros = one("full", shape=shape, value=0.0, dtype=x.dtype)
             return [[zeros] * len(self.kind.memories)] * self.count
-        whole = shape if self.count == 1 else (self.count, *shape)
-        given = check_state(self.kind.name, self.kind, state, whole, x.dtype)
+        state_shape = shape if self.count == 1 else (self.count, *shape)
+        parts = check_state(self.kind.name, self.kind, state, state_shape, x.dtype)
         if self.count == 1:
-            return [given]
-        return [[memory[at] for memory in given] for at in range(self.count)]
+            return [parts]
+        return [[memory[index] for memory in parts] for index in range(self.count)]
 
     def _run(self, x: Var, starts: Sequence[Sequence[Var]], lengths: Var | None) -> Var:
-        """All cells, over the first axis of the input."""
+        """Run all cells over the first axis of the input."""
         for layer in range(self.layers):
             if layer and self.dropout:
                 x = drop(x, self.dropout)
-            made = list[Var]()
-            for way in ("forward", "backward")[: 1 + self.bidirectional]:
+            outputs = list[Var]()
+            for direction in ("forward", "backward")[: 1 + self.bidirectional]:
                 start = starts[len(self.ends)]
-                name = way if self.layers == 1 else f"{way}_{layer}"
+                name = direction if self.layers == 1 else f"{direction}_{layer}"
                 weights = Parameters(self.kind.name, name, None, to_make(self.said))
                 step = self._step_of(weights, x)
-                back = way == "backward"
+                back = direction == "backward"
                 (out,), last = run_cell(step, x, start, back=back, lengths=lengths)
-                made.append(out)
+                outputs.append(out)
                 self.ends.append(last)
-            x = made[0] if len(made) == 1 else ops.concat(made, axis=-1)
+            x = outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1)
         return x
 
-    def _step_of(self, made: Parameters, x: Var) -> Step:
-        weights = made_weights(self.kind, made, self.said, x, self.size, self.inits)
+    def _step_of(self, parameters: Parameters, x: Var) -> Step:
+        weights = made_weights(self.kind, parameters, self.said, x, self.size, self.inits)
         return partial(self.step, weights=weights)
 
     def _joined(self, ends: list[Var]) -> Var:
-        """One memory of all cells after the last step."""
+        """Stack a final memory of all cells."""
         return ends[0] if len(ends) == 1 else ops.stack(ends, axis=0)
 
 
@@ -165,34 +171,35 @@ def lstm(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h and c, in each direction; a name may stand beside it, `("hidden", 64)`, see
-            `parameter`.
-        layers: How many follow each other, each on the outputs of the one before.
-        bidirectional: Whether a second cell goes from the last step to the first; outputs of
-            both are joined.
-        lengths: integer[rows], how many steps each row has. What comes after reaches no value
-            and no gradient; outputs there are 0, and the state stays as it was.
-        state: (h, c) before the first step, each [rows, size]; zeros where nothing is said.
-            With several layers or both directions each is [layers * directions, rows, size],
-            the directions of a layer next to each other.
-        dropout: The rate of dropping between layers; `for_test` drops nothing.
-        axis: That of the steps; the features are the last one.
-        bias: Whether cells have one.
-        init: The first value of weights of the input; Glorot's uniform where nothing is said.
-        recurrent_init: Those of the memory; orthogonal where nothing is said.
-        bias_init: Those of the bias; 1 for the forget gate and 0 for others where nothing is
-            said.
-        name: That of the block. A cell has the parameters `name/forward.w`, `name/forward.u`
-            and `name/forward.b`, one backwards `name/backward.w` and so on; of several layers
-            `name/forward_0.w`, ….
+        size: The size of h and c in each direction; optionally with a name, `("hidden", 64)`,
+            see `parameter`.
+        layers: Number of stacked layers, each on the outputs of the previous one.
+        bidirectional: Whether a second cell runs from the last step to the first; both outputs
+            are concatenated.
+        lengths: integer[rows], the number of steps of each batch element. Later steps affect no
+            value and no gradient; their outputs are 0, and the state stays unchanged.
+        state: (h, c) before the first step, each [rows, size]; zeros by default. With several
+            layers or both directions, each is [layers * directions, rows, size], with the
+            directions of a layer adjacent.
+        dropout: The dropout rate between layers; `for_test` drops nothing.
+        axis: The axis of steps; the features are on the last one.
+        bias: Whether cells have a bias.
+        init: Initializer of the input weights; Glorot uniform by default.
+        recurrent_init: Initializer of the recurrent weights; orthogonal by default.
+        bias_init: Initializer of the bias; by default 1 for the forget gate and 0 for the
+            others.
+        name: The name of the block. A cell has the parameters `name/forward.w`,
+            `name/forward.u` and `name/forward.b`, a backward one `name/backward.w` and so on;
+            with several layers `name/forward_0.w`, ….
 
     Returns:
         (outputs, (h, c)): [rows, steps, size], twice the size in both directions, and the state
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or a state have other rows or sizes; the features are symbolic.
-        DTypeError: The input is not made of floats, or the state has another dtype.
+        ShapeError: Lengths or state have another batch size or shape, or the feature size is
+            symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
         ProgramError: A size or a number of layers is not positive.
 
     Example:
@@ -205,10 +212,10 @@ def lstm(
         >>> [p.name for p in prog.parameters][:4]
         ['enc/forward.w', 'enc/forward.u', 'enc/forward.b', 'enc/backward.w']
     """
-    said: dict[str, Weight] = {"w": True, "u": True, "b": bias}
+    weights: dict[str, Weight] = {"w": True, "u": True, "b": bias}
     inits = Inits(init, recurrent_init, bias_init)
     stack = Stack(
-        LSTM, lstm_step, named_size(size), said, inits, layers, bidirectional, dropout
+        LSTM, lstm_step, named_size(size), weights, inits, layers, bidirectional, dropout
     )
     out, (h, c) = stack.build(name, x, state, lengths, axis)
     return out, (h, c)
@@ -239,32 +246,33 @@ def gru(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h, in each direction; a name may stand beside it, `("hidden", 64)`, see
+        size: The size of h in each direction; optionally with a name, `("hidden", 64)`, see
             `parameter`.
-        layers: As in `br.lstm`, and so are `bidirectional`, `lengths`, `dropout`, `axis` and
+        layers: As for `br.lstm`; likewise `bidirectional`, `lengths`, `dropout`, `axis` and
             `bias`.
-        bidirectional: See there.
-        lengths: See there.
-        state: h before the first step, [rows, size]; zeros where nothing is said. With several
-            layers or both directions [layers * directions, rows, size].
-        dropout: See there.
-        axis: See there.
-        bias: See there.
-        reset_after: Whether the product with the memory is reset; where it is False, the memory
-            itself is, before the product.
-        init: The first value of weights of the input; Glorot's uniform where nothing is said.
-        recurrent_init: Those of the memory; orthogonal where nothing is said.
-        bias_init: Those of the bias; 0 where nothing is said.
-        name: That of the block. A cell has the parameters `name/forward.w`, `name/forward.u`,
-            `name/forward.b` and `name/forward.b_reset`, which is there under `reset_after`.
+        bidirectional: See `br.lstm`.
+        lengths: See `br.lstm`.
+        state: h before the first step, [rows, size]; zeros by default. With several layers or
+            both directions, [layers * directions, rows, size].
+        dropout: See `br.lstm`.
+        axis: See `br.lstm`.
+        bias: See `br.lstm`.
+        reset_after: Whether the reset gate applies after the product with the memory; if False,
+            it applies to the memory before the product.
+        init: Initializer of the input weights; Glorot uniform by default.
+        recurrent_init: Initializer of the recurrent weights; orthogonal by default.
+        bias_init: Initializer of the bias; 0 by default.
+        name: The name of the block. A cell has the parameters `name/forward.w`,
+            `name/forward.u`, `name/forward.b` and, with `reset_after`, `name/forward.b_reset`.
 
     Returns:
         (outputs, h): [rows, steps, size], twice the size in both directions, and the state
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or a state have other rows or sizes; the features are symbolic.
-        DTypeError: The input is not made of floats, or the state has another dtype.
+        ShapeError: Lengths or state have another batch size or shape, or the feature size is
+            symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
         ProgramError: A size or a number of layers is not positive.
 
     Example:
@@ -274,10 +282,10 @@ def gru(
         ...     print(out.type, h.type)
         f32[t,batch,16] f32[2,batch,16]
     """
-    said = gru_weights(True, True, bias, None, reset_after)
+    weights = gru_weights(True, True, bias, None, reset_after)
     step = partial(gru_step, reset_after=reset_after)
     inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(GRU, step, named_size(size), said, inits, layers, bidirectional, dropout)
+    stack = Stack(GRU, step, named_size(size), weights, inits, layers, bidirectional, dropout)
     out, (h,) = stack.build(name, x, state, lengths, axis)
     return out, h
 
@@ -307,31 +315,32 @@ def simple_rnn(
 
     Args:
         x: [rows, steps, features]; see `axis`.
-        size: Of h, in each direction; a name may stand beside it, `("hidden", 64)`, see
+        size: The size of h in each direction; optionally with a name, `("hidden", 64)`, see
             `parameter`.
-        layers: As in `br.lstm`, and so are `bidirectional`, `lengths`, `dropout`, `axis` and
+        layers: As for `br.lstm`; likewise `bidirectional`, `lengths`, `dropout`, `axis` and
             `bias`.
-        bidirectional: See there.
-        lengths: See there.
-        state: h before the first step, [rows, size]; zeros where nothing is said. With several
-            layers or both directions [layers * directions, rows, size].
-        dropout: See there.
-        axis: See there.
-        bias: See there.
-        act: The name of an operator, as "relu", or a function.
-        init: The first value of weights of the input; Glorot's uniform where nothing is said.
-        recurrent_init: Those of the memory; orthogonal where nothing is said.
-        bias_init: Those of the bias; 0 where nothing is said.
-        name: That of the block. A cell has the parameters `name/forward.w`, `name/forward.u`
-            and `name/forward.b`.
+        bidirectional: See `br.lstm`.
+        lengths: See `br.lstm`.
+        state: h before the first step, [rows, size]; zeros by default. With several layers or
+            both directions, [layers * directions, rows, size].
+        dropout: See `br.lstm`.
+        axis: See `br.lstm`.
+        bias: See `br.lstm`.
+        act: The activation: the name of an operator, as "relu", or a function.
+        init: Initializer of the input weights; Glorot uniform by default.
+        recurrent_init: Initializer of the recurrent weights; orthogonal by default.
+        bias_init: Initializer of the bias; 0 by default.
+        name: The name of the block. A cell has the parameters `name/forward.w`,
+            `name/forward.u` and `name/forward.b`.
 
     Returns:
         (outputs, h): [rows, steps, size], twice the size in both directions, and the state
         after the last step, shaped as `state`.
 
     Raises:
-        ShapeError: Lengths or a state have other rows or sizes; the features are symbolic.
-        DTypeError: The input is not made of floats, or the state has another dtype.
+        ShapeError: Lengths or state have another batch size or shape, or the feature size is
+            symbolic.
+        DTypeError: The input is not of a floating dtype, or the state has another dtype.
         ProgramError: A size or a number of layers is not positive.
 
     Example:
@@ -342,9 +351,11 @@ def simple_rnn(
         ...     print(out.type, h.type)
         f32[batch,t,16] f32[batch,16]
     """
-    said: dict[str, Weight] = {"w": True, "u": True, "b": bias}
+    weights: dict[str, Weight] = {"w": True, "u": True, "b": bias}
     step = partial(simple_step, act=act)
     inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(SIMPLE, step, named_size(size), said, inits, layers, bidirectional, dropout)
+    stack = Stack(
+        SIMPLE, step, named_size(size), weights, inits, layers, bidirectional, dropout
+    )
     out, (h,) = stack.build(name, x, state, lengths, axis)
     return out, h
