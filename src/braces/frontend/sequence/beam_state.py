@@ -1,4 +1,4 @@
-"""Several sequences for each row, of which the best go on."""
+"""Beam search: several hypotheses per batch element."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from braces.frontend.sequence.search_loop import Decoded, Search
 
 @dataclass(frozen=True)
 class Beams:
-    """Several sequences for each row.
+    """A beam search.
 
     Attributes:
-        search: What all ways are given.
-        beams: How many sequences.
-        penalty: The power of the length that scores are divided by.
+        search: The common arguments of decoders.
+        beams: Number of hypotheses per batch element.
+        penalty: The exponent of the length in the denominator of scores.
     """
 
     search: Search
@@ -28,12 +28,12 @@ class Beams:
     penalty: float
 
     def found(self, init: Any) -> Decoded:
-        """The sequences."""
+        """Return the decoded sequences."""
         shape = (self.search.rows, self.beams)
         carry = self.search.carry(shape, rebuild(init, map(self._repeated, values(init))))
         carry["last"] = self._repeated(self.search.first)
-        other = one("arange", stop=self.beams) > 0
-        carry["scores"] = carry["ranks"] = ops.where(other, -float("inf"), carry["scores"])
+        is_other = one("arange", stop=self.beams) > 0
+        carry["scores"] = carry["ranks"] = ops.where(is_other, -float("inf"), carry["scores"])
         last = self.search.loop(self._body, carry)
         ended = ops.cast(last["ended"], "int64")
         return Decoded(last["ids"], last["taken"] - ended, last["ranks"])
@@ -46,29 +46,29 @@ class Beams:
         logits, state = self.search.next(carry["last"], carry["state"])
         scores, ranks, taken = self._continued(carry, logits)
         flat = (self.search.rows, -1)
-        best, places = ops.topk(ops.reshape(ranks, flat), self.beams, axis=-1)
+        best_ranks, places = ops.topk(ops.reshape(ranks, flat), self.beams, axis=-1)
         vocabulary = fixed_size(logits, 1, self.search.what)
         parents, chosen = places // vocabulary, ops.cast(places % vocabulary, self.search.dtype)
         taken = ops.take_along_axis(taken, parents, axis=1)
-        before = ops.take_along_axis(carry["ended"], parents, axis=1)
+        was_ended = ops.take_along_axis(carry["ended"], parents, axis=1)
         offsets = one("arange", stop=self.search.rows) * self.beams
         sources = ops.reshape(parents + ops.expand_dims(offsets, axis=1), (-1,))
-        whole = carry["ids"].shape
-        each = ops.reshape(carry["ids"], (*carry["last"].shape, whole[-1]))
-        ids = ops.reshape(ops.take(each, sources, axis=0), whole)
+        ids_shape = carry["ids"].shape
+        ids_by_beam = ops.reshape(carry["ids"], (*carry["last"].shape, ids_shape[-1]))
+        ids = ops.reshape(ops.take(ids_by_beam, sources, axis=0), ids_shape)
         return {
             "step": carry["step"] + 1,
             "last": ops.reshape(chosen, carry["last"].shape),
             "ids": self.search.written(ids, chosen, carry["step"]),
-            "ended": ops.logical_or(before, ops.equal(chosen, self.search.end)),
+            "ended": ops.logical_or(was_ended, ops.equal(chosen, self.search.end)),
             "taken": taken,
             "scores": ops.take_along_axis(ops.reshape(scores, flat), places, axis=-1),
-            "ranks": best,
-            "state": rebuild(state, [_of_parents(leaf, sources) for leaf in values(state)]),
+            "ranks": best_ranks,
+            "state": rebuild(state, [_gather_parents(leaf, sources) for leaf in values(state)]),
         }
 
     def _continued(self, carry: dict[str, Any], logits: Var) -> tuple[Var, Var, Var]:
-        """Scores of all continuations, by which they are ranked, and their lengths."""
+        """Return the scores of all continuations, their ranks, and their lengths."""
         ended = ops.expand_dims(carry["ended"], axis=-1)
         shape = (self.search.rows, self.beams, logits.shape[-1])
         gained = ops.reshape(ops.log_softmax(logits, axis=-1), shape)
@@ -76,10 +76,10 @@ class Beams:
         gained = ops.where(ended, ops.where(is_end, 0.0, -float("inf")), gained)
         scores = ops.expand_dims(carry["scores"], axis=-1) + gained
         taken = carry["taken"] + ops.cast(ops.logical_not(carry["ended"]), "int64")
-        long = ops.expand_dims(ops.cast(taken, "float32"), axis=-1)
-        return scores, scores / long**self.penalty if self.penalty else scores, taken
+        length = ops.expand_dims(ops.cast(taken, "float32"), axis=-1)
+        return scores, scores / length**self.penalty if self.penalty else scores, taken
 
 
-def _of_parents(leaf: Any, sources: Var) -> Any:
-    """A part of a state for the sequences that stay; what has no axes is that of all."""
+def _gather_parents(leaf: Any, sources: Var) -> Any:
+    """Gather a part of a state for the surviving hypotheses; scalars are shared."""
     return ops.take(leaf, sources, axis=0) if as_var(leaf).ndim else leaf

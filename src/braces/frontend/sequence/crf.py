@@ -1,7 +1,8 @@
-"""Conditional random fields over the steps of a sequence: a score for each pair of neighbours.
+"""Linear-chain conditional random fields: a score for each pair of adjacent tags.
 
-A further tag, the last one, stands before the first step: a path goes from it to its first tag
-with the score of `start`. So rows without steps, and sequences without any, need no other form.
+An additional last tag represents the position before the first step; the transition from it to
+the first tag has the score of `start`. So empty batch elements and empty sequences need no
+special case.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ from braces.frontend.recurrent.cell_parts import Memories, check_memory, run_cel
 
 
 class Field:
-    """The weights of a field and what it scores.
+    """Emissions and weights of a conditional random field.
 
     Attributes:
-        x: The scores of tags, [rows, steps, tags].
-        at: Which axis has the steps.
-        rows: How many rows there are.
-        tags: How many tags.
-        lengths: How many steps each row has.
-        weights: Transitions, start and end.
+        x: The emission scores, [rows, steps, tags].
+        at: The axis of steps.
+        rows: The batch size.
+        tags: Number of tags.
+        lengths: The number of steps of each batch element.
+        weights: The transition, start and end scores.
     """
 
     def __init__(
@@ -59,30 +60,34 @@ class Field:
         self.lengths = (
             None if lengths is None else row_lengths(what, self.x, (self.rows,), lengths)
         )
-        made = Parameters(what, name, params, to_make(said))
+        parameters = Parameters(what, name, params, to_make(said))
         self.name = what if name is None else name
-        first = initializers.uniform(-0.1, 0.1) if init is None else init
-        self.weights = [self._weight(made, role, one, first) for role, one in said.items()]
+        initializer = initializers.uniform(-0.1, 0.1) if init is None else init
+        self.weights = [
+            self._weight(parameters, role, weight, initializer) for role, weight in said.items()
+        ]
 
-    def _weight(self, made: Parameters, role: str, given: Weight, init: Any) -> Var | None:
+    def _weight(
+        self, parameters: Parameters, role: str, value: Weight, init: Any
+    ) -> Var | None:
         shape = [self.tags] * (2 if role == "transitions" else 1)
-        if is_given(given):
-            return check_memory(made.layer, role, given, tuple(shape), self.x.dtype)
-        return made.get(role, shape, self.x.dtype, init)
+        if is_given(value):
+            return check_memory(parameters.layer, role, value, tuple(shape), self.x.dtype)
+        return parameters.get(role, shape, self.x.dtype, init)
 
     def steps(self) -> Var:
-        """The scores of tags, step by step."""
+        """Return the emission scores with steps first."""
         return one("moveaxis", self.x, source=self.at, destination=0) if self.at else self.x
 
     def moves(self) -> Var:
-        """From each tag, and from before the first step, to each tag: [tags + 1, tags]."""
+        """Return the transition scores, with a row for the start: [tags + 1, tags]."""
         transitions, start, _ = self.weights
-        first = self._or_zeros(start, [1, self.tags])
-        rest = self._or_zeros(transitions, [self.tags, self.tags])
-        return ops.concat([rest, first], axis=0)
+        start_scores = self._or_zeros(start, [1, self.tags])
+        pair_scores = self._or_zeros(transitions, [self.tags, self.tags])
+        return ops.concat([pair_scores, start_scores], axis=0)
 
     def ends(self) -> Var:
-        """What it takes to end in each tag, or before the first step: [tags + 1]."""
+        """Return the scores of ending in each tag, or at the start: [tags + 1]."""
         last = self._or_zeros(self.weights[2], [self.tags])
         return ops.concat([last, ops.full_like(last[:1], 0.0)], axis=0)
 
@@ -92,38 +97,38 @@ class Field:
         return ops.maximum(ops.reshape(wide(weight), shape), NEVER)
 
     def start(self) -> Var:
-        """The score of each tag before the first step, of which one is possible."""
+        """Return the initial scores: only the additional tag is possible."""
         dtype = wide(self.x).dtype
-        never = one("full", shape=(self.rows, self.tags), value=NEVER, dtype=dtype)
+        impossible = one("full", shape=(self.rows, self.tags), value=NEVER, dtype=dtype)
         certain = one("full", shape=(self.rows, 1), value=0.0, dtype=dtype)
-        return ops.concat([never, certain], axis=1)
+        return ops.concat([impossible, certain], axis=1)
 
 
-def _further(scored: Var) -> Var:
-    """Scores of tags, and that nothing leads back to before the first step."""
+def _append_impossible(scored: Var) -> Var:
+    """Append an impossible score for the additional tag."""
     return ops.concat([scored, ops.full_like(scored[:, :1], NEVER)], axis=1)
 
 
-def _through(before: Var, moves: Var) -> Var:
-    """From each tag of each row to each other: [rows, tags + 1, tags]."""
+def _transition_scores(before: Var, moves: Var) -> Var:
+    """Return scores of all transitions of each batch element: [rows, tags + 1, tags]."""
     return ops.expand_dims(before, axis=2) + moves
 
 
 def _sum_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
-    """The sum over all paths that end in each tag."""
-    summed = ops.logsumexp(_through(memories[0], moves), axis=1)
-    return [_further(summed + wide(x))]
+    """Forward algorithm: the log-sum over all paths that end in each tag."""
+    log_sums = ops.logsumexp(_transition_scores(memories[0], moves), axis=1)
+    return [_append_impossible(log_sums + wide(x))]
 
 
 def _log_partition(field: Field) -> Var:
-    """The logarithm of the sum over all paths."""
+    """Return the log partition function."""
     step = partial(_sum_step, moves=field.moves())
     _, (last,) = run_cell(step, field.steps(), [field.start()], lengths=field.lengths)
     return ops.logsumexp(last + field.ends(), axis=1)
 
 
 def _path_score(field: Field, labels: Var) -> Var:
-    """The score of the path that labels say; they lead with steps."""
+    """Return the score of the labelled path; labels have steps first."""
     moves = field.moves()
     zeros = field.start()[:, 0] * 0.0
     rnn = create_rnn(lengths=field.lengths)
@@ -152,7 +157,7 @@ def conditional_random_field(
     params: Sequence[str] | None = None,
     init: Initializer | Any = None,
 ) -> Var:
-    """The loss of a linear chain of tags; Lafferty, McCallum and Pereira, 2001.
+    """The loss of a linear-chain CRF; Lafferty, McCallum and Pereira, 2001.
 
         score(y) = start[y[0]] + sum_t emissions[t, y[t]] + sum_t transitions[y[t-1], y[t]]
                    + end[y[T-1]]
@@ -162,29 +167,29 @@ def conditional_random_field(
 
     Args:
         emissions: [rows, steps, tags]: a score of each tag; see `axis`.
-        labels: integer[rows, steps], in the order of the axes of emissions. What stands after
-            `lengths` is not looked at.
-        transitions: The scores of pairs themselves, [tags, tags], from the one to the other; or
-            whether they are made. Where none of the three is given, all are made.
-        start: Those of first tags, [tags].
-        end: Those of last tags, [tags].
-        lengths: integer[rows], how many steps each row has; all where nothing is said. A row
-            without steps has the loss 0.
-        reduction: "none" for the loss of each row, "mean" or "sum".
-        axis: That of the steps; the tags are the last one.
+        labels: integer[rows, steps], in the order of the axes of emissions. Labels after
+            `lengths` are ignored.
+        transitions: The transition scores, [tags, tags], from one tag to the next; or whether
+            to create them. By default all three parameters are created.
+        start: The scores of first tags, [tags].
+        end: The scores of last tags, [tags].
+        lengths: integer[rows], the number of steps of each batch element; all by default. An
+            empty sequence has the loss 0.
+        reduction: "none" for the loss of each batch element, "mean" or "sum".
+        axis: The axis of steps; the tags are on the last one.
         name: The layer's name; its parameters are `name.transitions`, `name.start` and
             `name.end`.
-        params: Names for the parameters that are made, `[transitions, start, end]`; those that
-            exist are shared.
-        init: The first value of all; uniform between -0.1 and 0.1 where nothing is said.
+        params: Names of the created parameters, `[transitions, start, end]`; existing ones are
+            shared.
+        init: Initializer of all parameters; by default uniform between -0.1 and 0.1.
 
     Returns:
         [rows], or a scalar.
 
     Raises:
-        ShapeError: Rows, steps or tags differ.
-        DTypeError: Emissions are no floats, or labels no integers.
-        ProgramError: There is no such reduction.
+        ShapeError: Batch sizes, numbers of steps or of tags differ.
+        DTypeError: Emissions are not floats, or labels are not integers.
+        ProgramError: The reduction is unknown.
         IndexRangeError: A label is not the number of a tag.
 
     Example:
@@ -199,37 +204,37 @@ def conditional_random_field(
         (['crf.transitions', 'crf.start', 'crf.end'], i32[batch,t], f32[batch])
     """
     what = "conditional_random_field"
-    said: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
+    weights: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
     check_reduction(what, reduction)
-    field = Field(what, emissions, said, lengths, axis, name, params, init)
+    field = Field(what, emissions, weights, lengths, axis, name, params, init)
     given = row_labels(what, field.x, labels, field.x.shape[:2])
 
     def build() -> Var:
         rows = given if field.at else ops.swapaxes(given, 0, 1)
-        known = ops.swapaxes(inside(rows, field.lengths), 0, 1)
-        loss = _log_partition(field) - _path_score(field, known)
+        labels_by_step = ops.swapaxes(inside(rows, field.lengths), 0, 1)
+        loss = _log_partition(field) - _path_score(field, labels_by_step)
         return ops.cast(reduced(loss, reduction), dtype=field.x.dtype)
 
     return composed(field.name, build)
 
 
-# ---- the best path ---------------------------------------------------------------------------
+# ---- Viterbi algorithm -----------------------------------------------------------------------
 
 
 def _best_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
-    """The best path that ends in each tag, and the tag before it."""
-    through = _through(memories[1], moves)
-    best = ops.cast(ops.argmax(through, axis=1), dtype="int32")
-    return [best, _further(ops.max(through, axis=1) + wide(x))]
+    """Return the best score of a path that ends in each tag, and the tag before it."""
+    candidates = _transition_scores(memories[1], moves)
+    best = ops.cast(ops.argmax(candidates, axis=1), dtype="int32")
+    return [best, _append_impossible(ops.max(candidates, axis=1) + wide(x))]
 
 
-def _back(field: Field, before: Var, last: Var) -> Var:
-    """From the last tag of each row to its first: [steps, rows]."""
+def _follow_back_pointers(field: Field, before: Var, last: Var) -> Var:
+    """Follow the back pointers from the last tag to the first: [steps, rows]."""
     rnn = create_rnn(reverse=True, lengths=field.lengths)
     with rnn.stepnet() as net:
-        earlier = net.add_input(before)
+        previous = net.add_input(before)
         tag = net.add_memory(init=last)
-        tag.update(taken(earlier, ops.minimum(tag, field.tags - 1)))
+        tag.update(taken(previous, ops.minimum(tag, field.tags - 1)))
         net.add_output(tag.pre(1))
     return rnn()
 
@@ -247,31 +252,31 @@ def viterbi(
     params: Sequence[str] | None = None,
     init: Initializer | Any = None,
 ) -> tuple[Var, Var]:
-    """The best path of a linear chain of tags, and its score; Viterbi, 1967.
+    """The best path of a linear-chain CRF, and its score; Viterbi, 1967.
 
         path = argmax over all y of score(y)        as br.conditional_random_field scores
 
     Args:
         emissions: [rows, steps, tags]: a score of each tag; see `axis`.
-        transitions: The scores of pairs themselves, [tags, tags], from the one to the other; or
-            whether they are made. Where none of the three is given, all are made.
-        start: Those of first tags, [tags].
-        end: Those of last tags, [tags].
-        lengths: integer[rows], how many steps each row has; all where nothing is said.
-        axis: That of the steps; the tags are the last one.
+        transitions: The transition scores, [tags, tags], from one tag to the next; or whether
+            to create them. By default all three parameters are created.
+        start: The scores of first tags, [tags].
+        end: The scores of last tags, [tags].
+        lengths: integer[rows], the number of steps of each batch element; all by default.
+        axis: The axis of steps; the tags are on the last one.
         name: The layer's name; its parameters are `name.transitions`, `name.start` and
             `name.end`.
-        params: Names for the parameters, `[transitions, start, end]`; those that exist, as
-            those of a `br.conditional_random_field`, are shared.
-        init: The first value of all; uniform between -0.1 and 0.1 where nothing is said.
+        params: Names of the parameters, `[transitions, start, end]`; existing ones, as those of
+            a `br.conditional_random_field`, are shared.
+        init: Initializer of all parameters; by default uniform between -0.1 and 0.1.
 
     Returns:
         (path, score): int32[rows, steps], with the axes of emissions and 0 after the end of a
-        row, and [rows].
+        sequence, and [rows].
 
     Raises:
-        ShapeError: Rows or tags differ.
-        DTypeError: Emissions are no floats.
+        ShapeError: Batch sizes or numbers of tags differ.
+        DTypeError: Emissions are not floats.
 
     Example:
         >>> import braces as br
@@ -281,8 +286,8 @@ def viterbi(
         ...     print(path.type, score.type)
         i32[batch,t] f32[batch]
     """
-    said: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
-    field = Field("viterbi", emissions, said, lengths, axis, name, params, init)
+    weights: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
+    field = Field("viterbi", emissions, weights, lengths, axis, name, params, init)
 
     def build() -> tuple[Var, Var]:
         first, step = field.start(), partial(_best_step, moves=field.moves())
@@ -290,7 +295,7 @@ def viterbi(
         (before,), (_, last) = run_cell(step, field.steps(), starts, lengths=field.lengths)
         ended = last + field.ends()
         tag = ops.cast(ops.argmax(ended, axis=1), dtype="int32")
-        path = _back(field, before, tag)
+        path = _follow_back_pointers(field, before, tag)
         score = ops.cast(ops.max(ended, axis=1), dtype=field.x.dtype)
         return (ops.swapaxes(path, 0, 1) if field.at else path), score
 

@@ -1,7 +1,7 @@
-"""Connectionist temporal classification: labels of sequences without saying where they stand.
+"""Connectionist temporal classification: labels of sequences without an alignment.
 
-Two memories of a loop over the steps have the logarithm of the probability of all paths so far:
-those that end in the blank after so many labels, and those that end in a label.
+A loop over the steps carries two memories with the log probabilities of all paths so far: paths
+that end in a blank after some number of labels, and paths that end in a label.
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ from braces.frontend.recurrent.cell_parts import Memories, run_cell
 
 
 def _step(logits: Var, memories: Memories, labels: Var, differs: Var, blank: int) -> list[Var]:
-    """One step further: stay, go on to a blank, or to the next label if it is another one."""
+    """One step of the recursion: stay, go on to a blank, or to the next label if different."""
     blanks, ends = memories
-    known = ops.maximum(ops.log_softmax(wide(logits), axis=-1), NEVER)
-    before = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
-    skipped = ops.where(differs, before[:, :-1], NEVER)
+    log_probs = ops.maximum(ops.log_softmax(wide(logits), axis=-1), NEVER)
+    previous_ends = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
+    skipped = ops.where(differs, previous_ends[:, :-1], NEVER)
     reached = ops.logaddexp(ops.logaddexp(ends, blanks[:, :-1]), skipped)
     return [
-        known[:, blank : blank + 1] + ops.logaddexp(blanks, before),
-        ops.take_along_axis(known, labels, axis=1) + reached,
+        log_probs[:, blank : blank + 1] + ops.logaddexp(blanks, previous_ends),
+        ops.take_along_axis(log_probs, labels, axis=1) + reached,
     ]
 
 
 def _sums(x: Var) -> Var:
-    """The sum of each row, int32."""
+    """Return the sum over the second axis, int32."""
     return ops.cast(ops.sum(ops.cast(x, dtype="int32"), axis=1), dtype="int32")
 
 
 def _log_likelihood(
     logits: Var, labels: Var, lengths: Var | None, counts: Var, blank: int
 ) -> Var:
-    """The logarithm of the probability of the labels of each row; logits lead with steps."""
-    none = ops.full_like(labels, NEVER, dtype=wide(logits).dtype)
-    first = ops.full_like(ops.expand_dims(counts, axis=1), 0.0, dtype=none.dtype)
-    start = [ops.concat([first, none], axis=1), none]
-    before = ops.concat([ops.full_like(first, -1, dtype="int32"), labels], axis=1)
-    differs = ops.not_equal(labels, before[:, :-1])
+    """Return the log probability of the labels; logits have steps first."""
+    impossible = ops.full_like(labels, NEVER, dtype=wide(logits).dtype)
+    first = ops.full_like(ops.expand_dims(counts, axis=1), 0.0, dtype=impossible.dtype)
+    start = [ops.concat([first, impossible], axis=1), impossible]
+    shifted = ops.concat([ops.full_like(first, -1, dtype="int32"), labels], axis=1)
+    differs = ops.not_equal(labels, shifted[:, :-1])
     step = partial(_step, labels=labels, differs=differs, blank=blank)
     _, (blanks, ends) = run_cell(step, logits, start, lengths=lengths)
     ends = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
@@ -89,34 +89,35 @@ def ctc_loss(
     axis: int = 1,
     name: str | None = None,
 ) -> Var:
-    """Connectionist temporal classification; Graves et al., 2006.
+    """Connectionist temporal classification loss; Graves et al., 2006.
 
         loss[row] = -log(sum of the probabilities of all paths that spell the row's labels)
 
-    A path has a class for each step, of which repetitions and then blanks are dropped.
-    `log_softmax` is applied first, and changes nothing that is normalised already.
+    A path has a class for each step; repetitions, then blanks, are dropped from it.
+    `log_softmax` is applied first; it does not change normalised log probabilities.
 
     Args:
         logits: [rows, steps, classes]; see `axis`.
-        labels: integer[rows, most labels], without blanks. What stands after `label_lengths` is
-            not looked at.
-        logit_lengths: integer[rows], how many steps each row has; all where nothing is said.
-        label_lengths: integer[rows], how many labels each row has; all where nothing is said.
+        labels: integer[rows, most labels], without blanks. Labels after `label_lengths` are
+            ignored.
+        logit_lengths: integer[rows], the number of steps of each batch element; all by default.
+        label_lengths: integer[rows], the number of labels of each batch element; all by
+            default.
         blank: The class of the blank.
-        zero_infinity: Whether a row without a path, which is longer than its steps allow, has
-            the loss 0 and not infinity. Its gradient is 0 in both cases.
-        reduction: "none" for the loss of each row, "sum", or "mean": the mean of losses divided
-            by how many labels there are.
-        axis: That of the steps of logits; the classes are the last one.
-        name: That of the block which this is.
+        zero_infinity: Whether labels without a path (too long for their steps) have the loss 0
+            instead of infinity. Their gradient is 0 in both cases.
+        reduction: "none" for the loss of each batch element, "sum", or "mean": the mean of the
+            losses divided by their numbers of labels.
+        axis: The axis of the steps of logits; the classes are on the last one.
+        name: The name of the block.
 
     Returns:
         [rows], or a scalar.
 
     Raises:
-        ShapeError: Rows differ.
-        DTypeError: Logits are no floats, or labels no integers.
-        ProgramError: There is no class `blank`, or no such reduction.
+        ShapeError: The batch sizes differ.
+        DTypeError: Logits are not floats, or labels are not integers.
+        ProgramError: There is no class `blank`, or the reduction is unknown.
 
     Example:
         >>> import braces as br
@@ -132,14 +133,14 @@ def ctc_loss(
     _check_blank(what, x, blank)
     check_reduction(what, reduction)
     rows = (x.shape[1 - at],)
-    given = row_labels(what, x, labels, rows)
+    targets = row_labels(what, x, labels, rows)
     steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)
-    most = None if label_lengths is None else row_lengths(what, x, rows, label_lengths)
+    label_counts = None if label_lengths is None else row_lengths(what, x, rows, label_lengths)
 
     def build() -> Var:
-        counts = _sums(ops.full_like(given, 1)) if most is None else most
+        counts = _sums(ops.full_like(targets, 1)) if label_counts is None else label_counts
         first = one("moveaxis", x, source=at, destination=0) if at else x
-        total = _log_likelihood(first, inside(given, most), steps, counts, blank)
+        total = _log_likelihood(first, inside(targets, label_counts), steps, counts, blank)
         infinite = 0.0 if zero_infinity else float("inf")
         loss = ops.where(total > NEVER / 2, -total, infinite)
         if reduction == "mean":
@@ -159,22 +160,22 @@ def ctc_greedy_decode(
     axis: int = 1,
     name: str | None = None,
 ) -> tuple[Var, Var]:
-    """The labels of the best class of each step, without repetitions and blanks.
+    """Greedy CTC decoding: the best class of each step, without repetitions and blanks.
 
     Args:
         logits: [rows, steps, classes]; see `axis`.
-        logit_lengths: integer[rows], how many steps each row has; all where nothing is said.
+        logit_lengths: integer[rows], the number of steps of each batch element; all by default.
         blank: The class of the blank.
-        padding: What stands after the labels of a row.
-        axis: That of the steps of logits; the classes are the last one.
-        name: That of the block which this is.
+        padding: The value after the labels of a batch element.
+        axis: The axis of the steps of logits; the classes are on the last one.
+        name: The name of the block.
 
     Returns:
-        (labels, lengths): int32[rows, steps] and how many labels each row has, int32[rows].
+        (labels, lengths): int32[rows, steps], and the numbers of labels, int32[rows].
 
     Raises:
-        ShapeError: Rows differ.
-        DTypeError: Logits are no floats.
+        ShapeError: The batch sizes differ.
+        DTypeError: Logits are not floats.
         ProgramError: There is no class `blank`.
 
     Example:
@@ -193,16 +194,16 @@ def ctc_greedy_decode(
     def build() -> tuple[Var, Var]:
         best = ops.cast(ops.argmax(x, axis=-1), dtype="int32")
         best = best if at == 1 else ops.swapaxes(best, 0, 1)
-        places = arange(best.shape[1], dtype="int32")
-        before = ops.concat(
+        positions = arange(best.shape[1], dtype="int32")
+        previous = ops.concat(
             [ops.expand_dims(ops.full_like(_sums(best), -1), axis=1), best], axis=1
         )[:, :-1]
-        kept = ops.logical_and(ops.not_equal(best, blank), ops.not_equal(best, before))
+        is_kept = ops.logical_and(ops.not_equal(best, blank), ops.not_equal(best, previous))
         if steps is not None:
-            kept = ops.logical_and(kept, places < ops.expand_dims(steps, axis=1))
-        count = _sums(kept)
-        order = ops.argsort(ops.where(kept, places, places + 2**30), axis=1)
+            is_kept = ops.logical_and(is_kept, positions < ops.expand_dims(steps, axis=1))
+        count = _sums(is_kept)
+        order = ops.argsort(ops.where(is_kept, positions, positions + 2**30), axis=1)
         front = ops.take_along_axis(best, order, axis=1)
-        return ops.where(places < ops.expand_dims(count, axis=1), front, padding), count
+        return ops.where(positions < ops.expand_dims(count, axis=1), front, padding), count
 
     return composed(what if name is None else name, build)

@@ -1,17 +1,18 @@
-"""Sequences, one id after the other, of any step that tells what may come next.
+"""Autoregressive decoding with any step function that returns logits of the next id.
 
     def step(ids, state):                        ids: integer[rows], the last id of each
         logits, h = …                            logits: float[rows, vocabulary]
-        return logits, h                         the next state, like the one that was given
+        return logits, h                         the next state, of the same type
     found = br.decoding.greedy(step, h0, start=1, end=2, max_length=20)
     found.ids, found.lengths, found.scores
 
-A state is a variable, or a nested tuple, list or dict of variables, each of which leads with
-rows; what has no axes, as the position of a cache, is the same for all rows. What a step reads
-of each row belongs into the state. Each way to decode is a plain block with one `While`, which
-ends as soon as all rows have; a row that ended gives end ids from then on.
+A state is a variable, or a nested tuple, list or dict of variables with the batch axis first.
+Scalars, as the position of a cache, are shared by all batch elements. All values of a step that
+depend on the batch element belong into the state. Each decoder is a plain block with one
+`While`, which ends as soon as all sequences have ended; an ended sequence is filled with end
+ids.
 
-To use the weights of a model in a step, call what `br.shared` made of it.
+To use the weights of a model in a step, call the result of `br.shared`.
 """
 
 from __future__ import annotations
@@ -31,33 +32,33 @@ from braces.frontend.sequence.search_loop import Decoded, Search, Step
 
 __all__ = ["Decoded", "beam_search", "greedy", "sample"]
 
-# ---- one sequence for each row ---------------------------------------------------------------
+# ---- one sequence per batch element ----------------------------------------------------------
 
 
 @building
 def greedy(
     step: Step, init: Any, *, start: Any, end: int, max_length: int, name: str = "greedy"
 ) -> Decoded:
-    """The likeliest id at each step.
+    """Greedy decoding: the most likely id at each step.
 
         ids[t] = argmax(logits[t])
 
     Args:
-        step: From ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
+        step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
-        init: The first state; see the beginning of `br.decoding`.
-        start: The id that sequences begin with, or an integer for each row.
+        init: The initial state; see `br.decoding`.
+        start: The first id of all sequences, or an integer for each of them.
         end: The id that ends a sequence.
-        max_length: How many ids there are at most.
-        name: That of the block.
+        max_length: Maximum number of ids.
+        name: The name of the block.
 
     Returns:
         The ids, [rows, max_length], their lengths, and their scores.
 
     Raises:
         ProgramError: The step does not return a pair, or a next state is not like the first.
-        ShapeError: Logits are not of each row, or states do not lead with rows.
-        IndexRangeError: The end is no id of the vocabulary.
+        ShapeError: Logits or states have another batch size.
+        IndexRangeError: `end` is not an id of the vocabulary.
 
     Example:
         >>> import braces as br
@@ -70,7 +71,9 @@ def greedy(
         i64[rows,5] i64[rows]
     """
     search = Search.of("greedy", step, init, start, end, max_length)
-    return composed(name, lambda: _one_each(search, init, lambda x: ops.argmax(x, axis=-1)))
+    return composed(
+        name, lambda: _decode_one_each(search, init, lambda x: ops.argmax(x, axis=-1))
+    )
 
 
 @building
@@ -86,33 +89,34 @@ def sample(
     top_p: Any = None,
     name: str = "sample",
 ) -> Decoded:
-    """Ids at random, each with the probability that its step gives it.
+    """Sampling: random ids with the probabilities of the step.
 
         ids[t] ~ softmax(logits[t] / temperature), of which top_k and top_p keep the likeliest
 
     Args:
-        step: From ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
+        step: Maps ids, integer[rows], and a state to logits, [rows, vocabulary], and the next
             state.
-        init: The first state; see the beginning of `br.decoding`.
-        start: The id that sequences begin with, or an integer for each row.
+        init: The initial state; see `br.decoding`.
+        start: The first id of all sequences, or an integer for each of them.
         end: The id that ends a sequence.
-        max_length: How many ids there are at most.
-        temperature: What logits are divided by; below 1 likely ids are likelier. A number above
-            0, or a variable without axes.
-        top_k: How many ids may be drawn, the likeliest; of equal ones the lower come first.
-        top_p: Of the likeliest ids, in order, those are drawn from that come before their
-            probabilities reach this sum, and the one that reaches it (Holtzman et al., 2019).
-            It counts after `temperature` and `top_k`. A number above 0, or a variable.
-        name: That of the block.
+        max_length: Maximum number of ids.
+        temperature: The divisor of logits; below 1 it sharpens the distribution. A number above
+            0, or a scalar variable.
+        top_k: Number of most likely ids to draw from; among equal ones the lower ids come
+            first.
+        top_p: Nucleus sampling: draw from the most likely ids up to the one whose cumulative
+            probability reaches this (Holtzman et al., 2019). Applied after `temperature` and
+            `top_k`. A number above 0, or a variable.
+        name: The name of the block.
 
     Returns:
-        The ids, [rows, max_length], their lengths, and their scores: logarithms of the
-        probabilities that the step gives them, whatever the options.
+        The ids, [rows, max_length], their lengths, and their scores: log probabilities under
+        the step's own distribution, regardless of the options.
 
     Raises:
-        ProgramError: As `greedy`; or an option has no such value.
-        ShapeError: As `greedy`.
-        IndexRangeError: As `greedy`.
+        ProgramError: As for `greedy`; or an option is out of range.
+        ShapeError: As for `greedy`.
+        IndexRangeError: As for `greedy`.
     """
     for option, value in (("temperature", temperature), ("top_p", top_p), ("top_k", top_k)):
         if isinstance(value, int | float) and not value > 0:
@@ -120,29 +124,31 @@ def sample(
     search = Search.of("sample", step, init, start, end, max_length)
     return composed(
         name,
-        lambda: _one_each(search, init, lambda x: _drawn(x / temperature, top_k, top_p)),
+        lambda: _decode_one_each(
+            search, init, lambda x: _draw_ids(x / temperature, top_k, top_p)
+        ),
     )
 
 
-def _drawn(logits: Var, top_k: int | None, top_p: Any) -> Var:
-    """An id for each row, of those that may be drawn."""
+def _draw_ids(logits: Var, top_k: int | None, top_p: Any) -> Var:
+    """Draw an id for each batch element from the allowed ones."""
     if top_k is None and top_p is None:
         return random.categorical(logits)
     order = ops.argsort(logits, axis=-1, descending=True)
     ranked = ops.take_along_axis(logits, order, axis=-1)
     if top_k is not None:
-        at = one("arange", stop=ranked.shape[-1])
-        ranked = ops.where(at < top_k, ranked, -float("inf"))
+        ranks = one("arange", stop=ranked.shape[-1])
+        ranked = ops.where(ranks < top_k, ranked, -float("inf"))
     if top_p is not None:
         likely = ops.softmax(ranked, axis=-1)
-        before = ops.cumsum(likely, axis=-1) - likely
-        ranked = ops.where(before < top_p, ranked, -float("inf"))
+        cumulative = ops.cumsum(likely, axis=-1) - likely
+        ranked = ops.where(cumulative < top_p, ranked, -float("inf"))
     place = ops.expand_dims(random.categorical(ranked), axis=-1)
     return ops.squeeze(ops.take_along_axis(order, place, axis=-1), axis=-1)
 
 
-def _one_each(search: Search, init: Any, choose: Callable[[Var], Var]) -> Decoded:
-    """A loop that goes on with one id for each row."""
+def _decode_one_each(search: Search, init: Any, choose: Callable[[Var], Var]) -> Decoded:
+    """Run the loop that appends one id per batch element."""
 
     def body(carry: dict[str, Any]) -> dict[str, Any]:
         logits, state = search.next(carry["last"], carry["state"])
@@ -182,34 +188,34 @@ def beam_search(
     length_penalty: float = 0.0,
     name: str = "beam_search",
 ) -> Decoded:
-    """The best of the sequences that grow of the best ones so far.
+    """Beam search: the best hypotheses so far are extended at each step.
 
         score = log(probability of the ids) / count(ids, the end id included) ** length_penalty
 
-    At each step every sequence is continued by every id, and the best `beams` of all of a row
-    stay. One that ended stays as it is, with its score, as long as it is among them.
+    At each step every hypothesis is extended by every id, and the best `beams` per batch
+    element stay. An ended hypothesis keeps its ids and score while it is among them.
 
     Args:
-        step: From ids, integer[rows * beams], and a state to logits,
-            [rows * beams, vocabulary], and the next state.
-        init: The first state, of rows; it is repeated for the beams, and follows the sequences
-            that stay. See the beginning of `br.decoding`.
-        beams: How many sequences of each row are kept.
-        start: The id that sequences begin with, or an integer for each row.
+        step: Maps ids, integer[rows * beams], and a state to logits, [rows * beams,
+            vocabulary], and the next state.
+        init: The initial state, with the batch size first; it is repeated for the beams and
+            gathered for surviving hypotheses. See `br.decoding`.
+        beams: Number of hypotheses per batch element.
+        start: The first id of all sequences, or an integer for each of them.
         end: The id that ends a sequence.
-        max_length: How many ids there are at most.
-        length_penalty: How much longer sequences are favoured; 0 adds up logarithms, 1 takes
+        max_length: Maximum number of ids.
+        length_penalty: The preference for longer sequences; 0 takes the sum of logarithms, 1
             their mean.
-        name: That of the block.
+        name: The name of the block.
 
     Returns:
         The ids, [rows, beams, max_length], their lengths and their scores, the best first.
-        Where there are fewer sequences than beams, the scores of the rest are -inf.
+        If there are fewer sequences than beams, the other scores are -inf.
 
     Raises:
-        ProgramError: As `greedy`; or the number of beams is none.
-        ShapeError: As `greedy`.
-        IndexRangeError: As `greedy`.
+        ProgramError: As for `greedy`; or `beams` is below 1.
+        ShapeError: As for `greedy`.
+        IndexRangeError: As for `greedy`.
 
     Example:
         >>> import braces as br

@@ -1,4 +1,4 @@
-"""What all ways to decode share: what they are given, and the loop that goes on with ids."""
+"""Common parts of decoders: their arguments, and the loop that appends ids."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Step = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class Decoded(NamedTuple):
-    """Sequences that were decoded.
+    """Decoded sequences.
 
     Attributes:
         ids: integer[rows, max_length], or [rows, beams, max_length]: the ids after the first,
-            and end ids behind them.
-        lengths: int64[rows], or [rows, beams]: how many ids there are before the first end id.
-        scores: float32[rows], or [rows, beams]: the logarithm of the probability of the ids,
-            that of the end id included; beam search divides it by the length.
+            padded with end ids.
+        lengths: int64[rows], or [rows, beams]: number of ids before the first end id.
+        scores: float32[rows], or [rows, beams]: log probability of the ids, including the end
+            id; beam search applies the length penalty.
     """
 
     ids: Var
@@ -36,19 +36,19 @@ class Decoded(NamedTuple):
     scores: Var
 
 
-# ---- what is given ---------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Search:
-    """What all ways to decode are given.
+    """The common arguments of decoders.
 
     Attributes:
-        what: Which way it is.
-        step: The function of the user.
-        first: integer[rows]: the ids that sequences begin with.
+        what: The name of the decoder.
+        step: The step function of the user.
+        first: integer[rows]: the first ids.
         end: The id that ends a sequence.
-        length: How many ids there are at most.
+        length: Maximum number of ids.
     """
 
     what: str
@@ -59,7 +59,7 @@ class Search:
 
     @classmethod
     def of(cls, what: str, step: Step, init: Any, start: Any, end: int, length: int) -> Self:
-        """What a user gave, held to fit."""
+        """Validate the arguments of a user."""
         for name, given in (("end", end), ("max_length", length)):
             if given < 0:
                 raise ProgramError(
@@ -67,7 +67,7 @@ class Search:
                 )
         if not callable(step):
             raise ProgramError(f"{what} takes a step, a function, not {step!r:.60}.")
-        rows = _rows_of(what, init)
+        rows = _batch_size(what, init)
         if isinstance(start, int) and not isinstance(start, bool):
             if rows is None:
                 raise ProgramError(
@@ -86,16 +86,16 @@ class Search:
 
     @property
     def rows(self) -> Size:
-        """How many sequences there are at the beginning."""
+        """The batch size."""
         return self.first.shape[0]
 
     @property
     def dtype(self) -> DType:
-        """That of ids."""
+        """The dtype of ids."""
         return self.first.dtype
 
     def next(self, ids: Var, state: Any) -> tuple[Var, Any]:
-        """The logarithms of probabilities of what comes next, and the next state."""
+        """Return the logits of the next ids, float32, and the next state."""
         made: Any = self.step(ids, state)
         if not isinstance(made, tuple) or len(cast("tuple[Any, ...]", made)) != 2:
             raise ProgramError(
@@ -125,7 +125,7 @@ class Search:
         return ops.cast(logits, "float32"), after
 
     def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:
-        """What the loop begins with."""
+        """Return the initial carry of the loop."""
         return {
             "step": _full((), 0),
             "last": self.first,
@@ -137,16 +137,18 @@ class Search:
         }
 
     def loop(self, body: Callable[[Any], Any], carry: dict[str, Any]) -> dict[str, Any]:
-        """The loop, up to where all sequences ended."""
+        """Run the loop until all sequences have ended."""
 
         def goes_on(carry: dict[str, Any]) -> Var:
-            dead = ops.logical_or(carry["ended"], ops.equal(carry["scores"], -float("inf")))
-            return ops.logical_and(carry["step"] < self.length, ops.logical_not(ops.all(dead)))
+            is_done = ops.logical_or(carry["ended"], ops.equal(carry["scores"], -float("inf")))
+            return ops.logical_and(
+                carry["step"] < self.length, ops.logical_not(ops.all(is_done))
+            )
 
         return while_loop(goes_on, body, carry)
 
     def written(self, ids: Var, chosen: Var, step: Var) -> Var:
-        """The sequences with one more id."""
+        """Return the sequences with one more id."""
         zero = _full((), 0)
         starts = [*[zero] * (ids.ndim - 1), step]
         return ops.dynamic_update_slice(ids, ops.expand_dims(chosen, axis=-1), starts)
@@ -156,8 +158,8 @@ def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:
     return one("full", shape=shape, value=value, dtype=dtype)
 
 
-def _rows_of(what: str, init: Any) -> Size | None:
-    """How many rows a state has, where it has axes."""
+def _batch_size(what: str, init: Any) -> Size | None:
+    """Return the batch size of a state; `None` if it has only scalars."""
     rows: Size | None = None
     for path, leaf in leaves(init, "state"):
         var = as_var(leaf)
