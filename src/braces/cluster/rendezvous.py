@@ -191,6 +191,7 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
 
     Raises:
         ValueError: It belongs to another job.
+        ClusterError: It belongs to this job, but its number or count is wrong.
     """
     index, count = number_in(greeting, "index"), number_in(greeting, "count")
     if greeting.get("job") != place.job:
