@@ -122,9 +122,9 @@ def _open_listener(address: str) -> socket.socket:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             return socket.create_server((host, port), family=family, backlog=1024)
         if socket.has_dualstack_ipv6():
-            both = socket.AF_INET6
+            dual_stack = socket.AF_INET6
             return socket.create_server(
-                ("", port), family=both, backlog=1024, dualstack_ipv6=True
+                ("", port), family=dual_stack, backlog=1024, dualstack_ipv6=True
             )
         return socket.create_server(("", port), backlog=1024)
     except OSError as error:

@@ -76,9 +76,13 @@ def read_answer(text: str) -> PlanReport:
     data = json.loads(text)
     if ERROR in data:
         raise _read_error(data[ERROR])
-    own = {item.name for item in fields(PlanReport)} - {"values", "collectives", "notes"}
+    plain_fields = {item.name for item in fields(PlanReport)} - {
+        "values",
+        "collectives",
+        "notes",
+    }
     return PlanReport(
-        **{name: value for name, value in data.items() if name in own},
+        **{name: value for name, value in data.items() if name in plain_fields},
         values=tuple(Held(**item) for item in data["values"]),
         collectives=tuple(map(_read_collective, data["collectives"])),
         notes=tuple(data["notes"]),

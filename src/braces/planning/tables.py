@@ -109,8 +109,10 @@ def some(names: Sequence[str]) -> str:
         ('a, b (+1)', '…attention/body/matmul')
     """
     more = f" (+{len(names) - _MANY})" if len(names) > _MANY else ""
-    shown = (name if len(name) <= _END else f"…{name[1 - _END :]}" for name in names[:_MANY])
-    return ", ".join(shown) + more
+    shortened = (
+        name if len(name) <= _END else f"…{name[1 - _END :]}" for name in names[:_MANY]
+    )
+    return ", ".join(shortened) + more
 
 
 def head_lines(

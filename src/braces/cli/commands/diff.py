@@ -108,9 +108,9 @@ def _changes(
             yield name, [Change(how, "", f"program {name}")]
 
 
-def _lines(changes: dict[str, list[Change]], both: str, style: Style) -> Iterator[str]:
+def _lines(changes: dict[str, list[Change]], names: str, style: Style) -> Iterator[str]:
     if not any(changes.values()):
-        yield f"{both} mean the same."
+        yield f"{names} mean the same."
         return
     for name, differences in changes.items():
         if len(changes) > 1 and differences:

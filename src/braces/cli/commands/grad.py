@@ -40,13 +40,13 @@ def _run(options: Namespace) -> int:
     picked = read_picked(options)
     program = picked.program
     loss = program.var(picked.variable(options.loss))
-    wanted = [program.var(name) for name in split_names(options.wrt)] if options.wrt else None
+    inputs = [program.var(name) for name in split_names(options.wrt)] if options.wrt else None
     if options.optimizer:
         step = getattr(optimizer, options.optimizer)(learning_rate=options.learning_rate)
-        step.minimize(loss, parameters=wanted)
+        step.minimize(loss, parameters=inputs)
         outputs = {name: name for name in program.updates}
     else:
-        outputs = _gradients(loss, wanted)
+        outputs = _gradients(loss, inputs)
     write_program(program, options)
     for name, gradient in outputs.items():
         outcome = "updated" if options.optimizer else f"gradient {gradient}"
@@ -54,11 +54,11 @@ def _run(options: Namespace) -> int:
     return YES
 
 
-def _gradients(loss: Var, wanted: list[Var] | None) -> dict[str, str]:
+def _gradients(loss: Var, inputs: list[Var] | None) -> dict[str, str]:
     """Map each variable that the loss depends on to the name of its gradient."""
-    if wanted is None:
+    if inputs is None:
         return {p.name: g.name for p, g in append_backward(loss).items()}
-    grads = zip(wanted, gradients([loss], wanted), strict=True)
+    grads = zip(inputs, gradients([loss], inputs), strict=True)
     return {x.name: g.name for x, g in grads if g is not None}
 
 

@@ -77,10 +77,10 @@ def _find_public(path: str) -> Any:
 def _describe(path: str, function: Any) -> Function:
     last = path.rpartition(".")[2]
     layer = last in layers.__all__ and vars(layers)[last] is function
-    own = (
+    same_name = (
         (last,) if last in OPS.definitions else ()
     )  # block operators are documented as functions
-    made_of = MADE_OF.get(last, own) if layer else ()
+    made_of = MADE_OF.get(last, same_name) if layer else ()
     try:
         signature = str(inspect.signature(function, eval_str=False))
     except ValueError:

@@ -114,10 +114,10 @@ def explained(content: Content, options: Namespace) -> dict[str, Explanation]:
     """
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
-    chosen = Passes(options.after or DEFAULT).without(*(options.without or ()))
+    passes = Passes(options.after or DEFAULT).without(*(options.without or ()))
     return {
         name: explain(
-            program, list(content.gives[name].values()), chosen, dict(options.size or ())
+            program, list(content.gives[name].values()), passes, dict(options.size or ())
         )
         for name, program in content.programs.items()
     }

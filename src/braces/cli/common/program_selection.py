@@ -64,14 +64,16 @@ class Picked:
             UnknownNameError: Neither exists.
         """
         main = self.program.definition.main
-        known = {inner: inner for inner in (*bound_inside(main), *main.vars)} | dict(self.gives)
-        if name not in known:
+        var_of_name = {inner: inner for inner in (*bound_inside(main), *main.vars)} | dict(
+            self.gives
+        )
+        if name not in var_of_name:
             raise UnknownNameError(
                 f"There is no variable `{name}` in the main block, and nothing is given under"
                 " this name.",
-                fix=suggest(name, known),
+                fix=suggest(name, var_of_name),
             )
-        return known[name]
+        return var_of_name[name]
 
 
 def pick(content: Content, name: str | None) -> Picked:

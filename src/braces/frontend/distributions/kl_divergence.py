@@ -170,8 +170,10 @@ def _multivariate_normal(p: Given, q: Given) -> Var:
     z = whitened(q.scale_tril, p.loc - q.loc)
     inner, outer = p.scale_tril, q.scale_tril
     inner, outer = inner + ops.zeros_like(outer), outer + ops.zeros_like(inner)
-    spread = ops.triangular_solve(outer, inner, lower=True)
-    traces = ops.sum(ops.square(spread), axis=(-2, -1)) + ops.sum(ops.square(z) - 1.0, axis=-1)
+    relative_scale = ops.triangular_solve(outer, inner, lower=True)
+    traces = ops.sum(ops.square(relative_scale), axis=(-2, -1)) + ops.sum(
+        ops.square(z) - 1.0, axis=-1
+    )
     return half_log_det(q) - half_log_det(p) + 0.5 * traces
 
 
@@ -234,8 +236,8 @@ def _to_gamma(kind: type[Family], p: Given, q: Given) -> Var:
     return norm - logs - _evaluate_form(kind, "entropy", p)
 
 
-def _evaluate_form(kind: type[Family], what: str, given: Given) -> Var:
-    return given.but(found=getattr(kind.forms, what)(given)).found
+def _evaluate_form(kind: type[Family], what: str, params: Given) -> Var:
+    return params.but(found=getattr(kind.forms, what)(params)).found
 
 
 def _find_form(p: type[Family], q: type[Family]) -> Pair | None:
@@ -243,9 +245,9 @@ def _find_form(p: type[Family], q: type[Family]) -> Pair | None:
     if (p, q) in TABLE:
         return TABLE[p, q]
     if q is Normal and p in REAL:
-        return lambda one, other: _to_normal(p, one, other)
+        return lambda p_params, q_params: _to_normal(p, p_params, q_params)
     if q is Gamma and p in MEAN_LOG:
-        return lambda one, other: _to_gamma(p, one, other)
+        return lambda p_params, q_params: _to_gamma(p, p_params, q_params)
     return None
 
 

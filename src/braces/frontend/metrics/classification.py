@@ -139,7 +139,7 @@ def precision(
         ProgramError: There are fewer than two classes, or `average` does not apply to them.
     """
     return _ratio_of(
-        "precision", lambda hits, said, _: share(hits, said), predictions, labels, classes,
+        "precision", lambda hits, preds, _: share(hits, preds), predictions, labels, classes,
         average, weights, name,
     )  # fmt: skip
 
@@ -176,6 +176,6 @@ def f1(
     2 hits / (said + true)
     """
     return _ratio_of(
-        "f1", lambda hits, said, true: share(2.0 * hits, said + true), predictions, labels,
+        "f1", lambda hits, preds, true: share(2.0 * hits, preds + true), predictions, labels,
         classes, average, weights, name,
     )  # fmt: skip

@@ -63,19 +63,21 @@ def edit_distance(
         0.5
     """
     what = "edit_distance"
-    said = operand(predictions, what)
-    if said.ndim != 2:
-        raise ShapeError(f"{what} takes rows of steps.", given=f"{said.name}: {said.type}")
-    rows, steps = said.shape
-    said = row_labels(what, said, said, (rows,))
-    true = row_labels(what, said, labels, (rows,))
+    predicted = operand(predictions, what)
+    if predicted.ndim != 2:
+        raise ShapeError(
+            f"{what} takes rows of steps.", given=f"{predicted.name}: {predicted.type}"
+        )
+    rows, steps = predicted.shape
+    predicted = row_labels(what, predicted, predicted, (rows,))
+    true = row_labels(what, predicted, labels, (rows,))
     ends = [
         one("broadcast_to", one("size", value=size), shape=(rows,))
         if given is None
-        else _checked_lengths(row_lengths(what, said, (rows,), given), size)
+        else _checked_lengths(row_lengths(what, predicted, (rows,), given), size)
         for given, size in ((lengths, steps), (label_lengths, true.shape[1]))
     ]
-    distance = ops.cast(_distance(said, true, *ends), FLOAT64)
+    distance = ops.cast(_distance(predicted, true, *ends), FLOAT64)
     weight = weights_of(what, distance, weights)
     words = looked_at(ends[1], weight) if normalize else ops.ones_like(distance)
     sums = {"edits": ops.sum(weight * distance), "count": ops.sum(weight * words)}
@@ -102,8 +104,8 @@ def _distance(predicted: Var, labels: Var, steps: Var, words: Var) -> Var:
     start = one("broadcast_to", positions, shape=(predicted.shape[0], labels.shape[1] + 1))
     is_step = ops.expand_dims(arange(predicted.shape[1]), axis=1) < steps
 
-    def step(previous: Var, given: Any) -> tuple[Var, Any]:
-        word, counts = given
+    def step(previous: Var, scanned: Any) -> tuple[Var, Any]:
+        word, counts = scanned
         substitution = ops.cast(ops.not_equal(labels, ops.expand_dims(word, axis=1)), "int64")
         edited = ops.minimum(previous[:, 1:] + 1, previous[:, :-1] + substitution)
         row = ops.concat([previous[:, :1] + 1, edited], axis=1)

@@ -165,8 +165,8 @@ def perplexity(
     """
     logits = _scores("perplexity", logits, labels)
     weight = weights_of("perplexity", labels, weights)
-    known = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
-    loss = softmax_cross_entropy(logits, known)
+    safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
+    loss = softmax_cross_entropy(logits, safe_labels)
     return mean_of("perplexity", name, loss, weight, ops.exp)
 
 
@@ -175,16 +175,16 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     logits, labels = operand(logits, kind), operand(labels, kind)
     if not is_integer(labels.dtype):
         raise DTypeError(f"{kind} takes integers as labels, not {labels.type}.")
-    shown = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
+    types_text = f"{logits.name}: {logits.type}   {labels.name}: {labels.type}"
     if logits.ndim != labels.ndim + 1:
         raise ShapeError(
             f"{kind} takes logits with one axis more than labels, that of classes.",
-            given=shown,
+            given=types_text,
         )
     if not all(map(same_size, logits.shape, labels.shape)):
         raise ShapeError(
             f"{kind} needs a label for each row of logits.",
-            given=shown,
+            given=types_text,
         )
     return logits
 
@@ -211,7 +211,7 @@ def r2(
     }
 
     def number(sums: Sums) -> Var:
-        spread = sums["squares"] - ops.square(sums["total"]) / sums["count"]
-        return 1.0 - sums["error"] / spread
+        variance_sum = sums["squares"] - ops.square(sums["total"]) / sums["count"]
+        return 1.0 - sums["error"] / variance_sum
 
     return kept("r2", name, sums, number)

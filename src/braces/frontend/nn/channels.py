@@ -52,10 +52,10 @@ def prelu(
     parameters = Parameters("prelu", name, params, to_make({"slope": slope is False or slope}))
     sizes = [] if index is None or is_given(slope) else [fixed_size(x, index, "prelu")]
     created = parameters.get("slope", sizes, x.dtype, init)
-    given = as_var(slope if created is None else created)
+    slope_var = as_var(slope if created is None else created)
 
     def build() -> Var:
-        slopes = given if index is None else along_axis(given, index, x.ndim)
+        slopes = slope_var if index is None else along_axis(slope_var, index, x.ndim)
         return ops.where(x > 0.0, x, slopes * x)
 
     return composed(name or "prelu", build)

@@ -210,9 +210,9 @@ def _weight_layout(layout: str, x: Var, layer: str) -> str:
 
 def _layout_fix(layout: str, x: Var, layer: str) -> str:
     """Return the fix for an input whose axes do not match the layout."""
-    known = [name for name in LAYOUTS if len(name) == len(x.shape)]
+    candidates = [name for name in LAYOUTS if len(name) == len(x.shape)]
     if layout not in LAYOUTS:
-        return f"Use {' or '.join(known or LAYOUTS)}."
+        return f"Use {' or '.join(candidates or LAYOUTS)}."
     if len(x.shape) + 1 == len(layout):
         return (
             f"{layout} has {len(layout)} axes: br.expand_dims(x, axis=0) adds the batch axis, "

@@ -74,11 +74,11 @@ def gaussian_dropout(
     """
     what = "gaussian_dropout"
     x, rate = check_floats(what, x), _check_rate(what, rate)
-    spread = (rate / (1 - rate)) ** 0.5
+    deviation = (rate / (1 - rate)) ** 0.5
 
     def build() -> Var:
         template = apart(what, x, shared_axes)
-        return ops.in_training(x, x * normal(template.shape, 1.0, spread, dtype=x.dtype))
+        return ops.in_training(x, x * normal(template.shape, 1.0, deviation, dtype=x.dtype))
 
     return composed(name or what, build)
 

@@ -270,21 +270,23 @@ def batch_norm(
         ProgramError: A layer with statistics as states is built in an inner block, which runs
         many times or never.
     """
-    x, said = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
+    x, weights = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
     keeps = _keeps_statistics(x, mean, var)
-    roles = to_make(said, beside=not keeps)
-    made = Parameters("batch_norm", name, params, roles, ("mean", "var") if keeps else ())
+    roles = to_make(weights, beside=not keeps)
+    layer_params = Parameters(
+        "batch_norm", name, params, roles, ("mean", "var") if keeps else ()
+    )
     sizes, dtype = _sizes_along(x, axis, "batch_norm"), float_dtype(x.dtype)
-    given = _weights(made, said, sizes, dtype)
-    states = _statistics(made, sizes(), dtype) if keeps else ()
+    values = _weights(layer_params, weights, sizes, dtype)
+    states = _statistics(layer_params, sizes(), dtype) if keeps else ()
     attrs = {"training": training, "axis": axis, "momentum": momentum, "epsilon": epsilon}
-    out, *moved = call(
-        "batch_norm", x, *(states or (mean, var)), *given, name=made.name, **attrs
+    out, *next_statistics = call(
+        "batch_norm", x, *(states or (mean, var)), *values, name=layer_params.name, **attrs
     )
     if not states:
-        return out, moved[0], moved[1]
-    for state, after in zip(states, moved, strict=True) if training else ():
-        _update_statistic(current_program(), state, after, momentum)
+        return out, next_statistics[0], next_statistics[1]
+    for state, next_value in zip(states, next_statistics, strict=True) if training else ():
+        _update_statistic(current_program(), state, next_value, momentum)
     return out
 
 
@@ -317,16 +319,16 @@ def _statistics(parameters: Parameters, channels: list[int], dtype: DType) -> tu
     )
 
 
-def _update_statistic(program: Builder, state: Var, after: Var, momentum: float) -> None:
+def _update_statistic(program: Builder, state: Var, new_value: Var, momentum: float) -> None:
     """Update a running statistic, possibly after another layer that shares it.
 
-    `after` is the update of this layer alone. The combined update is
+    `new_value` is the update of this layer alone. The combined update is
 
-        momentum * before + (1 - momentum) * batch = after + momentum * (before - state)
+        momentum * previous + (1 - momentum) * batch = new_value + momentum * (previous - state)
     """
     previous_update = program.updates.get(state.name)
     if previous_update is None:
-        program.update(state.name, after.name)
+        program.update(state.name, new_value.name)
         return
-    before = named_var(program, previous_update)
-    program.update_again(state.name, after + momentum * (before - state))
+    previous = named_var(program, previous_update)
+    program.update_again(state.name, new_value + momentum * (previous - state))

@@ -65,12 +65,12 @@ def picture_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
     Raises:
         ShapeError: The layout has another number of axes, or `x` has.
     """
-    known = [name for name in LAYOUTS if len(name) == rank + 2]
-    if layout not in known or x.ndim != rank + 2:
+    layouts = [name for name in LAYOUTS if len(name) == rank + 2]
+    if layout not in layouts or x.ndim != rank + 2:
         raise ShapeError(
             f"{what} cannot read `{x.name}` in the layout {layout!r}.",
             given=f"{x.name}: {x.type}",
-            fix=f"Use {' or '.join(known)}, with {rank + 2} axes.",
+            fix=f"Use {' or '.join(layouts)}, with {rank + 2} axes.",
         )
     return spatial_axes(layout)
 

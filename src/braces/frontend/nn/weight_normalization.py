@@ -84,14 +84,14 @@ def spectral_norm(
     def build() -> Var:
         matrix = ops.reshape(ops.moveaxis(w, index, 0), (w.shape[index], -1))
         constant_matrix = ops.stop_gradient(matrix)
-        before = direction = ops.l2_normalize(state)
+        initial = direction = ops.l2_normalize(state)
         for _ in range(iterations):
             direction = _along(
                 _along(direction, constant_matrix), ops.matrix_transpose(constant_matrix)
             )
         if state.name not in program.updates:
             program.update(state.name, direction)
-        u = ops.in_training(before, direction)
+        u = ops.in_training(initial, direction)
         largest = ops.sum(u * ops.matmul(matrix, _along(u, constant_matrix)))
         return w / largest
 
@@ -159,13 +159,15 @@ def weight_norm(
     layer_params = Parameters(what, name, params, to_make({"scale": scale}))
     sizes = [] if index is None else [fixed_size(w, index, what)]
     created = layer_params.get("scale", sizes, w.dtype, partial(_first_length, w.name, others))
-    given = scale if is_given(scale) else created
+    scale_value = scale if is_given(scale) else created
 
     def build() -> Var:
         unit = ops.l2_normalize(w, axis=others)
-        if given is None:
+        if scale_value is None:
             return unit
-        return unit * (given if index is None else along_axis(as_var(given), index, w.ndim))
+        return unit * (
+            scale_value if index is None else along_axis(as_var(scale_value), index, w.ndim)
+        )
 
     return composed(name or what, build)
 

@@ -4,7 +4,7 @@
     br.optimizer.chain(br.optimizer.clip_by_global_norm(1.0), br.optimizer.adam(1e-3))
     br.optimizer.from_optax(optax.adafactor(1e-3))          # any other, also one of your own
 
-They are optax's. Each is traced once where it is built. Its arithmetic is then a part of the
+They are optax's. Each is traced once, at construction. Its arithmetic is then a part of the
 program: a block of its own, called `adam`, of ordinary operators, which can be read, pruned,
 edited, saved and differentiated like all others. The state of an optimizer consists of
 persistable variables:

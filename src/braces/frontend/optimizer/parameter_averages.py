@@ -109,8 +109,8 @@ def _average_function(decay: float | None, debias: bool) -> Any:
     return averaged
 
 
-def _cast_like(value: Any, before: Any) -> Any:
-    return value.astype(before.dtype)
+def _cast_like(value: Any, template: Any) -> Any:
+    return value.astype(template.dtype)
 
 
 def _program_of(params: list[Any]) -> Builder:

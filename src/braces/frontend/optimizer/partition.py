@@ -96,7 +96,7 @@ def _intersect(left: Callable[[Var], bool], right: Any) -> Callable[[Var], bool]
 
 
 def _has_label(
-    wanted: Any, labels: tuple[Any, ...], label: Callable[[Var], Any]
+    target: Any, labels: tuple[Any, ...], label: Callable[[Var], Any]
 ) -> Callable[[Var], bool]:
     """Return a predicate: whether a parameter has a label; unknown labels are errors."""
 
@@ -108,7 +108,7 @@ def _has_label(
                 given=f"labels: {', '.join(map(repr, labels))}",
                 fix="Give the label an optimizer, or None where its parameters stay.",
             )
-        return actual == wanted
+        return actual == target
 
     return has
 

@@ -282,8 +282,8 @@ def _split_state(transformation: Any, field: str) -> Any:
         return pair(tx.init(params))
 
     def update(updates: Any, state: Any, params: Any = None, **extra: Any) -> Any:
-        inner, own = state
-        full_state = own._replace(**{field: inner})
+        inner, own_state = state
+        full_state = own_state._replace(**{field: inner})
         new_updates, new_state = tx.update(updates, full_state, params, **extra)
         return new_updates, pair(new_state)
 
@@ -310,13 +310,13 @@ def _keep_slow_params(tx: Any) -> Any:
         return state.fast_state, Slow(state.steps_since_sync, params)
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
-        inner, own = state
+        inner, own_state = state
         new_updates, new_state = tx.update(
             updates,
-            optax.LookaheadState(inner, own.steps_since_sync),
-            optax.LookaheadParams(params, own.slow),
+            optax.LookaheadState(inner, own_state.steps_since_sync),
+            optax.LookaheadParams(params, own_state.slow),
         )
-        slow = optax.apply_updates(own.slow, new_updates.slow)
+        slow = optax.apply_updates(own_state.slow, new_updates.slow)
         return new_updates.fast, (new_state.fast_state, Slow(new_state.steps_since_sync, slow))
 
     return optax.GradientTransformation(init, update)

@@ -215,8 +215,8 @@ def student_t(
     def build() -> Var:
         params = Parameters("student_t", shape, dtype, df=df, loc=loc, scale=scale)
         noise = draw("random_normal", shape=params.sizes, dtype=params.dtype)
-        spread = ops.sqrt(params["df"] * 0.5 / _half_df_gamma(params))
-        return params["loc"] + params["scale"] * (noise * spread)
+        ratio = ops.sqrt(params["df"] * 0.5 / _half_df_gamma(params))
+        return params["loc"] + params["scale"] * (noise * ratio)
 
     return composed(name or "student_t", build)
 

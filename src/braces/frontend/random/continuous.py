@@ -185,7 +185,7 @@ def exponential(
     check_numbers("exponential", 0, scale=scale)
     return _draw_transformed(
         "exponential", name, shape, dtype, lambda u: -ops.log1p(-u),
-        lambda given: (None, given["scale"]), scale=scale,
+        lambda params: (None, params["scale"]), scale=scale,
     )  # fmt: skip
 
 
@@ -335,7 +335,7 @@ def _draw_location_scale(
     """Draw from a location-scale family."""
     check_numbers(what, 0, scale=scale)
     return _draw_transformed(
-        what, name, shape, dtype, inverse, lambda given: (given["loc"], given["scale"]),
+        what, name, shape, dtype, inverse, lambda params: (params["loc"], params["scale"]),
         least=low, loc=loc, scale=scale,
     )  # fmt: skip
 

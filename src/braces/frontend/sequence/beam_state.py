@@ -48,7 +48,10 @@ class Beams:
         flat = (self.search.rows, -1)
         best_ranks, places = ops.topk(ops.reshape(ranks, flat), self.beams, axis=-1)
         vocabulary = fixed_size(logits, 1, self.search.what)
-        parents, chosen = places // vocabulary, ops.cast(places % vocabulary, self.search.dtype)
+        parents, new_ids = (
+            places // vocabulary,
+            ops.cast(places % vocabulary, self.search.dtype),
+        )
         taken = ops.take_along_axis(taken, parents, axis=1)
         was_ended = ops.take_along_axis(carry["ended"], parents, axis=1)
         offsets = one("arange", stop=self.search.rows) * self.beams
@@ -58,9 +61,9 @@ class Beams:
         ids = ops.reshape(ops.take(ids_by_beam, sources, axis=0), ids_shape)
         return {
             "step": carry["step"] + 1,
-            "last": ops.reshape(chosen, carry["last"].shape),
-            "ids": self.search.written(ids, chosen, carry["step"]),
-            "ended": ops.logical_or(was_ended, ops.equal(chosen, self.search.end)),
+            "last": ops.reshape(new_ids, carry["last"].shape),
+            "ids": self.search.written(ids, new_ids, carry["step"]),
+            "ended": ops.logical_or(was_ended, ops.equal(new_ids, self.search.end)),
             "taken": taken,
             "scores": ops.take_along_axis(ops.reshape(scores, flat), places, axis=-1),
             "ranks": best_ranks,

@@ -109,9 +109,9 @@ def _append_impossible(scored: Var) -> Var:
     return ops.concat([scored, ops.full_like(scored[:, :1], NEVER)], axis=1)
 
 
-def _transition_scores(before: Var, moves: Var) -> Var:
+def _transition_scores(scores_before: Var, moves: Var) -> Var:
     """Return scores of all transitions of each batch element: [rows, tags + 1, tags]."""
-    return ops.expand_dims(before, axis=2) + moves
+    return ops.expand_dims(scores_before, axis=2) + moves
 
 
 def _sum_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
@@ -135,10 +135,10 @@ def _path_score(field: Field, labels: Var) -> Var:
     with rnn.stepnet() as net:
         x, label = wide(net.add_input(field.steps())), net.add_input(labels)
         score = net.add_memory(init=zeros)
-        before = net.add_memory(init=ops.full_like(zeros, field.tags, dtype="int32"))
-        score.update(score + taken(x + ops.take(moves, before, axis=0), label))
-        before.update(label)
-    ends = ops.take(field.ends(), rnn.final(before), axis=0)
+        previous = net.add_memory(init=ops.full_like(zeros, field.tags, dtype="int32"))
+        score.update(score + taken(x + ops.take(moves, previous, axis=0), label))
+        previous.update(label)
+    ends = ops.take(field.ends(), rnn.final(previous), axis=0)
     return rnn.final(score) + ends
 
 
@@ -207,10 +207,10 @@ def conditional_random_field(
     weights: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
     check_reduction(what, reduction)
     field = Field(what, emissions, weights, lengths, axis, name, params, init)
-    given = row_labels(what, field.x, labels, field.x.shape[:2])
+    targets = row_labels(what, field.x, labels, field.x.shape[:2])
 
     def build() -> Var:
-        rows = given if field.at else ops.swapaxes(given, 0, 1)
+        rows = targets if field.at else ops.swapaxes(targets, 0, 1)
         labels_by_step = ops.swapaxes(inside(rows, field.lengths), 0, 1)
         loss = _log_partition(field) - _path_score(field, labels_by_step)
         return ops.cast(reduced(loss, reduction), dtype=field.x.dtype)
@@ -228,11 +228,11 @@ def _best_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
     return [best, _append_impossible(ops.max(candidates, axis=1) + wide(x))]
 
 
-def _follow_back_pointers(field: Field, before: Var, last: Var) -> Var:
+def _follow_back_pointers(field: Field, back_pointers: Var, last: Var) -> Var:
     """Follow the back pointers from the last tag to the first: [steps, rows]."""
     rnn = create_rnn(reverse=True, lengths=field.lengths)
     with rnn.stepnet() as net:
-        previous = net.add_input(before)
+        previous = net.add_input(back_pointers)
         tag = net.add_memory(init=last)
         tag.update(taken(previous, ops.minimum(tag, field.tags - 1)))
         net.add_output(tag.pre(1))
@@ -292,10 +292,12 @@ def viterbi(
     def build() -> tuple[Var, Var]:
         first, step = field.start(), partial(_best_step, moves=field.moves())
         starts = [ops.cast(first[:, 1:] * 0.0, dtype="int32"), first]
-        (before,), (_, last) = run_cell(step, field.steps(), starts, lengths=field.lengths)
+        (back_pointers,), (_, last) = run_cell(
+            step, field.steps(), starts, lengths=field.lengths
+        )
         ended = last + field.ends()
         tag = ops.cast(ops.argmax(ended, axis=1), dtype="int32")
-        path = _follow_back_pointers(field, before, tag)
+        path = _follow_back_pointers(field, back_pointers, tag)
         score = ops.cast(ops.max(ended, axis=1), dtype=field.x.dtype)
         return (ops.swapaxes(path, 0, 1) if field.at else path), score
 

@@ -153,16 +153,16 @@ def _decode_one_each(search: Search, init: Any, choose: Callable[[Var], Var]) ->
     def body(carry: dict[str, Any]) -> dict[str, Any]:
         logits, state = search.next(carry["last"], carry["state"])
         ended = carry["ended"]
-        chosen = ops.where(ended, search.end, ops.cast(choose(logits), search.dtype))
+        new_ids = ops.where(ended, search.end, ops.cast(choose(logits), search.dtype))
         likely = ops.take_along_axis(
-            ops.log_softmax(logits, axis=-1), ops.expand_dims(chosen, axis=-1), axis=-1
+            ops.log_softmax(logits, axis=-1), ops.expand_dims(new_ids, axis=-1), axis=-1
         )
         gained = ops.where(ended, 0.0, ops.squeeze(likely, axis=-1))
-        ended = ops.logical_or(ended, ops.equal(chosen, search.end))
+        ended = ops.logical_or(ended, ops.equal(new_ids, search.end))
         return {
             "step": carry["step"] + 1,
-            "last": chosen,
-            "ids": search.written(carry["ids"], chosen, carry["step"]),
+            "last": new_ids,
+            "ids": search.written(carry["ids"], new_ids, carry["step"]),
             "ended": ended,
             "taken": carry["taken"] + ops.cast(ops.logical_not(ended), "int64"),
             "scores": carry["scores"] + gained,

@@ -96,14 +96,14 @@ class Search:
 
     def next(self, ids: Var, state: Any) -> tuple[Var, Any]:
         """Return the logits of the next ids, float32, and the next state."""
-        made: Any = self.step(ids, state)
-        if not isinstance(made, tuple) or len(cast("tuple[Any, ...]", made)) != 2:
+        result: Any = self.step(ids, state)
+        if not isinstance(result, tuple) or len(cast("tuple[Any, ...]", result)) != 2:
             raise ProgramError(
                 f"The step of {self.what} does not return a pair.",
-                given=f"{made!r:.80}",
+                given=f"{result!r:.80}",
                 fix="Return (logits, state); the state is None where there is none.",
             )
-        logits, after = cast("tuple[Any, Any]", made)
+        logits, next_state = cast("tuple[Any, Any]", result)
         logits = as_var(logits)
         if logits.ndim != 2 or not is_float(logits.dtype):
             raise ShapeError(
@@ -122,7 +122,7 @@ class Search:
                 f"The step of {self.what} gives logits of other rows than it takes ids.",
                 given=f"{logits.name}: {logits.type}   {ids.name}: {ids.type}",
             )
-        return ops.cast(logits, "float32"), after
+        return ops.cast(logits, "float32"), next_state
 
     def carry(self, rows: tuple[Size, ...], state: Any) -> dict[str, Any]:
         """Return the initial carry of the loop."""

@@ -73,10 +73,10 @@ class Optimizer(Recorded):
         program = loss.program
         _check_outside(program)
         with program.transaction(), program.building(program.current):
-            chosen = self._moving(program, parameters)
-            pairs = self._gradients(loss, chosen)
+            selected = self._moving(program, parameters)
+            pairs = self._gradients(loss, selected)
             if not pairs:
-                raise _unreachable_error(loss, chosen)
+                raise _unreachable_error(loss, selected)
             self._apply(pairs, loss)
             program.give(loss.name)
         return pairs
@@ -100,11 +100,11 @@ class Optimizer(Recorded):
             {declared_var(current_program(), p): g for p, g in gradients.items()}
         )
 
-    def _gradients(self, loss: Var, chosen: list[Var] | None) -> dict[Var, Var]:
+    def _gradients(self, loss: Var, selected: list[Var] | None) -> dict[Var, Var]:
         if self.scaling is None:
-            return append_backward(loss, chosen)
+            return append_backward(loss, selected)
         scaled = self.scaling.begin(loss)
-        pairs = append_backward(scaled.loss, chosen)
+        pairs = append_backward(scaled.loss, selected)
         return scaled.unscaled(pairs) if pairs else pairs
 
     def _apply(self, gradients: Mapping[Var, Var], loss: Var | None = None) -> dict[Var, Var]:
@@ -121,10 +121,10 @@ class Optimizer(Recorded):
 
     def _moving(self, program: Builder, parameters: Iterable[Named] | None) -> list[Var] | None:
         """Return the selected parameters that this optimizer may update; `None` for all."""
-        chosen = None if parameters is None else _selected_params(program, parameters)
+        selected = None if parameters is None else _selected_params(program, parameters)
         if not any(leaf.stays for part in self.parts for leaf in part.leaves()):
-            return chosen
-        candidates = _trainable_params(program) if chosen is None else chosen
+            return selected
+        candidates = _trainable_params(program) if selected is None else selected
         return [param for param in candidates if not self._holds_still(param)]
 
     def _holds_still(self, param: Var) -> bool:
@@ -219,9 +219,9 @@ def _find_param(program: Builder, key: str | VarInfo) -> Var:
     return var_of(program, program.table, program.table.get_var(name).name)
 
 
-def _unreachable_error(loss: Var, chosen: list[Var] | None) -> GradientError:
+def _unreachable_error(loss: Var, selected: list[Var] | None) -> GradientError:
     names = [
-        var.name for var in (_trainable_params(loss.program) if chosen is None else chosen)
+        var.name for var in (_trainable_params(loss.program) if selected is None else selected)
     ]
     return GradientError(
         f"`{loss.name}` depends on no parameter that may move.",

@@ -100,18 +100,18 @@ def computed(given: Schedule, count: Any, dtype: object) -> Any:
 
 
 def _numbers(
-    given: Schedule, shown: object, counts: DType, ndim: int, dtype: object
+    curve: Schedule, counts_type: object, counts: DType, ndim: int, dtype: object
 ) -> Callable[[Any], Any]:
     """Return a JAX function from counts of steps to numbers."""
     number_type = dtype_of(dtype)
     if not is_integer(counts):
-        raise DTypeError(f"A schedule takes a count of steps, an integer, not {shown}.")
+        raise DTypeError(f"A schedule takes a count of steps, an integer, not {counts_type}.")
     if not is_float(number_type) or number_type.kind == "c":
         raise DTypeError(f"A schedule gives real numbers, not {number_type}.")
 
     def number(count: Any) -> Any:
         numpy: Any = jnp  # its own types are not all known
-        return numpy.asarray(given.course(count), number_type)
+        return numpy.asarray(curve.course(count), number_type)
 
     numbers = number
     for _ in range(ndim):

@@ -79,8 +79,8 @@ class Kept:
     def move(self, after: Tree) -> None:
         """Update all states with their next values."""
         pairs = zip(jax.tree.leaves(self.states), jax.tree.leaves(after), strict=True)
-        shown = (move for leaf in self.leaves for move in leaf.moves)
-        for state, value in (*pairs, *shown):
+        rate_moves = (move for leaf in self.leaves for move in leaf.moves)
+        for state, value in (*pairs, *rate_moves):
             self.program.update(state.name, value.name)
 
     # ---- states ------------------------------------------------------------------------------

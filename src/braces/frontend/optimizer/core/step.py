@@ -70,18 +70,23 @@ def append_step(
         traced = trace(
             called(needed), _update_function(optimizer_states, params, objective), *arguments
         )
-        after, moved = traced.build(*arguments)
-        for updated, next_states in zip(optimizer_states, after, strict=True):
+        next_states_list, next_params = traced.build(*arguments)
+        for updated, next_states in zip(optimizer_states, next_states_list, strict=True):
             updated.move(next_states)
-        for name, value in moved.items():
+        for name, value in next_params.items():
             program.update(name, value.name)
-    return {param: shown(moved[param.name]) for param in pairs}
+    return {param: shown(next_params[param.name]) for param in pairs}
 
 
-def _step_name(kept: Sequence[Kept]) -> str:
+def _step_name(optimizer_states: Sequence[Kept]) -> str:
     """Return the name of the whole step."""
-    first = leading([state.part for state in kept])
-    return next(leaf.own_name for state in kept for leaf in state.leaves if leaf.part is first)
+    first = leading([state.part for state in optimizer_states])
+    return next(
+        leaf.own_name
+        for state in optimizer_states
+        for leaf in state.leaves
+        if leaf.part is first
+    )
 
 
 def _update_function(
@@ -92,17 +97,19 @@ def _update_function(
 
     def update(rates: Tree, states: Tree, params: Tree, grads: Tree, loss: Any) -> Tree:
         wide, updates = _widen(params), _widen(grads)
-        after = list[Tree]()
+        new_states = list[Tree]()
         for optimizer_state, rate, state in zip(optimizer_states, rates, states, strict=True):
             tx = optimizer_state.part.transformation(optimizer_state.rated(rate), param_vars)
             extra = {"value": loss, "grad": _widen(grads), "value_fn": value_fn}
             extra = _accepted_arguments(tx, extra if objective is not None else {})
             with _explain_missing_loss(objective):
-                updates, moved = tx.update(
+                updates, new_state = tx.update(
                     updates, optimizer_state.keyed(_widen(state)), wide, **extra
                 )
-            after.append(_cast_like(plain(moved), state))
-        return after, _cast_like(optax.apply_updates(wide, _cast_like(updates, wide)), params)
+            new_states.append(_cast_like(plain(new_state), state))
+        return new_states, _cast_like(
+            optax.apply_updates(wide, _cast_like(updates, wide)), params
+        )
 
     return update
 
@@ -135,7 +142,7 @@ def _widen(tree: Tree) -> Tree:
     return jax.tree.map(widened, tree)
 
 
-def _cast_like(tree: Tree, wanted: Tree) -> Tree:
+def _cast_like(tree: Tree, template: Tree) -> Tree:
     """Cast a tree of arrays to the dtypes of another of the same shapes."""
     numpy: Any = jnp  # its type annotations are incomplete
 
@@ -149,11 +156,11 @@ def _cast_like(tree: Tree, wanted: Tree) -> Tree:
         return array.astype(other.dtype)
 
     trees: Any = jax.tree  # its type annotations are incomplete
-    before, after = trees.structure(wanted), trees.structure(tree)
+    before, after = trees.structure(template), trees.structure(tree)
     if before != after:
         raise ProgramError(
             "A transformation keeps something else after a step than before.",
             given=f"{before} becomes {after}",
             fix="Its `init` gives all that it keeps, and its `update` the same tree.",
         )
-    return jax.tree.map(like, tree, wanted)
+    return jax.tree.map(like, tree, template)
