@@ -51,7 +51,7 @@ def gather(place: Place, facts: Facts, timeout_s: float) -> Gathered:
 
     Raises:
         ClusterError: A process did not arrive in time, or they differ; all raise the same
-        error.
+            error.
     """
     if place.index == 0:
         return _gather_as_host(place, facts, timeout_s)

@@ -88,7 +88,7 @@ def start(
 
     Raises:
         ClusterError: A process did not arrive, two have the same number, or they differ in the
-        versions of Braces, JAX or Python, or in settings of JAX; all raise the same error.
+            versions of Braces, JAX or Python, or in settings of JAX; all raise the same error.
 
     Example:
         >>> import braces as br

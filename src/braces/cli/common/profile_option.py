@@ -62,7 +62,7 @@ def check_profile(options: Namespace) -> None:
 
     Raises:
         ProgramError: Options of a profile are given without it, together with a comparison, or
-        the trace would overwrite the program.
+            the trace would overwrite the program.
     """
     if options.profile is None and (options.runs is not None or options.by is not None):
         raise ProgramError("--runs and --by are for a profile.", fix="Add --profile.")

@@ -47,9 +47,9 @@ def fc(
     Args:
         x: [..., taken]. The last axis is contracted.
         size: The size of the last axis of the result; by default that of the shared parameter,
-            else that of `x`. Or w itself, [taken, size]. The number may have a name, `("mlp",
-            32)`, which becomes the axis name of the parameters and of the result for further
-            layers; see `parameter`.
+            else that of `x`. Or w itself, [taken, size]. The number may have a name,
+            `("mlp", 32)`, which becomes the axis name of the parameters and of the result for
+            further layers; see `parameter`.
         act: The activation: the name of an operator, as "tanh", or a function.
         name: The layer's name; its parameters are `name.w` and `name.b`.
         params: Names of the created parameters, `[w, b]` or `[w]`; existing ones are shared.

@@ -1,7 +1,7 @@
 """Normalization layers, with scales, biases and running statistics.
 
-A layer creates its scale and bias, or uses given ones: `br.layer_norm(x)`, or `br.layer_norm(x,
-scale, bias)`; `scale=False` omits the scale.
+A layer creates its scale and bias, or uses given ones: `br.layer_norm(x)`, or
+`br.layer_norm(x, scale, bias)`; `scale=False` omits the scale.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def batch_norm(
 
     Raises:
         ProgramError: A layer with statistics as states is built in an inner block, which runs
-        many times or never.
+            many times or never.
     """
     x, weights = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
     keeps = _keeps_statistics(x, mean, var)

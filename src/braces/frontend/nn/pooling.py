@@ -104,8 +104,8 @@ def adaptive_avg_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str =
 def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
     """Adaptive average pooling: the means of parts of an image, to a given output size.
 
-    Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to `ceil((i +
-    1) * size / n)`; parts overlap if `n` does not divide `size`.
+    Part `i` of `n` of an axis of `size` numbers goes from `floor(i * size / n)` to
+    `ceil((i + 1) * size / n)`; parts overlap if `n` does not divide `size`.
 
     Args:
         x: number[n, c, h, w], or in the order of `layout`.

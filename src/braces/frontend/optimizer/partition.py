@@ -41,7 +41,7 @@ def partition(
 
     Raises:
         ProgramError: There is no group, a value is not an optimizer, or a parameter has a label
-        without an optimizer.
+            without an optimizer.
 
     Example:
         >>> import braces as br

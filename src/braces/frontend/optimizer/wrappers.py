@@ -217,7 +217,7 @@ def dynamic_loss_scale(
 
     Raises:
         ProgramError: `optimizer` is not an optimizer, has loss scaling already, or a number is
-        out of range.
+            out of range.
 
     Example:
         >>> import braces as br

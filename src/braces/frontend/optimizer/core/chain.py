@@ -135,7 +135,7 @@ def from_optax(
 
     Raises:
         ProgramError: It is not a transformation. When it is built: it fails, reads concrete
-        values, or uses a primitive of JAX without a corresponding operator.
+            values, or uses a primitive of JAX without a corresponding operator.
 
     Example:
         >>> import braces as br

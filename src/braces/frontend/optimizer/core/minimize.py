@@ -93,7 +93,7 @@ class Optimizer(Recorded):
 
         Raises:
             ProgramError: A key is not a trainable parameter or has an optimizer already, or
-            this chain lacks a learning rate.
+                this chain lacks a learning rate.
         """
         refuse_scaling("apply_gradients", self, "Scale the loss by minimize(loss).")
         return self._apply(

@@ -322,7 +322,7 @@ def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> 
 
     Raises:
         ProgramError: The boundaries do not increase, or their number does not match the
-        schedules.
+            schedules.
 
     Example:
         >>> from braces import optimizer as opt
