@@ -1,4 +1,4 @@
-"""What users hold: programs and blocks that run, draw, save and prune themselves."""
+"""Public programs and blocks: running, drawing, saving and pruning."""
 
 from braces.program.block import Block as Block
 from braces.program.program import (

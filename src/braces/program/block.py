@@ -63,7 +63,7 @@ class Block:
         return self._runs.infer(scope)
 
     def run(self, scope: Any, device: str = "cpu:0") -> None:
-        """Run all operators in a scope: reads its variables, and leaves all values in it."""
+        """Run all operators in a scope: read its variables, and store all values in it."""
         self._runs.run(scope, device)
 
     def eval(
@@ -74,13 +74,13 @@ class Block:
 
     @property
     def _runs(self) -> BlockRunner:
-        """What runs this block; it keeps what it compiled."""
+        """The runner of this block, with its cache of compiled code."""
         if self._runner is None:
             self._runner = BlockRunner(self.desc, self._visible())
         return self._runner
 
     def _visible(self) -> dict[str, VarInfo]:
-        """The declarations that the block sees, its own and those of the blocks around it."""
+        """The declarations visible in the block: its own and those of the enclosing blocks."""
         outer = self.parent._visible() if self.parent else {}
         return {**outer, **self.vars}
 

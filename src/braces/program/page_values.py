@@ -1,4 +1,4 @@
-"""What a page shows of the values of a program: those of a scope, and gradients of a run."""
+"""Values on the HTML page of a program: those of a scope, and the gradients of a run."""
 
 from __future__ import annotations
 
@@ -17,20 +17,24 @@ from braces.scope import Scope
 def shown_values(
     program: Builder, scope: Scope | None, feed: Mapping[str, Any] | None, loss: Named | None
 ) -> dict[str, dict[str, Any]]:
-    """The parameters, other states and gradients of a program, each by name.
+    """Collect the parameters, other states and gradients of a program, each by name.
 
     Raises:
-        ProgramError: There is a feed but no scope, or nothing to take gradients of.
+        ProgramError: There is a feed but no scope, or no loss to differentiate.
     """
     if scope is None:
         if feed is None and loss is None:
             return {}
         raise ProgramError("Gradients need values.", fix="Say scope=, too.")
-    held = [info for info in program.persistable_infos if _is_set(scope, info.name)]
-    parameters = {one.name: scope[one.name] for one in held if one.kind == PARAMETER}
-    states = {one.name: scope[one.name] for one in held if one.kind != PARAMETER}
-    slopes = {} if feed is None and loss is None else _slopes(program, scope, feed or {}, loss)
-    return {"Parameters": parameters, "Gradients": slopes, "Other states": states}
+    set_infos = [info for info in program.persistable_infos if _is_set(scope, info.name)]
+    parameters = {var.name: scope[var.name] for var in set_infos if var.kind == PARAMETER}
+    states = {var.name: scope[var.name] for var in set_infos if var.kind != PARAMETER}
+    grads = (
+        {}
+        if feed is None and loss is None
+        else _compute_grads(program, scope, feed or {}, loss)
+    )
+    return {"Parameters": parameters, "Gradients": grads, "Other states": states}
 
 
 def _is_set(scope: Scope, name: str) -> bool:
@@ -38,10 +42,10 @@ def _is_set(scope: Scope, name: str) -> bool:
     return variable is not None and variable.initialized
 
 
-def _slopes(
+def _compute_grads(
     program: Builder, scope: Scope, feed: Mapping[str, Any], loss: Named | None
 ) -> dict[str, Any]:
-    """The gradients of a loss by trainable parameters, in a run that changes no state."""
+    """Compute the gradients of a loss by trainable parameters, in a run without updates."""
     targets = program.definition.main.results if loss is None else (loss,)
     if not targets:
         fix = "Say loss=, a variable or its name."
@@ -49,7 +53,9 @@ def _slopes(
     names = [info.name for info in program.persistable_infos if info.trainable]
     if not names:
         return {}
-    still = type(program)(program.definition.with_(updates={}))
-    sloped = gradients(targets, names)(still)
-    found = sloped.definition.main.results[-len(names) :]
-    return dict(zip(names, Executor().run(sloped, scope, feed, found), strict=True))
+    without_updates = type(program)(program.definition.with_(updates={}))
+    differentiated = gradients(targets, names)(without_updates)
+    grad_names = differentiated.definition.main.results[-len(names) :]
+    return dict(
+        zip(names, Executor().run(differentiated, scope, feed, grad_names), strict=True)
+    )

@@ -1,4 +1,4 @@
-"""The program that users hold: being built, and all that it does itself."""
+"""The public `Program`: building, inspection, text and file formats, copies and analyses."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ from braces.viewer.html import program_html
 class Program(Builder, hints.Hinted):
     """A neural-network program as data.
 
-    Inside `with program:`, building goes to it; the blocks nest, and threads do not mix. Where
-    an exception leaves the `with` block, the program is as it was before.
+    Inside `with program:`, operators are appended to it. The blocks nest, and each thread has
+    its own. An exception that leaves the `with` block restores the program as it was before.
 
     Attributes:
         updates: Persistable name to the variable that holds its next value.
-        results: What the program gives where no fetch is named, as a program written by hand
-            returns it and `minimize` adds its loss; `braces run` fetches it, and so does the
-            `train` of a model.
+        results: The default fetches: the `return` of a program in text form, to which
+            `minimize` adds its loss. `braces run` and the `train` of a model fetch them.
 
     Example:
         >>> with Program() as prog:
@@ -55,13 +54,13 @@ class Program(Builder, hints.Hinted):
     @property
     def blocks(self) -> list[Block]:
         """All blocks, the main one first, then nested ones in program order."""
-        made: dict[int, Block] = {}
+        blocks: dict[int, Block] = {}
         for body, parent in all_bodies(self.definition.main):
-            made[id(body)] = Block(body, made[id(parent)] if parent is not None else None)
-        return list(made.values())
+            blocks[id(body)] = Block(body, blocks[id(parent)] if parent is not None else None)
+        return list(blocks.values())
 
     def block(self, index: int) -> Block:
-        """The block of this index; 0 is the main one."""
+        """Return the block of this index; 0 is the main one."""
         blocks = self.blocks
         if not -len(blocks) <= index < len(blocks):
             raise UnknownNameError(
@@ -70,7 +69,7 @@ class Program(Builder, hints.Hinted):
         return blocks[index]
 
     def var(self, name: str) -> Var:
-        """The variable of this name in the main block, to build on with.
+        """Return the variable of this name in the main block, as an operand to build with.
 
         Raises:
             UnknownNameError: There is none.
@@ -88,7 +87,7 @@ class Program(Builder, hints.Hinted):
 
     @property
     def vars(self) -> Mapping[str, Var]:
-        """The variables of the main block by name, to build on with.
+        """The variables of the main block by name, as operands to build with.
 
         Example:
             >>> import braces as br
@@ -104,7 +103,7 @@ class Program(Builder, hints.Hinted):
 
     @property
     def parameters(self) -> list[Var]:
-        """The parameters, trainable or frozen, in order of definition, to build on with.
+        """The parameters, trainable or frozen, in order of definition.
 
         Example:
             >>> import braces as br
@@ -118,17 +117,17 @@ class Program(Builder, hints.Hinted):
 
     @property
     def persistables(self) -> list[Var]:
-        """All variables that outlive a run, in order of definition, to build on with."""
+        """All persistable variables, which outlive a run, in order of definition."""
         return [main_var(self, info.name) for info in self.persistable_infos]
 
     @property
     def feeds(self) -> tuple[str, ...]:
-        """What a run is fed, by name, in the order of declaration."""
+        """Names of the data variables that a run is fed, in the order of declaration."""
         return tuple(name for name, info in self.infos.items() if info.kind == DATA)
 
     @property
     def fetches(self) -> tuple[str, ...]:
-        """What a run gives where no fetch is named: the names of `results`."""
+        """Names of the default fetches: those of `results`."""
         return self.definition.main.results
 
     # ---- text, bytes, files, pictures --------------------------------------------------------
@@ -153,22 +152,23 @@ class Program(Builder, hints.Hinted):
         feed: Mapping[str, Any] | None = None,
         loss: Named | None = None,
     ) -> None:
-        """Write one page that shows the nested blocks; it needs no network and no other file.
+        """Write a self-contained HTML page that shows the nested blocks.
 
-        Edges are laid out by elkjs, where `pip install "braces[pictures]"` has brought it;
-        without it the page shows the blocks as nested lists.
+        The page needs no network and no other file. Edges are laid out by elkjs if
+        `pip install "braces[pictures]"` has installed it; without it the page shows the blocks
+        as nested lists.
 
         Args:
-            path: The file; what was there before is replaced.
-            scope: Where the variables have their values; the page has a histogram of each,
-                with its mean and range, and says where numbers are not finite.
+            path: The file; an existing one is replaced.
+            scope: The values of the variables. The page has a histogram of each, with its mean
+                and range, and marks numbers that are not finite.
             feed: Data as for `exe.run`. The program runs once, without its updates, and the
-                page has histograms of the gradients by its trainable parameters, too.
-            loss: What the gradients are of; what the program gives unless said, which is the
-                loss of `minimize`.
+                page also has histograms of the gradients by its trainable parameters.
+            loss: The value to differentiate; by default the results of the program, which
+                include the loss of `minimize`.
 
         Raises:
-            ProgramError: There is a feed but no scope, or nothing to take gradients of.
+            ProgramError: There is a feed but no scope, or no loss to differentiate.
             BracesError: The run failed, as of `exe.run`.
 
         Example:
@@ -186,29 +186,29 @@ class Program(Builder, hints.Hinted):
         serde.write_atomically(path, program_html(self, values=values).encode())
 
     def to_dot(self) -> str:
-        """The program in Graphviz's DOT language."""
+        """Return the program in Graphviz's DOT language."""
         return program_dot(self)
 
     def to_bytes(self) -> bytes:
-        """The program, its startup program included, as one protobuf `ProgramDesc`."""
+        """Serialize the program and its startup program as one protobuf `ProgramDesc`."""
         startup = self._startup.definition if self._startup else None
-        if startup is not None and startup.empty:  # nothing but looked at
+        if startup is not None and startup.empty:  # accessed, but never built
             startup = None
         return serde.program_to_bytes(self.definition, startup, op_versions(), op_modules())
 
     @staticmethod
     def from_bytes(data: bytes) -> Program:
-        """Read what `to_bytes` wrote.
+        """Read a program from the bytes of `to_bytes`.
 
         Raises:
-            FileFormatError: The bytes are not a program, or one of a newer format.
+            FileFormatError: The bytes are not a program, or the format is newer.
             VerifyError: The program is not well formed.
         """
         main, startup = serde.program_from_bytes(data, op_versions())
-        return _admitted(main, startup)
+        return _build_verified(main, startup)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the program to a file, at once or not at all."""
+        """Write the program to a file atomically."""
         serde.write_atomically(path, self.to_bytes())
 
     @staticmethod
@@ -216,22 +216,24 @@ class Program(Builder, hints.Hinted):
         """Read a program from a file that `save` wrote.
 
         Raises:
-            FileFormatError: The file is not a program, or one of a newer format.
+            FileFormatError: The file is not a program, or the format is newer.
             VerifyError: The program is not well formed.
-            OSError: There is no such file, or it must not be read.
+            OSError: There is no such file, or it cannot be read.
         """
         return Program.from_bytes(serde.read_bounded(path))
 
     def for_test(self, values: Any = None) -> Program:
-        """A copy for inference: no dropout, running statistics, no updates but of draws.
+        """Return a copy for inference: no dropout, running statistics, no training updates.
+
+        Only the update of the random state remains.
 
         Args:
-            values: What is read in the place of parameters: each, or its name, to a variable
-                that follows from parameters and states alone. `br.optimizer.ema` gives such;
-                a text is the first part of their names: `prog.for_test(values="ema")`.
+            values: Substitutes for parameters: a mapping from parameters, or their names, to
+                variables that depend on parameters and states alone. `br.optimizer.ema` builds
+                such. A string is the prefix of their names: `prog.for_test(values="ema")`.
 
         Raises:
-            ProgramError: A value follows from data, or nothing is called so.
+            ProgramError: A value depends on data, or no variable has this prefix.
             ShapeError: A value has another type than its parameter.
             UnknownNameError: There is no such variable.
 
@@ -249,18 +251,18 @@ class Program(Builder, hints.Hinted):
         return for_test(self, values)
 
     def frozen(self, *which: Any) -> Program:
-        """A copy in which some parameters do not move, nor what their optimizers keep.
+        """Return a copy in which some parameters and their optimizer states are not updated.
 
-        Runs of both share a scope, so this program goes on where the copy ended: that is how
-        parameters are unfrozen. What only a frozen parameter needs is not computed. To move few
-        of many, `br.prune(prog, [loss, *pairs])` says which.
+        Runs of both programs share a scope. To unfreeze the parameters, continue with this
+        program. Operators needed only for frozen parameters are pruned. To train few of many
+        parameters, select them with `br.prune(prog, [loss, *pairs])`.
 
         Args:
-            *which: Variables, their names, or patterns: `prog.frozen("enc/*")`. What matches
-                and is a state, as a running statistic, does not move either.
+            *which: Variables, their names, or patterns: `prog.frozen("enc/*")`. Matching
+                states, such as running statistics, are frozen too.
 
         Raises:
-            UnknownNameError: What is named does not move.
+            UnknownNameError: A name or pattern matches no update.
 
         Example:
             >>> import braces as br
@@ -273,22 +275,24 @@ class Program(Builder, hints.Hinted):
         return frozen(self, which)
 
     def to_jax(self, fetches: Any = (), *, room: int = 0) -> PureFunction:
-        """The program as a function of JAX without effects, for `jax.jit`, `vmap` and `grad`.
+        """Return the program as a pure JAX function, for `jax.jit`, `vmap` and `grad`.
 
-        `results, after, status = function(values, feeds)`: persistable values and feeds by
-        name go in; results in the order of the fetches, and the next values of what the program
-        updates, come out. `function.check(status)` raises what went wrong, as an index out of
-        range. JAX differentiates it but where a loop's trips only a run knows, and uses the
-        gradients that `br.custom_gradient` wrote; gradients of ours in the program,
-        `br.gradients`, are there for those loops too.
+        `results, after, status = function(values, feeds)`: the inputs are persistable values
+        and feeds by name. The outputs are the results in the order of the fetches, the next
+        values of the updated variables, and a status. `function.check(status)` raises the
+        error of a failed check, such as an index out of range.
+
+        JAX differentiates the function, with the gradients of `br.custom_gradient`, unless it
+        has a loop of data-dependent trip count. Gradients within the program, `br.gradients`,
+        support those loops too.
 
         Args:
-            fetches: Variables or their names; what the program gives where none are said.
-            room: For how many trips there is room, where the program keeps what a loop with a
-                condition computes, as its gradient does.
+            fetches: Variables or their names; by default the results of the program.
+            room: The capacity in iterations of the stacks of `While` loops, such as those of
+                their residuals.
 
         Raises:
-            ProgramError: Sizes follow from values, or the loops need room.
+            ProgramError: Sizes are data-dependent, or the loops need a capacity.
             UnknownNameError: There is no such variable.
 
         Example:
@@ -300,26 +304,26 @@ class Program(Builder, hints.Hinted):
             >>> jax.jit(jax.grad(loss))(np.ones(3, "f"), np.arange(3, dtype="f")).tolist()
             [0.0, 1.0, 2.0]
         """
-        names = [given if isinstance(given, str) else given.name for given in fetches]
+        names = [fetch if isinstance(fetch, str) else fetch.name for fetch in fetches]
         names = names or self.fetches
         return PureFunction(without_other_counts(self.definition, names), names, room)
 
     def explain(self, fetch: Any = (), **options: Any) -> Any:
-        """What each pass does to each block and each loop, or why it leaves it alone.
+        """Report the effect of each pass on each block and loop, or the reason for none.
 
         Args:
-            fetch: What is fetched, as variables or names; what the program gives where nothing
-                is, and where it gives and updates nothing, whatever no operator reads.
-            options: `passes=`, a tuple as `br.Executor` takes it; `br.passes.default` where it
-                is left out. `sizes=`, numbers in place of symbols, as for `cost`.
+            fetch: The fetches, as variables or names; by default the results of the program. If
+                it has neither results nor updates, the values that no operator reads.
+            options: `passes=`, a tuple of passes as for `br.Executor`; by default
+                `br.passes.default`. `sizes=`, numbers in place of symbols, as for `cost`.
 
         Returns:
-            A value with one step for each pass, what operations and bytes each loop takes
-            before and after it, and how many bytes are alive at once in the program, counted as
-            by `cost`; `print` shows it.
+            A report with one step for each pass: operations and bytes of each loop before and
+            after it, and the peak of live bytes of the program, counted as by `cost`. `print`
+            shows it.
 
         Raises:
-            UnknownNameError: A fetch does not exist, or no size is called so.
+            UnknownNameError: A fetch does not exist, or no size has this name.
             ProgramError: `passes` are no passes.
 
         Example:
@@ -341,34 +345,35 @@ class Program(Builder, hints.Hinted):
         return explain(self, fetch, **options)
 
     def cost(self, fetch: Any = (), **options: Any) -> Any:
-        """How many operations a run takes (FLOPs), and how many bytes it moves.
+        """Estimate the operations (FLOPs), the memory traffic and the peak memory of a run.
 
-        Counted from the types, without running anything: a sum, a product, a comparison or a
-        function of numbers is one operation, so a multiply-add is two. A matrix product
-        `[m, k] @ [k, n]` takes `2 m k n`, what works element by element one for each number, a
-        softmax five for each, a copy none. Bytes are those of all that operators read and
-        bind, as if each were computed by itself; compiled code keeps some of that in
-        registers. A loop takes its trips times a trip; a branch the case that takes most.
+        Nothing is run: the counts follow from the types.
 
-        The peak is how many bytes are alive at once, values of the scope and feeds among them,
-        estimated as if operators ran in their order: compiled code takes between half and twice
-        as much.
+        - Operations: a sum, a product, a comparison or a scalar function is one operation, so
+          a multiply-add is two. A matrix product `[m, k] @ [k, n]` takes `2 m k n`. An
+          elementwise operator takes one per element, a softmax five, a copy none.
+        - Bytes: all inputs and outputs of the operators, as if each ran alone. Fused compiled
+          code keeps some of them in registers.
+        - Control flow: a loop costs its trip count times one iteration, a branch its most
+          expensive case.
+        - Peak: the maximum of live bytes, including scope values and feeds, if operators run in
+          program order. Compiled code takes between half and twice as much.
 
-        Sizes that are not known stay symbols, and so do trips that only a run knows:
-        `loop_0.trips`.
+        Unknown sizes stay symbols, and so do data-dependent trip counts: `loop_0.trips`.
 
         Args:
-            fetch: What is fetched, as for `explain`; only what it and the updates need counts.
-            options: `sizes=`, numbers in place of symbols. `passes=`, what is made of the
-                program before: `br.passes.default` as compiled runs do, `()` to count all
-                that is written; by default `(br.passes.dce,)`.
+            fetch: The fetches, as for `explain`; only operators that they and the updates need
+                count.
+            options: `sizes=`, numbers in place of symbols. `passes=`, the passes that run
+                before counting: `br.passes.default` as compiled runs do, `()` to count the
+                program as written; by default `(br.passes.dce,)`.
 
         Returns:
-            A value with `operations`, `bytes`, `peak_bytes`, `total`, `by_type`, and `ops`,
-            where each operator is by its path; `print` shows it.
+            A report with `operations`, `bytes`, `peak_bytes`, `total`, `by_type`, and `ops`,
+            which maps the path of each operator to its cost; `print` shows it.
 
         Raises:
-            UnknownNameError: A fetch does not exist, or no size is called so.
+            UnknownNameError: A fetch does not exist, or no size has this name.
             ShapeError: A size is no number; or the result depends on more than a text holds.
             ProgramError: `passes` are no passes.
 
@@ -393,10 +398,11 @@ class Program(Builder, hints.Hinted):
 
 
 def default_program() -> Program:
-    """The program that building goes to: the innermost `with`, else one per thread.
+    """Return the current program: that of the innermost `with`, else the one of the thread.
 
-    Outside of all, data, parameters and constants go to the one of the thread, and operators to
-    the program of their variables; an operator that is given no variable is refused there.
+    Outside any `with`, data, parameters and constants are added to the program of the thread.
+    Operators are added to the program of their variables; an operator without variables is
+    refused there.
     """
     program = building.current_program()
     assert isinstance(program, Program)
@@ -410,11 +416,11 @@ def parse(source: str) -> Program:
         ParseError: The text is not a program; the message shows line, column, and a caret.
         VerifyError: The program is not well formed.
     """
-    return _admitted(parse_program(source), None)
+    return _build_verified(parse_program(source), None)
 
 
-def _admitted(main: ProgramDef, startup: ProgramDef | None) -> Program:
-    """A program from outside, verified, with attributes that were left out filled in."""
+def _build_verified(main: ProgramDef, startup: ProgramDef | None) -> Program:
+    """Build a program from untrusted input: verify it, and fill in omitted attributes."""
     main, startup = admit(main, startup)
     program = Program(main)
     if startup is not None:

@@ -1,8 +1,7 @@
-"""Arrays of other libraries, taken over and handed out without a copy: DLPack.
+"""Zero-copy exchange of arrays with other libraries: DLPack.
 
-NumPy knows the protocol but not bfloat16, whose arrays it neither hands out nor takes. They go
-as arrays of 16 bits, in whose description the one byte that says which kind of number it is
-(`code` of `DLDataType`) is another then.
+NumPy supports the protocol, but not for bfloat16. Such arrays are exchanged as uint16, with the
+type code patched: one byte of the capsule (`code` of `DLDataType`).
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 _BFLOAT16 = SHORT_NAMES["bf16"]
 _UNSIGNED_CODE, _BFLOAT_CODE = 1, 4
 _CODE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
-"""Where the description of an array has the kind of its numbers, by the name of its form."""
+"""Byte offset of the type code in a DLPack capsule, by the capsule's name."""
 FAILURES = (BufferError, RuntimeError, TypeError, ValueError, AttributeError)
-"""What libraries raise where they do not lend an array, or NumPy does not take it."""
+"""Errors of libraries that do not export an array, and of NumPy when it does not import one."""
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)
 )
@@ -32,14 +31,14 @@ _address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 @runtime_checkable
 class Lender(Protocol):
-    """What lends its memory, as arrays of PyTorch, JAX, CuPy and NumPy do."""
+    """A DLPack exporter: arrays of PyTorch, JAX, CuPy and NumPy, for example."""
 
     def __dlpack__(self, **options: Any) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
 
-class _Lent:
-    """An array that was lent already, for NumPy to take."""
+class _CapsuleExporter:
+    """Exporter of an existing capsule, for `np.from_dlpack`."""
 
     def __init__(self, capsule: Any, device: Any) -> None:
         self._capsule = capsule
@@ -53,48 +52,48 @@ class _Lent:
 
 
 def lend(raw: Any, **options: Any) -> Any:
-    """What the protocol hands out of an array of NumPy or JAX; `options` are the protocol's.
+    """Export an array of NumPy or JAX as a DLPack capsule; `options` are the protocol's.
 
     Raises:
-        BufferError: The protocol has no such array, or not as it was asked for.
+        BufferError: DLPack does not support the array or the options.
     """
     if type(raw) is not np.ndarray or raw.dtype != _BFLOAT16:
         return raw.__dlpack__(**options)
     capsule: Any = raw.view(np.uint16).__dlpack__(**options)
-    _code(capsule).value = _BFLOAT_CODE
+    _type_code(capsule).value = _BFLOAT_CODE
     return capsule
 
 
 def borrowed(given: object) -> Array | None:
-    """An array of NumPy in the memory of another library's; of what lends none, `None`.
+    """Import an array as a NumPy array that shares its memory; `None` for no DLPack exporter.
 
     Raises:
-        BufferError: It is not lent, or lies on another device than a CPU. Some libraries raise
-            other errors of Python's for that.
+        BufferError: The array is not exported, or is not on a CPU. Some libraries raise other
+            built-in errors instead.
     """
     if isinstance(given, np.ndarray):
         return cast("Array", given)
-    return _borrowed(given) if isinstance(given, Lender) else None
+    return _import_array(given) if isinstance(given, Lender) else None
 
 
-def _borrowed(lender: Lender) -> Array:
+def _import_array(lender: Lender) -> Array:
     try:
         capsule = lender.__dlpack__(max_version=(1, 0))
-    except TypeError:  # older libraries know no versions
+    except TypeError:  # older libraries do not know `max_version`
         capsule = lender.__dlpack__()
-    code, device = _code(capsule), lender.__dlpack_device__()
+    code, device = _type_code(capsule), lender.__dlpack_device__()
     if code.value != _BFLOAT_CODE:
-        return np.from_dlpack(_Lent(capsule, device))
+        return np.from_dlpack(_CapsuleExporter(capsule, device))
     code.value = _UNSIGNED_CODE
-    return np.from_dlpack(_Lent(capsule, device)).view(_BFLOAT16)
+    return np.from_dlpack(_CapsuleExporter(capsule, device)).view(_BFLOAT16)
 
 
 def readable(given: object) -> Any:
-    """What NumPy reads of an array of another library, without a copy; all else as it is.
+    """Convert an array of another library to NumPy without a copy; return others unchanged.
 
     Raises:
-        TypeError: It lies on another device, or cannot be read; the library says why. It may
-            raise another error of Python's.
+        TypeError: The array is on another device, or cannot be read; the library says why. It
+            may raise another built-in error.
     """
     if isinstance(given, np.ndarray | np.generic) or not isinstance(given, Lender):
         return cast("Any", given)
@@ -102,13 +101,13 @@ def readable(given: object) -> Any:
         array = np.asarray(given)
     except TypeError as error:
         try:
-            return _borrowed(given)
+            return _import_array(given)
         except FAILURES:
             raise error from None
-    return _borrowed(given) if array.dtype == object else array
+    return _import_array(given) if array.dtype == object else array
 
 
-def _code(capsule: object) -> ctypes.c_uint8:
-    """The kind of the numbers of an array that is lent."""
+def _type_code(capsule: object) -> ctypes.c_uint8:
+    """Return the type code of a capsule, as a mutable reference into its memory."""
     name: bytes = _name_of(capsule)
     return ctypes.c_uint8.from_address(_address_of(capsule, name) + _CODE_AT[name])

@@ -1,4 +1,4 @@
-"""A scope in a notebook: a tree of names, with what each value is like."""
+"""HTML view of a scope in a notebook: a tree of names, with a summary of each value."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from braces.scope.values import bytes_of, is_list, total, value_text
 
 _MOST_PARTS = 12
 _LARGEST = 1 << 28
-"""Bytes of values that are looked into; of those after, only their types are told."""
+"""Limit in bytes on summarized values; beyond it, only types are shown."""
 
 
 @dataclass
 class Branch:
-    """Names that begin alike: those that end here, and the branches of the others."""
+    """Trie node: names with a common prefix, as values that end here and longer branches."""
 
     raws: dict[str, Any] = field(default_factory=dict[str, Any])
     branches: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
 
     def all_raws(self) -> Iterator[Any]:
-        """All values at and below this branch."""
+        """Iterate over all values at and below this branch."""
         yield from self.raws.values()
         for branch in self.branches.values():
             yield from branch.all_raws()
 
 
 def tree_of(raws: Mapping[str, Any]) -> Branch:
-    """Names as a tree, whose branches end in `/` and `.`; one alone is part of its parent."""
+    """Build the trie of names, split after `/` and `.`; single children join their parent."""
     root = Branch()
     for name, raw in raws.items():
         *parts, last = re.split(r"(?<=[/.])(?=.)", name, maxsplit=_MOST_PARTS)
@@ -39,22 +39,22 @@ def tree_of(raws: Mapping[str, Any]) -> Branch:
         for part in parts:
             at = at.branches.setdefault(part, Branch())
         at.raws[last] = raw
-    return _joined(root)
+    return _merge_single_children(root)
 
 
-def _joined(branch: Branch) -> Branch:
-    made = Branch(dict(branch.raws))
+def _merge_single_children(branch: Branch) -> Branch:
+    merged = Branch(dict(branch.raws))
     for part, inner in branch.branches.items():
-        joined = _joined(inner)
-        few = len(joined.raws) + len(joined.branches) == 1
-        made.raws |= {part + name: raw for name, raw in joined.raws.items() if few}
-        others = joined.branches if few else {"": joined}
-        made.branches |= {part + name: other for name, other in others.items()}
-    return Branch(dict(sorted(made.raws.items())), made.branches)
+        child = _merge_single_children(inner)
+        is_single = len(child.raws) + len(child.branches) == 1
+        merged.raws |= {part + name: raw for name, raw in child.raws.items() if is_single}
+        others = child.branches if is_single else {"": child}
+        merged.branches |= {part + name: other for name, other in others.items()}
+    return Branch(dict(sorted(merged.raws.items())), merged.branches)
 
 
 def lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
-    """A scope as text: its path, and what it holds by name; `None` once it is closed."""
+    """Render a scope as text: its path and its values by name; `None` if it is closed."""
     if raws is None:
         return [f"scope {path} (closed)"]
     head = f"scope {path}: {total(list(raws.values()))}"
@@ -62,36 +62,36 @@ def lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
 
 
 def pieces(scopes: Iterable[tuple[str, Mapping[str, Any] | None, int]]) -> Iterator[Piece]:
-    """Rows and boxes for `braces.notebook.whole`.
+    """Generate rows and boxes for `braces.notebook.whole`.
 
     Args:
-        scopes: Of each its path, what it holds by name, and how deep it lies; parents first.
+        scopes: The path, the values by name and the depth of each scope; parents first.
     """
-    depth, room = 0, _Room(_LARGEST)
+    depth, room = 0, _ByteBudget(_LARGEST)
     for path, held, level in scopes:
         raws = held or {}
         for _ in range(depth - level + 1 if level else 0):
             yield END_OF_BOX
         title, depth = f"scope {path}: {total(list(raws.values()))}", level
         yield box(title, len(raws)) if level else row(title)
-        yield from _branch(tree_of(raws), room)
+        yield from _branch_pieces(tree_of(raws), room)
     for _ in range(depth):
         yield END_OF_BOX
 
 
-def _branch(branch: Branch, room: _Room) -> Iterator[Piece]:
+def _branch_pieces(branch: Branch, room: _ByteBudget) -> Iterator[Piece]:
     for name, raw in branch.raws.items():
         yield row(f"{name}: {_text(raw, room)}")
     for name, inner in branch.branches.items():
         below = list(inner.all_raws())
         yield box(f"{name}  {total(below)}", len(below))
-        yield from _branch(inner, room)
+        yield from _branch_pieces(inner, room)
         yield END_OF_BOX
 
 
 @dataclass
-class _Room:
-    """How many bytes may still be looked into."""
+class _ByteBudget:
+    """Remaining bytes of values that may be summarized."""
 
     size_bytes: int
 
@@ -100,12 +100,12 @@ class _Room:
         return self.size_bytes >= 0
 
 
-def _text(raw: Any, room: _Room) -> str:
+def _text(raw: Any, room: _ByteBudget) -> str:
     head = value_text(raw)
     if raw is None or is_list(raw) or not room.takes(bytes_of(raw)):
         return head
     try:
         summary = Summary.of(raw)
-    except RuntimeError:  # a run took it over meanwhile
+    except RuntimeError:  # donated to a run in the meantime
         return head
     return f"{head}  {'' if summary.is_well else '⚠ '}{summary}"

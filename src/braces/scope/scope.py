@@ -1,6 +1,6 @@
-"""Scopes: variables by name, their lives and owners."""
+"""Scopes: variables by name, their lifetime and ownership."""
 
-# A scope sees the private names of its variables; nothing else does.
+# Only a scope accesses private attributes of its variables.
 # pyright: reportPrivateUsage=false
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from braces.scope.state_matching import Loaded, array_in, fitting
 from braces.scope.values import copied, stored
 from braces.scope.variable import OwnershipError, Variable
 
-# How the life of a variable ended, and what to do about it.
+# Reasons for the end of a variable, with the fix for the error message.
 _CLOSED = ("its scope was closed", "Read `value` before; fetch what has to outlive a scope.")
 _DROPPED = ("nobody holds its scope any more", "Keep the scope while you use its variables.")
 _ERASED = ("it was erased", "Look the name up again: `scope.find_var(name)`.")
@@ -36,18 +36,19 @@ _raw_of = attrgetter("_raw")
 
 @final
 class Scope(Hinted):
-    """Names and their variables, with a parent to look further in.
+    """Variables by name, with a parent scope in which look-ups continue.
 
-    As a mapping it has a copy of each value by name: `scope["w"]`, `in`, `len`, iteration,
-    `keys`, `values`, `items` and `get` see what a look-up finds, so that of ancestors too.
-    `scope["w"] = array` sets as `update` does, `del` erases here. To change a part, put the
-    value back, as `scope["w"] *= 2.0` does. A scope is true though it be empty.
+    As a mapping, it has a copy of each value by name: `scope["w"]`, `in`, `len`, iteration,
+    `keys`, `values`, `items` and `get` include the variables of ancestors. `scope["w"] = array`
+    sets as `update` does, `del` erases in this scope only. To change a part of a value, set it
+    again, as `scope["w"] *= 2.0` does. A scope is true even if it is empty.
 
-    Threads may share a scope: look-ups, inserts and runs. Runs that update anything take turns,
-    in all scopes of one tree; where they shall not, give each thread a tree of its own.
+    Scopes are thread-safe: threads may share one for look-ups, inserts and runs. Runs with
+    updates are serialized in all scopes of one tree. For parallel updates, give each thread its
+    own tree.
 
     Attributes:
-        turn: The executor's door: held by a run that updates; one for all scopes of a tree.
+        turn: For the executor: the lock of runs with updates, shared by all scopes of a tree.
 
     Raises:
         ScopeClosedError: Any use of a closed scope; closing it again is fine.
@@ -71,68 +72,68 @@ class Scope(Hinted):
         self._variables: dict[str, Variable] | None = {}  # None once closed
         self._parent: Scope | None = None
         self._children: dict[int, weakref.ref[Scope]] = {}
-        self._made = 0  # children ever made
-        self._number = 0  # this scope's place among those of its parent
+        self._made = 0  # number of children created so far
+        self._number = 0  # key of this scope in `_children` of its parent
         self._path = "root"
-        # Re-entrant: dropping a value may run a finalizer of the user's that comes back here.
+        # Re-entrant: dropping a value may run a user's finalizer that calls this scope.
         self._lock = threading.RLock()
         self.turn = threading.RLock()
 
     def var(self, name: str) -> Variable:
-        """The scope's own variable of this name; a new one shadows a parent's.
+        """Get or create the variable of this name in this scope; it shadows a parent's.
 
         Raises:
-            InvalidNameError: No variable can have this name.
+            InvalidNameError: The name is not valid for a variable.
         """
         return self._own().get(text_of(name)) or self._make(name, may_exist=True)
 
     def new_var(self, name: str) -> Variable:
-        """A new variable of this scope; a name is any text without control characters.
+        """Create a variable in this scope; a name is any string without control characters.
 
         Raises:
-            DuplicateNameError: The name exists in this very scope.
-            InvalidNameError: No variable can have this name.
+            DuplicateNameError: The name exists in this scope.
+            InvalidNameError: The name is not valid for a variable.
         """
         return self._make(name, may_exist=False)
 
     def find_var(self, name: str) -> Variable | None:
-        """The variable of this name, here or in the nearest ancestor that has it."""
+        """Return the variable of this name, from here or the nearest ancestor, or `None`."""
         text_of(name)
         scope: Scope | None = self
         while scope is not None:
-            parent = scope._parent  # read first, for `_destroy` takes it last
-            found = scope._own().get(name)
-            if found is not None:
-                return found
+            parent = scope._parent  # read first, as `_destroy` clears it last
+            variable = scope._own().get(name)
+            if variable is not None:
+                return variable
             scope = parent
         return None
 
     def find_local_var(self, name: str) -> Variable | None:
-        """The variable of this name in this very scope, or `None`."""
+        """Return the variable of this name in this scope, without its ancestors, or `None`."""
         return self._own().get(text_of(name))
 
     def get_var(self, name: str) -> Variable:
-        """The variable of this name, here or in the nearest ancestor that has it.
+        """Return the variable of this name, from here or the nearest ancestor.
 
         Raises:
-            UnknownNameError: There is none; the error names those that are nearest.
+            UnknownNameError: There is none; the error suggests similar names.
         """
-        found = self.find_var(name)
-        if found is not None:
-            return found
+        variable = self.find_var(name)
+        if variable is not None:
+            return variable
         raise unknown(name, f"scope {self._path} and its ancestors", self)
 
     def update(self, values: Mapping[str, object], *, prefix: str = "") -> None:
-        """Set several variables, each where a look-up finds it, or here: all of them or none.
+        """Set several variables atomically, each in the scope of its look-up, or here.
 
         Args:
             values: Arrays by name.
-            prefix: What the names begin with here, as `"encoder/"` for the parameters of a
-                program that is called so.
+            prefix: Prefix of the names in this scope, as `"encoder/"` for the parameters of a
+                program called under this name.
 
         Raises:
-            DTypeError: A value is no array.
-            InvalidNameError: No variable can have such a name.
+            DTypeError: A value is not an array.
+            InvalidNameError: A name is not valid for a variable.
         """
         for name in values:
             check_name(name)
@@ -143,7 +144,7 @@ class Scope(Hinted):
             self.put_all(values.keys(), raws)
 
     def erase(self, name: str) -> bool:
-        """Destroy the variable of this name in this very scope; whether there was one."""
+        """Destroy the variable of this name in this scope; return whether there was one."""
         with self._lock:
             variable = self._own().pop(text_of(name), None)
         if variable is not None:
@@ -151,7 +152,7 @@ class Scope(Hinted):
         return variable is not None
 
     def names(self) -> list[str]:
-        """The names in this very scope, sorted."""
+        """Return the names in this scope, without its ancestors, sorted."""
         with self._lock:
             return sorted(self._own())
 
@@ -171,11 +172,11 @@ class Scope(Hinted):
         return self.find_var(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        known, scope = set[str](), self
+        visible, scope = set[str](), self
         while scope is not None:
-            known.update(scope.names())
+            visible.update(scope.names())
             scope = scope.parent
-        return iter(sorted(known))
+        return iter(sorted(visible))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -184,32 +185,32 @@ class Scope(Hinted):
         return True
 
     def keys(self) -> KeysView[str]:
-        """The names that a look-up finds, sorted."""
+        """Return the names in this scope and its ancestors, sorted."""
         return dict.fromkeys(self).keys()
 
     def values(self) -> ValuesView[Any]:
-        """A copy of each value, in the order of `keys`."""
+        """Return a copy of each value, in the order of `keys`."""
         return dict(self).values()
 
     def items(self) -> ItemsView[str, Any]:
-        """Names and copies of their values, in the order of `keys`."""
+        """Return names and copies of their values, in the order of `keys`."""
         return dict(self).items()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A copy of the value of this name; `default` where there is no such variable."""
-        found = self.find_var(name)
-        return default if found is None else found.value
+        """Return a copy of the value of this name, or `default` if there is none."""
+        variable = self.find_var(name)
+        return default if variable is None else variable.value
 
     # ---- values by name ----------------------------------------------------------------------
 
     def state_dict(self, *, prefix: str = "") -> dict[str, Any]:
-        """A copy of each value of this very scope, by name: parameters, and all other states.
+        """Return a copy of each value of this scope by name: parameters and all other states.
 
-        They are as they were at one moment, between two runs. Variables without a value are
-        left out. `br.save_parameters` writes the same to a file.
+        The copy is a consistent snapshot between two runs. Variables without a value are
+        omitted. `br.save_parameters` writes the same to a file.
 
         Args:
-            prefix: Only the names that begin so, without it: `"encoder/"`.
+            prefix: Include only names with this prefix, and remove it: `"encoder/"`.
 
         Raises:
             DTypeError: A variable holds a list, not an array.
@@ -221,18 +222,18 @@ class Scope(Hinted):
     def load_state_dict(
         self, values: Mapping[str, object], *, strict: bool = True, prefix: str = ""
     ) -> Loaded:
-        """Set the values of this very scope: all of them, or where one does not fit, none.
+        """Set the values of this scope atomically: all of them, or none if one does not fit.
 
         Args:
-            values: What `Variable.set` takes, by name; shapes and dtypes must be those here.
-            strict: Whether just the variables that have a value here must be given; else those
-                that are on both sides are set, and which are not is returned.
-            prefix: What the names begin with here, as in `state_dict`.
+            values: Values as for `Variable.set`, by name; shapes and dtypes must match.
+            strict: Whether the names must be exactly those with a value here. Otherwise the
+                common names are set, and the result lists the others.
+            prefix: Prefix of the names in this scope, as in `state_dict`.
 
         Raises:
-            UnknownNameError: One is missing or too much, and `strict`.
+            UnknownNameError: A name is missing or extra, and `strict` is set.
             ShapeError: A value has another shape.
-            DTypeError: A value has another dtype, or is no array.
+            DTypeError: A value has another dtype, or is not an array.
 
         Example:
             >>> from braces.scope import Scope
@@ -251,7 +252,7 @@ class Scope(Hinted):
         return loaded
 
     def _held(self, prefix: str) -> dict[str, Any]:
-        """What is held under the names in this very scope that begin so, by name."""
+        """Return the values in this scope whose names have the prefix, by name."""
         names = [name for name in self.names() if name.startswith(text_of(prefix))]
         raws = zip(names, self.raws(names), strict=True)
         return {name: raw for name, raw in raws if raw is not None}
@@ -260,52 +261,52 @@ class Scope(Hinted):
 
     @property
     def parent(self) -> Scope | None:
-        """The scope that this one was made by; `None` for a root."""
+        """The scope that created this one; `None` for a root."""
         parent = self._parent
         self._own()
         return parent
 
     @property
     def children(self) -> tuple[Scope, ...]:
-        """The open scopes made by this one that somebody still holds, oldest first."""
+        """The open child scopes that are still referenced, oldest first."""
         self._own()
         return tuple(self._living())
 
     def raws(self, names: Collection[str]) -> list[Any]:
-        """The executor's door: the values of these names, not copied; `None` where none is.
+        """For the executor: return the values of these names, not copied; `None` if not set.
 
-        One call for all of them, and none of Python for each: a run reads every weight.
+        A run reads every weight, so the fast path has no Python call per name.
         """
         own = self._variables
         if own is None:
             own = self._own()
         try:
             return list(map(_raw_of, map(own.__getitem__, names)))
-        except KeyError:  # one is an ancestor's, or not there
-            found = [self.find_var(name) for name in names]
-            return [None if variable is None else variable._raw for variable in found]
+        except KeyError:  # a name is in an ancestor, or unknown
+            variables = [self.find_var(name) for name in names]
+            return [None if variable is None else variable._raw for variable in variables]
 
     def put_all(self, names: Collection[str], raws: Sequence[Any]) -> None:
-        """The executor's door: take over values, each where a look-up finds it, or here."""
+        """For the executor: store values uncopied, in the scope of the look-up, or here."""
         own = self._variables
         if own is None:
             own = self._own()
         try:
-            found = list(map(own.__getitem__, names))
+            variables = list(map(own.__getitem__, names))
         except KeyError:
-            found = [self.find_var(name) or self.var(name) for name in names]
-        for variable, raw in zip(found, raws, strict=True):
+            variables = [self.find_var(name) or self.var(name) for name in names]
+        for variable, raw in zip(variables, raws, strict=True):
             variable._raw = raw
-            if variable._ended is not None:  # looked at last, as `put` does
+            if variable._ended is not None:  # checked last, as in `put`
                 variable.put(raw)
 
     @property
     def closed(self) -> bool:
-        """Whether the scope was closed; the one question that a closed scope answers."""
+        """True if the scope was closed; the only attribute that a closed scope has."""
         return self._variables is None
 
     def new_scope(self) -> Scope:
-        """A child of this scope. It keeps this scope alive, not the other way round."""
+        """Create a child of this scope. The child keeps this scope alive, not vice versa."""
         child = Scope()
         with self._lock:
             self._own()
@@ -317,7 +318,7 @@ class Scope(Hinted):
         return child
 
     def close(self) -> None:
-        """Destroy the variables and the children; again is fine."""
+        """Destroy the variables and the children; idempotent."""
         self._destroy(_CLOSED)
 
     def __enter__(self) -> Scope:
@@ -331,8 +332,8 @@ class Scope(Hinted):
         self._destroy(_DROPPED)
 
     def __reduce__(self) -> NoReturn:
-        what = f"Scope {self._path} owns its variables and cannot be copied or pickled."
-        raise OwnershipError(what, fix="Make another scope, and `set` its variables.")
+        message = f"Scope {self._path} owns its variables and cannot be copied or pickled."
+        raise OwnershipError(message, fix="Make another scope, and `set` its variables.")
 
     def _own(self) -> dict[str, Variable]:
         variables = self._variables
@@ -344,15 +345,15 @@ class Scope(Hinted):
         check_name(name)
         with self._lock:
             variables = self._own()
-            found = variables.get(name)
-            if found is None:
-                found = variables[name] = Variable._of(name, self._path, self.turn)
+            variable = variables.get(name)
+            if variable is None:
+                variable = variables[name] = Variable._of(name, self._path, self.turn)
             elif not may_exist:
-                raise duplicate(name, self._path, found._text())
-            return found
+                raise duplicate(name, self._path, variable._text())
+            return variable
 
     def _destroy(self, ended: tuple[str, str]) -> None:
-        """End this scope and all below it; a loop, for chains of scopes can be long."""
+        """Destroy this scope and its descendants; iterative, as the tree can be deep."""
         waiting = [self]
         while waiting:
             scope = waiting.pop()
@@ -362,17 +363,20 @@ class Scope(Hinted):
             for variable in (variables or {}).values():
                 variable._end(ended)
             if parent is not None:
-                # No lock of the parent's: the collector may be here while a thread holds it.
+                # Not under the parent's lock: the garbage collector may call this while a
+                # thread holds it.
                 parent._children.pop(scope._number, None)
             waiting += scope._living()
 
     def _living(self) -> list[Scope]:
-        held = [child() for child in self._children.copy().values()]
-        return [child for child in held if child is not None and not child.closed]
+        children = [child() for child in self._children.copy().values()]
+        return [child for child in children if child is not None and not child.closed]
 
     def __str__(self) -> str:
         return "\n".join(
-            "  " * level + line for one, level in self._all() for line in lines(*one._shown())
+            "  " * level + line
+            for scope, level in self._all()
+            for line in lines(*scope._shown())
         )
 
     def __repr__(self) -> str:
@@ -381,11 +385,11 @@ class Scope(Hinted):
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         if self.closed:
             return whole([row(str(self))], "")
-        found = ((*one._shown(), level) for one, level in self._all())
-        return whole(pieces(found), "… and more; print(scope) shows all.")
+        shown = ((*scope._shown(), level) for scope, level in self._all())
+        return whole(pieces(shown), "… and more; print(scope) shows all.")
 
     def _all(self) -> Iterator[tuple[Scope, int]]:
-        """This scope and all below it, and how deep they lie."""
+        """Iterate over this scope and its descendants, each with its depth."""
         waiting = [(self, 0)]
         while waiting:
             scope, level = waiting.pop()
@@ -393,8 +397,10 @@ class Scope(Hinted):
             waiting += [(child, level + 1) for child in reversed(scope._living())]
 
     def _shown(self) -> tuple[str, dict[str, Any] | None]:
-        """The path, and what is held here by name, in their order; `None` once closed."""
-        held = self._variables
-        if held is None:
+        """Return the path, and the values by name, sorted; `None` if the scope is closed."""
+        variables = self._variables
+        if variables is None:
             return self._path, None
-        return self._path, {name: one._raw for name, one in sorted(held.copy().items())}
+        return self._path, {
+            name: variable._raw for name, variable in sorted(variables.copy().items())
+        }

@@ -1,4 +1,4 @@
-"""The values of a scope against others by name: what fits and what is missing."""
+"""Matching of loaded values with the values of a scope, by name, dtype and shape."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MOST_SHOWN = 8
 
 @dataclass(frozen=True)
 class Loaded:
-    """What `scope.load_state_dict` or `br.load_parameters` did.
+    """Result of `scope.load_state_dict` or `br.load_parameters`.
 
     Attributes:
         names: The variables that were set.
-        missing: Those of the scope that have a value and were not given.
-        extra: Those that were given and had no value in the scope before.
+        missing: Variables of the scope with a value that were not loaded.
+        extra: Loaded names that had no value in the scope.
     """
 
     names: tuple[str, ...]
@@ -29,12 +29,12 @@ class Loaded:
 
 
 def type_of(raw: Any) -> TensorType | None:
-    """The type of a value; a list has none."""
+    """Return the type of a value; `None` for a list."""
     return None if is_list(raw) else TensorType(raw.dtype, tuple(raw.shape))
 
 
 def differences(held: Mapping[str, Any], given: Mapping[str, Any], source: str) -> list[str]:
-    """Where the types of a scope and those of `source` differ, a line each."""
+    """List the differences between the types of a scope and those of `source`, one per line."""
     return [
         f"{name}: {held.get(name, 'none')} in the scope, {given.get(name, 'none')} in {source}"
         for name in sorted(held.keys() | given.keys())
@@ -43,29 +43,29 @@ def differences(held: Mapping[str, Any], given: Mapping[str, Any], source: str) 
 
 
 def listed(lines: list[str]) -> str:
-    """The first few of many lines, in one."""
+    """Join the first few lines into one."""
     return "; ".join(lines[:MOST_SHOWN]) + ("; …" if len(lines) > MOST_SHOWN else "")
 
 
 def array_in(name: str, held: Mapping[str, Any]) -> Any:
-    """The array of this name.
+    """Return the array of this name.
 
     Raises:
-        DTypeError: It is a list.
+        DTypeError: The value is a list.
     """
     raw = held[name]
     if is_list(raw):
-        what = f"Variable `{name}` holds a list, not an array."
+        message = f"Variable `{name}` holds a list, not an array."
         fix = "Erase it, or read `scope.var(name).value` of each variable."
-        raise DTypeError(what, given=f"{name}: {type_text(raw)}", fix=fix)
+        raise DTypeError(message, given=f"{name}: {type_text(raw)}", fix=fix)
     return raw
 
 
 def fitting(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> Loaded:
-    """Which values take the places of those that a scope holds.
+    """Match loaded values with those of a scope.
 
     Raises:
-        UnknownNameError: A name is only here or only there, and `strict`.
+        UnknownNameError: A name is missing or extra, and `strict` is set.
         DTypeError: A value has another dtype.
         ShapeError: A value has another shape.
     """
@@ -75,13 +75,15 @@ def fitting(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> 
     missing, extra = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     if strict and (missing or extra):
         raise _misfit(UnknownNameError, old, new, _names_fix(extra, missing))
-    here, there = ({name: types[name] for name in both} for types in (old, new))
-    others = [name for name in both if _dtype(old[name]) != _dtype(new[name])]
-    if others:
-        fix = f"Convert it: array.astype({_dtype(old[others[0]])!r})."
-        raise _misfit(DTypeError, here, there, fix)
-    if here != there:
-        raise _misfit(ShapeError, here, there, "Build the program that they were made by.")
+    scope_types, loaded_types = ({name: types[name] for name in both} for types in (old, new))
+    wrong_dtypes = [name for name in both if _dtype(old[name]) != _dtype(new[name])]
+    if wrong_dtypes:
+        fix = f"Convert it: array.astype({_dtype(old[wrong_dtypes[0]])!r})."
+        raise _misfit(DTypeError, scope_types, loaded_types, fix)
+    if scope_types != loaded_types:
+        raise _misfit(
+            ShapeError, scope_types, loaded_types, "Build the program that they were made by."
+        )
     return Loaded(tuple(both), tuple(missing), tuple(extra))
 
 
@@ -93,8 +95,8 @@ def _misfit(
     kind: type[BracesError], old: Mapping[str, Any], new: Mapping[str, Any], fix: str
 ) -> BracesError:
     differing = differences(old, new, "what is given")
-    what = f"What is given and the scope differ in {len(differing)} variables."
-    return kind(what, given=listed(differing), fix=fix)
+    message = f"What is given and the scope differ in {len(differing)} variables."
+    return kind(message, given=listed(differing), fix=fix)
 
 
 def _names_fix(extra: Sequence[str], missing: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the numbers of a value are like, in short."""
+"""Summary statistics of a value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Summary:
-    """What an array's numbers are like; of complex ones, their magnitudes.
+    """Summary statistics of an array; of complex numbers, of their magnitudes.
 
     Attributes:
-        finite: Those that are finite, flat.
-        nans: How many are NaN.
-        infinite: How many are infinite.
+        finite: The finite numbers, flat.
+        nans: The number of NaNs.
+        infinite: The number of infinities.
 
     Example:
         >>> print(Summary.of([1.0, 3.0, float("nan")]))
@@ -28,7 +28,7 @@ class Summary:
 
     @classmethod
     def of(cls, raw: Any) -> Summary:
-        """The summary of an array of any dtype that programs have."""
+        """Summarize an array of any dtype that programs support."""
         array = np.asarray(raw).reshape(-1)
         numbers = (np.abs(array) if array.dtype.kind == "c" else array).astype(np.float64)
         is_finite, nans = np.isfinite(numbers), int(np.isnan(numbers).sum())
@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def is_well(self) -> bool:
-        """Whether all numbers are finite."""
+        """True if all numbers are finite."""
         return not (self.nans or self.infinite)
 
     def __str__(self) -> str:
@@ -50,6 +50,6 @@ class Summary:
         low, high = self.finite.min(), self.finite.max()
         if self.finite.size == 1 or low == high:
             return f"{low:.4g}" if self.finite.size == 1 else f"all {low:.4g}"
-        with np.errstate(over="ignore", invalid="ignore"):  # squares may be too large
+        with np.errstate(over="ignore", invalid="ignore"):  # squares may overflow
             mean, std = self.finite.mean(), self.finite.std()
         return f"mean {mean:.3g}, std {std:.3g}, from {low:.3g} to {high:.3g}"

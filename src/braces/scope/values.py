@@ -1,4 +1,4 @@
-"""The values that variables hold: arrays, and lists of them."""
+"""Values of variables: arrays, and lists of arrays."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ _KNOWN = frozenset(SHORT_NAMES.values())
 
 
 def shown(given: object) -> str:
-    """What a user gave, shortened, on one line."""
+    """Return a shortened `repr` of user input, on one line."""
     return " ".join(reprlib.repr(given).split())
 
 
 def is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Whether a value is a list of arrays."""
+    """Return whether a value is a list of arrays."""
     return isinstance(raw, _LISTS)
 
 
 def copied(raw: Any) -> Any:
-    """A copy of a value as a NumPy array, or list of such."""
+    """Copy a value to a NumPy array, or a list of arrays."""
     if is_list(raw):
-        return [copied(one) for one in raw]
+        return [copied(item) for item in raw]
     shards = getattr(raw, "addressable_shards", ())
     if len(shards) < 2 or raw.is_fully_replicated or not raw.is_fully_addressable:
         return np.array(raw)
-    return _joined(raw, shards)
+    return _gather_shards(raw, shards)
 
 
-def _joined(raw: Any, shards: Sequence[Any]) -> Any:
-    """A value that lies on several devices, each part copied once."""
-    whole = np.empty(raw.shape, raw.dtype)
+def _gather_shards(raw: Any, shards: Sequence[Any]) -> Any:
+    """Gather a value that is sharded over several devices, copying each shard once."""
+    array = np.empty(raw.shape, raw.dtype)
     for shard in shards:
         if shard.replica_id == 0:
-            whole[shard.index] = shard.data
-    return whole
+            array[shard.index] = shard.data
+    return array
 
 
 def bytes_of(raw: Any) -> int:
-    """The bytes that a value takes."""
+    """Return the size of a value in bytes."""
     return sum(map(bytes_of, raw)) if is_list(raw) else int(raw.nbytes)
 
 
 def type_text(raw: Any) -> str:
-    """The type of a value in short."""
+    """Return the type of a value as a short string."""
     if is_list(raw):
-        kinds = {type_text(one) for one in raw}
+        kinds = {type_text(item) for item in raw}
         count = f"{len(raw)} item" + ("s" if len(raw) != 1 else "")
         return f"list<{kinds.pop() if len(kinds) == 1 else '?'}> of {count}"
     dtype = short_name(raw.dtype) if raw.dtype in _KNOWN else str(raw.dtype)
@@ -62,12 +62,12 @@ def type_text(raw: Any) -> str:
 
 
 def value_text(raw: Any) -> str:
-    """The type and the size of a value in short."""
+    """Return the type and the size of a value as a short string."""
     return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
 
 
 def in_units(size_bytes: float) -> str:
-    """A number of bytes as text."""
+    """Format a number of bytes with a binary unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if round(size_bytes, 1) < 1024:
             return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -76,72 +76,72 @@ def in_units(size_bytes: float) -> str:
 
 
 def total(raws: Sequence[Any]) -> str:
-    """How many variables there are, and how large, as text; `None` is one without a value."""
+    """Format the number and total size of variables; `None` is a variable without a value."""
     size_bytes = sum(bytes_of(raw) for raw in raws if raw is not None)
     return f"{len(raws):,} variable{'' if len(raws) == 1 else 's'}, {in_units(size_bytes)}"
 
 
-def _leaf_kinds(given: object) -> set[type]:
-    """The types of the leaves of nested lists."""
-    if not is_list(given):
-        return {type(given)}
-    flat: set[type] = {kind for kind in set(map(type, given)) if not issubclass(kind, _LISTS)}
-    return flat.union(*(_leaf_kinds(one) for one in given if is_list(one)))
+def _leaf_kinds(value: object) -> set[type]:
+    """Return the types of the leaves of nested lists."""
+    if not is_list(value):
+        return {type(value)}
+    flat: set[type] = {kind for kind in set(map(type, value)) if not issubclass(kind, _LISTS)}
+    return flat.union(*(_leaf_kinds(item) for item in value if is_list(item)))
 
 
-def _default_dtype(given: object) -> DType | None:
-    """The dtype for Python numbers; `None` for what has a dtype of its own."""
-    kinds = _leaf_kinds(given)
+def _default_dtype(value: object) -> DType | None:
+    """Return the dtype for Python numbers; `None` for values with their own dtype."""
+    kinds = _leaf_kinds(value)
     if kinds <= _DEFAULTS.keys():
         return next((_DEFAULTS[kind] for kind in _DEFAULTS if kind in kinds), _DEFAULTS[float])
     return None
 
 
 def stored(given: object, at: str) -> Any:
-    """A copy of `given` as a NumPy array, in this machine's byte order.
+    """Copy `given` to a NumPy array in native byte order.
 
     Raises:
-        DTypeError: No array of a dtype that programs have, or a number out of range.
-        ShapeError: Nested lists whose lengths differ.
+        DTypeError: The dtype is not supported, or a number is out of range.
+        ShapeError: Nested lists differ in length.
     """
     dtype = _default_dtype(given)
     try:
         with np.errstate(over="raise"):
             array = np.array(readable(given), dtype=dtype)
     except ValueError as error:
-        what, fix = "These lists differ in length and make no array.", "Pad or cut them."
-        raise ShapeError(what, at=at, given=shown(given), fix=fix) from error
+        message, fix = "These lists differ in length and make no array.", "Pad or cut them."
+        raise ShapeError(message, at=at, given=shown(given), fix=fix) from error
     except (TypeError, ArithmeticError, RuntimeError) as error:
-        what = f"This makes no array of {dtype or 'numbers'}."
+        message = f"This makes no array of {dtype or 'numbers'}."
         fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
-        raise DTypeError(what, at=at, given=shown(given), fix=fix) from error
-    return _known(array.astype(array.dtype.newbyteorder("="), copy=False), given, at)
+        raise DTypeError(message, at=at, given=shown(given), fix=fix) from error
+    return _check_dtype(array.astype(array.dtype.newbyteorder("="), copy=False), given, at)
 
 
 def taken_over(given: object, at: str) -> Any:
-    """An array of NumPy in the memory of `given`.
+    """Return a NumPy array that shares the memory of `given`.
 
     Raises:
-        DTypeError: No array of a dtype that programs have, or none whose memory NumPy can use.
+        DTypeError: The dtype is not supported, or NumPy cannot use the memory.
     """
     try:
         array = borrowed(given)
     except FAILURES as error:
-        raise _uncopied(given, at, str(error)) from error
+        raise _copy_needed_error(given, at, str(error)) from error
     if array is None or not array.dtype.isnative:
-        raise _uncopied(given, at)
-    return _known(array, given, at)
+        raise _copy_needed_error(given, at)
+    return _check_dtype(array, given, at)
 
 
-def _uncopied(given: object, at: str, why: str = "") -> DTypeError:
-    what = "A variable cannot hold this without a copy" + (f": {why}" if why else ".")
+def _copy_needed_error(given: object, at: str, why: str = "") -> DTypeError:
+    message = "A variable cannot hold this without a copy" + (f": {why}" if why else ".")
     fix = "Leave copy=False out, or give an array that lies in the memory of this machine."
-    return DTypeError(what, at=at, given=shown(given), fix=fix)
+    return DTypeError(message, at=at, given=shown(given), fix=fix)
 
 
-def _known(array: Any, given: object, at: str) -> Any:
+def _check_dtype(array: Any, given: object, at: str) -> Any:
     if array.dtype not in _KNOWN:
-        what = f"A variable cannot hold values of dtype {array.dtype}."
+        message = f"A variable cannot hold values of dtype {array.dtype}."
         fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."
-        raise DTypeError(what, at=at, given=shown(given), fix=fix)
+        raise DTypeError(message, at=at, given=shown(given), fix=fix)
     return array

@@ -1,4 +1,4 @@
-"""Variables: named places for values, made by scopes and destroyed with them."""
+"""Variables: named values, created by scopes and destroyed with them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from braces.scope.values import (
 
 
 class OwnershipError(BracesError, TypeError):
-    """A variable made, copied or pickled without its scope."""
+    """A variable was created, copied or pickled without its scope."""
 
 
 @final
 class Variable:
-    """A named place for one value, made by a scope and destroyed with it.
+    """Handle of a named value, created by a scope and destroyed with it.
 
     The value is an array, or a list of arrays. `value` and `set` copy; `raw` and `put` do not.
-    `scope.var(name)` gives one; `br.Variable`, which makes a parameter of a program, does not.
+    `scope.var(name)` creates one. `br.Variable` is different: it adds a parameter to a program.
 
-    Without a copy, DLPack hands the value out: `torch.from_dlpack(scope.var("w"))`, and NumPy's
-    and JAX's. Do not write to such an array. It stays what it is, for a run that gives the
-    variable another value leaves memory alone that others look at.
+    DLPack exports the value without a copy: `torch.from_dlpack(scope.var("w"))`, and likewise
+    in NumPy and JAX. Do not write to such an array. Its content is stable: a run that updates
+    the variable does not reuse exported memory.
 
     Raises:
-        OwnershipError: A variable is made, copied or pickled without its scope.
+        OwnershipError: A variable is created, copied or pickled without its scope.
         ScopeClosedError: Any use after its scope was closed, or its name erased.
-        UninitializedError: A look at a value that was never set.
+        UninitializedError: The value was read before it was set.
 
     Example:
         >>> from braces.scope import Scope
@@ -61,10 +61,10 @@ class Variable:
 
     @classmethod
     def _of(cls, name: str, path: str, turn: threading.RLock) -> Variable:
-        made = object.__new__(cls)
-        made._turn = turn
-        made._name, made._path, made._raw, made._ended = name, path, None, None
-        return made
+        variable = object.__new__(cls)
+        variable._turn = turn
+        variable._name, variable._path, variable._raw, variable._ended = name, path, None, None
+        return variable
 
     @property
     def name(self) -> str:
@@ -74,35 +74,35 @@ class Variable:
 
     @property
     def initialized(self) -> bool:
-        """Whether there is a value."""
+        """True if the variable has a value."""
         raw = self._raw  # read before the check, as `_end` clears it last
         self._check()
         return raw is not None
 
     @property
     def value(self) -> Any:
-        """A copy of the value as a NumPy array, or list of such: no later run changes it."""
+        """A copy of the value as a NumPy array, or a list of arrays; runs do not change it."""
         try:
             return copied(self.raw)
-        except RuntimeError:  # another thread's run took the value over, and is not done
+        except RuntimeError:  # donated to a run of another thread, which is not done
             with self._turn:
                 return copied(self.raw)
 
     def set(self, value: object, *, copy: bool = True) -> None:
-        """Give the variable a copy of `value`, or with `copy=False` the very same memory.
+        """Set the variable to a copy of `value`, or with `copy=False` to its memory.
 
         Args:
-            value: An array (of NumPy, JAX, PyTorch, or what NumPy or DLPack take for one), a
+            value: An array (of NumPy, JAX, PyTorch, or convertible by NumPy or DLPack), a
                 number, or nested lists. Arrays and NumPy scalars keep their dtype; Python
                 floats become float32, integers int64, booleans bool, complex numbers complex64.
-            copy: Whether the value is copied. Where it is not, nobody may write to it while
-                the variable holds it; runs do not either. A run on another device, or compiled,
-                makes a copy of its own.
+            copy: Whether to copy the value. If not, do not write to it while the variable
+                holds it; runs do not either. A compiled run, or one on another device, makes
+                its own copy.
 
         Raises:
-            DTypeError: No array of a dtype that programs have, or a number out of range; or
-                with `copy=False`, nothing whose memory can be used.
-            ShapeError: Nested lists whose lengths differ.
+            DTypeError: The dtype is not supported, or a number is out of range; or with
+                `copy=False`, the memory cannot be shared.
+            ShapeError: Nested lists differ in length.
 
         Example:
             >>> import numpy as np
@@ -117,10 +117,10 @@ class Variable:
         self.put(stored(value, at) if copy else taken_over(value, at))
 
     def __dlpack__(self, **options: Any) -> Any:
-        """The value for another library, not copied; `options` are the protocol's.
+        """Export the value to another library without a copy; `options` are the protocol's.
 
         Raises:
-            BufferError: DLPack has no such value, as an array of 8-bit floats.
+            BufferError: DLPack does not support the value, such as an array of 8-bit floats.
         """
         try:
             return lend(self._array("memory to lend"), **options)
@@ -129,7 +129,7 @@ class Variable:
                 return lend(self._array("memory to lend"), **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Where the value lies, as the protocol says it."""
+        """Return the device of the value, as DLPack encodes it."""
         return self._array("device").__dlpack_device__()
 
     @property
@@ -144,14 +144,14 @@ class Variable:
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the value takes; for a list, those of its arrays."""
+        """The size of the value in bytes; for a list, that of its arrays."""
         return bytes_of(self.raw)
 
     @property
     def raw(self) -> Any:
-        """The executor's door: the value itself, not copied.
+        """For the executor: the value itself, not copied.
 
-        Do not change it, nor keep it beyond the next run, which may reuse its memory.
+        Do not change it, and do not keep it beyond the next run, which may reuse its memory.
         """
         raw = self._raw
         if raw is None or self._ended is not None:
@@ -159,9 +159,9 @@ class Variable:
         return raw
 
     def put(self, raw: Any) -> None:
-        """The executor's door: take over an array or a list of arrays, not copied."""
+        """For the executor: store an array or a list of arrays without a copy."""
         self._raw = raw
-        if self._ended is not None:  # looked at last, so that a close meanwhile still wins
+        if self._ended is not None:  # checked last, so that a concurrent close wins
             self._raw = None
             self._refuse()
 
@@ -176,17 +176,19 @@ class Variable:
     def _refuse(self) -> NoReturn:
         at = f"scope {self._path}"
         if self._ended is not None:
-            how, fix = self._ended
-            raise ScopeClosedError(f"Variable `{self._name}` is gone: {how}.", at=at, fix=fix)
+            reason, fix = self._ended
+            raise ScopeClosedError(
+                f"Variable `{self._name}` is gone: {reason}.", at=at, fix=fix
+            )
         fix = "Run `Executor.init` on the program first, or `set` a value."
         raise UninitializedError(f"Variable `{self._name}` has no value.", at=at, fix=fix)
 
     def _array(self, wanted: str) -> Any:
         raw = self.raw
         if is_list(raw):
-            what = f"Variable `{self._name}` holds a list, which has no {wanted}."
+            message = f"Variable `{self._name}` holds a list, which has no {wanted}."
             fix, given = "Read `value`, a list of arrays.", type_text(raw)
-            raise DTypeError(what, at=f"scope {self._path}", given=given, fix=fix)
+            raise DTypeError(message, at=f"scope {self._path}", given=given, fix=fix)
         return raw
 
     def _text(self) -> str:
@@ -199,5 +201,7 @@ class Variable:
         return f"<Variable `{self._name}` of scope {self._path}: {self._text()}>"
 
     def __reduce__(self) -> NoReturn:
-        what = f"Variable `{self._name}` belongs to its scope and cannot be copied or pickled."
-        raise OwnershipError(what, at=f"scope {self._path}", fix="Copy its `value`.")
+        message = (
+            f"Variable `{self._name}` belongs to its scope and cannot be copied or pickled."
+        )
+        raise OwnershipError(message, at=f"scope {self._path}", fix="Copy its `value`.")

@@ -1,6 +1,6 @@
-"""Random choices: bools, integers, classes, orders, and dropout.
+"""Discrete random operators: bools, integers, classes, permutations, and dropout.
 
-Keys are those of `braces.ops.random.keys`: each draw follows from (run, operator, trip) alone.
+Keys are those of `braces.ops.random.keys`: a draw depends on (run, operator, iteration) alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
     """Refuse numbers outside [0, 1].
 
     Raises:
-        ProgramError: It is outside, or NaN.
+        ProgramError: The number is outside, or NaN.
     """
     if not 0 <= value <= 1:
         raise ProgramError(
@@ -57,17 +57,17 @@ def check_probability(context: Context, value: float, name: str) -> None:
 def random_bernoulli(
     state: Tensor, *trips: Indices, shape: Shape, probability: float = 0.5, salt: Salt
 ) -> Tensor:
-    """True with a probability, element by element.
+    """Bernoulli variables: each element is true with the same probability.
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result.
         probability: Of true; 0 is never, 1 is always.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: bool[*shape].
@@ -76,10 +76,10 @@ def random_bernoulli(
         ProgramError: `probability` is not between 0 and 1.
     """
     own = of_one_trip(shape, trips)
-    return each_trip(lambda key: _chosen(key, own, probability), state, salt, trips)
+    return each_trip(lambda key: _draw_bernoulli(key, own, probability), state, salt, trips)
 
 
-def _chosen(key: Any, shape: Any, probability: float) -> Any:
+def _draw_bernoulli(key: Any, shape: Any, probability: float) -> Any:
     return jax.random.uniform(key, shape, FLOAT32) < np.float32(probability)
 
 
@@ -92,7 +92,7 @@ def infer_random_bernoulli(
     probability: float,
     salt: int,
 ) -> TensorType:
-    """Bools of the given shape."""
+    """Infer bools of shape `shape`."""
     check_probability(context, probability, "probability")
     return drawn(context, state, *trips, shape=shape, salt=salt, dtype=FLOAT32).with_dtype(BOOL)
 
@@ -117,25 +117,25 @@ def random_randint(
     dtype: DType = INT64,
     salt: Salt,
 ) -> Tensor:
-    """Integers that are equally likely everywhere in [low, high).
+    """Uniformly distributed integers in [low, high).
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result.
         low: The smallest integer.
         high: One more than the largest.
         dtype: Of the result; an integer dtype that holds `low` and `high`.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: dtype[*shape].
 
     Raises:
-        ProgramError: There is no integer in the range, or `dtype` does not hold it.
+        ProgramError: There is no integer in the range, or `dtype` cannot represent it.
         DTypeError: `dtype` is not an integer dtype.
     """
     bounds = np.asarray(low, dtype), np.asarray(high, dtype)
@@ -156,7 +156,7 @@ def infer_random_randint(
     dtype: DType,
     salt: int,
 ) -> TensorType:
-    """Integers of the given shape and dtype."""
+    """Infer integers of shape `shape` and dtype `dtype`."""
     check_key(context, state, salt, trips, shape)
     check_shape(context, shape)
     if not is_integer(dtype):
@@ -171,7 +171,7 @@ def infer_random_randint(
 
 
 def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
-    """Draws differ from place to place, but each trip has its own."""
+    """Axis map of `random_categorical`: only axes of iterations are batch axes."""
     indices = numbered(first_rank(types, "logits"))
     left = without(indices, operated_axes(attrs["axis"], len(indices)))
     trips, drawn = trips_of(types, indices)
@@ -196,25 +196,25 @@ def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
 def random_categorical(
     state: Tensor, logits: Tensor, *trips: Indices, axis: Axis = -1, salt: Salt
 ) -> Tensor:
-    """Class numbers, each with the probability that softmax(logits) gives it.
+    """Class indices, drawn with the probabilities softmax(logits).
 
     Inputs:
         state: u32[2]. Seed and run counter.
         logits: number[*shape], with an axis of classes.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `logits` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `logits` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         axis: The axis of classes.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: i64[*shape without `axis`].
 
     Raises:
-        ShapeError: There is no such axis, it is one of trips, or there are no classes.
+        ShapeError: The axis does not exist, is an axis of iterations, or has no classes.
     """
-    at = axis % logits.ndim - logits.ndim  # from the end, which is the same in one trip
+    at = axis % logits.ndim - logits.ndim  # from the end: the same within an iteration
 
     def draw(key: Any, logits: Any) -> Any:
         return jax.random.categorical(key, logits, at, mode="high")
@@ -231,7 +231,7 @@ def infer_random_categorical(
     axis: int,
     salt: int,
 ) -> TensorType:
-    """One class number for each row."""
+    """Infer one class index for each batch element."""
     check_key(context, state, salt, trips, logits.shape)
     at = axis_index(axis, logits.rank, "random_categorical")
     if at < sum(trip.rank for trip in trips):
@@ -243,12 +243,12 @@ def infer_random_categorical(
 
 
 def reordered(types: Types, attrs: Attrs) -> AxisMap:
-    """Each trip has an order of its own."""
+    """Axis map of `random_permutation`: each iteration has its own permutation."""
     del attrs
-    told = numbered(sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip")
-    trips, _ = trips_of(types, told)
+    trip_axes = numbered(sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip")
+    trips, _ = trips_of(types, trip_axes)
     inputs = {"state": (("state",),), "trips": trips}
-    return mapped(types, inputs, {"out": ((*told, "place"),)}, ["state", "place"])
+    return mapped(types, inputs, {"out": ((*trip_axes, "place"),)}, ["state", "place"])
 
 
 @op(
@@ -264,16 +264,16 @@ def reordered(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -> Tensor:
-    """The numbers from 0 to `size - 1` in random order; `br.take` shuffles rows with it.
+    """A random permutation of the numbers from 0 to `size - 1`; `br.take` shuffles rows by it.
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] gives a
-            first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] adds
+            a leading axis of n iterations, each of which draws independently.
 
     Attributes:
-        size: How many numbers.
-        salt: What tells this operator from others, in 32 bits.
+        size: The number of elements.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: i64[*trips, size]. Each number once.
@@ -289,7 +289,7 @@ def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -
 def infer_random_permutation(
     context: Context, state: TensorType, *trips: TensorType, size: Size, salt: int
 ) -> TensorType:
-    """As many numbers as asked for, in each trip."""
+    """Infer `size` numbers for each iteration."""
     check_key(context, state, salt, trips)
     check_shape(context, (size,))
     return TensorType(INT64, (*(n for trip in trips for n in trip.shape), size))
@@ -299,16 +299,16 @@ def infer_random_permutation(
 
 
 def dropped(types: Types, attrs: Attrs) -> AxisMap:
-    """In training, draws differ from place to place, but each trip has its own."""
+    """Axis map of `dropout`: in training, only axes of iterations are batch axes."""
     indices = numbered(first_rank(types, "x"))
     trips, drawn = trips_of(types, indices)
     inputs = {"state": (("state",),), "x": (indices,), "trips": trips}
-    mixed = ["state", *(drawn if attrs["training"] else ())]
-    return mapped(types, inputs, {"out": (indices,)}, mixed)
+    non_pointwise = ["state", *(drawn if attrs["training"] else ())]
+    return mapped(types, inputs, {"out": (indices,)}, non_pointwise)
 
 
 def drawn_in_training(types: Types, attrs: Attrs) -> int:
-    """A draw for each number, which is compared and scaled, where the rate asks for one."""
+    """Cost per element: a draw, a comparison and a scaling; none for rates 0 and 1."""
     del types
     return 26 if attrs["training"] and attrs["rate"] not in (0.0, 1.0) else 0
 
@@ -335,32 +335,32 @@ def dropout(
     training: Training = True,
     salt: Salt,
 ) -> Tensor:
-    """Drop elements with a probability and scale the others up, so that the mean stays.
+    """Drop elements with a probability and scale the others up, so that the mean is preserved.
 
         out = x / (1 - rate) with probability 1 - rate, else 0
 
-    Whatever is dropped, NaN included, reaches neither the result nor a gradient. The gradient
-    is the same operator, applied to the cotangent: it draws the same mask from the same state.
+    A dropped element, even NaN, reaches neither the result nor a gradient. The gradient is the
+    same operator applied to the cotangent: it draws the same mask from the same state.
     Source: Srivastava et al., Dropout: A Simple Way to Prevent Neural Networks from
     Overfitting, 2014.
 
     Inputs:
         state: u32[2]. Seed and run counter.
         x: number[*shape].
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `x` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `x` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         rate: The probability of dropping; 0 drops nothing, 1 everything.
-        training: Whether to drop at all; test programs set it to false, and `out` is `x`.
-        salt: What tells this operator from others, in 32 bits.
+        training: Whether to drop elements. Test programs set it to false: `out` is `x`.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: The dtype of `x` (float32 for integers), its shape.
 
     Raises:
         ProgramError: `rate` is not between 0 and 1.
-        ShapeError: `x` has no first axis of so many trips.
+        ShapeError: `x` has no leading axis of that number of iterations.
     """
     x = floating(x)
     if not training or rate == 0:
@@ -369,7 +369,7 @@ def dropout(
         return jnp.zeros(x.shape, x.dtype)
 
     def draw(key: Any, x: Any) -> Any:
-        kept = _chosen(key, x.shape, 1 - rate)
+        kept = _draw_bernoulli(key, x.shape, 1 - rate)
         return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
 
     return each_trip(draw, state, salt, trips, x)
@@ -385,7 +385,7 @@ def infer_dropout(
     salt: int,
     **attrs: Any,
 ) -> TensorType:
-    """The shape of `x`; integers give float32."""
+    """Infer the shape of `x`, with float32 for integers."""
     del attrs
     check_key(context, state, salt, trips, x.shape)
     check_probability(context, rate, "rate")

@@ -1,4 +1,4 @@
-"""Gamma variables, drawn as `jax.random` does from its keys."""
+"""Gamma variables, equal to those of `jax.random` for the same keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from braces.ops.special.incomplete_gamma_beta import sample_slope
 
 
 def of_each_key(types: Types, attrs: Attrs) -> AxisMap:
-    """Draws of one key differ from place to place, and with their number."""
+    """Axis map of `gamma_of_key`: only the axes of the keys are batch axes."""
     del attrs
     keys, a = shape_of(types["key"][0]), shape_of(types["a"][0])
     if not keys or keys[-1] not in (2, None) or len(keys) > len(a) + 1:
@@ -38,7 +38,7 @@ def of_each_key(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def drawn_by_key(what: str, key: DType, a: DType, *, log: bool) -> DType:
-    """The floating dtype of the parameter."""
+    """Dtype rule: the floating dtype of the parameter."""
     del log
     if key != STATE or not is_float(a):
         raise DTypeError(f"{what} needs a key of uint32 and floats, not {key} and {a}.")
@@ -54,50 +54,51 @@ def drawn_by_key(what: str, key: DType, a: DType, *, log: bool) -> DType:
     examples=("key=u32[2] a=f32[2,3]", "key=u32[b,2] a=f64[b,2] log=True"),
 )
 def gamma_of_key(key: Tensor, a: Tensor, *, log: bool = False) -> Tensor:
-    """Gamma variables that follow from a key, to the bit as `jax.random.gamma` draws them.
+    """Gamma variables drawn from a key, bit for bit those of `jax.random.gamma`.
 
         density(x) = x^(a[i] - 1) e^-x / gamma(a[i])
 
-    A number moves with its parameter so that the probability below it stays, and so has a
-    gradient. Source: Marsaglia, Tsang, A Simple Method for Generating Gamma Variables, 2000.
+    The gradient is the implicit reparameterization gradient: a sample moves with its parameter
+    such that the cumulative probability below it is constant.
+    Source: Marsaglia, Tsang, A Simple Method for Generating Gamma Variables, 2000.
 
     Inputs:
         key: u32[*keys, 2]. The two words of each key.
         a: float[*keys, *shape]. The parameters, above 0.
 
     Attributes:
-        log: Whether to give logarithms, which tell small numbers apart.
+        log: Whether to return logarithms, which are more precise for small numbers.
 
     Outputs:
         out: float[*keys, *shape].
 
     Raises:
-        ShapeError: A key is not two words, or there are none for the first axes.
+        ShapeError: A key is not two words, or the axes of the keys are not the first of `a`.
         DTypeError: Other dtypes.
     """
-    draw: Any = derivatives.custom_jvp(lambda a: _drawn(key, a, log))
+    draw: Any = derivatives.custom_jvp(lambda a: _draw_gamma(key, a, log))
 
-    def moved(values: Any, tangents: Any) -> tuple[Any, Any]:
+    def sample_jvp(values: Any, tangents: Any) -> tuple[Any, Any]:
         out = draw(*values)
-        return out, tangents[0] * _slope(values[0], out, log=log)
+        return out, tangents[0] * _sample_slope(values[0], out, log=log)
 
-    draw.defjvp(moved)
+    draw.defjvp(sample_jvp)
     return draw(a)
 
 
-def _drawn(key: Any, a: Any, log: bool) -> Any:
-    def of_one(key: Any, a: Any) -> Any:
+def _draw_gamma(key: Any, a: Any, log: bool) -> Any:
+    def draw_for_key(key: Any, a: Any) -> Any:
         draw = jax.random.loggamma if log else jax.random.gamma
         return draw(run_key(key), a, dtype=a.dtype)
 
     for _ in range(key.ndim - 1):
-        of_one = jax.vmap(of_one)
-    return of_one(key, a)
+        draw_for_key = jax.vmap(draw_for_key)
+    return draw_for_key(key, a)
 
 
 @in_float32
-def _slope(a: Any, out: Any, *, log: bool) -> Any:
+def _sample_slope(a: Any, out: Any, *, log: bool) -> Any:
     if not log:
         return sample_slope(a, out)
-    drawn = jnp.maximum(jnp.exp(out), np.finfo(out.dtype).tiny)
-    return sample_slope(a, drawn) / drawn
+    sample = jnp.maximum(jnp.exp(out), np.finfo(out.dtype).tiny)
+    return sample_slope(a, sample) / sample

@@ -1,11 +1,11 @@
-"""The key of each draw, and for which trips an operator draws.
+"""Keys of random operators, per run, operator and loop iteration.
 
     key  = threefry key (seed, run counter), which is `random_state`
-    key  = fold_in(key, salt)              the operator's own number
-    key  = fold_in(key, trip)              for each loop around the operator, outermost first
+    key  = fold_in(key, salt)              the number of the operator
+    key  = fold_in(key, trip)              for each enclosing loop, outermost first
 
-What draws for all trips of a loop at once is told of all of them, and draws for each of them
-what it would draw in it alone.
+A vectorized random operator gets the numbers of all iterations of a loop. Each iteration keeps
+the random bits that it would have drawn alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SALTS = 2**32
 
 
 def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
-    """The key of one operator in one trip of one run; for kernels."""
+    """Return the key of one operator in one iteration of one run; for kernels."""
     key = jax.random.fold_in(run_key(state), np.uint32(salt))
     for trip in trips:
         key = jax.random.fold_in(key, trip.astype(np.uint32))
@@ -38,39 +38,39 @@ def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
 def each_trip(
     draw: Callable[..., Any], state: Any, salt: int, trips: Sequence[Any], *rows: Any
 ) -> Any:
-    """What an operator draws in each of the trips that it is told of; for kernels.
+    """Draw for each iteration of the enclosing loops; for kernels.
 
     Args:
-        draw: From the key of one trip, and what it has of the rows, to what is drawn.
+        draw: Function from the key of one iteration, and its slice of `rows`, to the draw.
         state: The random state of the run.
         salt: Of the operator.
-        trips: The trip of each loop around it; integer[n] where all are told, which gives a
-            first axis.
-        rows: What has such axes too.
+        trips: The iteration of each enclosing loop; integer[n] for n iterations at once, which
+            adds a leading axis.
+        rows: Arrays with the same leading axes.
     """
     at = next((i for i, trip in enumerate(trips) if trip.ndim), None)
     if at is None:
         return draw(key_of(state, salt, trips), *rows)
 
-    def of_one(trip: Any, *rows: Any) -> Any:
+    def draw_iteration(trip: Any, *rows: Any) -> Any:
         return each_trip(draw, state, salt, [*trips[:at], trip, *trips[at + 1 :]], *rows)
 
-    return jax.vmap(of_one)(trips[at], *rows)
+    return jax.vmap(draw_iteration)(trips[at], *rows)
 
 
 def of_one_trip(shape: Shape, trips: Sequence[Any]) -> Any:
-    """The shape that is drawn in one trip, in a kernel: there, all sizes are numbers."""
+    """Return the shape of a draw in one iteration, in a kernel: all sizes are numbers there."""
     return shape[sum(trip.ndim for trip in trips) :]
 
 
 def trips_of(types: Types, indices: Names) -> tuple[tuple[Names, ...], Names]:
-    """For axes: those of trips, which have the first of these where all are told; the rest."""
-    found, at = list[Names](), 0
+    """Split axis names into those of `trips`, the leading ones, and the remaining ones."""
+    trip_axes, at = list[Names](), 0
     for trip in types.get("trips", ()):
         rank = len(shape_of(trip))
-        found.append(indices[at : at + rank])
+        trip_axes.append(indices[at : at + rank])
         at += rank
-    return tuple(found), indices[at:]
+    return tuple(trip_axes), indices[at:]
 
 
 def check_key(
@@ -80,19 +80,19 @@ def check_key(
     trips: Sequence[TensorType],
     shape: Shape | None = None,
 ) -> None:
-    """Refuse what a key cannot be made of.
+    """Check the inputs of a key.
 
     Args:
         context: Of the inference.
         state: The random state.
         salt: Of the operator.
-        trips: The trip of each loop around it.
-        shape: Of what has an axis for each loop of which all trips are told, if anything must.
+        trips: The iteration of each enclosing loop.
+        shape: The shape that must have a leading axis for each vectorized loop, if any.
 
     Raises:
-        ShapeError: `state` is not two numbers, a trip is neither one number nor one for each
-            trip, or there is no axis of so many trips.
-        DTypeError: Their dtypes are others.
+        ShapeError: `state` is not two numbers, a trip has more than one axis, or `shape` has no
+            leading axis of that number of iterations.
+        DTypeError: A dtype is wrong.
         ProgramError: The salt does not fit into 32 bits.
     """
     if state.dtype != STATE:
@@ -109,11 +109,11 @@ def check_key(
                 f"A trip of {context.type} must be one number, or one for each, not {trip}."
             )
     if shape is not None:
-        _check_told(context, [trip.shape[0] for trip in trips if trip.rank], shape)
+        _check_leading_axes(context, [trip.shape[0] for trip in trips if trip.rank], shape)
 
 
-def _check_told(context: Context, told: Sequence[Size], shape: Shape) -> None:
-    for at, size in enumerate(told):
+def _check_leading_axes(context: Context, trip_counts: Sequence[Size], shape: Shape) -> None:
+    for at, size in enumerate(trip_counts):
         problem = f"{context.type} is told {size} trips for axis {at} of {shape}."
         if at >= len(shape):
             raise ShapeError(problem)
@@ -121,10 +121,10 @@ def _check_told(context: Context, told: Sequence[Size], shape: Shape) -> None:
 
 
 def check_shape(context: Context, shape: Shape) -> None:
-    """Refuse sizes below zero.
+    """Refuse negative sizes.
 
     Raises:
-        ShapeError: There is one.
+        ShapeError: A size is negative.
     """
     if any(isinstance(size, int) and size < 0 for size in shape):
         raise ShapeError(

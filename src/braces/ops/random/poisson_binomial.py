@@ -1,4 +1,4 @@
-"""Draws that count, each from a key of its own: Poisson and binomial variables."""
+"""Poisson and binomial variables, each drawn from its own key."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from braces.ops.random.keys import STATE
 from braces.ops.random.samplers import run_key
 
 OPERATIONS = 400
-"""Of one number, which is tried again and again."""
+"""Estimated cost of one number, which is drawn by rejection sampling."""
 
 
 def counted_by_key(what: str, key: DType, *parameters: DType) -> DType:
-    """Integers; the parameters are floats."""
+    """Dtype rule: integers; the parameters are floats."""
     for parameter in parameters:
         if key != STATE or not is_float(parameter):
             raise DTypeError(f"{what} needs keys of uint32 and floats, not {key}, {parameter}.")
@@ -28,12 +28,12 @@ def counted_by_key(what: str, key: DType, *parameters: DType) -> DType:
     return INT64
 
 
-def _of_each(draw: Callable[..., Any], key: Any, *parameters: Any) -> Any:
-    """What is drawn from each key, which is of one number."""
+def _draw_from_keys(draw: Callable[..., Any], key: Any, *parameters: Any) -> Any:
+    """Draw one number from each key."""
     shape = jnp.broadcast_shapes(key.shape[:-1], *(x.shape for x in parameters))
     keys = jnp.broadcast_to(key, (*shape, 2)).reshape(-1, 2)
     flat = (jnp.broadcast_to(x, shape).reshape(-1) for x in parameters)
-    drawn = jax.vmap(lambda key, *own: draw(run_key(key), *own))(keys, *flat)
+    drawn = jax.vmap(lambda key, *params: draw(run_key(key), *params))(keys, *flat)
     return drawn.astype(INT64).reshape(shape)
 
 
@@ -47,7 +47,7 @@ def _of_each(draw: Callable[..., Any], key: Any, *parameters: Any) -> Any:
     examples=("key=u32[2,3,2] rate=f32[2,3]", "key=u32[b,2] rate=f64[b]"),
 )
 def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
-    """Poisson variables that follow from keys, to the bit as `jax.random.poisson` draws them.
+    """Poisson variables drawn from keys, bit for bit those of `jax.random.poisson`.
 
         P(out[i] = k) = rate[i]^k exp(-rate[i]) / k!
 
@@ -56,7 +56,7 @@ def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
 
     Inputs:
         key: u32[*shape, 2]. The two words of each key.
-        rate: float[*shape]. Read in float32.
+        rate: float[*shape]. Converted to float32.
 
     Outputs:
         out: int64[*shape].
@@ -66,7 +66,7 @@ def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
         DTypeError: Other dtypes.
         RunError: In a run, a rate is negative, infinite or NaN.
     """
-    return _of_each(jax.random.poisson, key, rate)
+    return _draw_from_keys(jax.random.poisson, key, rate)
 
 
 @poisson_of_key.checked(
@@ -75,7 +75,7 @@ def poisson_of_key(key: Tensor, rate: Tensor) -> Tensor:
     fix="br.softplus and br.exp make positive numbers.",
 )
 def no_rate(key: Tensor, rate: Tensor) -> Tensor:
-    """The rates of which there are no variables."""
+    """Return a mask of the invalid rates."""
     del key
     return ~((rate >= 0) & jnp.isfinite(rate))
 
@@ -93,7 +93,7 @@ def no_rate(key: Tensor, rate: Tensor) -> Tensor:
     ),
 )
 def binomial_of_key(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
-    """Binomial variables that follow from keys, to the bit as `jax.random.binomial` draws them.
+    """Binomial variables drawn from keys, bit for bit those of `jax.random.binomial`.
 
         P(out[i] = k) = C(n, k) p^k (1 - p)^(n - k),  n = trials[i], p = probability[i]
 
@@ -102,7 +102,7 @@ def binomial_of_key(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
 
     Inputs:
         key: u32[*shape, 2]. The two words of each key.
-        trials: float[*shape]. How often is tried; rounded down.
+        trials: float[*shape]. The number of trials; rounded down.
         probability: float[*shape]. Of success, from 0 to 1.
 
     Outputs:
@@ -111,15 +111,15 @@ def binomial_of_key(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
     Raises:
         ShapeError: There is no key of two words for each number.
         DTypeError: Other dtypes.
-        RunError: In a run, there are negative trials, or a probability is outside.
+        RunError: In a run, a number of trials is negative, or a probability is outside [0, 1].
     """
-    given = (x.astype(np.float64) for x in (trials, probability))
-    return _of_each(_binomial, key, *given)
+    parameters = (x.astype(np.float64) for x in (trials, probability))
+    return _draw_from_keys(_binomial, key, *parameters)
 
 
 def _binomial(key: Any, trials: Any, probability: Any) -> Any:
     drawn = jax.random.binomial(key, trials, probability, dtype=np.float64)
-    return jnp.where(jnp.isfinite(drawn), drawn, 0)  # what is refused is no integer
+    return jnp.where(jnp.isfinite(drawn), drawn, 0)  # NaN: the check refuses it
 
 
 @binomial_of_key.checked(
@@ -128,7 +128,7 @@ def _binomial(key: Any, trials: Any, probability: Any) -> Any:
     fix="br.sigmoid makes probabilities.",
 )
 def no_trials(key: Tensor, trials: Tensor, probability: Tensor) -> Tensor:
-    """The parameters of which there are no variables."""
+    """Return a mask of the invalid parameters."""
     del key
-    counted = (trials >= 0) & jnp.isfinite(trials)
-    return ~(counted & (probability >= 0) & (probability <= 1))
+    valid_trials = (trials >= 0) & jnp.isfinite(trials)
+    return ~(valid_trials & (probability >= 0) & (probability <= 1))

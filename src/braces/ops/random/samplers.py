@@ -1,12 +1,12 @@
-"""How arrays of real numbers are drawn: one for itself, or many by one loop.
+"""Samplers of real arrays: one array at a time, or many arrays in one loop.
 
-XLA compiles each draw anew, 70 ms or more of it on a CPU, though draws differ in nothing but
-shape, key and a few numbers. Random bits follow from a key and a place alone,
+XLA compiles each draw separately, for 70 ms or more on a CPU, though draws differ only in
+shape, key and a few numbers. Random bits depend on a key and a position alone:
 
     bits(key, place) = threefry(key, place)
 
-so a loop whose trips each draw a piece of some array draws them all, to the bit as each for
-itself would be drawn, and is compiled once.
+So one loop, compiled once, draws all arrays: each iteration draws a fixed-size piece of one
+array. The bits are those of separate draws.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from braces.dtypes import DType
 from braces.lazy import jax, jnp, keys, lax
 
 Sizes: TypeAlias = tuple[int, ...]
-"""A shape in a kernel: there, all sizes are numbers."""
+"""A shape in a kernel, where all sizes are numbers."""
 
 PIECE = 4096
-"""How many numbers a trip draws; what lies beyond the end of an array is left out."""
+"""Size of the piece drawn per iteration; numbers beyond the end of an array are dropped."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """How an operator draws.
+    """Sampler of a random operator.
 
     Attributes:
-        draw: From a key, a shape, a dtype and numbers to the array.
-        numbers: From the operator's attributes to the numbers, which may differ from array to
-            array of one loop.
-        alike: The attributes that may not; `draw` gets them by name.
+        draw: Function from a key, a shape, a dtype and numbers to the array.
+        numbers: Function from the operator's attributes to the numbers, which may differ
+            between arrays of one loop.
+        alike: The attributes that must be equal in one loop; `draw` gets them by name.
     """
 
     draw: Callable[..., Any]
@@ -45,28 +45,28 @@ class Drawing:
     alike: tuple[str, ...] = ()
 
     def one(self, key: Any, attrs: Mapping[str, Any]) -> Any:
-        """The array of an operator with these attributes."""
+        """Draw the array of one operator with these attributes."""
         dtype = attrs["dtype"]
         return self.draw(key, attrs["shape"], dtype, *self.numbers(attrs), **self._fixed(attrs))
 
     def kind(self, attrs: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What operators have in common that one loop draws for."""
+        """Return the grouping key: operators with the same key can be drawn by one loop."""
         return attrs["dtype"], *self._fixed(attrs).values()
 
     def count(self, attrs: Mapping[str, Any]) -> int:
-        """How many numbers an operator draws; 0 where that is not known."""
+        """Return the number of elements that an operator draws; 0 for a symbolic shape."""
         shape = attrs["shape"]
         return math.prod(shape) if all(isinstance(size, int) for size in shape) else 0
 
     def many(
         self, state: Any, every: Sequence[Mapping[str, Any]], starts: Sequence[Any]
     ) -> Any:
-        """The arrays of several operators of one kind.
+        """Draw the arrays of several operators of one kind.
 
         Args:
             state: The random state of the run.
             every: The attributes of each operator.
-            starts: What `piece_starts` gave, as scalars that the compiler does not know.
+            starts: The result of `piece_starts`, as scalars unknown at compile time.
         """
         drawn = self._pieces(state, every).reshape(-1)
         sizes = [math.prod(attrs["shape"]) for attrs in every]
@@ -76,41 +76,41 @@ class Drawing:
         return [x.reshape(attrs["shape"]) for x, attrs in zip(flat, every, strict=True)]
 
     def _pieces(self, state: Any, every: Sequence[Mapping[str, Any]]) -> Any:
-        """All pieces, those of each array after those of the one before."""
+        """Draw all pieces, ordered by array."""
         dtype, fixed = every[0]["dtype"], self._fixed(every[0])
         salts = np.asarray([attrs["salt"] for attrs in every], np.uint32)
         numbers = jnp.asarray(np.asarray([self.numbers(attrs) for attrs in every], dtype))
-        counts = [_pieces_of(attrs) for attrs in every]
-        which = np.repeat(np.arange(len(every), dtype=np.int32), counts)
+        counts = [_count_pieces(attrs) for attrs in every]
+        array_indices = np.repeat(np.arange(len(every), dtype=np.int32), counts)
         places = np.concatenate(
             [np.arange(n, dtype=np.uint32) * np.uint32(PIECE) for n in counts]
         )
 
         def piece(carry: None, xs: tuple[Any, Any]) -> tuple[None, Any]:
             at, place = xs
-            salt, own = (
+            salt, numbers_of_array = (
                 lax.dynamic_index_in_dim(x, at, keepdims=False) for x in (salts, numbers)
             )
             key = placed_key(jax.random.fold_in(run_key(state), salt), place)
-            return carry, self.draw(key, (PIECE,), dtype, *own, **fixed)
+            return carry, self.draw(key, (PIECE,), dtype, *numbers_of_array, **fixed)
 
-        return lax.scan(piece, None, (which, places))[1]
+        return lax.scan(piece, None, (array_indices, places))[1]
 
     def _fixed(self, attrs: Mapping[str, Any]) -> dict[str, Any]:
         return {name: attrs[name] for name in self.alike}
 
 
 def piece_starts(every: Sequence[Mapping[str, Any]]) -> list[np.int32]:
-    """Where the arrays of operators begin in the pieces that one loop draws.
+    """Return the offsets of the operators' arrays in the pieces that one loop draws.
 
-    XLA compiles equal code once, and where an array is cut out makes code differ. So code is
-    given these numbers when it is called.
+    Offsets are runtime arguments, not constants: code for other offsets is then equal, and XLA
+    compiles it once.
     """
-    counts = [0, *(_pieces_of(attrs) * PIECE for attrs in every[:-1])]
+    counts = [0, *(_count_pieces(attrs) * PIECE for attrs in every[:-1])]
     return list(np.cumsum(counts, dtype=np.int32))
 
 
-def _pieces_of(attrs: Mapping[str, Any]) -> int:
+def _count_pieces(attrs: Mapping[str, Any]) -> int:
     return -(-math.prod(attrs["shape"]) // PIECE)
 
 
@@ -118,36 +118,36 @@ def _pieces_of(attrs: Mapping[str, Any]) -> int:
 
 
 def run_key(state: Any) -> Any:
-    """The key of a run."""
+    """Return the key of a run."""
     return jax.random.wrap_key_data(state, impl="threefry2x32")
 
 
 def placed_key(key: Any, place: Any) -> Any:
-    """The key that draws at 0 what a threefry key draws at a place."""
-    whole = jnp.concatenate([jax.random.key_data(key), place[None]])
-    return jax.random.wrap_key_data(whole, impl=_placed_keys())
+    """Return a key whose draw at position 0 is that of a threefry key at `place`."""
+    placed_data = jnp.concatenate([jax.random.key_data(key), place[None]])
+    return jax.random.wrap_key_data(placed_data, impl=_define_placed_keys())
 
 
 @cache
-def _placed_keys() -> Any:
-    """Keys of three numbers: those of a threefry key, and a place below 2^32."""
+def _define_placed_keys() -> Any:
+    """Define the type of keys of three numbers: a threefry key and a position below 2^32."""
     return keys.define_prng_impl(
         key_shape=(3,),
-        seed=_not_made,
-        split=_not_made,
+        seed=_refuse_key_operation,
+        split=_refuse_key_operation,
         random_bits=_bits,
-        fold_in=_not_made,
+        fold_in=_refuse_key_operation,
         name="braces_threefry_at_a_place",
         tag="bra",
     )
 
 
-def _not_made(*given: Any) -> Any:
+def _refuse_key_operation(*given: Any) -> Any:
     raise AssertionError(f"a key at a place only draws, and is not made of {given}")
 
 
 def _bits(data: Any, width: int, shape: Sizes) -> Any:
-    """Random bits as `jax.random.bits` has them where `jax_threefry_partitionable` is set."""
+    """Return the bits of `jax.random.bits` with `jax_threefry_partitionable` set."""
     places = (lax.iota(np.uint32, math.prod(shape)) + data[2]).reshape(shape)
     zero = jnp.zeros(shape, np.uint32)
     high, low = keys.threefry2x32_p.bind(data[0], data[1], zero, places)
@@ -156,12 +156,12 @@ def _bits(data: Any, width: int, shape: Sizes) -> Any:
     return (high ^ low).astype(f"uint{width}")
 
 
-# ---- how each is drawn -----------------------------------------------------------------------
+# ---- samplers by operator --------------------------------------------------------------------
 
 
 def _uniform(key: Any, shape: Sizes, dtype: DType, low: Any, high: Any, below: Any) -> Any:
-    found = jax.random.uniform(key, shape, dtype, low, high)
-    return jnp.minimum(found, below)  # rounding may reach `high`
+    sample = jax.random.uniform(key, shape, dtype, low, high)
+    return jnp.minimum(sample, below)  # rounding may reach `high`
 
 
 def _bounds(attrs: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -189,4 +189,4 @@ DRAWINGS = {
     "random_normal": Drawing(_normal, _moments),
     "random_truncated_normal": Drawing(_truncated, _moments, alike=("low", "high")),
 }
-"""By operator. Of other draws there are few in a program."""
+"""Samplers by operator type. Programs have few random operators of other types."""

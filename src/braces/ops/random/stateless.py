@@ -1,7 +1,7 @@
-"""Random numbers without state: each draw follows from (run, operator, trip) alone.
+"""Stateless random operators: each draw depends on (run, operator, iteration) alone.
 
-So nothing that is pruned, repeated or moved changes what another operator draws, and a gradient
-draws the mask of its dropout again in place of keeping it.
+So pruning, repeating or moving an operator does not change the draws of others. The gradient of
+dropout draws its mask again and needs no residual.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DRAWS = (
     "state=u32[2] shape=(0,3) salt=2",
     "state=u32[2] shape=() salt=3",
 )
-"""Examples of operators that draw an array of a given shape."""
+"""Examples of operators that draw an array of shape `shape`."""
 WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
 
 
@@ -54,7 +54,7 @@ WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
 
 
 def check_bounds(context: Context, low: float, high: float) -> None:
-    """Refuse an interval that holds nothing.
+    """Refuse an empty interval.
 
     Raises:
         ProgramError: `low` is above `high`, or one is NaN.
@@ -72,7 +72,7 @@ def drawn(
     dtype: DType,
     **attrs: Any,
 ) -> TensorType:
-    """Inference: an array of real numbers of the given shape and dtype."""
+    """Infer an array of real numbers of shape `shape` and dtype `dtype`."""
     del attrs
     check_key(context, state, salt, trips, shape)
     check_shape(context, shape)
@@ -102,10 +102,10 @@ def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
         state: u32[2]. Seed and run counter.
 
     Attributes:
-        runs: How many runs later; 1 is the next one.
+        runs: The number of runs to advance by; 1 is the next run.
 
     Outputs:
-        out: u32[2]. After 2^32 runs the counter starts again.
+        out: u32[2]. The counter wraps around after 2^32 runs.
 
     Raises:
         ShapeError: `state` is not two numbers.
@@ -116,14 +116,14 @@ def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
 
 @next_random_state.infer
 def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -> TensorType:
-    """The type of the state."""
+    """Infer the type of the state."""
     del runs
     check_key(context, state, 0, ())
     return state
 
 
 def runs_counted(maker: Op) -> int | None:
-    """How many runs later the state is that an operator gives; `None` for another operator."""
+    """Return `runs` of a `next_random_state` operator; `None` for another operator."""
     runs = maker.attrs.get("runs", 1) if maker.type == next_random_state.type else None
     return runs if isinstance(runs, int) else None
 
@@ -131,16 +131,19 @@ def runs_counted(maker: Op) -> int | None:
 # ---- arrays of real numbers ------------------------------------------------------------------
 
 
-def _real_numbers(
+def _draw_reals(
     type: str, state: Any, salt: int, trips: Sequence[Any], attrs: Mapping[str, Any]
 ) -> Any:
-    """What an operator of these attributes draws, for kernels."""
-    own = {**attrs, "shape": of_one_trip(attrs["shape"], trips)}
-    return each_trip(lambda key: DRAWINGS[type].one(key, own), state, salt, trips)
+    """Draw the array of an operator with these attributes; for kernels."""
+    iteration_attrs = {**attrs, "shape": of_one_trip(attrs["shape"], trips)}
+    return each_trip(lambda key: DRAWINGS[type].one(key, iteration_attrs), state, salt, trips)
 
 
 def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
-    """Draws differ from place to place, and with their number, but each trip has its own."""
+    """Axis map of draws: only axes of iterations are batch axes.
+
+    A draw depends on its position and on the size of the array.
+    """
     indices = numbered(len(tuple_of(attrs["shape"])))
     trips, drawn = trips_of(types, indices)
     inputs = {"state": (("state",),), "trips": trips}
@@ -163,19 +166,19 @@ def random_uniform(
     dtype: DType = FLOAT32,
     salt: Salt,
 ) -> Tensor:
-    """Numbers that are equally likely everywhere in [low, high).
+    """Uniformly distributed numbers in [low, high).
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result.
         low: The smallest number.
-        high: The bound above; not reached.
+        high: The upper bound, exclusive.
         dtype: Of the result; a real floating dtype.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: dtype[*shape].
@@ -185,7 +188,7 @@ def random_uniform(
         ProgramError: `low` is above `high`.
     """
     attrs = {"shape": shape, "low": low, "high": high, "dtype": dtype}
-    return _real_numbers("random_uniform", state, salt, trips, attrs)
+    return _draw_reals("random_uniform", state, salt, trips, attrs)
 
 
 @random_uniform.infer
@@ -197,7 +200,7 @@ def infer_random_uniform(
     high: float,
     **attrs: Any,
 ) -> TensorType:
-    """As given; `low` is not above `high`."""
+    """Infer `dtype[*shape]`; refuse `low` above `high`."""
     check_bounds(context, low, high)
     return drawn(context, state, *trips, **attrs)
 
@@ -225,15 +228,15 @@ def random_normal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result.
         mean: Where the density is largest.
         stddev: The standard deviation.
         dtype: Of the result; a real floating dtype.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: dtype[*shape].
@@ -242,7 +245,7 @@ def random_normal(
         DTypeError: `dtype` is not a real floating dtype.
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
-    return _real_numbers("random_normal", state, salt, trips, attrs)
+    return _draw_reals("random_normal", state, salt, trips, attrs)
 
 
 @op(
@@ -263,7 +266,7 @@ def random_truncated_normal(
     dtype: DType = FLOAT32,
     salt: Salt,
 ) -> Tensor:
-    """Normally distributed numbers of which those far from the mean are left out.
+    """Truncated normal variables: numbers outside the bounds are rejected.
 
         out = mean + stddev * z, where z is standard normal given low <= z <= high
 
@@ -272,17 +275,17 @@ def random_truncated_normal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result.
         mean: Where the density is largest.
-        stddev: The standard deviation before the cut.
-        low: The bound below, in standard deviations from the mean.
-        high: The bound above, likewise.
+        stddev: The standard deviation before truncation.
+        low: The lower bound, in standard deviations from the mean.
+        high: The upper bound, likewise.
         dtype: Of the result; a real floating dtype.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: dtype[*shape].
@@ -293,14 +296,14 @@ def random_truncated_normal(
     """
     attrs = {"shape": shape, "mean": mean, "stddev": stddev, "dtype": dtype}
     attrs |= {"low": low, "high": high}
-    return _real_numbers("random_truncated_normal", state, salt, trips, attrs)
+    return _draw_reals("random_truncated_normal", state, salt, trips, attrs)
 
 
 random_truncated_normal.infer(infer_random_uniform)
 
 
 def made_orthogonal(types: Types, attrs: Attrs) -> Size:
-    """A draw for each number, then the decomposition into a rotation and a triangle."""
+    """Cost per element: a draw, then the QR decomposition."""
     del attrs
     *rows, columns = shape_of(types["out"][0])
     return 48 + 8 * call("min", product(tuple(rows)), columns)
@@ -326,7 +329,7 @@ def random_orthogonal(
     dtype: DType = FLOAT32,
     salt: Salt,
 ) -> Tensor:
-    """A matrix with orthogonal columns, or rows where there are fewer of them.
+    """A random matrix with orthogonal columns, or orthogonal rows if there are fewer rows.
 
         out^T out = scale^2 * identity, or out out^T = scale^2 * identity
 
@@ -335,14 +338,14 @@ def random_orthogonal(
 
     Inputs:
         state: u32[2]. Seed and run counter.
-        trips: integer[]. The trip of each loop around this, outermost first; integer[n] where
-            `shape` has a first axis of so many trips: each draws as for itself.
+        trips: integer[]. The iteration of each enclosing loop, outermost first; integer[n] if
+            `shape` has a leading axis of n iterations, each of which draws independently.
 
     Attributes:
         shape: Of the result; two axes or more.
         scale: The length of each column, or row.
         dtype: Of the result; a real floating dtype.
-        salt: What tells this operator from others, in 32 bits.
+        salt: The number of this operator, folded into its key; 32 bits.
 
     Outputs:
         out: dtype[*shape].
@@ -353,16 +356,18 @@ def random_orthogonal(
     """
     if 0 in shape:
         return jnp.zeros(shape, dtype)
-    wider = np.promote_types(dtype, FLOAT32)  # QR knows no 16-bit numbers
-    draw, own = jax.nn.initializers.orthogonal(scale), of_one_trip(shape, trips)
-    return each_trip(lambda key: draw(key, own, wider), state, salt, trips).astype(dtype)
+    wider = np.promote_types(dtype, FLOAT32)  # QR does not support 16-bit numbers
+    draw, iteration_shape = jax.nn.initializers.orthogonal(scale), of_one_trip(shape, trips)
+    return each_trip(lambda key: draw(key, iteration_shape, wider), state, salt, trips).astype(
+        dtype
+    )
 
 
 @random_orthogonal.infer
 def infer_random_orthogonal(
     context: Context, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
 ) -> TensorType:
-    """As given; a matrix at least, in each trip."""
+    """Infer `dtype[*shape]`, at least a matrix in each iteration."""
     if len(shape) < 2 + sum(trip.rank for trip in trips):
         raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
     return drawn(context, state, *trips, shape=shape, **attrs)

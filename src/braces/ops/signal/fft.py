@@ -38,14 +38,14 @@ SIGNALS = (
 
 
 def _size_along(types: Types, attrs: Attrs) -> tuple[int, Size]:
-    """The axis that is transformed, and its size."""
+    """Return the transformed axis and its size."""
     shape = shape_of(types["x"][0])
     axis = axis_at(attrs["axis"], len(shape))
     return axis, shape[axis]
 
 
-def _asked(attrs: Attrs, otherwise: Size) -> Any:
-    """How many numbers are transformed, or come back."""
+def _transform_length(attrs: Attrs, otherwise: Size) -> Any:
+    """Return the transform length: attribute `n`, or `otherwise` if it is `None`."""
     n: Any = otherwise if attrs["n"] is None else attrs["n"]
     if isinstance(n, int) and n < 0:
         raise AxisError(f"cannot transform {n} numbers.", fix="Say n=None, or a size.")
@@ -53,27 +53,27 @@ def _asked(attrs: Attrs, otherwise: Size) -> Any:
 
 
 def transformed(types: Types, attrs: Attrs) -> AxisMap:
-    """As many frequencies as numbers."""
+    """Axis map of `fft` and `ifft`: as many frequencies as samples."""
     axis, size = _size_along(types, attrs)
-    return resized(along_axis(types, attrs), axis, "frequency", _asked(attrs, size))
+    return resized(along_axis(types, attrs), axis, "frequency", _transform_length(attrs, size))
 
 
 def halved(types: Types, attrs: Attrs) -> AxisMap:
-    """The frequencies that are not negative."""
+    """Axis map of `rfft`: only the nonnegative frequencies."""
     axis, size = _size_along(types, attrs)
-    count: Any = call("floordiv", _asked(attrs, size), 2) + 1
+    count: Any = call("floordiv", _transform_length(attrs, size), 2) + 1
     return resized(along_axis(types, attrs), axis, "frequency", count)
 
 
 def doubled(types: Types, attrs: Attrs) -> AxisMap:
-    """As many numbers as are asked for, or an even number of them."""
+    """Axis map of `irfft`: `n` samples, or by default an even number of them."""
     axis, size = _size_along(types, attrs)
-    count = _asked(attrs, call("max", 2 * (size - 1), 0))
+    count = _transform_length(attrs, call("max", 2 * (size - 1), 0))
     return resized(along_axis(types, attrs), axis, "time", count)
 
 
 def along_axes(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes that are transformed are mixed."""
+    """Axis map of `fftn` and `ifftn`: all transformed axes are non-pointwise."""
     return along_axis(types, {"axis": attrs["axes"]})
 
 
@@ -83,7 +83,7 @@ def _check_norm(what: str, norm: str) -> None:
 
 
 def to_complex(what: str, x: DType, *, norm: str, **attrs: Any) -> DType:
-    """Frequencies are complex."""
+    """Dtype rule: complex frequencies of any number."""
     del attrs
     refuse(what, x, "b")
     _check_norm(what, norm)
@@ -91,33 +91,33 @@ def to_complex(what: str, x: DType, *, norm: str, **attrs: Any) -> DType:
 
 
 def of_reals(what: str, x: DType, **attrs: Any) -> DType:
-    """Frequencies of real numbers."""
+    """Dtype rule: complex frequencies of real numbers."""
     refuse(what, x, "c")
     return to_complex(what, x, **attrs)
 
 
 def to_real(what: str, x: DType, **attrs: Any) -> DType:
-    """Real numbers."""
+    """Dtype rule: real numbers of any frequencies."""
     return part_dtype(to_complex(what, x, **attrs))
 
 
 def halvings(types: Types, attrs: Attrs) -> Size:
-    """Four operations for each number, as often as the axis can be halved."""
+    """Cost per element: four operations for each level of the FFT, log2(n)."""
     _, size = _size_along(types, attrs)
-    return 4 * comparisons(_asked(attrs, size))
+    return 4 * comparisons(_transform_length(attrs, size))
 
 
 def halvings_of_half(types: Types, attrs: Attrs) -> Size:
-    """As for all frequencies, of which there are half."""
+    """Cost per output of `rfft`: that of `fft`, for half as many outputs."""
     return 2 * halvings(types, attrs)
 
 
 def halvings_of_all(types: Types, attrs: Attrs) -> Size:
-    """As for one axis, for each."""
+    """Cost per element along several axes: the sum of the costs per axis."""
     shape = shape_of(types["x"][0])
     axes: Any = range(len(shape)) if attrs["axes"] is None else attrs["axes"]
-    each = axes if isinstance(axes, tuple | range) else (axes,)
-    return 4 * sum(comparisons(shape[axis]) for axis in each)
+    transformed_axes = axes if isinstance(axes, tuple | range) else (axes,)
+    return 4 * sum(comparisons(shape[axis]) for axis in transformed_axes)
 
 
 # ---- kernels ---------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def halvings_of_all(types: Types, attrs: Attrs) -> Size:
 def _along(
     function: Callable[..., Any], x: Any, n: int, axis: int, norm: str, count: int, dtype: DType
 ) -> Any:
-    """A transform along one axis; of no numbers it is zeros."""
+    """Apply a transform along one axis; zeros if the input is empty."""
     if not x.size or not n:
         shape = list(x.shape)
         shape[axis] = count
@@ -135,7 +135,7 @@ def _along(
 
 
 def _number(size: Size | None, otherwise: int) -> int:
-    """For kernels: a size, which is a number by then."""
+    """Return a size as a number, for kernels, where no size is symbolic."""
     assert size is None or isinstance(size, int)
     return otherwise if size is None else size
 
@@ -155,11 +155,10 @@ def fft(x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backw
         x: number[*shape].
 
     Attributes:
-        n: How many numbers are transformed: the axis is cut, or filled up with zeros; `None` is
-            all of them.
+        n: The transform length: the axis is cut or zero-padded to it; `None` is the size of
+            the axis.
         axis: The axis of `x`.
-        norm: What the sum is divided by: nothing ("backward"), sqrt(n) ("ortho") or n
-            ("forward").
+        norm: The divisor of the sum: 1 ("backward"), sqrt(n) ("ortho") or n ("forward").
 
     Outputs:
         out: complex, with `n` on `axis`; complex128 of 64-bit floats.
@@ -191,11 +190,11 @@ def ifft(
         x: number[*shape].
 
     Attributes:
-        n: How many frequencies there are: the axis is cut, or filled up with zeros; `None` is
-            all of them.
+        n: The number of frequencies: the axis is cut or zero-padded to it; `None` is the size
+            of the axis.
         axis: The axis of `x`.
-        norm: What `fft` is told: the sum is divided by n ("backward"), sqrt(n) ("ortho") or
-            nothing ("forward").
+        norm: The `norm` of the inverted `fft`: the sum is divided by n ("backward"), sqrt(n)
+            ("ortho") or 1 ("forward").
 
     Outputs:
         out: complex, with `n` on `axis`; complex128 of 64-bit floats.
@@ -226,21 +225,20 @@ def ifft(
 def rfft(
     x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward"
 ) -> Tensor:
-    """The discrete Fourier transform of real numbers: its frequencies that are not negative.
+    """The discrete Fourier transform of real numbers: the nonnegative frequencies.
 
         out[..., k, ...] = sum_j x[..., j, ...] * exp(-2 pi i j k / n) for k <= n / 2
 
-    The others are the conjugates of these.
+    The negative frequencies are the conjugates of these.
 
     Inputs:
         x: number[*shape], real.
 
     Attributes:
-        n: How many numbers are transformed: the axis is cut, or filled up with zeros; `None` is
-            all of them.
+        n: The transform length: the axis is cut or zero-padded to it; `None` is the size of
+            the axis.
         axis: The axis of `x`.
-        norm: What the sum is divided by: nothing ("backward"), sqrt(n) ("ortho") or n
-            ("forward").
+        norm: The divisor of the sum: 1 ("backward"), sqrt(n) ("ortho") or n ("forward").
 
     Outputs:
         out: complex, with n // 2 + 1 on `axis`; complex128 of 64-bit floats.
@@ -272,20 +270,20 @@ def rfft(
 def irfft(
     x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward"
 ) -> Tensor:
-    """The inverse of `rfft`: real numbers from the frequencies that are not negative.
+    """The inverse of `rfft`: real numbers from the nonnegative frequencies.
 
-    The imaginary part of the first is taken as zero, and so is that of the last where `n` is
-    even.
+    The imaginary part of the first frequency is taken as zero; for even `n` that of the last
+    too.
 
     Inputs:
         x: number[*shape].
 
     Attributes:
-        n: How many numbers come back; `None` is 2 * (size - 1). The axis is cut to
-            n // 2 + 1 frequencies, or filled up with zeros.
+        n: The number of samples in the result; `None` is 2 * (size - 1). The axis is cut or
+            zero-padded to n // 2 + 1 frequencies.
         axis: The axis of `x`.
-        norm: What `rfft` is told: the sum is divided by n ("backward"), sqrt(n) ("ortho") or
-            nothing ("forward").
+        norm: The `norm` of the inverted `rfft`: the sum is divided by n ("backward"), sqrt(n)
+            ("ortho") or 1 ("forward").
 
     Outputs:
         out: float, with `n` on `axis`; 64-bit floats of complex128.
@@ -323,15 +321,15 @@ def fftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
 
     Attributes:
         axes: The axes of `x`; `None` is all of them.
-        norm: What `fft` is told, for each axis.
+        norm: The `norm` of `fft`, for each axis.
 
     Outputs:
         out: complex[*shape]; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or one is said twice.
+        ShapeError: There is no such axis, or an axis is repeated.
         DTypeError: Bools.
-        ProgramError: `norm` is none of what `fft` knows.
+        ProgramError: `norm` is none of those of `fft`.
     """
     return _along_all(jnp.fft.fftn, as_complex(x), axes, norm)
 
@@ -350,21 +348,21 @@ def ifftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
 
     Attributes:
         axes: The axes of `x`; `None` is all of them.
-        norm: What `fftn` is told.
+        norm: The `norm` of the inverted `fftn`.
 
     Outputs:
         out: complex[*shape]; complex128 of 64-bit floats.
 
     Raises:
-        ShapeError: There is no such axis, or one is said twice.
+        ShapeError: There is no such axis, or an axis is repeated.
         DTypeError: Bools.
-        ProgramError: `norm` is none of what `fft` knows.
+        ProgramError: `norm` is none of those of `fft`.
     """
     return _along_all(jnp.fft.ifftn, as_complex(x), axes, norm)
 
 
 def _along_all(function: Callable[..., Any], x: Any, axes: Axes, norm: str) -> Any:
-    """A transform along several axes, of which there may be none."""
+    """Apply a transform along several axes, possibly none."""
     chosen = (axes,) if isinstance(axes, int) else axes
     if not x.size or not x.ndim or chosen == ():
         return x

@@ -1,4 +1,4 @@
-"""Pieces of a signal that may overlap, as those that are transformed one by one."""
+"""Overlapping frames of a signal, for example for a short-time Fourier transform."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braces.ops.common.rules import same
 
 
 def framed(types: Types, attrs: Attrs) -> AxisMap:
-    """The axis becomes two: of pieces, and of places in them."""
+    """Axis map of `frame`: the axis becomes two, frames and positions within a frame."""
     shape = shape_of(types["x"][0])
     axis, indices = axis_at(attrs["axis"], len(shape)), numbered(len(shape))
     length: Any = attrs["length"]
@@ -36,7 +36,7 @@ def framed(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def frames_in(size: Size, length: Any, step: Any) -> Size:
-    """How many pieces of a length lie within an axis, each a step after the one before."""
+    """Return the number of frames of a length and step that fit into an axis."""
     if length < 1 or step < 1:
         raise AxisError(f"has length={length} and step={step}.", fix="Both are at least 1.")
     return call("max", call("floordiv", size - length, step) + 1, 0)
@@ -55,21 +55,21 @@ def frames_in(size: Size, length: Any, step: Any) -> Size:
         "x=f32[0,4] length=2 step=1",
     ),
 )
-@in_float32  # so are the cotangents that its derivative adds up
+@in_float32  # its derivative accumulates cotangents, in float32 too
 def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
-    """Pieces of an axis that may overlap, as of a signal: all windows of one length.
+    """Split an axis into frames of one length, which may overlap (sliding windows).
 
         out[..., f, l, ...] = x[..., f * step + l, ...]
 
-    What is left at the end, where no whole piece begins, is left out.
+    An incomplete frame at the end is dropped.
 
     Inputs:
         x: any[*shape].
 
     Attributes:
-        length: How long each piece is.
-        step: How far pieces lie apart.
-        axis: The axis of `x` that is cut.
+        length: The length of each frame.
+        step: The distance between the starts of adjacent frames (hop length).
+        axis: The axis of `x` that is split.
 
     Outputs:
         out: any, with (size - length) // step + 1 and `length` in place of `axis`.
@@ -81,8 +81,8 @@ def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
     count = max((x.shape[axis] - length) // step + 1, 0)
     if not count:
         return jnp.zeros((*x.shape[:axis], 0, length, *x.shape[axis + 1 :]), x.dtype)
-    places = step * jnp.arange(count)[:, None] + jnp.arange(length)
-    return jnp.take(x, places, axis=axis, mode="clip")
+    indices = step * jnp.arange(count)[:, None] + jnp.arange(length)
+    return jnp.take(x, indices, axis=axis, mode="clip")
 
 
 linear(frame)
