@@ -1,1 +1,1 @@
-"""Programs being written: the tables of their blocks, variables, and appending operators."""
+"""Program construction: symbol tables of blocks, variables, and appending operators."""

@@ -1,8 +1,8 @@
 """Appending operators to the block being built.
 
 `apply` converts operands, infers types, and appends one operator to the current block of a
-program. It is the only way from operands to an operator: `call` and `one` sort positional
-operands into slots before it, and so do the functions that users call.
+program. All operators are built by it. `call`, `one` and the public operator functions first
+sort positional operands into slots.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def apply(
 ) -> dict[str, tuple[Var, ...]]:
     """Append one operator to the current block and return its outputs by slot.
 
-    All that builds comes through here. What cannot fail comes last, so that an operator that
-    does not fit leaves nothing behind.
+    Every operator is built here. Steps that cannot fail come last, so that a failure leaves the
+    program unchanged.
 
     Args:
         op: The operator or its type, derived ones included.
@@ -53,8 +53,9 @@ def apply(
         name: A name for the operator and its output.
 
     Raises:
-        BracesError: It does not fit; the message names operator, file and line.
-        ProgramError: It has operands, none is a variable, and there is no `with br.Program()`.
+        BracesError: The operands or attributes do not fit; the message names operator, file and
+            line.
+        ProgramError: No operand is a variable, and there is no `with br.Program()`.
     """
     definition = OPS.get(op) if isinstance(op, str) else op
     program = program_in_with()
@@ -64,20 +65,22 @@ def apply(
     mark, source = table.mark(), program.source or innermost_line()
     try:
         if table.names.blocks and _reads_closed(inputs):
-            with program.transaction():  # closed blocks change, of which something is read
-                inputs = {slot: [_seen(program, x) for x in xs] for slot, xs in inputs.items()}
+            with program.transaction():  # reading from a closed block changes it
+                inputs = {
+                    slot: [_expose(program, x) for x in xs] for slot, xs in inputs.items()
+                }
                 return _append(definition, program, inputs, attrs or {}, wanted, name, source)
         return _append(definition, program, inputs, attrs or {}, wanted, name, source)
     except BracesError as error:
         table.rewind(mark)
-        where = "block 0" if table is program.table else "an inner block"
-        built = f", built at {source}" if source else ""
-        error.located(f"{where}, {definition.type}{built}")
+        block = "block 0" if table is program.table else "an inner block"
+        suffix = f", built at {source}" if source else ""
+        error.located(f"{block}, {definition.type}{suffix}")
         raise
 
 
 def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
-    """Whether there is a variable of a plain block that is closed."""
+    """Return whether an input is a variable of a closed plain block."""
     for values in inputs.values():
         for value in values:
             if isinstance(value, Var) and value.table.closed:
@@ -85,7 +88,7 @@ def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
     return False
 
 
-def _seen(program: Builder, value: Any) -> Any:
+def _expose(program: Builder, value: Any) -> Any:
     return shown(value) if isinstance(value, Var) and value.program is program else value
 
 
@@ -102,10 +105,10 @@ def _append(
     if "Learned" in definition.roles and not definition.lists:
         _refuse_in_loops(definition, table)
     attrs = definition.bind_attrs(attrs)
-    operands, types = _operands(definition, program, inputs, attrs, source)
+    operands, types = _convert_operands(definition, program, inputs, attrs, source)
     slots = definition.output_names if wanted is None else tuple(wanted)
     try:
-        attrs, inferred = _inferred(definition, table, operands, types, attrs, slots)
+        attrs, inferred = _infer_types(definition, table, operands, types, attrs, slots)
     except BracesError as error:
         shown = (s for s in operands if s != CAPTURES or not definition.owns_blocks)
         error.given = error.given or describe_operands({s: operands[s] for s in shown})
@@ -115,10 +118,14 @@ def _append(
     outputs: dict[str, tuple[str, ...]] = {}
     for slot in slots:
         stem = f"{op_name}.{slot}" if len(slots) > 1 else op_name
-        found = inferred[slot]
-        names = (stem,) if len(found) == 1 else tuple(f"{stem}.{i}" for i in range(len(found)))
+        out_types = inferred[slot]
+        names = (
+            (stem,)
+            if len(out_types) == 1
+            else tuple(f"{stem}.{i}" for i in range(len(out_types)))
+        )
         outputs[slot] = names
-        infos.extend(map(VarInfo, names, found))
+        infos.extend(map(VarInfo, names, out_types))
     given: dict[str, tuple[str, ...]] = {}
     for slot, values in operands.items():
         if values:
@@ -126,32 +133,34 @@ def _append(
     table.append(Op(definition.type, op_name, given, outputs, attrs, source), infos)
     if table.root.any_axes:
         _follow_names(definition, table, given, outputs, {**inferred, **types}, attrs)
-    made: dict[str, tuple[Var, ...]] = {}
+    out_vars: dict[str, tuple[Var, ...]] = {}
     for slot, names in outputs.items():
-        for one_name in names:
-            handles[one_name] = Var(program, table, one_name)
-        made[slot] = tuple(map(handles.__getitem__, names))
-    return made
+        for var_name in names:
+            handles[var_name] = Var(program, table, var_name)
+        out_vars[slot] = tuple(map(handles.__getitem__, names))
+    return out_vars
 
 
 def _follow_names(
     definition: OpDef,
     table: SymbolTable,
-    given: Slots,
-    bound: Slots,
+    input_names: Slots,
+    output_names: Slots,
     types: Mapping[str, tuple[Type, ...]],
     attrs: Mapping[str, Any],
 ) -> None:
-    """Note the names of axes that outputs have of the inputs."""
-    named = {slot: [table.axis_names(name) for name in names] for slot, names in given.items()}
-    for slot, found in names_of_outputs(definition, types, attrs, named).items():
-        for name, axes in zip(bound.get(slot, ()), found, strict=False):
+    """Propagate axis names from the inputs to the outputs."""
+    input_axes = {
+        slot: [table.axis_names(name) for name in names] for slot, names in input_names.items()
+    }
+    for slot, out_axes in names_of_outputs(definition, types, attrs, input_axes).items():
+        for name, axes in zip(output_names.get(slot, ()), out_axes, strict=False):
             table.name_axes(name, axes)
 
 
 def _refuse_in_loops(definition: OpDef, table: SymbolTable) -> None:
-    """Refuse a size that only values tell where each trip would have another."""
-    if any(one.trip_index for one in table.chain()):
+    """Refuse a data-dependent size in a loop, where it would differ between iterations."""
+    if any(outer_table.trip_index for outer_table in table.chain()):
         raise ProgramError(
             f"{definition.type} makes a size that only a run tells, which would change from "
             "trip to trip of a loop.",
@@ -160,14 +169,14 @@ def _refuse_in_loops(definition: OpDef, table: SymbolTable) -> None:
         )
 
 
-def _operands(
+def _convert_operands(
     definition: OpDef,
     program: Builder,
     inputs: Mapping[str, Sequence[Any]],
     attrs: Mapping[str, Any],
     source: Source | None,
 ) -> tuple[dict[str, tuple[Var, ...]], dict[str, tuple[Type, ...]]]:
-    """Variables by slot, and their types; what sub-blocks read of outside is a slot, too."""
+    """Return variables and their types by slot; captures of sub-blocks form a slot too."""
     table = program.current
     operands: dict[str, tuple[Var, ...]] = {}
     types: dict[str, tuple[Type, ...]] = {}
@@ -195,31 +204,32 @@ def _as_vars(
     slot: str,
     source: Source | None,
 ) -> tuple[Var, ...]:
-    """The operands of a slot as variables; beside floats, Python's numbers are floats too.
+    """Convert the operands of a slot to variables.
 
-    A symbolic size is a number that the run knows.
+    Python numbers are promoted to the dtype of the other operands. A symbolic size becomes a
+    runtime number.
     """
     beside = None
     if slot not in definition.index_slots:
-        given = chain.from_iterable(inputs.values())
-        types = [value.type for value in given if isinstance(value, Var | VarInfo)]
+        all_values = chain.from_iterable(inputs.values())
+        types = [value.type for value in all_values if isinstance(value, Var | VarInfo)]
         beside = leading([t.dtype for t in types if isinstance(t, TensorType)])
-    constant, made = OPS.get(_CONSTANT), list[Var]()
+    constant, vars = OPS.get(_CONSTANT), list[Var]()
     for value in inputs[slot]:
         value = declared_var(program, value)
         if isinstance(value, Var):
-            made.append(value.read())
+            vars.append(value.read())
             continue
         if isinstance(value, Dim):
             attrs = {"value": value, "dtype": scalar_dtype("i", beside)}
-            made.extend(_append(OPS.get(_SIZE), program, {}, attrs, None, "", source)["out"])
+            vars.extend(_append(OPS.get(_SIZE), program, {}, attrs, None, "", source)["out"])
             continue
         attrs = {"value": as_literal(value, beside)}
-        made.extend(_append(constant, program, {}, attrs, None, "", source)["out"])
-    return tuple(made)
+        vars.extend(_append(constant, program, {}, attrs, None, "", source)["out"])
+    return tuple(vars)
 
 
-def _inferred(
+def _infer_types(
     definition: OpDef,
     table: SymbolTable,
     operands: Mapping[str, tuple[Var, ...]],
@@ -227,11 +237,11 @@ def _inferred(
     attrs: dict[str, Any],
     slots: tuple[str, ...],
 ) -> tuple[dict[str, Any], dict[str, tuple[Type, ...]]]:
-    """The attributes, made definite, and the types of the outputs."""
+    """Return the resolved attributes, and the inferred types of the outputs."""
     if definition.resolve_rule is not None:
-        rule, given = definition.resolve_rule, definition.arrange(types)
-        found = ask(definition.type, "resolved", rule, given, attrs, definition.coerced)
-        attrs = {**attrs, **found}
+        rule, arguments = definition.resolve_rule, definition.arrange(types)
+        resolved = ask(definition.type, "resolved", rule, arguments, attrs, definition.coerced)
+        attrs = {**attrs, **resolved}
     outer: Mapping[str, Type] = {}
     if definition.owns_blocks:
         names = (var.name for var in operands[CAPTURES])
@@ -241,10 +251,10 @@ def _inferred(
 
 
 def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Builder:
-    """The program to build where there is no `with`: that of the first variable, if any.
+    """Return the program to build without a `with`: that of the first variable, if any.
 
     Raises:
-        ProgramError: There are values, and none is a variable.
+        ProgramError: There are operands, and none is a variable.
     """
     given = [value for values in inputs.values() for value in values]
     if given and not any(isinstance(value, Var | VarInfo) for value in given):
@@ -259,27 +269,27 @@ def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Build
 
 
 def program_of(operands: Mapping[str, Sequence[Any]]) -> Builder:
-    """The program of the innermost `with`; outside of all, the one of the first variable."""
-    found = program_in_with()
-    if found is not None:
-        return found
-    given = (var for values in operands.values() for var in values if isinstance(var, Var))
-    first = next(given, None)
+    """Return the program of the innermost `with`; outside any, that of the first variable."""
+    inner_program = program_in_with()
+    if inner_program is not None:
+        return inner_program
+    variables = (var for values in operands.values() for var in values if isinstance(var, Var))
+    first = next(variables, None)
     return current_program() if first is None else first.program
 
 
 def describe_operands(operands: Mapping[str, Sequence[Var]]) -> str:
-    """Names and types, for messages."""
-    shown = [
+    """Format names and types of operands, for messages."""
+    parts = [
         f"{slot} = {var.name}: {var.type}"
         for slot, values in operands.items()
         for var in values
     ]
-    return "   ".join(shown) or "no inputs"
+    return "   ".join(parts) or "no inputs"
 
 
 def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
-    """Append an operator with positional inputs; one output, or a tuple of several."""
+    """Append an operator with positional inputs; return its output, or a tuple of several."""
     definition = OPS.get(op_type)
     slots: dict[str, Sequence[Any]] = {}
     used = 0
@@ -297,26 +307,28 @@ def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
     return unpacked(definition, apply(definition, slots, attrs, name=name))
 
 
-def unpacked(definition: OpDef, made: Mapping[str, tuple[Var, ...]]) -> Any:
-    """The outputs of an operator as users get them: one, or a tuple; many are a list."""
+def unpacked(definition: OpDef, out_vars: Mapping[str, tuple[Var, ...]]) -> Any:
+    """Return outputs in public form: one, or a tuple; a variadic output is a list."""
     if len(definition.outputs) == 1:
         slot = definition.outputs[0]
-        return list(made[slot.name]) if slot.many else made[slot.name][0]
-    return tuple(list(made[s.name]) if s.many else made[s.name][0] for s in definition.outputs)
+        return list(out_vars[slot.name]) if slot.many else out_vars[slot.name][0]
+    return tuple(
+        list(out_vars[s.name]) if s.many else out_vars[s.name][0] for s in definition.outputs
+    )
 
 
 one: Callable[..., Var] = call
-"""`call` for operators with one output, which a type checker is to know."""
+"""`call`, typed for operators with one output."""
 
 
 def handle_of(value: Any) -> Any:
-    """The variable that operators read where this is an operand; other values as they are.
+    """Return the variable that an operator reads for this operand; other values unchanged.
 
-    For what is given now and read later, when a memory may be updated.
+    Use it for an operand that is read later, when a memory may have been updated.
 
     Raises:
-        ProgramError: It is a memory that is updated already.
-        UnknownNameError: It is the declaration of a variable that is not visible.
+        ProgramError: The value is a memory that has been updated already.
+        UnknownNameError: The value declares a variable that is not visible.
     """
     if isinstance(value, VarInfo):
         return declared_var(current_program(), value)
@@ -324,10 +336,10 @@ def handle_of(value: Any) -> Any:
 
 
 def as_var(value: Any, beside: DType | None = None) -> Var:
-    """An operand as a variable; numbers and arrays become constants, sizes numbers of a run.
+    """Convert an operand to a variable: numbers and arrays to constants, sizes to `size` ops.
 
     Raises:
-        DTypeError: It is neither a variable nor a number nor an array.
+        DTypeError: The operand is neither a variable nor a number nor an array.
     """
     value = handle_of(value)
     if isinstance(value, Var):
@@ -338,7 +350,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
 
 
 def number_of(size: Dim) -> Var:
-    """A symbolic size as a number to compute with, in the program that is being built.
+    """Convert a symbolic size to a runtime number in the current program.
 
     Raises:
         ProgramError: No program is being built.
@@ -352,5 +364,6 @@ def number_of(size: Dim) -> Var:
     return one(_SIZE, value=size)
 
 
-Dim.number = staticmethod(number_of)  # sizes stand below what appends, as variables do
-Var.op = staticmethod(one)  # variables stand below what appends, and Python's operators append
+# `Dim` and `Var` are in lower layers than this module, but their Python operators append.
+Dim.number = staticmethod(number_of)
+Var.op = staticmethod(one)

@@ -1,9 +1,9 @@
-"""Programs being written, and which one that is.
+"""Programs under construction, and the current one.
 
-A `Builder` holds a main block, the `updates` that a run leaves in the scope, and the startup
-program that sets every persistable variable. Its description is immutable and cached; building
-goes through symbol tables, and passes make new programs. What users hold is a
-`braces.program.Program`, a builder that does more.
+A `Builder` holds a main block, the `updates` that a run writes to the scope, and the startup
+program that sets every persistable variable. Its definition is immutable and cached. Building
+changes symbol tables; passes return new programs. The public class is `braces.program.Program`,
+a subclass of `Builder`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _default: ContextVar[Builder | None] = ContextVar("braces_default", default=None
 
 
 class Builder:
-    """A program being written.
+    """A program under construction.
 
     Attributes:
         table: The symbol table of the main block.
-        current: That of the block that operators are appended to.
+        current: The symbol table of the block that operators are appended to.
         updates: Persistable name to the variable that holds its next value.
-        results: What the program gives where no fetch is named.
-        source: The line of the user's that operators are said to be made by; `None` looks.
-        built: What functions that build once have built here, by function.
-        origin: The program that this is a copy of, and the version of this one at that moment.
+        results: The default fetches.
+        source: The source line recorded for new operators; `None` inspects the call stack.
+        built: Cache of functions that build once per program, by function.
+        origin: The original of a copy, and the version of this program when it was copied.
     """
 
     def __init__(self, definition: ProgramDef | None = None) -> None:
@@ -66,38 +66,44 @@ class Builder:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Changes whenever the program does."""
+        """A version number that changes whenever the program does."""
         return self.table.version, len(self.updates)
 
     @property
     def original(self) -> Self:
-        """The program that this is a copy of, as long as nothing was added; else itself."""
+        """The original of an unchanged copy; otherwise this program."""
         if self.origin is None or self.origin[1] != self.version:
             return self
         return self.origin[0]
 
     @property
     def definition(self) -> ProgramDef:
-        """The program at this moment, immutable."""
+        """An immutable snapshot of the program."""
         version = self.version
         if self._frozen is None or self._frozen[:2] != version:
-            there, moved, given = self.table.vars, dict(self.updates), self.results
-            if self.current is not self.table:  # what open blocks compute is not there yet
-                moved = {name: value for name, value in moved.items() if value in there}
-                given = tuple(name for name in given if name in there)
-            body = self.table.freeze(given)
+            main_vars, next_values, result_names = (
+                self.table.vars,
+                dict(self.updates),
+                self.results,
+            )
+            if self.current is not self.table:  # outputs of open blocks do not exist yet
+                next_values = {
+                    name: value for name, value in next_values.items() if value in main_vars
+                }
+                result_names = tuple(name for name in result_names if name in main_vars)
+            body = self.table.freeze(result_names)
             if self.table.unifier.known:
                 body = resolve_body(body, self.table.unifier.resolve)
-            whole = ProgramDef(body, moved, self._unknown)
-            self._frozen = (*version, whole)
+            snapshot = ProgramDef(body, next_values, self._unknown)
+            self._frozen = (*version, snapshot)
         return self._frozen[2]
 
     def like(self, definition: ProgramDef) -> Self:
-        """A new program of this kind, with this description."""
+        """Return a new program of this class with this definition."""
         return type(self)(definition)
 
     def adopt(self, definition: ProgramDef) -> Self:
-        """Take over a description; this program must be empty."""
+        """Load a definition into this program, which must be empty."""
         for body, _ in all_bodies(definition.main):
             self.table.names.take((*body.vars, *(op.name for op in body.ops)))
         self.table.thaw(definition.main)
@@ -107,16 +113,16 @@ class Builder:
         return self
 
     def update(self, persistable: Any, value: Any) -> None:
-        """Give a persistable variable its value after the run.
+        """Set the next value of a persistable variable, stored at the end of a run.
 
         Args:
             persistable: A parameter or state of the main block, or its name.
-            value: A variable of the main block or of a plain block in it, or its name. What an
-                open plain block computes becomes an output of it when it ends.
+            value: A variable of the main block or of a plain block in it, or its name. A
+                variable of an open plain block becomes an output of it when the block ends.
 
         Raises:
-            ProgramError: The variable is not persistable, or it has an update already; or what
-                is given is no variable of this program.
+            ProgramError: The variable is not persistable, or it has an update already; or an
+                argument is not a variable of this program.
             UnknownNameError: There is no such variable.
         """
         persistable, value = self._name_of(persistable), self._name_of(value)
@@ -136,14 +142,14 @@ class Builder:
         self.table.touch()
 
     def update_again(self, persistable: str, value: Any) -> None:
-        """Give a persistable variable that has an update another value after the run."""
+        """Replace the update of a persistable variable."""
         earlier = self.updates[persistable]
         self.updates[persistable] = self._name_of(value)
         self.table.journal.note(lambda: self.updates.__setitem__(persistable, earlier))
         self.table.touch()
 
     def give(self, name: str) -> None:
-        """Add a variable to what the program gives, of the main block or a plain one in it.
+        """Add a variable of the main block, or of a plain block in it, to the results.
 
         Raises:
             UnknownNameError: There is no such variable.
@@ -153,13 +159,13 @@ class Builder:
             self.results = (*self.results, name)
             self.table.touch()
 
-    def _name_of(self, given: Any) -> str:
-        """The name of a variable of the main block, which is given itself or by name."""
-        name = given if isinstance(given, str) else getattr(given, "name", None)
-        other = getattr(given, "program", self) is not self
-        if not isinstance(name, str) or other:
+    def _name_of(self, variable: Any) -> str:
+        """Return the name of a variable of the main block, from a variable or a name."""
+        name = variable if isinstance(variable, str) else getattr(variable, "name", None)
+        is_foreign = getattr(variable, "program", self) is not self
+        if not isinstance(name, str) or is_foreign:
             raise ProgramError(
-                f"{given!r:.80} is no variable of this program.",
+                f"{variable!r:.80} is no variable of this program.",
                 fix="Give a variable of it or its name: prog.update(counter, counter + 1).",
             )
         table = self.current if self.current.runs_once else self.table
@@ -192,36 +198,36 @@ class Builder:
             self.restore(snapshot)
 
     def __copy__(self) -> Self:
-        return copy.deepcopy(self)  # what one of them appends is not the other's
+        return copy.deepcopy(self)  # operators appended to one do not appear in the other
 
     def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles have: nothing is open in them, nor to be called."""
-        here = {"current": self.table, "source": None, "origin": None}
-        return {**vars(self), **here, "_entered": [], "built": {}}
+        """Return the state for copies and pickles: without open blocks and callables."""
+        closed_state = {"current": self.table, "source": None, "origin": None}
+        return {**vars(self), **closed_state, "_entered": [], "built": {}}
 
     @contextmanager
     def building(self, table: SymbolTable) -> Generator[SymbolTable]:
-        """Inside, operators are appended to `table`."""
-        before, self.current = self.current, table
+        """Context manager: append operators to `table`."""
+        outer, self.current = self.current, table
         token = _stack.set((*_stack.get(), self))
         try:
             yield table
         finally:
-            self.current = before
+            self.current = outer
             _stack.reset(token)
 
     @contextmanager
     def at(self, source: Source | None) -> Generator[None]:
-        """Inside, operators are said to be made by this line."""
-        before, self.source = self.source, source
+        """Context manager: record this source line for new operators."""
+        outer, self.source = self.source, source
         try:
             yield
         finally:
-            self.source = before
+            self.source = outer
 
     @contextmanager
     def transaction(self) -> Generator[None]:
-        """Where an exception leaves, the program is as it was before."""
+        """Context manager: restore the program on an exception."""
         snapshot = self.snapshot()
         try:
             yield
@@ -230,13 +236,13 @@ class Builder:
             raise
 
     def snapshot(self) -> Any:
-        """What `restore` needs to come back to this moment."""
+        """Return the state that `restore` needs to roll back to this point."""
         marks = [(table, table.mark()) for table in self.current.chain()]
         startup = self._startup.snapshot() if self._startup else None
         return self.current, marks, (len(self.updates), self.results), startup
 
     def restore(self, snapshot: Any) -> None:
-        """Come back to the moment of a snapshot; moments after it are no more."""
+        """Roll back to a snapshot; later snapshots become invalid."""
         self.current, marks, (updates, self.results), startup = snapshot
         for table, mark in marks:
             table.rewind(mark)
@@ -249,13 +255,13 @@ class Builder:
 
 
 def program_in_with() -> Builder | None:
-    """The program of the innermost `with`, or `None` outside of all."""
+    """Return the program of the innermost `with`, or `None` outside any."""
     stack = _stack.get()
     return stack[-1] if stack else None
 
 
 def current_program() -> Builder:
-    """The program that building goes to: the innermost `with`, else one per thread."""
+    """Return the current program: that of the innermost `with`, else one per thread."""
     stack = _stack.get()
     if stack:
         return stack[-1]
@@ -267,4 +273,4 @@ def current_program() -> Builder:
 
 
 new_default: Callable[[], Builder] = Builder
-"""Makes the program of a thread; `braces.program` says that users get a `Program`."""
+"""Factory of the default program of a thread; `braces.program` sets it to `Program`."""

@@ -1,8 +1,8 @@
-"""Functions of NumPy on variables: elementwise ones append, the others say what to type.
+"""NumPy functions on variables: ufuncs append operators, others raise with a suggestion.
 
-NumPy asks a variable what `np.tanh(x)` is, and `array + x` too. What is elementwise has one
-meaning, so it becomes the operator of that name. Other functions differ in defaults and in what
-they call their arguments, so they name the function of Braces and stop there.
+NumPy dispatches `np.tanh(x)` and `array + x` to the variable. Elementwise functions have one
+meaning, so they append the operator of that name. Other functions differ in defaults and
+argument names, so the error names the Braces function instead.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ _UFUNCS = {
     "bitwise_xor": "logical_xor",
     "invert": "logical_not",
 }
-"""Operators that NumPy calls otherwise; `&`, `|`, `^` and `~` are for bools here."""
+"""NumPy ufuncs with another operator name; `&`, `|`, `^` and `~` are logical here."""
 
 
 class NumPyCalls:
-    """What NumPy asks a variable, which appends with its own `op`."""
+    """Mixin for NumPy's dispatch protocols; it appends with the `op` of the class."""
 
     __slots__ = ()
 
     op: ClassVar[Callable[..., Any]]
-    """Appends an operator with one output; a class of variables says how."""
+    """Append an operator with one output; set by the class of variables."""
     composed: ClassVar[Mapping[str, Callable[..., Any]]]
-    """Functions of users that are made of several operators, by name."""
+    """Public functions composed of several operators, by name."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        """What `np.UFUNC(*inputs)` appends.
+        """Append the operator for `np.UFUNC(*inputs)`.
 
         Raises:
-            SymbolicValueError: There is no such operator, or more than a result is wanted.
+            SymbolicValueError: There is no such operator, or the call has options.
         """
         name: str = ufunc.__name__
-        known = _UFUNCS.get(name, ALIASES.get(name, name))
+        op_type = _UFUNCS.get(name, ALIASES.get(name, name))
         if method != "__call__":
             _refuse(f"{name}.{method}")
         if options:
-            _refuse(f"{name}(…, {next(iter(options))}=…)", known)
-        if _function(known) is not None:
-            return self.op(known, *inputs)
-        if known not in self.composed:
+            _refuse(f"{name}(…, {next(iter(options))}=…)", op_type)
+        if _find_public_op(op_type) is not None:
+            return self.op(op_type, *inputs)
+        if op_type not in self.composed:
             _refuse(name)
-        return self.composed[known](*inputs)
+        return self.composed[op_type](*inputs)
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
-        """Say what to type in place of `np.FUNCTION(x)`.
+        """Raise an error that suggests the Braces function for `np.FUNCTION(x)`.
 
         Raises:
             SymbolicValueError: Always.
@@ -66,31 +66,35 @@ class NumPyCalls:
 
 
 def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
-    """The error for `x.NAME` of a variable, which says what to type.
+    """Build the error for `x.NAME` of a variable, with a suggestion.
 
     Args:
-        name: What was asked for.
-        known: The attributes that a variable has.
+        name: The unknown attribute.
+        known: The attributes of a variable.
     """
-    near = did_you_mean(name, [one for one in known if not one.startswith("_")])
-    definition = _function(name)
+    suggestion = did_you_mean(
+        name, [attribute for attribute in known if not attribute.startswith("_")]
+    )
+    definition = _find_public_op(name)
     hint = METHODS.get(name) or HINTS.get(name.lower())
     if name not in METHODS and (
         name in NumPyCalls.composed or (definition and definition.inputs)
     ):
         hint = f"br.{name}(x)"
-    fix = f"Use {hint}." if hint else near or "See dir(br.Var)."
+    fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."
     return AttributeError(f"A variable has no `{name}`. {fix}", name=name)
 
 
 def _refuse(
     written: str, name: str = "", composed: Callable[..., Any] | None = None
 ) -> NoReturn:
-    hint, definition = HINTS.get(written), _function(name)
+    hint, definition = HINTS.get(written), _find_public_op(name)
     if composed is not None:
         parameters = signature(composed).parameters.values()
-        shown = [str(one.replace(annotation=one.empty)) for one in parameters]
-        hint = f"br.{name}({', '.join(shown)})"
+        arguments = [
+            str(parameter.replace(annotation=parameter.empty)) for parameter in parameters
+        ]
+        hint = f"br.{name}({', '.join(arguments)})"
     elif hint is None and definition is not None:
         hint = f"br.{name}{call_signature(definition.inputs, definition.attrs)}"
     raise SymbolicValueError(
@@ -100,7 +104,7 @@ def _refuse(
     )
 
 
-def _function(name: str) -> OpDef | None:
-    """The operator that users call by this name."""
+def _find_public_op(name: str) -> OpDef | None:
+    """Return the public operator of this name, if any."""
     definition = OPS.find(name)
     return definition if definition is not None and definition.public else None

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self, cast
 
 
 class Arithmetic:
-    """What `x + y`, `x @ w`, `a < b`, `x.sum()` and the like append."""
+    """Mixin of operators and methods that append: `x + y`, `x @ w`, `a < b`, `x.sum()`."""
 
     __slots__ = ()
 
     op: ClassVar[Callable[..., Any]]
-    """Appends an operator with one output; a class of variables says how."""
+    """Append an operator with one output; set by the class of variables."""
 
     @property
     def T(self) -> Self:
@@ -20,29 +20,29 @@ class Arithmetic:
         return self.op("transpose", self, axes=None)
 
     def astype(self, dtype: object) -> Self:
-        """The same values in another dtype."""
+        """Cast to another dtype."""
         return self.op("cast", self, dtype=dtype)
 
     def reshape(self, *shape: Any) -> Self:
-        """The same values in another shape."""
-        whole = len(shape) == 1 and isinstance(shape[0], tuple | list)
-        given = cast("Any", shape[0] if whole else shape)
-        return self.op("reshape", self, shape=given)
+        """Reshape to another shape."""
+        is_sequence = len(shape) == 1 and isinstance(shape[0], tuple | list)
+        sizes = cast("Any", shape[0] if is_sequence else shape)
+        return self.op("reshape", self, shape=sizes)
 
     def sum(self, axis: Any = None, keepdims: bool = False) -> Self:
-        """The sum along axes."""
+        """Sum along axes."""
         return self.op("sum", self, axis=axis, keepdims=keepdims)
 
     def mean(self, axis: Any = None, keepdims: bool = False) -> Self:
-        """The mean along axes."""
+        """Return the mean along axes."""
         return self.op("mean", self, axis=axis, keepdims=keepdims)
 
     def max(self, axis: Any = None, keepdims: bool = False) -> Self:
-        """The maximum along axes."""
+        """Return the maximum along axes."""
         return self.op("max", self, axis=axis, keepdims=keepdims)
 
     def min(self, axis: Any = None, keepdims: bool = False) -> Self:
-        """The minimum along axes."""
+        """Return the minimum along axes."""
         return self.op("min", self, axis=axis, keepdims=keepdims)
 
     # ---- arithmetic --------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Arithmetic:
 
     # ---- comparison and logic ----------------------------------------------------------------
 
-    # Elementwise, as the array API has them; Python's own give a bool.
+    # Elementwise, as in the array API; Python's convention is to return a bool.
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
         return self.op("equal", self, other)
 

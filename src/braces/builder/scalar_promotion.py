@@ -1,16 +1,16 @@
-"""Numbers beside variables: which dtype a literal takes on, and what does not fit it.
+"""Dtype promotion of literals, and the checks that their values fit the dtype.
 
-One rule, for all that is written into a program:
+The rules hold for every literal in a program:
 
-- A *number* is one of Python, a NumPy scalar, an array without axes, or a nested list of Python
-  numbers. Beside a variable it takes the variable's dtype, as long as that is of its kind: a
-  bool stays a bool, an integer beside bools is an int64, a fraction beside integers a float32,
-  a complex number beside real ones a complex64 (complex128 beside float64).
-- An *array* with axes keeps its dtype, and promotes with the variable's as two variables do.
-- *Alone*, what has a dtype keeps it; Python's integers are int64, its floats float32.
-- A fraction is rounded to its dtype. A number that would overflow is refused, and so is what an
-  integer dtype cannot hold, a fraction and NaN included.
-- Integers are exact until they have a dtype, in lists too, of which NumPy may make floats.
+- A *scalar* is a Python number, a NumPy scalar, an array of rank 0, or a nested list of Python
+  numbers. It is weakly typed: beside a variable it takes the variable's dtype, if the kind
+  allows it. A bool stays a bool, an integer beside bools is int64, a fraction beside integers
+  float32, a complex number beside real ones complex64 (complex128 beside float64).
+- An *array* with axes keeps its dtype; it promotes with the variable's dtype as a variable.
+- *Alone*, a value with a dtype keeps it; Python integers are int64, Python floats float32.
+- A fraction is rounded to its dtype. Overflow is refused, and so are values that an integer
+  dtype cannot represent, fractions and NaN included.
+- Integers stay exact until they have a dtype, even in lists that NumPy would convert to floats.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PYTHON = (bool, int, float, complex)
 
 
 def scalar_dtype(kind: str, beside: DType | None) -> DType:
-    """The dtype of a number of a kind (`b`, `i`, `f` or `c`) beside a variable of another."""
+    """Return the dtype of a scalar of a kind (`b`, `i`, `f` or `c`) beside a variable."""
     if kind == "b":
         return BOOL
     if kind == "i":
@@ -52,13 +52,13 @@ def scalar_dtype(kind: str, beside: DType | None) -> DType:
 
 
 def numbers(value: Any) -> np.ndarray[Any, Any]:
-    """A number, nested list or array as an array; integers beyond 64 bits are objects in it.
+    """Convert a number, nested list or array to an array; integers beyond 64 bits are objects.
 
     Raises:
-        DTypeError: It holds something else than numbers, or rows of different lengths.
+        DTypeError: The value has elements other than numbers, or ragged nested lists.
     """
     try:
-        array = _exact(value, np.asarray(value))
+        array = _keep_exact_ints(value, np.asarray(value))
     except BracesError:
         raise
     except (ValueError, TypeError, RuntimeError, OverflowError) as error:
@@ -81,10 +81,10 @@ def numbers(value: Any) -> np.ndarray[Any, Any]:
 
 
 def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
-    """A constant operand as an array, in the dtype that the rules give it.
+    """Convert a constant operand to an array, in the dtype of the promotion rules.
 
     Raises:
-        DTypeError: It is no number, or does not fit.
+        DTypeError: The value is not a number, or does not fit.
     """
     if type(value) in PYTHON:
         return _python_number(value, scalar_dtype(_KINDS[type(value)], beside))
@@ -96,10 +96,10 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
 
 
 def as_literal(value: Any, beside: DType | None = None) -> Literal:
-    """What is no variable as the literal that stands for it beside one.
+    """Convert an operand that is not a variable to a literal.
 
     Raises:
-        DTypeError: It is neither a number nor an array, or does not fit.
+        DTypeError: The value is neither a number nor an array, or does not fit.
     """
     if isinstance(value, str | bytes | dict | set) or value is None or callable(value):
         raise DTypeError(
@@ -110,17 +110,17 @@ def as_literal(value: Any, beside: DType | None = None) -> Literal:
 
 
 def leading(dtypes: Sequence[DType]) -> DType | None:
-    """The dtype that numbers take on beside variables of several: a float, then no bool."""
+    """Return the dtype that decides promotion of scalars: floats first, bools last."""
     if len(dtypes) < 2:
         return dtypes[0] if dtypes else None
     return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"))
 
 
 def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
-    """A number, nested list or array in a dtype that is asked for.
+    """Convert a number, nested list or array to an explicit dtype.
 
     Raises:
-        DTypeError: It is no number, or does not fit.
+        DTypeError: The value is not a number, or does not fit.
     """
     if type(value) is int and is_float(dtype):
         return _python_number(value, dtype)  # it may be larger than any integer dtype
@@ -128,7 +128,7 @@ def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
 
 
 def number_of(array: np.ndarray[Any, Any]) -> float:
-    """A scalar as a number of Python; integers are exact."""
+    """Convert a scalar array to a Python number; integers are exact."""
     return int(array) if array.dtype.kind in "iuO" else float(array)
 
 
@@ -142,17 +142,17 @@ def _kind(dtype: DType) -> str:
 
 
 def _only_python(value: Any) -> bool:
-    """Whether a literal has no dtype of its own: Python numbers, or nested lists of them."""
+    """Return whether a literal has no dtype: Python numbers, or nested lists of them."""
     if isinstance(value, list | tuple):
         return all(map(_only_python, cast("Sequence[Any]", value)))
     return type(value) in PYTHON
 
 
-def _exact(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array of a literal, with Python's integers where NumPy has no integer dtype for all.
+def _keep_exact_ints(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array of a literal, with Python integers if no integer dtype fits them all.
 
-    NumPy makes floats of integers that int64 and uint64 hold only together, and objects of
-    those that neither holds.
+    NumPy converts a mix of integers that need int64 and uint64 to floats, and integers beyond
+    both to objects.
     """
     if array.dtype.kind not in "fO" or not isinstance(value, int | list | tuple):
         return array
@@ -166,72 +166,73 @@ def _exact(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, list | tuple):
-        for one in cast("Sequence[Any]", value):
-            yield from _leaves(one)
+        for item in cast("Sequence[Any]", value):
+            yield from _leaves(item)
     else:
         yield value
 
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
     if array.dtype == object:
-        return array.size > 0 and all(isinstance(one, int | np.integer) for one in array.flat)
+        return array.size > 0 and all(isinstance(item, int | np.integer) for item in array.flat)
     return array.dtype.kind in "biuf" or is_float(array.dtype) or is_stored(array.dtype)
 
 
 def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
-    """A Python number, whose integers may be larger than any integer dtype."""
+    """Convert a Python number, which may be an integer larger than any integer dtype."""
     if is_narrow(dtype):
         return fitted(np.asarray(value), dtype)
     try:
         exact = float(value) if isinstance(value, int) and is_float(dtype) else value
         with np.errstate(over="ignore"):
-            made = np.asarray(exact, dtype)
+            array = np.asarray(exact, dtype)
     except OverflowError:
         raise does_not_fit(value, dtype) from None
-    if not np.isfinite(made) and np.isfinite(exact):
+    if not np.isfinite(array) and np.isfinite(exact):
         raise does_not_fit(value, dtype)
-    return made
+    return array
 
 
-# ---- what fits -------------------------------------------------------------------------------
+# ---- range checks ----------------------------------------------------------------------------
 
 
 def fitted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """The same numbers in another dtype, rounded where it is a float.
+    """Convert numbers to another dtype, with rounding to floats.
 
     Raises:
-        DTypeError: One of them does not fit: it would overflow, or an integer dtype (or bool)
-            cannot hold it, or it is complex.
+        DTypeError: A number does not fit: it overflows, an integer dtype (or bool) cannot
+            represent it, or it is complex.
     """
-    made = converted(array, dtype)
-    if made is None:
+    result = converted(array, dtype)
+    if result is None:
         raise does_not_fit(array, dtype)
-    return made
+    return result
 
 
 def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
-    """As `fitted`; `None` where a number does not fit."""
+    """Convert numbers as `fitted`; `None` if a number does not fit."""
     if array.dtype == dtype:
         return array
     if array.dtype == object and dtype.kind not in "iu":
-        return _rounded(array, dtype)
+        return _round_big_ints(array, dtype)
     if array.dtype.kind == "c" and dtype.kind != "c":
         return None
     if array.dtype.kind in "iuO" and dtype.kind in "iu":
         return array.astype(dtype) if _in_range(array, dtype) else None
     with np.errstate(all="ignore"):
-        made = array.astype(dtype)
+        result = array.astype(dtype)
         if is_float(dtype):
-            finite = np.isfinite(made)
-            return made if finite.all() or (finite == np.isfinite(array)).all() else None
-        # What an integer dtype cannot hold differs on the way back, or was out of its range.
-        same = np.array_equal(made.astype(array.dtype), array)
-    within = dtype == BOOL or is_stored(dtype) or _in_range(array, dtype)
-    return made if same and within else None
+            finite = np.isfinite(result)
+            return result if finite.all() or (finite == np.isfinite(array)).all() else None
+        # A number that an integer dtype cannot represent is out of range, or fails the round
+        # trip.
+        is_exact = np.array_equal(result.astype(array.dtype), array)
+    in_range = dtype == BOOL or is_stored(dtype) or _in_range(array, dtype)
+    return result if is_exact and in_range else None
 
 
-def _rounded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
-    """Integers beyond 64 bits in a dtype that is none of integers."""
+def _round_big_ints(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
+    """Convert integers beyond 64 bits to a dtype other than integers."""
     try:
         return converted(array.astype(float), dtype)
     except OverflowError:
@@ -239,7 +240,7 @@ def _rounded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] 
 
 
 def _in_range(array: np.ndarray[Any, Any], dtype: DType) -> bool:
-    """Whether all numbers, none of them NaN, lie within an integer dtype."""
+    """Return whether all numbers, none of them NaN, are in the range of an integer dtype."""
     if not array.size:
         return True
     ends = (np.asarray(array.min()).item(), np.asarray(array.max()).item())
@@ -248,12 +249,12 @@ def _in_range(array: np.ndarray[Any, Any], dtype: DType) -> bool:
 
 
 def limits_of(dtype: DType) -> tuple[int, int]:
-    """The smallest and the largest integer of an integer dtype."""
+    """Return the smallest and the largest integer of an integer dtype."""
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def does_not_fit(value: Any, dtype: DType) -> DTypeError:
-    """The error for a number that a dtype cannot hold."""
+    """Build the error for a number that a dtype cannot represent."""
     shown = " ".join(f"{value!s:.60}".split())
     return DTypeError(
         f"{shown} does not fit into {dtype}{_range(dtype)}.",

@@ -1,4 +1,4 @@
-"""Which line of the user's own program makes an operator."""
+"""Source locations: the line of user code that builds an operator."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ R = TypeVar("R")
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 _DEMO = str(Path(_PACKAGE, "demo"))
 _OURS: dict[str, bool] = {contextlib.__file__: True}
-"""Whether a file of code is of this package, for those that were met.
+"""Cache by file name: whether the file belongs to this package.
 
-Functions of ours that are context managers are entered by `contextlib`.
+`contextlib` counts as ours, because it enters the context managers of this package.
 """
 
 
 def user_source() -> Source | None:
-    """The line that a pass says, else the innermost line that is not in this package."""
-    said = current_program().source
-    return innermost_line() if said is None else said
+    """Return the line set by a pass, else the innermost line outside this package."""
+    explicit = current_program().source
+    return innermost_line() if explicit is None else explicit
 
 
 def innermost_line() -> Source | None:
-    """The innermost line that is not in this package."""
+    """Return the innermost line of the call stack outside this package."""
     frame = inspect.currentframe()
     while frame is not None:
         file = frame.f_code.co_filename
-        ours = _OURS.get(file)
-        if ours is None:
-            ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
-            _OURS[file] = ours
-        if not ours:
+        is_ours = _OURS.get(file)
+        if is_ours is None:
+            is_ours = file.startswith(_PACKAGE) and not file.startswith(_DEMO)
+            _OURS[file] = is_ours
+        if not is_ours:
             return _source(file, frame.f_lineno)
         frame = frame.f_back
     return None
@@ -53,16 +53,16 @@ def _source(file: str, line: int) -> Source:
 
 
 def user_line() -> str | None:
-    """That line as errors say it, where there is one."""
+    """Return the user's line as text for error messages, if there is one."""
     source = user_source()
     return None if source is None else str(source)
 
 
 def says_where(function: Callable[P, R]) -> Callable[P, R]:
-    """A public function that checks its arguments, and whose errors say the user's line.
+    """Decorate a public function: coerce its arguments, and add the user's line to errors.
 
-    An argument is coerced to its annotation where that is a kind that attributes have: `int`,
-    `str | None` and the like. Errors that say a place already keep it.
+    An argument is coerced to its annotation if that is an attribute kind, such as `int` or
+    `str | None`. Errors with a location keep it.
     """
     kinds: dict[str, str] = {
         name: kind
@@ -72,7 +72,7 @@ def says_where(function: Callable[P, R]) -> Callable[P, R]:
     call: Callable[..., R] = function
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
 
-    def hold(name: str, value: Any) -> Any:
+    def coerce(name: str, value: Any) -> Any:
         return (
             coerce_argument(function.__name__, name, kinds[name], value)
             if name in kinds
@@ -82,8 +82,8 @@ def says_where(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> R:
         try:
-            given = [*map(hold, names, args), *args[len(names) :]]
-            return call(*given, **{name: hold(name, kwargs[name]) for name in kwargs})
+            positional = [*map(coerce, names, args), *args[len(names) :]]
+            return call(*positional, **{name: coerce(name, kwargs[name]) for name in kwargs})
         except BracesError as error:
             source = user_source()
             error.located(function.__name__ + (f", at {source}" if source else ""))

@@ -1,4 +1,4 @@
-"""The compile-time twin of a scope: the definitions of one block while it is being built."""
+"""Symbol tables: the definitions of one block under construction."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from braces.ir.walk import resolve_vars
 Mark: TypeAlias = (
     "tuple[Moment, tuple[int, int], tuple[int, int], tuple[int, int, int], tuple[int, int]]"
 )
-"""A moment, and how much there was of names, dimensions, content and what was read."""
+"""A journal moment, and the numbers of names, dimensions, contents and outer reads then."""
 
 
 @dataclass(frozen=True)
 class RowNumbers:
-    """The numbers that rows of a block have in the whole batch.
+    """Indices of a block's batch elements in the full batch.
 
     Attributes:
-        rows: How many rows the block has.
-        found: Gives the variable, visible there, that tells them; made where it is asked.
+        rows: The number of batch elements of the block.
+        found: Return the variable of the indices, visible in the block; built on demand.
     """
 
     rows: Size
@@ -44,12 +44,13 @@ class RowNumbers:
 
 @dataclass(frozen=True)
 class Owning:
-    """A block that runs several times, each time with parameters of its own.
+    """A block that runs several times, each time with its own parameters.
 
     Attributes:
-        count: How many times.
-        cut: Gives the variable in the block for one that has a first axis of so many.
-        parts: Those variables, by the names of the ones that they are cut from.
+        count: The number of runs.
+        cut: Return the variable in the block that is a slice of a stacked variable, whose
+            leading axis has size `count`.
+        parts: The slices, by the names of the stacked variables.
     """
 
     count: int
@@ -60,26 +61,26 @@ class Owning:
 class SymbolTable:
     """Variables and operators of one block, with a link to the enclosing block's table.
 
-    Looking up goes outwards; defining is local and happens once. Names that are not given are
-    made up, the same on every run and unique in the whole program.
+    A look-up continues in the enclosing tables; a definition is local and unique. Generated
+    names are deterministic, and unique in the whole program.
 
     Args:
         parent: The enclosing block's table.
-        block: The name of the plain block whose table this is; names inside begin with it.
+        block: The name of the plain block of this table; a prefix of the names inside.
 
     Attributes:
-        lent: Whether the next layer that is a block is built in it, in place of a block of its
-            own.
-        closed: Whether it is a plain block that has become an operator of its parent.
-        shown: What closed blocks in it bind and give out, as keys.
+        lent: Whether the next layer that is a block is built in this table, instead of in its
+            own block.
+        closed: Whether this is a plain block that has become an operator of its parent.
+        shown: Variables bound in closed blocks of this table and exposed by them, as keys.
         read_outside: The outer variables that were read here, as keys.
-        journal: How to undo what did not simply append, in the whole program.
-        trip_index: The variable that counts trips, where it is the body of a loop.
-        numbers: Those of its rows, where it is built for some rows.
-        owning: What parameters become that are made in it, where each run has its own.
-        followed: The names of axes of values, which came from those of what they are made of;
-            plain blocks share them with the block around.
-        any_axes: Whether axes have names anywhere in the program; of the outermost table.
+        journal: Undo log of the changes that are not appends, in the whole program.
+        trip_index: The variable of the iteration number, in the body of a loop.
+        numbers: Indices of the batch elements, in a block for part of a batch.
+        owning: Stacking of the parameters defined here, if each run has its own.
+        followed: Axis names of values, propagated from their operands; plain blocks share them
+            with the enclosing block.
+        any_axes: Whether any axis in the program has a name; set in the outermost table.
 
     Example:
         >>> from braces.dtypes import parse_type
@@ -115,13 +116,13 @@ class SymbolTable:
         self.any_axes = False
 
     def touch(self) -> None:
-        """Say that something changed, so that frozen copies are made anew."""
+        """Increment the version, which invalidates frozen copies."""
         self.root.version += 1
 
     def within(self, op: Op) -> SymbolTable:
-        """An empty table for a sub-block of one of the operators.
+        """Create an empty table for a sub-block of one of the operators.
 
-        In a plain block, names that are made up begin with its own.
+        In a plain block, generated names have the name of the block as a prefix.
         """
         return SymbolTable(parent=self, block=op.name if op.type == BLOCK else "")
 
@@ -137,12 +138,12 @@ class SymbolTable:
         axes: AxisNames = (),
         stem: str = "var",
     ) -> VarInfo:
-        """Define a variable here; a unique name is made up where none is given.
+        """Define a variable here; without a name, generate a unique one.
 
         Raises:
             DuplicateNameError: The name is bound in this block, or this block has already read
                 an outer variable of this name.
-            ShapeError: No machine holds an array of this type.
+            ShapeError: The array would take 2^63 bytes or more.
         """
         if type is None:
             raise ProgramError(
@@ -188,22 +189,22 @@ class SymbolTable:
         attrs: Mapping[str, Attr] | None = None,
         source: Source | None = None,
     ) -> Op:
-        """Append an operator; a unique name is made up where none is given."""
+        """Append an operator; without a name, generate a unique one."""
         if not name:
             name = self.names.unique(type.replace(".", "_") or "op")
         return self.append(Op(type, name, inputs or {}, outputs or {}, attrs or {}, source))
 
     def append(self, op: Op, binds: Iterable[VarInfo] = ()) -> Op:
-        """Append an operator that is complete, and define what it binds.
+        """Append a complete operator, and define its outputs.
 
         Args:
             op: The operator.
             binds: Variables of its outputs that are not defined yet.
 
         Raises:
-            ProgramError: Its blocks nest deeper than a file can hold.
+            ProgramError: Its blocks nest deeper than the file format allows.
             DuplicateNameError: A name is bound in this block.
-            ShapeError: No machine holds an array of such a type.
+            ShapeError: An array would take 2^63 bytes or more.
         """
         limits.check_nesting((op,))
         for info in binds:
@@ -219,22 +220,20 @@ class SymbolTable:
         return op
 
     def rename_last(self, name: str) -> None:
-        """Call the operator that was appended last, and its one output, otherwise.
-
-        Nothing may have read that yet.
+        """Rename the last operator and its only output, which must not have been read yet.
 
         Raises:
             DuplicateNameError: The name is bound in this block.
         """
         op = self.ops.pop()
-        ((slot, (made,)),) = op.outputs.items()
-        info = self.vars.pop(made)
-        self.handles.pop(made, None)
-        self.followed[name] = self.followed.pop(made, ())
+        ((slot, (old_name,)),) = op.outputs.items()
+        info = self.vars.pop(old_name)
+        self.handles.pop(old_name, None)
+        self.followed[name] = self.followed.pop(old_name, ())
         self.append(op.with_(name=name, outputs={slot: (name,)}), [info.with_(name=name)])
 
     def replace(self, old: Op, *new: Op) -> None:
-        """Put operators in the place of another; what they bind is declared."""
+        """Replace an operator by others, whose outputs must be declared."""
         limits.check_nesting(new)
         ops, at = self.ops, self._place_of(old)
         ops[at : at + 1] = new
@@ -246,14 +245,14 @@ class SymbolTable:
         self.touch()
 
     def _place_of(self, op: Op) -> int:
-        """Where an operator of this block stands; those before the end are found soonest."""
+        """Return the index of an operator of this block; searches from the end."""
         at = len(self.ops) - 1
         while self.ops[at] is not op:
             at -= 1
         return at
 
     def exchange(self, ops: list[Op], variables: dict[str, VarInfo] | None = None) -> None:
-        """Hold these operators from now on, and these variables where any are said."""
+        """Replace all operators, and all variables if `variables` is set."""
         earlier = self.ops, self.vars
         self.ops, self.vars = ops, self.vars if variables is None else variables
 
@@ -264,7 +263,7 @@ class SymbolTable:
         self.touch()
 
     def mark(self) -> Mark:
-        """What `rewind` needs to come back to this moment."""
+        """Return the state that `rewind` needs to roll back to this point."""
         unifier, names = self.unifier, self.names
         return (
             self.journal.now,
@@ -275,86 +274,86 @@ class SymbolTable:
         )
 
     def rewind(self, mark: Mark) -> None:
-        """Undo what was done here since a mark, and what it taught of dimensions."""
+        """Roll back to a mark, including unified dimensions."""
         moment, names, (known, self.unifier.count), content, (read, shown) = mark
         ops, variables, params = content
         self.journal.back_to(moment)
         self.names.rewind(*names)
         del self.ops[ops:], self.params[params:]
-        for found, length in (
+        for entries, length in (
             (self.vars, variables),
             (self.read_outside, read),
             (self.shown, shown),
             (self.unifier.known, known),
         ):
-            while len(found) > length:
-                self.followed.pop(str(found.popitem()[0]), None)
+            while len(entries) > length:
+                self.followed.pop(str(entries.popitem()[0]), None)
         self.touch()
 
     # ---- looking up --------------------------------------------------------------------------
 
     def find_var(self, name: str, recursive: bool = True) -> VarInfo | None:
-        """The variable of this name, from here or (recursively) from an enclosing block."""
-        found, table = self.vars.get(name), self.parent
-        while found is None and recursive and table is not None:
-            found, table = table.vars.get(name), table.parent
-        return found
+        """Return the variable of this name, from here or (recursively) an enclosing block."""
+        info, table = self.vars.get(name), self.parent
+        while info is None and recursive and table is not None:
+            info, table = table.vars.get(name), table.parent
+        return info
 
     def find_op(self, name: str) -> Op | None:
-        """The operator of this name in this block."""
+        """Return the operator of this name in this block, or `None`."""
         return next((op for op in self.ops if op.name == name), None)
 
     def get_var(self, name: str) -> VarInfo:
-        """The variable of this name, from here or any enclosing block.
+        """Return the variable of this name, from here or any enclosing block.
 
         Raises:
-            UnknownNameError: There is none; near misses are suggested.
+            UnknownNameError: There is none; the error suggests similar names.
         """
-        found = self.find_var(name)
-        if found is None:
+        info = self.find_var(name)
+        if info is None:
             visible = [name for table in self.chain() for name in table.vars]
             raise UnknownNameError(
                 f"There is no variable `{name}`.", fix=suggest(name, visible)
             )
-        return found
+        return info
 
     def table_of(self, name: str) -> SymbolTable | None:
-        """The innermost table, from here outwards, that binds this name."""
+        """Return the innermost enclosing table, or this one, that binds this name."""
         table: SymbolTable | None = self
         while table is not None and name not in table.vars:
             table = table.parent
         return table
 
     def own_part(self, name: str) -> Any:
-        """The part of a parameter that each run of a block here has for itself, if any has."""
+        """Return the slice of a stacked parameter for the current run of a block, or `None`."""
         part = None
-        for block in reversed([*self.chain()]):  # each cuts what the one around it has
+        for block in reversed([*self.chain()]):  # each slices the slice of its enclosing block
             if block.owning is not None and name in block.owning.parts:
                 part = block.owning.parts[name]
                 name = part.name
         return part
 
     def chain(self) -> Iterator[SymbolTable]:
-        """This table and all that enclose it, innermost first."""
+        """Iterate over this table and its enclosing tables, innermost first."""
         table: SymbolTable | None = self
         while table is not None:
             yield table
             table = table.parent
 
     def type_of(self, name: str) -> Type:
-        """The type of a visible variable, with all that is known of its dimensions."""
+        """Return the type of a visible variable, with dimensions resolved by the unifier."""
         info = self.vars.get(name) or self.get_var(name)
         if not self.unifier.known:
             return info.type
         return info.type.map_sizes(self.unifier.resolve)
 
     def axis_names(self, name: str) -> AxisNames:
-        """The names of the axes of a visible variable, as declared or followed."""
+        """Return the axis names of a visible variable, declared or propagated."""
         table = self.table_of(name)
         return () if table is None else table.vars[name].axes or table.followed.get(name, ())
 
     def name_axes(self, name: str, axes: AxisNames) -> None:
-        """Let the axes of a value have these names."""
+        """Set the axis names of a value."""
         self.followed[name] = axes
         if any(axes):
             self.root.any_axes = True
@@ -363,55 +362,55 @@ class SymbolTable:
 
     @property
     def outside(self) -> SymbolTable:
-        """This table, or where it is a closed block, the one in which that is an operator."""
+        """This table, or for a closed block, the innermost enclosing table that is open."""
         table = self
         while table.closed and table.parent is not None:
             table = table.parent
         return table
 
     def show(self, *names: str) -> bool:
-        """Let closed blocks of this one give out what they bind; whether they bind all of it.
+        """Expose variables of closed blocks as outputs; return whether all names were found.
 
         Raises:
             DuplicateNameError: A name is bound or read here with another meaning.
         """
         missing = {name: None for name in names if name not in self.shown}
         at = len(self.ops) if missing else 0
-        while at and missing:  # mostly it is a block that was closed just now
+        while at and missing:  # from the end: mostly it is the block closed last
             at -= 1
-            found = inside.shown(self.ops[at], missing)
-            if found is not None:
-                for info in found.infos:
+            exposed = inside.shown(self.ops[at], missing)
+            if exposed is not None:
+                for info in exposed.infos:
                     self.new_var(info.name, info.type)
                     del missing[info.name]
                     self.shown[info.name] = None
-                self.replace(self.ops[at], found.op)
+                self.replace(self.ops[at], exposed.op)
         return not missing
 
     @contextmanager
     def naming(self, prefix: str) -> Generator[None]:
-        """Inside, names that are made up or chosen here begin with this."""
-        before = self.names
-        self.names = before.within(prefix)
+        """Context manager: prefix generated and chosen names."""
+        outer = self.names
+        self.names = outer.within(prefix)
         try:
             yield
         finally:
-            self.names = before
+            self.names = outer
 
     def prefixed(self, name: str) -> str:
-        """A name that a user chose, as it is called here."""
+        """Return a user's name with the prefix of this table."""
         prefix = self.names.prefix
         return name if name.startswith(prefix) else prefix + name
 
     @property
     def runs_once(self) -> bool:
-        """Whether this is the main block, or a plain block that is plainly part of it."""
+        """True for the main block, and for a plain block nested in plain blocks only."""
         return all(table.block or table is table.root for table in self.chain())
 
     def look_up(self, name: str) -> str | None:
-        """The full name of a visible variable, where `name` may lack the prefix of blocks.
+        """Return the full name of a visible variable; `name` may lack the prefixes of blocks.
 
-        The names of the innermost block come first, as its variables do.
+        The prefix of the innermost block is tried first.
         """
         prefix = self.names.prefix
         while self.find_var(prefix + name) is None:
@@ -424,13 +423,13 @@ class SymbolTable:
     # ---- freezing ----------------------------------------------------------------------------
 
     def freeze(self, results: Iterable[str] = ()) -> Body:
-        """The content of this block as an immutable record."""
+        """Return the content of this block as an immutable record."""
         known = bool(self.unifier.known)
         infos = resolve_vars(self.vars, self.unifier.resolve) if known else dict(self.vars)
         return Body(tuple(self.params), tuple(results), infos, tuple(self.ops), self.unknown)
 
     def thaw(self, body: Body) -> SymbolTable:
-        """Fill this empty table with the content of a block; names are taken as they are."""
+        """Load the content of a block into this empty table, with its names unchanged."""
         if self.vars or self.ops:
             raise ProgramError("Only an empty symbol table can take over a block.")
         limits.check_nesting(body.ops)
@@ -445,16 +444,16 @@ class SymbolTable:
         return self
 
     def serialize(self, results: Iterable[str] = ()) -> Any:
-        """This block as a protobuf `BlockDesc`, sub-blocks included."""
+        """Serialize this block and its sub-blocks as a protobuf `BlockDesc`."""
         return serde.body_to_desc(self.freeze(results))
 
     def deserialize(self, desc: Any) -> SymbolTable:
-        """Fill this empty table from a protobuf `BlockDesc`."""
+        """Load a protobuf `BlockDesc` into this empty table."""
         body = serde.body_from_desc(desc)
         self.names.take(serde.names_in(body))
         return self.thaw(body)
 
     def add_param(self, name: str, type: Type) -> VarInfo:
-        """Define a variable that the owner of this block binds."""
+        """Define a block argument, bound by the operator that owns the block."""
         self.params.append(name)
         return self.new_var(name, type, ARGUMENT)

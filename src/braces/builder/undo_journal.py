@@ -1,10 +1,10 @@
-"""How to take back what did not simply append.
+"""Undo log for changes that are not appends.
 
-Nearly all that building does is to append: going back to a moment means to cut lists and dicts
-to the lengths that they had. The few other changes say here how they are undone.
+Nearly all changes of a program append: rollback truncates lists and dicts to their former
+lengths. The few other changes record an undo function here.
 
-A moment holds on to what came after it, and nothing else does: what no moment can ask for any
-more is let go, however long a program is built on.
+The log is a linked list in which only a moment references later moments. Entries that no moment
+can reach are garbage collected, so the log does not grow with the program.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 
 class Moment:
-    """A moment in the life of a program.
+    """A point in the undo log, between two recorded changes.
 
     Attributes:
-        undo: Takes back the change that ended it; `None` where it has not ended.
+        undo: Reverts the next change; `None` if there is none yet.
         after: The moment after that change.
     """
 
@@ -28,10 +28,10 @@ class Moment:
 
 
 class Journal:
-    """The changes of a program that cutting cannot undo, as far as a moment remembers them.
+    """Undo log of the changes of a program that truncation cannot undo.
 
     Attributes:
-        now: The moment after the last of them.
+        now: The moment after the last change.
 
     Example:
         >>> journal, said = Journal(), ["a"]
@@ -47,18 +47,18 @@ class Journal:
         self.now = Moment()
 
     def note(self, undo: Callable[[], None]) -> None:
-        """Say how the change is undone that was just made."""
-        ended, self.now = self.now, Moment()
-        ended.undo, ended.after = undo, self.now
+        """Record the undo function of the last change."""
+        previous, self.now = self.now, Moment()
+        previous.undo, previous.after = undo, self.now
 
     def back_to(self, moment: Moment) -> None:
-        """Undo all changes since a moment, the last one first."""
+        """Undo all changes since a moment, in reverse order."""
         changes = list[Callable[[], None]]()
-        one: Moment | None = moment
-        while one is not None:
-            if one.undo is not None:
-                changes.append(one.undo)
-            one = one.after
+        later: Moment | None = moment
+        while later is not None:
+            if later.undo is not None:
+                changes.append(later.undo)
+            later = later.after
         for undo in reversed(changes):
             undo()
         moment.undo = moment.after = None

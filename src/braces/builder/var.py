@@ -1,4 +1,4 @@
-"""Symbolic variables, which users hold and gradient rules compute with, and finding them."""
+"""Symbolic variables, the operands of users and gradient rules, and their look-up."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Var(Arithmetic, NumPyCalls):
     """A symbolic variable of a program: a name in a block, with a type.
 
     Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,
-    and the hash is the identity. This is the class of all that is built, whatever made it:
-    `br.data`, `br.parameter` and its other spelling `br.Variable`, or an operator; `br.var` is
-    the variance.
+    and the hash is the identity. All symbolic values have this class: those of `br.data`,
+    `br.parameter` and its alias `br.Variable`, and the outputs of operators. `br.var` is the
+    variance.
 
     Attributes:
-        program: The program that it belongs to.
+        program: The program of the variable.
         table: The block that binds it.
         name: Unique in that block.
     """
@@ -43,7 +43,7 @@ class Var(Arithmetic, NumPyCalls):
     __slots__ = ("__weakref__", "name", "program", "table")
 
     op: ClassVar[Callable[..., Any]]
-    """Appends an operator with one output; `builder.append` says how, and makes them."""
+    """Append an operator with one output; set by `builder.append`."""
 
     def __init__(self, program: Builder, table: SymbolTable, name: str) -> None:
         self.program = program
@@ -51,7 +51,7 @@ class Var(Arithmetic, NumPyCalls):
         self.name = name
 
     def read(self) -> Var:
-        """Return the variable that an operator reads where this handle is its operand."""
+        """Return the variable that an operator reads if this handle is its operand."""
         return self
 
     @property
@@ -81,7 +81,7 @@ class Var(Arithmetic, NumPyCalls):
 
     @property
     def persistable(self) -> bool:
-        """Whether the value outlives a run."""
+        """True if the value outlives a run."""
         return self.info.persistable
 
     @property
@@ -91,17 +91,17 @@ class Var(Arithmetic, NumPyCalls):
 
     @property
     def trainable(self) -> bool:
-        """Whether optimizers update it; for parameters."""
+        """True for a parameter that optimizers update."""
         return self.info.trainable
 
     @property
     def axes(self) -> AxisNames:
-        """For each axis its declared name, or `None`; empty where no axis has one."""
+        """The declared name of each axis, or `None`; empty if no axis has a name."""
         return self.info.axes
 
     @property
     def shown_type(self) -> str:
-        """The text of its type, with the names of axes: `f32[embed=16,mlp=32]`."""
+        """The type as text, with axis names: `f32[embed=16,mlp=32]`."""
         return self.info.shown_type
 
     def __getattr__(self, name: str) -> Any:
@@ -110,10 +110,10 @@ class Var(Arithmetic, NumPyCalls):
         raise no_attribute(name, dir(type(self)))
 
     def __getitem__(self, index: Any) -> Var:
-        # Indexing is an operator family of its own, registered by the module that defines it.
+        # The module of the indexing operators registers this function.
         return INDEXING["getitem"](self, index)
 
-    # ---- what a symbolic variable is not -----------------------------------------------------
+    # ---- operations that need a value --------------------------------------------------------
 
     def _no_value(self, wanted: str, fix: str) -> NoReturn:
         raise SymbolicValueError(
@@ -161,63 +161,63 @@ class Var(Arithmetic, NumPyCalls):
 
 
 INDEXING: dict[str, Any] = {}
-"""The function behind `x[...]`, filled in by the operators that index."""
+"""Registry of the function behind `x[...]`, filled by the module of indexing operators."""
 
 
 def tensor_type(var: Var) -> TensorType:
-    """The type of a variable that must be an array."""
-    found = var.type
-    if isinstance(found, ListType):
-        raise DTypeError(f"`{var.name}` is a list ({found}), not an array.")
-    return found
+    """Return the type of a variable that must be an array."""
+    type_ = var.type
+    if isinstance(type_, ListType):
+        raise DTypeError(f"`{var.name}` is a list ({type_}), not an array.")
+    return type_
 
 
-# ---- finding the place -----------------------------------------------------------------------
+# ---- look-up ---------------------------------------------------------------------------------
 
 
 def var_of(program: Builder, table: SymbolTable, name: str) -> Var:
-    """The handle of a variable, always the same object."""
-    found = table.handles.get(name)
-    if found is None:
-        found = table.handles[name] = Var(program, table, name)
-    return found
+    """Return the handle of a variable, always the same object."""
+    var = table.handles.get(name)
+    if var is None:
+        var = table.handles[name] = Var(program, table, name)
+    return var
 
 
 def visible_var(program: Builder, table: SymbolTable, name: str) -> Var:
-    """The handle of a variable that is visible in a block: its own, or of one around it."""
+    """Return the handle of a variable visible in a block: its own, or of an enclosing one."""
     owner = table.table_of(name)
     assert owner is not None, f"{name} is not visible"
     return var_of(program, owner, name)
 
 
 def main_var(program: Builder, name: str) -> Var:
-    """The variable of this name in the main block.
+    """Return the variable of this name in the main block.
 
     Raises:
         UnknownNameError: There is none.
     """
     table = program.table
     if name not in table.vars and not table.show(name):
-        what = f"There is no variable `{name}` in the main block."
-        raise UnknownNameError(what, fix=suggest(name, program.infos))
+        message = f"There is no variable `{name}` in the main block."
+        raise UnknownNameError(message, fix=suggest(name, program.infos))
     return var_of(program, table, name)
 
 
 def shown(var: Var) -> Var:
-    """A variable as it is seen now: where its plain block is closed, the output of that block.
+    """Return a variable, or the block output for it if its plain block is closed.
 
-    Reading it makes it an output.
+    The block gets the variable as an output if needed.
     """
     table = var.table.outside
-    found = table is not var.table and table.show(var.name)
-    return var_of(var.program, table, var.name) if found else var
+    is_output = table is not var.table and table.show(var.name)
+    return var_of(var.program, table, var.name) if is_output else var
 
 
 def named_var(program: Builder, name: str) -> Var:
-    """The variable of this name that is visible now, or that a closed block gives out.
+    """Return the visible variable of this name, or that of a closed block, as its output.
 
     Raises:
-        UnknownNameError: There is none; near misses are suggested.
+        UnknownNameError: There is none; the error suggests similar names.
     """
     current = program.current
     table = current.table_of(name) or next((t for t in current.chain() if t.show(name)), None)
@@ -228,7 +228,7 @@ def named_var(program: Builder, name: str) -> Var:
 
 
 def declared_var(program: Builder, value: Any) -> Any:
-    """The variable of a declaration, which stands for it; any other value as it is.
+    """Return the variable of a declaration; any other value unchanged.
 
     Raises:
         UnknownNameError: No variable of this name is visible.

@@ -1,4 +1,4 @@
-"""Sizes of axes, known or symbolic.
+"""Sizes of axes, static or symbolic.
 
 A size is an `int` or a `Dim`: a polynomial with integer coefficients over atoms, where an atom
 is a name or one of four functions of sizes. Equal polynomials are equal `Dim`s.
@@ -9,12 +9,12 @@ is a name or one of four functions of sizes. Equal polynomials are equal `Dim`s.
     factor:= int | name ("^" int)? | function "(" dim "," dim ")" | "(" dim ")"
     name  := letter (letter | digit | "_" | "." | "$")* | "?" digits
 
-`?0`, `?1`, … are *unnamed* dimensions, written `None` by users: they unify with whatever an
-operator needs them to be (`Unifier`). Two different names never unify. Every symbolic dimension
-may be zero, and none is negative.
+`?0`, `?1`, … are *unnamed* dimensions, written `None` by users. They unify with any size that
+an operator requires (`Unifier`). Two different names never unify. Every symbolic dimension may
+be zero, and none is negative.
 
-What is too long, too deep or too high a power for a file is refused where it is computed, so
-that whatever can be built can be read.
+Text length, nesting depth and powers are limited as in files, and checked when a size is
+computed. So every size that can be built can be read back.
 """
 
 from braces.dims.human_units import amount

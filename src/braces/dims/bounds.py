@@ -1,4 +1,4 @@
-"""Between which numbers a size lies, whatever its dimensions are."""
+"""Interval arithmetic: bounds of a size for all values of its dimensions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 Bounds: TypeAlias = "tuple[float, float]"
-"""The least and the most; infinite where nothing is known."""
+"""Lower and upper bound; infinite if unknown."""
 
 ANY: Bounds = (-math.inf, math.inf)
 NOT_NEGATIVE: Bounds = (0, math.inf)
@@ -15,28 +15,28 @@ _FAR = 1 << 64
 
 
 def sum_bounds(terms: Iterable[tuple[int, Bounds]]) -> Bounds:
-    """Of a sum of so many times each."""
+    """Return the bounds of a linear combination, from factors and bounds."""
     low: float = 0
     high: float = 0
     for factor, (least, most) in terms:
         low += factor * (least if factor > 0 else most)
         high += factor * (most if factor > 0 else least)
-    return _near(low, high)
+    return _saturate(low, high)
 
 
 def product_bounds(factors: Iterable[Bounds]) -> Bounds:
-    """Of a product; nothing is known where a factor may be negative."""
+    """Return the bounds of a product; unknown if a factor may be negative."""
     low: float = 1
     high: float = 1
     for least, most in factors:
         if least < 0:
             return ANY
-        low, high = _near(low * least, high * most if high and most else 0)
+        low, high = _saturate(low * least, high * most if high and most else 0)
     return low, high
 
 
-def _near(low: float, high: float) -> Bounds:
-    """Bounds that are infinite, or small enough to calculate with beside what is."""
+def _saturate(low: float, high: float) -> Bounds:
+    """Saturate bounds beyond 2^64, so that mixing them with infinite ones cannot overflow."""
     return (
         -math.inf if low < -_FAR else min(low, _FAR),
         math.inf if high > _FAR else max(high, -_FAR),
@@ -44,7 +44,7 @@ def _near(low: float, high: float) -> Bounds:
 
 
 def call_bounds(name: str, left: Bounds, right: Bounds) -> Bounds:
-    """Of a function of two sizes; a divisor is never 0."""
+    """Return the bounds of a function of two sizes; a divisor is never 0."""
     (low, high), (least, most) = left, right
     if name in ("max", "min"):
         choose = max if name == "max" else min
@@ -59,5 +59,5 @@ def call_bounds(name: str, left: Bounds, right: Bounds) -> Bounds:
 
 
 def floor(number: float, divisor: float) -> float:
-    """The quotient, rounded down; infinite numbers stay so."""
+    """Divide and round down; infinite numbers stay infinite."""
     return number if math.isinf(number) else number // divisor

@@ -1,4 +1,4 @@
-"""Numbers of bytes or operations for people: `1.2 MFLOP`, and `1.2 MFLOP·batch`."""
+"""Human-readable amounts of bytes or operations: `1.2 MFLOP`, and `1.2 MFLOP·batch`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from braces.dims.size import Size, terms_of
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _SHOWN = 3
-"""Terms of a sum; what has more is cut."""
+"""Maximum number of printed terms of a sum."""
 
 
 def amount(size: Size, unit: str) -> str:
-    """A size in multiples of a unit; a symbolic one is a sum of such.
+    """Format a size in multiples of a unit; a symbolic size as a sum.
 
     Example:
         >>> from braces.dims import Dim
@@ -31,15 +31,15 @@ def amount(size: Size, unit: str) -> str:
 
 def _term(factor: int, monomial: Sequence[object], unit: str) -> str:
     powers = Counter(map(str, monomial)).items()
-    atoms = [atom + (_raised(power) if power > 1 else "") for atom, power in powers]
-    return "·".join([_scaled(factor, unit), *atoms])
+    atoms = [atom + (_superscript(power) if power > 1 else "") for atom, power in powers]
+    return "·".join([_with_prefix(factor, unit), *atoms])
 
 
-def _raised(power: int) -> str:
+def _superscript(power: int) -> str:
     return str(power).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
 
 
-def _scaled(count: int, unit: str) -> str:
+def _with_prefix(count: int, unit: str) -> str:
     value, at = float(count), 0
     while round(abs(value), 1) >= 1000 and at + 1 < len(_PREFIXES):
         value, at = value / 1000, at + 1

@@ -1,4 +1,4 @@
-"""Terms of a sum whose functions add up to a polynomial: `max(a, b) + min(a, b)` is `a + b`."""
+"""Simplification of sums of functions to polynomials: `max(a, b) + min(a, b)` is `a + b`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 Size: TypeAlias = Any
 """An `int` or a `Dim`; `braces.dims.size` builds on this module."""
 Monomial: TypeAlias = tuple[Any, ...]
-"""The names and functions of sizes that a term multiplies."""
+"""The factors of a term: names and functions of sizes."""
 
 
 class Call(Protocol):
@@ -30,8 +30,8 @@ class Complements:
 
     Attributes:
         terms: The terms.
-        factor: The factor that all of them have at least.
-        shared: The other atoms of each, the same in all.
+        factor: The coefficient of smallest magnitude among the terms.
+        shared: The other atoms of each term, equal in all.
         total: The sum of the functions.
     """
 
@@ -51,17 +51,17 @@ class _Term(NamedTuple):
 
 
 def find_complements(terms: Mapping[Monomial, int]) -> Complements | None:
-    """Terms that complete each other, or `None`.
+    """Find terms whose functions add up to a polynomial, or `None`.
 
     | functions | total |
     |---|---|
     | `max(t - 1, 0)`, `min(t, 1)` | `t` |
     | `floordiv(t, 2)`, `floordiv(t + 1, 2)` | `t` |
     """
-    found = list(_terms_with_calls(terms))
-    if len(found) < 2:
+    candidates = list(_terms_with_calls(terms))
+    if len(candidates) < 2:
         return None
-    return next(itertools.chain(_extremes(found), _quotients(found)), None)
+    return next(itertools.chain(_extremes(candidates), _quotients(candidates)), None)
 
 
 def _terms_with_calls(terms: Mapping[Monomial, int]) -> Iterator[_Term]:
@@ -72,7 +72,7 @@ def _terms_with_calls(terms: Mapping[Monomial, int]) -> Iterator[_Term]:
 
 
 def _extremes(terms: Sequence[_Term]) -> Iterator[Complements]:
-    """A maximum and a minimum of two sizes, or of the two shifted alike."""
+    """Pairs of a maximum and a minimum of two sizes, or of both plus the same offset."""
     if not {term.call.name for term in terms} >= {"max", "min"}:
         return
     groups: dict[object, dict[str, _Term]] = defaultdict(dict)
@@ -86,7 +86,7 @@ def _extremes(terms: Sequence[_Term]) -> Iterator[Complements]:
 
 @functools.lru_cache(maxsize=1024)
 def _distance(call: Call) -> tuple[tuple[Monomial, int], ...]:
-    """The terms of the difference of the arguments, either way round."""
+    """Return the terms of the difference of the arguments, independent of their order."""
     difference = call.arguments[0] - call.arguments[1]
     terms = () if isinstance(difference, int) else difference.terms
     sign = 1 if terms and terms[0][1] > 0 else -1
@@ -99,7 +99,7 @@ def _sum_of_extremes(maximum: Call, minimum: Call) -> Size:
 
 
 def _quotients(terms: Sequence[_Term]) -> Iterator[Complements]:
-    """The quotients of `t`, `t + 1`, … `t + n - 1` by `n`."""
+    """Groups of the quotients of `t`, `t + 1`, … `t + n - 1` by `n`."""
     groups: dict[object, dict[int, _Term]] = defaultdict(dict)
     for term in terms:
         inner, divisor = term.call.arguments

@@ -1,12 +1,12 @@
-"""Numbers that are the size of an axis with a name."""
+"""Static sizes of named axes."""
 
 from __future__ import annotations
 
 
 class NamedSize(int):
-    """A number beside which the name of its axis stands, as users write it: `("mlp", 32)`.
+    """A static size with the name of its axis, as users write it: `("mlp", 32)`.
 
-    Whatever is computed of it is a plain number.
+    Arithmetic with it returns plain numbers.
 
     Attributes:
         name: Of the axis.
@@ -21,14 +21,14 @@ class NamedSize(int):
 
     @staticmethod
     def of(size: int, name: str | None) -> int:
-        """A number with a name, where there is one."""
+        """Attach a name to a number, unless the name is `None`."""
         if name is None:
             return int(size)
-        made = NamedSize(size)
-        made.name = name
-        return made
+        named = NamedSize(size)
+        named.name = name
+        return named
 
 
 def axis_name(size: object) -> str | None:
-    """The name that stands beside a size, if one does."""
+    """Return the axis name of a size, or `None`."""
     return size.name if isinstance(size, NamedSize) else None

@@ -1,4 +1,4 @@
-"""Sizes from their text."""
+"""Parser of sizes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def parse_size(text: str) -> Size:
     """Read a size; the inverse of `str`.
 
     Raises:
-        FileFormatError: The text is not a size, or is longer than any real one.
-        ShapeError: It divides by zero, or no size can be so large.
+        FileFormatError: The text is not a size, or is too long.
+        ShapeError: The size divides by zero, or is too large.
 
     Example:
         >>> parse_size("2*b + 1") == 2 * Dim.named("b") + 1
@@ -25,12 +25,12 @@ def parse_size(text: str) -> Size:
     """
     if len(text) > LONGEST_TEXT:
         raise FileFormatError("A dimension is written with too many characters.")
-    return _read(text)
+    return _parse_cached(text)
 
 
 @functools.lru_cache(maxsize=1024)
-def _read(text: str) -> Size:
-    """The size of a text; a program writes few, and each at every variable that has it."""
+def _parse_cached(text: str) -> Size:
+    """Parse a size; cached, because a program repeats few sizes at many variables."""
     reader = _Reader(text)
     size = reader.sum(0)
     if reader.peek() is not None:

@@ -1,4 +1,4 @@
-"""The text of sizes, and how long, deep and high they may be: what is longer is refused."""
+"""Printer of sizes, with limits on length, nesting and powers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from braces.errors import ShapeError
 
 LONGEST_TEXT = 2000
-"""Characters of a size."""
+"""Maximum number of characters of a size."""
 DEEPEST_NESTING = 16
-"""Functions within each other."""
+"""Maximum nesting depth of functions."""
 HIGHEST_POWER = 64
-"""Factors of a term."""
+"""Maximum number of factors of a term."""
 LARGEST_NUMBER = (1 << 63) - 1
 
 _WAY_OUT = "Give such a size a name of its own, as a dimension of fed data."
 
 
 def text_of(terms: Sequence[tuple[Sequence[object], int]]) -> str:
-    """The text of a sum of products.
+    """Format a sum of products.
 
     Raises:
-        ShapeError: It is too long, or a term too large.
+        ShapeError: The text is too long, or a term is too large.
     """
     text = " + ".join(_term_text(monomial, factor) for monomial, factor in terms)
     if len(text) > LONGEST_TEXT:
@@ -31,7 +31,7 @@ def text_of(terms: Sequence[tuple[Sequence[object], int]]) -> str:
 
 
 def joined(monomial: Sequence[object]) -> str:
-    """The factors of a product."""
+    """Format the factors of a product."""
     return "*".join(map(str, monomial))
 
 
@@ -47,20 +47,20 @@ def _term_text(monomial: Sequence[object], factor: int) -> str:
 
 
 def check_count(count: int) -> None:
-    """Refuse so many terms before their text is made.
+    """Refuse a sum with too many terms before it is formatted.
 
     Raises:
-        ShapeError: Their text is too long, however short each is.
+        ShapeError: The text would be too long even with the shortest terms.
     """
     if 4 * count - 3 > LONGEST_TEXT:
         raise _too_long(f"{count} terms")
 
 
 def check_depth(depth: int, text: str) -> int:
-    """`depth`, if functions may lie in each other so deep.
+    """Return `depth` if functions may nest this deep.
 
     Raises:
-        ShapeError: They may not.
+        ShapeError: The depth exceeds the limit.
     """
     if depth > DEEPEST_NESTING:
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""Division of a size, which gives no size but a number that is computed in a run."""
+"""True division of a size, whose result is a runtime number instead of a size."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 
 class Divisible:
-    """What `n / 2` and `1.0 / n` mean for a symbolic size `n`."""
+    """Mixin for `n / 2` and `1.0 / n` of a symbolic size `n`."""
 
     __slots__ = ()
 
     number: ClassVar[Callable[[Any], Any]]
-    """Makes a size a number to compute with; `braces.builder.append` sets it."""
+    """Convert a size to a runtime number; set by `braces.builder.append`."""
 
     def __truediv__(self, other: Any) -> Any:
         if not isinstance(other, int | float | Divisible):

@@ -1,7 +1,7 @@
 """Sizes and their arithmetic: polynomials over names and functions of sizes.
 
-All is simplified as it is made, by rules that hold for all values of the dimensions, so that
-sizes that are equal look equal and stay short: halving seven times is one division by 128.
+Every operation simplifies its result, by rules that hold for all values of the dimensions. So
+equal sizes have equal forms and stay short: halving seven times is one division by 128.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAME = re.compile(r"[A-Za-z_][\w.$]*|\?\d+")
 
 
 class Call:
-    """A function of two sizes that no polynomial expresses, as `floordiv(b, 2)`."""
+    """A non-polynomial function of two sizes, such as `floordiv(b, 2)`."""
 
     __slots__ = ("arguments", "bounds", "depth", "name", "text")
 
@@ -87,10 +87,10 @@ class Dim(Divisible):
 
     @staticmethod
     def named(name: str) -> Dim:
-        """The dimension with this name.
+        """Return the dimension with this name.
 
         Raises:
-            ShapeError: Dimensions cannot be called so.
+            ShapeError: The name is not valid for a dimension.
         """
         if not _NAME.fullmatch(name):
             raise ShapeError(f"{name!r:.80} is not a name for a dimension.", fix="Use a word.")
@@ -98,7 +98,7 @@ class Dim(Divisible):
 
     @property
     def name(self) -> str | None:
-        """The name, where this is nothing but a named dimension."""
+        """The name if this is a single dimension, else `None`."""
         if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
             atom = self.terms[0][0][0]
             return atom if isinstance(atom, str) else None
@@ -106,19 +106,19 @@ class Dim(Divisible):
 
     @property
     def unnamed(self) -> bool:
-        """Whether this is one unnamed dimension."""
+        """True if this is a single unnamed dimension."""
         return (self.name or "").startswith("?")
 
     def names(self) -> set[str]:
-        """All names in this expression."""
-        found: set[str] = set()
+        """Return all names in this expression."""
+        all_names: set[str] = set()
         for monomial, _ in self.terms:
             for atom in set(monomial):
                 if isinstance(atom, str):
-                    found.add(atom)
+                    all_names.add(atom)
                 else:
-                    found.update(*(a.names() for a in atom.arguments if isinstance(a, Dim)))
-        return found
+                    all_names.update(*(a.names() for a in atom.arguments if isinstance(a, Dim)))
+        return all_names
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Dim) and self.terms == other.terms
@@ -134,7 +134,7 @@ class Dim(Divisible):
 
     def __add__(self, other: Any) -> Size:
         if not isinstance(other, _NUMBERS):
-            return NotImplemented  # a variable knows what to do beside a size
+            return NotImplemented  # a variable handles the operation
         return sum_of((self, other))
 
     def __mul__(self, other: Any) -> Size:
@@ -187,50 +187,52 @@ class Dim(Divisible):
 
 
 _NUMBERS: Any = (int, Dim, Number)
-"""Numbers that sizes are computed with: those of Python and NumPy, and other sizes."""
+"""Operand types of arithmetic with sizes: numbers of Python and NumPy, and sizes."""
 
 
 class Terms:
-    """A sum that grows: monomials and their factors."""
+    """Mutable sum: monomials and their coefficients."""
 
     def __init__(self) -> None:
         self.found: dict[Monomial, int] = {}
 
     def count(self, monomial: Monomial, factor: int) -> None:
-        """Add a monomial so many times."""
+        """Add a monomial with a coefficient."""
         self.found[monomial] = self.found.get(monomial, 0) + factor
 
     def add(self, size: Size, times: int) -> None:
-        """Add a size so many times."""
+        """Add a multiple of a size."""
         for monomial, factor in terms_of(size):
             self.count(monomial, times * factor)
 
     def size(self) -> Size:
-        """The sum; a number where nothing symbolic is left."""
-        left = {monomial: factor for monomial, factor in self.found.items() if factor}
-        if not left:
+        """Return the simplified sum; a number if no symbolic term remains."""
+        nonzero = {monomial: factor for monomial, factor in self.found.items() if factor}
+        if not nonzero:
             return 0
-        if left.keys() == {()}:
-            return left[()]
-        check_count(len(left))
-        found = find_complements(left)
-        return Dim(left) if found is None else self._merged(found)
+        if nonzero.keys() == {()}:
+            return nonzero[()]
+        check_count(len(nonzero))
+        found = find_complements(nonzero)
+        return Dim(nonzero) if found is None else self._merged(found)
 
-    def _merged(self, found: Complements) -> Size:
-        """The sum with two terms replaced by what they are together."""
-        for monomial in found.terms:
-            self.count(monomial, -found.factor)
-        self.add(product((found.total, *map(of_atom, found.shared))), found.factor)
+    def _merged(self, complements: Complements) -> Size:
+        """Return the sum after replacing complementary terms by their total."""
+        for monomial in complements.terms:
+            self.count(monomial, -complements.factor)
+        self.add(
+            product((complements.total, *map(of_atom, complements.shared))), complements.factor
+        )
         return self.size()
 
 
 def terms_of(size: Size) -> tuple[tuple[Monomial, int], ...]:
-    """The products that a size is the sum of: the atoms of each, and its factor."""
+    """Return the terms of a size: the atoms of each, and its coefficient."""
     return size.terms if isinstance(size, Dim) else ((((), size),) if size else ())
 
 
 def never_negative(size: Size) -> bool:
-    """Whether a size is seen to be 0 or more for all values of its dimensions.
+    """Return whether a size is provably at least 0 for all values of its dimensions.
 
     Example:
         >>> b = Dim.named("b")
@@ -245,15 +247,19 @@ def _bounds(size: Size) -> Bounds:
 
 
 def _sum_bounds(terms: tuple[tuple[Monomial, int], ...]) -> Bounds:
-    found = sum_bounds((factor, product_bounds(map(_atom_bounds, m))) for m, factor in terms)
-    other = _unrounded_bounds(terms)
-    return found if other is None else (max(found[0], other[0]), min(found[1], other[1]))
+    direct = sum_bounds((factor, product_bounds(map(_atom_bounds, m))) for m, factor in terms)
+    unrounded = _unrounded_bounds(terms)
+    return (
+        direct
+        if unrounded is None
+        else (max(direct[0], unrounded[0]), min(direct[1], unrounded[1]))
+    )
 
 
 def _unrounded_bounds(terms: tuple[tuple[Monomial, int], ...]) -> Bounds | None:
-    """Where multiples of quotients were `k * floordiv(x, k)`, which is x without its rest.
+    """Return bounds from `k * floordiv(x, k) = x - rest`, where the rest is in [0, k - 1].
 
-    So `t - 4 * floordiv(t, 4)` lies between 0 and 3. `None` where there are none.
+    So `t - 4 * floordiv(t, 4)` is between 0 and 3. `None` if there are no such quotients.
     """
     exact, rests = Terms(), list[tuple[int, Bounds]]()
     for monomial, factor in terms:
@@ -276,13 +282,13 @@ def _depth(size: Size) -> int:
 
 
 def calls_in(size: Size) -> Iterator[Call]:
-    """The functions of sizes in a size, less those within others."""
+    """Iterate over the outermost functions of sizes in a size."""
     atoms = (atom for monomial, _ in terms_of(size) for atom in monomial)
     return (atom for atom in atoms if isinstance(atom, Call))
 
 
 def of_atom(atom: Atom) -> Dim:
-    """The size that is one atom."""
+    """Return the size of one atom."""
     return Dim({(atom,): 1})
 
 
@@ -290,7 +296,7 @@ def of_atom(atom: Atom) -> Dim:
 
 
 def divide_exactly(size: Size, divisor: Size) -> Size | None:
-    """`size / divisor` where that is a size again, else `None`."""
+    """Return `size / divisor` if the division is exact, else `None`."""
     if isinstance(size, int) and isinstance(divisor, int):
         return size // divisor if divisor and size % divisor == 0 else None
     divisor_terms = terms_of(divisor)
@@ -308,10 +314,10 @@ def divide_exactly(size: Size, divisor: Size) -> Size | None:
 
 
 def call(name: str, left: Size, right: Size) -> Size:
-    """`floordiv`, `mod`, `max` or `min` of two sizes, as simple as possible.
+    """Compute and simplify `floordiv`, `mod`, `max` or `min` of two sizes.
 
     Raises:
-        ShapeError: It divides by zero, or the result is longer than a size may be.
+        ShapeError: The divisor is zero, or the text of the result is too long.
 
     Example:
         >>> b = Dim.named("b")
@@ -337,23 +343,23 @@ def _floordiv(size: Size, divisor: Size) -> Size:
         return _atom("floordiv", size, divisor)
     if divisor < 0:
         return _floordiv(-size, -divisor)
-    whole, rest = _split(size, divisor)
-    return whole + _floordiv_rest(rest, divisor)
+    quotient, rest = _split(size, divisor)
+    return quotient + _floordiv_rest(rest, divisor)
 
 
 def _split(size: Size, divisor: int) -> tuple[Size, Size]:
-    """`whole` and `rest` such that the size is divisor * whole + rest."""
-    whole, rest = Terms(), Terms()
+    """Return `quotient` and `rest` such that the size is divisor * quotient + rest."""
+    quotient, rest = Terms(), Terms()
     for monomial, factor in terms_of(size):
         if not monomial or factor % divisor == 0:
-            whole.count(monomial, factor // divisor)
+            quotient.count(monomial, factor // divisor)
             factor %= divisor
         rest.count(monomial, factor)
-    return whole.size(), rest.size()
+    return quotient.size(), rest.size()
 
 
 def _floordiv_rest(rest: Size, divisor: int) -> Size:
-    """The quotient of what has no part that is divided exactly."""
+    """Divide a rest that has no exactly divisible term."""
     low, high = (floor(bound, divisor) for bound in _bounds(rest))
     if low == high and isinstance(low, int):
         return low
@@ -365,25 +371,25 @@ def _floordiv_rest(rest: Size, divisor: int) -> Size:
 
 
 def _scaled_down(rest: Size, common: int) -> Size:
-    smaller = Terms()
+    quotient = Terms()
     for monomial, factor in terms_of(rest):
-        smaller.count(monomial, factor // common)
-    return smaller.size()
+        quotient.count(monomial, factor // common)
+    return quotient.size()
 
 
 def _one_call(size: Size) -> tuple[Call, int, int] | None:
-    """`inner`, `factor` and `more`, where the size is factor * inner + more."""
+    """Return `inner`, `factor` and `offset` if the size is factor * inner + offset."""
     match terms_of(size):
         case (((Call() as inner,), factor),):
             return inner, factor, 0
-        case (((Call() as inner,), factor), ((), more)):
-            return inner, factor, more
+        case (((Call() as inner,), factor), ((), offset)):
+            return inner, factor, offset
         case _:
             return None
 
 
 def _merged(rest: Size, divisor: int) -> Size | None:
-    """The quotient of a quotient, or of a maximum with a number, as one of what is inside."""
+    """Push a division into the argument: of a quotient, or of an extreme with a number."""
     match _one_call(rest):
         case (Call(name="floordiv", arguments=(inner, int(by))), 1, more) if by > 0:
             if by * divisor <= LARGEST_NUMBER:
@@ -416,7 +422,7 @@ def _minimum(left: Size, right: Size) -> Size:
 
 
 def _extreme(name: str, sign: int, left: Size, right: Size) -> Size:
-    """`max` with the sign 1, `min` with -1; numbers stand behind."""
+    """Simplify `max` (sign 1) or `min` (sign -1); a number becomes the second argument."""
     if isinstance(left, int) or (isinstance(right, Dim) and str(right) < str(left)):
         left, right = right, left
     difference = sign * (left - right)
@@ -450,7 +456,7 @@ _SIMPLE: dict[str, Callable[[Size, Size], Size]] = {
 
 
 def product(sizes: Iterable[Size]) -> Size:
-    """The product of sizes; 1 for none."""
+    """Return the product of sizes; 1 for none."""
     numbers, symbols = 1, list[Dim]()
     for size in sizes:
         if isinstance(size, int):
@@ -461,7 +467,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def sum_of(sizes: Iterable[Size]) -> Size:
-    """The sum of sizes; 0 for none."""
+    """Return the sum of sizes; 0 for none."""
     total = Terms()
     for size in sizes:
         total.add(size, 1)
@@ -474,7 +480,7 @@ _NO_CALLS: Mapping[Call, Size] = MappingProxyType({})
 def substitute(
     size: Size, values: Mapping[str, Size], calls: Mapping[Call, Size] = _NO_CALLS
 ) -> Size:
-    """`size` with names, and functions of sizes, replaced by sizes."""
+    """Substitute sizes for names and for functions of sizes in `size`."""
     if isinstance(size, int):
         return size
     total = Terms()

@@ -1,4 +1,4 @@
-"""What a dimension is where a size of it is known."""
+"""Solver: the value of a dimension from the value of a size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from braces.dims.size import Dim, Size, divide_exactly, substitute
 
 
 def solved(size: Dim, known: Size) -> tuple[str, Size] | None:
-    """The one name in a size, and what it is where the size is known; `None` if untold.
+    """Solve `size == known` for the only name in `size`; `None` if not unique.
 
     Example:
         >>> t = Dim.named("t")
@@ -14,15 +14,15 @@ def solved(size: Dim, known: Size) -> tuple[str, Size] | None:
         (('t', 3), ('t', m + 1), None)
     """
     names = size.names()
-    found = _inverse(size, known) if len(names) == 1 else None
-    if found is None:
+    solution = _inverse(size, known) if len(names) == 1 else None
+    if solution is None:
         return None
     (name,) = names
-    return (name, found) if substitute(size, {name: found}) == known else None
+    return (name, solution) if substitute(size, {name: solution}) == known else None
 
 
 def _inverse(size: Size, known: Size) -> Size | None:
-    """The dimension in `factor * dimension + number`, which may stand in `max(..., 0)`."""
+    """Invert `factor * dimension + number`, possibly within `max(..., 0)`."""
     terms = dict(size.terms) if isinstance(size, Dim) else {}
     number = terms.pop((), 0)
     match list(terms.items()):

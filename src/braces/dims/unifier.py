@@ -1,4 +1,4 @@
-"""What unnamed dimensions turn out to be."""
+"""Unification of unnamed dimensions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from braces.dims.size import Dim, Size, substitute
 
 
 class Unifier:
-    """What the unnamed dimensions of a program turned out to be.
+    """Substitution of the unnamed dimensions of a program, found by unification.
 
     Example:
         >>> unifier = Unifier()
@@ -20,21 +20,21 @@ class Unifier:
         self.count = 0
 
     def copy(self) -> Unifier:
-        """The same knowledge, independent from now on."""
+        """Return an independent copy."""
         other = Unifier()
         other.known, other.count = dict(self.known), self.count
         return other
 
     def fresh(self) -> Dim:
-        """A new unnamed dimension."""
+        """Create an unnamed dimension."""
         self.count += 1
         return Dim.named(f"?{self.count - 1}")
 
     def resolve(self, size: Size) -> Size:
-        """`size` with all that is known put in.
+        """Substitute all known dimensions in `size`.
 
         Raises:
-            ShapeError: It is longer then than a size may be.
+            ShapeError: The text of the result is too long.
         """
         while isinstance(size, Dim) and self.known:
             if not any(name in self.known for name in size.names()):
@@ -43,7 +43,7 @@ class Unifier:
         return size
 
     def unify(self, left: Size, right: Size) -> Size | None:
-        """The one size that both are, or `None` where they differ."""
+        """Unify two sizes; return the common size, or `None` if they differ."""
         left, right = self.resolve(left), self.resolve(right)
         if left == right:
             return left

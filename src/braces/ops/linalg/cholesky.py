@@ -1,7 +1,7 @@
-"""Matrices as products of triangular ones, and systems of equations that are triangular.
+"""Cholesky decomposition and triangular solves.
 
-Both work on the last two axes; those before are a batch. They are `jax.lax.linalg`'s, and so
-are their derivatives.
+Both work on the last two axes; the leading axes are a batch. Kernels and derivatives are those
+of `jax.lax.linalg`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from braces.ops.linalg.determinant import eliminated, of_squares
 
 
 def of_one_square(types: Types, attrs: Attrs) -> AxisMap:
-    """A matrix for each matrix, which is a square."""
-    found = of_squares(types, attrs)
-    return replace(found, outputs={"out": found.inputs["x"]})
+    """Axis map: a square matrix for each square matrix."""
+    axis_map = of_squares(types, attrs)
+    return replace(axis_map, outputs={"out": axis_map.inputs["x"]})
 
 
 def solving(types: Types, attrs: Attrs) -> AxisMap:
-    """A column of the result for each of the right-hand sides."""
+    """Axis map of `triangular_solve`: a column of the result for each right-hand side."""
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
     if len(a) < 2 or len(a) != len(b):
@@ -53,11 +53,11 @@ def solving(types: Types, attrs: Attrs) -> AxisMap:
 )
 @in_float32
 def cholesky(x: Tensor) -> Tensor:
-    """The lower triangular factor of matrices that are symmetric and positive definite.
+    """The Cholesky factor (lower triangular) of symmetric positive definite matrices.
 
         out @ out^T = (x + x^T) / 2
 
-    It is NaN where there is none.
+    The result is NaN for other matrices.
 
     Inputs:
         x: real[*shape, n, n].
@@ -66,7 +66,7 @@ def cholesky(x: Tensor) -> Tensor:
         out: float[*shape, n, n], zero above the diagonal; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
     return lax.linalg.cholesky(floating(x))
@@ -93,7 +93,7 @@ def triangular_solve(
     transpose_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Tensor:
-    """The solution of equations whose matrix is triangular.
+    """The solution of triangular systems of linear equations.
 
         a @ out = b, or a^T @ out = b
 
@@ -102,9 +102,9 @@ def triangular_solve(
         b: real[*shape, n, m].
 
     Attributes:
-        lower: Whether the triangle is the lower one.
-        transpose_a: Whether the matrix is the transposed one.
-        unit_diagonal: Whether the diagonal is taken to be one, and not read.
+        lower: Whether `a` is lower triangular.
+        transpose_a: Whether to solve with the transpose of `a`.
+        unit_diagonal: Whether the diagonal is assumed to be 1, and not read.
 
     Outputs:
         out: float[*shape, n, m]; integers give float32.

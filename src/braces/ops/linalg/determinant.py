@@ -20,7 +20,7 @@ from braces.ops.common.rules import floating, real_valued
 
 
 def of_squares(types: Types, attrs: Attrs) -> AxisMap:
-    """One number for each matrix, which is a square."""
+    """Axis map: one number for each square matrix."""
     del attrs
     shape = shape_of(types["x"][0])
     if len(shape) < 2:
@@ -32,7 +32,7 @@ def of_squares(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def eliminated(types: Types, attrs: Attrs) -> Size:
-    """Each row is taken from all below it."""
+    """Cost per element of an elimination: the number of rows."""
     del attrs
     return shape_of(types["x"][0])[-1]
 
@@ -57,7 +57,7 @@ def det(x: Tensor) -> Tensor:
 
         out = sum_p sign(p) * prod_i x[..., i, p(i)], over all permutations p
 
-    It is computed by elimination. That of a matrix without rows is 1.
+    Computed by Gaussian elimination. The determinant of an empty matrix is 1.
 
     Inputs:
         x: number[*shape, n, n].
@@ -66,7 +66,7 @@ def det(x: Tensor) -> Tensor:
         out: float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
     """
     x = floating(x)
     return jnp.linalg.det(x) if x.size else jnp.ones(x.shape[:-2], x.dtype)

@@ -33,7 +33,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
         x: any[*shape, n, m].
 
     Attributes:
-        k: The last diagonal that is kept; positive ones lie above the main one.
+        k: The last diagonal that is kept; positive ones are above the main diagonal.
 
     Outputs:
         out: any[*shape, n, m].
@@ -54,7 +54,7 @@ def triu(x: Tensor, *, k: int = 0) -> Tensor:
         x: any[*shape, n, m].
 
     Attributes:
-        k: The first diagonal that is kept; positive ones lie above the main one.
+        k: The first diagonal that is kept; positive ones are above the main diagonal.
 
     Outputs:
         out: any[*shape, n, m].
@@ -91,7 +91,7 @@ def triu_gradient(g: Backward) -> dict[str, Var]:
     ),
 )
 def diag(x: Tensor, *, k: int = 0) -> Tensor:
-    """The diagonal of a matrix, or the matrix with this diagonal and zeros elsewhere.
+    """The diagonal of a matrix, or for a vector, the matrix with that diagonal.
 
         out[i] = x[i, i + k], or out[i, i + k] = x[i]
 
@@ -99,7 +99,7 @@ def diag(x: Tensor, *, k: int = 0) -> Tensor:
         x: any[n, m] or any[n].
 
     Attributes:
-        k: Which diagonal; positive ones lie above the main one.
+        k: The index of the diagonal; positive ones are above the main diagonal.
 
     Outputs:
         out: any[min(n, m)] for a matrix and k = 0; any[n + |k|, n + |k|] for a vector.
@@ -112,7 +112,7 @@ def diag(x: Tensor, *, k: int = 0) -> Tensor:
 
 @diag.infer
 def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
-    """The length of the diagonal, or the sizes of the matrix."""
+    """Infer the length of the diagonal, or the sizes of the matrix."""
     if x.rank == 1:
         return x.with_shape((x.shape[0] + abs(k),) * 2)
     if x.rank != 2:

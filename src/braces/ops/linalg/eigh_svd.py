@@ -1,9 +1,9 @@
-"""Matrices as products of orthogonal and simple ones: eigenvalues, singular values.
+"""Eigenvalue decomposition of symmetric matrices, and singular value decomposition.
 
-All work on the last two axes; those before are a batch. They are `jax.lax.linalg`'s.
-Derivatives divide by differences of eigenvalues or singular values (Giles, An extended
-collection of matrix derivative results, 2008): of vectors that belong to equal ones they are
-infinite or NaN, as in JAX and torch, and those of the values alone are not.
+All work on the last two axes; the leading axes are a batch. Kernels are those of
+`jax.lax.linalg`. Derivatives of vectors divide by differences of eigenvalues or singular values
+(Giles, An extended collection of matrix derivative results, 2008). They are infinite or NaN for
+equal values, as in JAX and torch; derivatives of the values alone are not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TALL_AND_WIDE = ("x=f64[3,2]", "x=f64[b,2,2]", "x=f64[0,3,2]")
 
 
 def matrices(types: Types) -> tuple[tuple[str, ...], Size, Size]:
-    """The axes before matrices, and their two sizes."""
+    """Return the batch axes, and the numbers of rows and columns."""
     shape = shape_of(types["x"][0])
     if len(shape) < 2:
         raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
@@ -50,25 +50,25 @@ def matrices(types: Types) -> tuple[tuple[str, ...], Size, Size]:
 
 
 def split_into(types: Types, sizes: dict[str, Size], **outputs: tuple[str, ...]) -> AxisMap:
-    """Factors whose axes have these sizes; those before matrices are a batch."""
+    """Build the axis map of a decomposition: factors with a batch and axes of these sizes."""
     batch, _, _ = matrices(types)
     indices = (*batch, "row", "column")
-    found = {slot: ((*batch, *axes),) for slot, axes in outputs.items()}
-    used = {axis for axes in outputs.values() for axis in axes}
-    fresh = {name: size for name, size in sizes.items() if name in used}
-    mixed = ("row", "column", *fresh)
-    return mapped(types, {"x": (indices,)}, found, mixed, sizes=fresh)
+    factor_axes = {slot: ((*batch, *axes),) for slot, axes in outputs.items()}
+    used_names = {axis for axes in outputs.values() for axis in axes}
+    factor_sizes = {name: size for name, size in sizes.items() if name in used_names}
+    non_pointwise = ("row", "column", *factor_sizes)
+    return mapped(types, {"x": (indices,)}, factor_axes, non_pointwise, sizes=factor_sizes)
 
 
 def of_eigenvalues(types: Types, attrs: Attrs) -> AxisMap:
-    """A value for each row of squares."""
+    """Axis map of `eigvalsh`: one eigenvalue for each row."""
     of_squares(types, attrs)
     _, rows, _ = matrices(types)
     return split_into(types, {"value": rows}, out=("value",))
 
 
 def of_eigenvectors(types: Types, attrs: Attrs) -> AxisMap:
-    """A value and a vector for each row of squares."""
+    """Axis map of `eigh`: one eigenvalue and eigenvector for each row."""
     of_squares(types, attrs)
     _, rows, _ = matrices(types)
     sizes = {"value": rows, "entry": rows}
@@ -77,14 +77,14 @@ def of_eigenvectors(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def of_singular_values(types: Types, attrs: Attrs) -> AxisMap:
-    """As many values as the shorter side has."""
+    """Axis map of `svdvals`: min(rows, columns) singular values."""
     del attrs
     _, rows, columns = matrices(types)
     return split_into(types, {"value": call("min", rows, columns)}, out=("value",))
 
 
 def of_singular_vectors(types: Types, attrs: Attrs) -> AxisMap:
-    """Vectors of both sides; all of them, or those of the values."""
+    """Axis map of `svd`: left and right vectors, all of them or one for each value."""
     _, rows, columns = matrices(types)
     least = call("min", rows, columns)
     left, right = (rows, columns) if attrs["full_matrices"] else (least, least)
@@ -93,7 +93,7 @@ def of_singular_vectors(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def factors(count: int) -> Callable[..., tuple[DType, ...]]:
-    """A rule for dtypes: so many results of real numbers."""
+    """Build a dtype rule: `count` results with the dtype of a real function."""
 
     def rule(what: str, x: DType, **attrs: Any) -> tuple[DType, ...]:
         del attrs
@@ -103,15 +103,15 @@ def factors(count: int) -> Callable[..., tuple[DType, ...]]:
 
 
 def sweeps(types: Types, attrs: Attrs) -> Size:
-    """Each number takes part in a product with a row, some ten times over."""
+    """Cost per element: about ten products with a row."""
     del attrs
     return 10 * shape_of(types["x"][0])[-1]
 
 
 def factored(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tuple[Any, ...]:
-    """Factors of matrices, in their dtype; those of 16-bit floats are computed in 32 bits."""
-    given = floating(x)
-    return tuple(part.astype(given.dtype) for part in function(widened(given)))
+    """Compute factors in the dtype of the matrices; those of 16-bit floats in float32."""
+    floats = floating(x)
+    return tuple(part.astype(floats.dtype) for part in function(widened(floats)))
 
 
 # ---- eigenvalues -----------------------------------------------------------------------------
@@ -130,8 +130,8 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
 
         (x + x^T) / 2 = eigenvectors @ diag(eigenvalues) @ eigenvectors^T
 
-    Each vector may have either sign, and those of equal values are any that span their space:
-    what is computed from them must not depend on it.
+    The sign of a vector is arbitrary, and so is the basis of the space of equal eigenvalues.
+    Results computed from the vectors must not depend on the choice.
 
     Inputs:
         x: real[*shape, n, n].
@@ -141,7 +141,7 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
         eigenvectors: float[*shape, n, n], in columns of length 1.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
     return cast("tuple[Tensor, Tensor]", factored(jnp.linalg.eigh, x))
@@ -149,29 +149,29 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @eigh.gradient
 def eigh_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = v @ (diag(w_grad) + v^T v_grad / (w_j - w_i)) @ v^T, and its symmetric part."""
+    """x_grad = symmetric part of v @ (diag(w_grad) + v^T v_grad / (w_j - w_i)) @ v^T."""
     values, vectors = g["eigenvalues"], g["eigenvectors"]
-    (of_values,), (of_vectors,) = g.grads["eigenvalues"], g.grads["eigenvectors"]
-    if of_vectors is None:
-        assert of_values is not None
-        return {"x": _of_spectrum(vectors, of_values, g["x"])}
+    (values_grad,), (vectors_grad,) = g.grads["eigenvalues"], g.grads["eigenvectors"]
+    if vectors_grad is None:
+        assert values_grad is not None
+        return {"x": _spectrum_gradient(vectors, values_grad, g["x"])}
     eye = one("eye", n=values.shape[-1], dtype=values.dtype)
     gaps = one("expand_dims", values, axis=-2) - one("expand_dims", values, axis=-1)
-    turned = one("matrix_transpose", vectors)
-    inner = (turned @ of_vectors) * (one("reciprocal", gaps + eye) - eye)
-    if of_values is not None:
-        inner = inner + one("expand_dims", of_values, axis=-1) * eye
-    whole = vectors @ inner @ turned
-    return {"x": _like((whole + one("matrix_transpose", whole)) * 0.5, g["x"])}
+    transposed = one("matrix_transpose", vectors)
+    inner = (transposed @ vectors_grad) * (one("reciprocal", gaps + eye) - eye)
+    if values_grad is not None:
+        inner = inner + one("expand_dims", values_grad, axis=-1) * eye
+    product = vectors @ inner @ transposed
+    return {"x": _cast_like((product + one("matrix_transpose", product)) * 0.5, g["x"])}
 
 
-def _of_spectrum(vectors: Var, grad: Var, x: Var) -> Var:
-    """Cotangents of eigenvalues alone: v @ diag(w_grad) @ v^T."""
+def _spectrum_gradient(vectors: Var, grad: Var, x: Var) -> Var:
+    """Return the gradient from cotangents of eigenvalues alone: v @ diag(w_grad) @ v^T."""
     scaled = vectors * one("expand_dims", grad, axis=-2)
-    return _like(scaled @ one("matrix_transpose", vectors), x)
+    return _cast_like(scaled @ one("matrix_transpose", vectors), x)
 
 
-def _like(grad: Var, x: Var) -> Var:
+def _cast_like(grad: Var, x: Var) -> Var:
     return grad if grad.dtype == x.dtype else one("cast", grad, dtype=x.dtype)
 
 
@@ -194,7 +194,7 @@ def eigvalsh(x: Tensor) -> Tensor:
         out: float[*shape, n]; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
     return factored(lambda x: (jnp.linalg.eigvalsh(x, symmetrize_input=True),), x)[0]
@@ -204,7 +204,7 @@ def eigvalsh(x: Tensor) -> Tensor:
 def eigvalsh_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = v @ diag(out_grad) @ v^T, with the eigenvectors."""
     vectors = apply("eigh", {"x": (g["x"],)})["eigenvectors"][0]
-    return {"x": _of_spectrum(vectors, g.out_grad, g["x"])}
+    return {"x": _spectrum_gradient(vectors, g.out_grad, g["x"])}
 
 
 # ---- singular values -------------------------------------------------------------------------
@@ -223,19 +223,19 @@ def eigvalsh_gradient(g: Backward) -> dict[str, Var]:
     ),
 )
 def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """The singular values of matrices, and their vectors of both sides.
+    """The singular value decomposition of matrices.
 
         x = u[..., :k] @ diag(s) @ vh[..., :k, :], with k = min(m, n)
 
-    Each pair of vectors may have either sign, and those of equal values are any that span their
-    space: what is computed from them must not depend on it.
+    The sign of a pair of vectors is arbitrary, and so is the basis of the space of equal
+    singular values. Results computed from the vectors must not depend on the choice.
 
     Inputs:
         x: real[*shape, m, n].
 
     Attributes:
-        full_matrices: Whether `u` and `vh` are square. There is no derivative then unless `x`
-            is square: the vectors beyond `k` are any that are orthogonal to the others.
+        full_matrices: Whether `u` and `vh` are square. If so, `x` must be square for a
+            derivative, because the vectors beyond `k` are an arbitrary orthogonal complement.
 
     Outputs:
         u: float[*shape, m, m], or float[*shape, m, k]; columns of length 1. Integers give
@@ -244,15 +244,15 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
         vh: float[*shape, n, n], or float[*shape, k, n]; rows of length 1.
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
-        GradientError: A derivative is wanted of what has none.
+        GradientError: The gradient is undefined, see `full_matrices`.
     """
 
-    def decomposed(x: Any) -> tuple[Any, ...]:
+    def decompose(x: Any) -> tuple[Any, ...]:
         return cast("tuple[Any, ...]", jnp.linalg.svd(x, full_matrices=full_matrices))
 
-    return cast("tuple[Tensor, Tensor, Tensor]", factored(decomposed, x))
+    return cast("tuple[Tensor, Tensor, Tensor]", factored(decompose, x))
 
 
 @op(
@@ -265,7 +265,7 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
 def svdvals(x: Tensor) -> Tensor:
     """The singular values of matrices, in descending order.
 
-        out = square roots of the eigenvalues of x^T @ x, of which the smallest are left out
+        out = square roots of the largest min(m, n) eigenvalues of x^T @ x
 
     Inputs:
         x: real[*shape, m, n].
@@ -274,7 +274,7 @@ def svdvals(x: Tensor) -> Tensor:
         out: float[*shape, min(m, n)]; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
     return factored(lambda x: (jnp.linalg.svdvals(x),), x)[0]
@@ -283,18 +283,18 @@ def svdvals(x: Tensor) -> Tensor:
 @svdvals.gradient
 def svdvals_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = u @ diag(out_grad) @ vh, with the singular vectors."""
-    made = apply("svd", {"x": (g["x"],)}, {"full_matrices": False})
-    scaled = made["u"][0] * one("expand_dims", g.out_grad, axis=-2)
-    return {"x": _like(scaled @ made["vh"][0], g["x"])}
+    decomposition = apply("svd", {"x": (g["x"],)}, {"full_matrices": False})
+    scaled = decomposition["u"][0] * one("expand_dims", g.out_grad, axis=-2)
+    return {"x": _cast_like(scaled @ decomposition["vh"][0], g["x"])}
 
 
-# ---- what has no derivative ------------------------------------------------------------------
+# ---- undefined derivatives -------------------------------------------------------------------
 
 
-def _not_square(values: VarSlots, attrs: Attrs) -> str | None:
+def _refuse_full_matrices(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
     full = attrs["full_matrices"] and x.shape[-1] != x.shape[-2]
     return "Say br.svd(x, full_matrices=False)." if full else None
 
 
-unless(svd, _not_square, MORE_VECTORS)
+unless(svd, _refuse_full_matrices, MORE_VECTORS)

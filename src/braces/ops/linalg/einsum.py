@@ -1,4 +1,4 @@
-"""Einstein's summation: a product of tensors, written with a letter for each axis.
+"""Einstein summation: a product of tensors, written with a letter for each axis.
 
 equation := operand ("," operand)* ("->" operand)?
 operand  := letter* ("..." letter*)?
@@ -29,12 +29,12 @@ Sizes: TypeAlias = "dict[str, Size]"
 
 
 def lettered(types: Types, attrs: Attrs) -> AxisMap:
-    """As the equation says."""
+    """Axis map of `einsum`: the letters of the equation."""
     xs, equation = types.get("xs", ()), str(attrs["equation"])
     operands, out = read(equation, [len(shape_of(x)) for x in xs])
-    named = {letter: letter if letter in equation else DOTS + letter for letter in LETTERS}
-    inputs = tuple(tuple(named[letter] for letter in letters) for letters in operands)
-    return mapped(types, {"xs": inputs}, {"out": (tuple(named[letter] for letter in out),)})
+    names = {letter: letter if letter in equation else DOTS + letter for letter in LETTERS}
+    inputs = tuple(tuple(names[letter] for letter in letters) for letters in operands)
+    return mapped(types, {"xs": inputs}, {"out": (tuple(names[letter] for letter in out),)})
 
 
 @op(
@@ -55,12 +55,13 @@ def lettered(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def einsum(*xs: Tensor, equation: str) -> Tensor:
-    """Einstein's summation: multiply, then sum over the letters that the result does not have.
+    """Einstein summation: multiply, then sum over the letters absent from the result.
 
         "ij,jk->ik": out[i, k] = sum_j xs[0][i, j] * xs[1][j, k]
 
     Without an arrow, the result has the letters that occur once, in alphabetical order. A
-    letter twice in one operand takes its diagonal. `...` stands for any axes, which broadcast.
+    letter that is repeated in one operand takes its diagonal. `...` stands for any number of
+    axes, which broadcast.
 
     Inputs:
         xs: number[...], one for each operand of the equation.
@@ -69,10 +70,10 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
         equation: A letter for each axis of each operand, and for the result after `->`.
 
     Outputs:
-        out: The promoted dtype, the axes that the equation says.
+        out: The promoted dtype, the axes of the equation.
 
     Raises:
-        ProgramError: The equation cannot be read.
+        ProgramError: The equation is invalid.
         ShapeError: A letter has two sizes, or an operand another number of axes.
         DTypeError: All are bools.
     """
@@ -82,7 +83,7 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
 
 @einsum.gradient
 def einsum_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
-    """For each operand, an einsum of the cotangent with the others."""
+    """For each operand, an einsum of the cotangent with the other operands."""
     xs, equation = g.inputs["xs"], str(g.attrs["equation"])
     types = [tensor_type(x) for x in xs]
     operands, out = read(equation, [t.rank for t in types])
@@ -96,11 +97,11 @@ def einsum_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     }
 
 
-# ---- reading equations -----------------------------------------------------------------------
+# ---- parsing equations -----------------------------------------------------------------------
 
 
 def read(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """A letter for each axis of each operand, and of the result; `...` becomes letters.
+    """Parse an equation: a letter for each axis of operands and result, also for `...`.
 
     Example:
         >>> read("ij,jk", [2, 2])
@@ -127,9 +128,9 @@ def read(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
 
 
 def check_term(equation: str, term: str) -> None:
-    """A `ProgramError` for anything but letters and one ellipsis."""
-    rest = term.replace("...", "", 1)
-    if not all(letter in LETTERS for letter in rest):
+    """Raise a `ProgramError` for anything but letters and one ellipsis."""
+    letters = term.replace("...", "", 1)
+    if not all(letter in LETTERS for letter in letters):
         raise ProgramError(
             f"`{equation}` is not an equation of einsum.",
             fix="Use letters, commas, `...` and one arrow: 'ij,jk->ik'.",
@@ -137,12 +138,12 @@ def check_term(equation: str, term: str) -> None:
 
 
 def letters_in(term: str) -> int:
-    """How many letters a term has."""
+    """Return the number of letters of a term."""
     return len(term.replace("...", ""))
 
 
 def spell(equation: str, term: str, dots: str, rank: int) -> str:
-    """A term with a letter for each axis of its operand."""
+    """Expand the ellipsis of a term to a letter for each axis."""
     extra = rank - letters_in(term)
     if extra < 0 or (extra and "..." not in term):
         raise ShapeError(f"`{term}` of `{equation}` does not fit an operand with {rank} axes.")
@@ -150,14 +151,14 @@ def spell(equation: str, term: str, dots: str, rank: int) -> str:
 
 
 def implicit(operands: Sequence[str], dots: str) -> str:
-    """The letters of the result where no arrow says them."""
-    every = "".join(operands)
-    once = sorted({c for c in every if every.count(c) == 1 and c not in dots})
+    """Return the letters of the result of an equation without an arrow."""
+    letters = "".join(operands)
+    once = sorted({c for c in letters if letters.count(c) == 1 and c not in dots})
     return dots + "".join(once)
 
 
 def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
-    """A `ProgramError` where the result has a letter twice, or one of no operand."""
+    """Raise a `ProgramError` if the result repeats a letter, or has one of no operand."""
     known = set("".join(operands))
     if len(set(out)) != len(out) or not known.issuperset(out):
         raise ProgramError(
@@ -169,21 +170,23 @@ def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
 
 
 def by_runs(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
-    """The summation, in which letters that always stand side by side are one axis.
+    """Compute the einsum after merging adjacent axes that always occur together.
 
-    `abc,abd->cd` is then a product of two matrices as they lie in memory. XLA would transpose
-    what is summed over two axes, which takes up to half as long again.
+    `abc,abd->cd` then is a product of two matrices in their memory layout. For a sum over two
+    axes XLA would transpose operands, which takes up to 50 % longer.
     """
     shapes = [x.shape for x in xs]
     sizes: dict[str, int] = {}
     for letter, size in pairs(terms, shapes):
         sizes[letter] = size if sizes.get(letter, 1) == 1 else sizes[letter]
-    alone = {letter for letter, size in pairs(terms, shapes) if size != sizes[letter]}
-    joined = set() if _APART.get() else joining([*terms, out], alone)
-    given = [x.reshape(flat(t, x.shape, joined)) for t, x in zip(terms, xs, strict=True)]
-    *spelled, end = ("".join(c for c in term if c not in joined) for term in (*terms, out))
-    made = jnp.einsum(f"{','.join(spelled)}->{end}", *given)
-    return made.reshape([sizes[letter] for letter in out])
+    broadcast = {letter for letter, size in pairs(terms, shapes) if size != sizes[letter]}
+    merged = set() if _APART.get() else joining([*terms, out], broadcast)
+    operands = [x.reshape(flat(t, x.shape, merged)) for t, x in zip(terms, xs, strict=True)]
+    *new_terms, new_out = (
+        "".join(c for c in term if c not in merged) for term in (*terms, out)
+    )
+    result = jnp.einsum(f"{','.join(new_terms)}->{new_out}", *operands)
+    return result.reshape([sizes[letter] for letter in out])
 
 
 _APART = ContextVar("axes_apart", default=False)
@@ -191,7 +194,7 @@ _APART = ContextVar("axes_apart", default=False)
 
 @contextmanager
 def axes_apart() -> Generator[None]:
-    """Let no axes become one: where several devices compute together, one may be cut."""
+    """Context manager: do not merge axes, because an axis may be sharded over devices."""
     token = _APART.set(True)
     try:
         yield
@@ -200,13 +203,13 @@ def axes_apart() -> Generator[None]:
 
 
 def pairs(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int]]:
-    """Each letter with each of its sizes."""
+    """Iterate over the letters of all terms, with their sizes."""
     for term, shape in zip(terms, shapes, strict=True):
         yield from zip(term, shape, strict=True)
 
 
 def joining(terms: Sequence[str], alone: Set[str]) -> set[str]:
-    """The letters that always follow one other letter, which nothing else follows.
+    """Return the letters to merge: each follows one letter, which nothing else follows.
 
     Example:
         >>> sorted(joining(["abcd", "xabd", "cxd"], set()))
@@ -227,7 +230,7 @@ def joining(terms: Sequence[str], alone: Set[str]) -> set[str]:
 
 
 def flat(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
-    """A shape in which letters that are joined are one axis with those before them."""
+    """Merge axes of a shape: those of joined letters with the axis before."""
     sizes: list[int] = []
     for letter, size in zip(term, shape, strict=True):
         if letter in joined:
@@ -241,7 +244,7 @@ def flat(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
 
 
 def plain(operands: Sequence[str], types: Sequence[TensorType]) -> bool:
-    """Whether each letter has one size and no operand has a letter twice."""
+    """Return whether the equation has no broadcasting and no diagonals."""
     sizes: Sizes = {}
     for letters, type_ in zip(operands, types, strict=True):
         for letter, size in zip(letters, type_.shape, strict=True):
@@ -251,24 +254,24 @@ def plain(operands: Sequence[str], types: Sequence[TensorType]) -> bool:
 
 
 def gradient_of(g: Backward, at: int, operands: Sequence[str], out: str) -> Var:
-    """The cotangent of one operand; letters that only it has are repeated."""
-    x, mine = g.inputs["xs"][at], operands[at]
-    every = enumerate(zip(operands, g.inputs["xs"], strict=True))
-    others = [pair for i, pair in every if i != at]
+    """Return the cotangent of one operand; broadcast along letters that only it has."""
+    x, own_letters = g.inputs["xs"][at], operands[at]
+    numbered_operands = enumerate(zip(operands, g.inputs["xs"], strict=True))
+    others = [pair for i, pair in numbered_operands if i != at]
     known = set(out).union(*(letters for letters, _ in others))
-    kept = "".join(letter for letter in mine if letter in known)
+    common = "".join(letter for letter in own_letters if letter in known)
     grad = g.out_grad
-    if others or kept != out:
-        equation = ",".join([out, *(letters for letters, _ in others)]) + f"->{kept}"
+    if others or common != out:
+        equation = ",".join([out, *(letters for letters, _ in others)]) + f"->{common}"
         grad = one("einsum", grad, *(var for _, var in others), equation=equation)
-    if kept != mine:
-        shape = tuple(s if c in known else 1 for c, s in zip(mine, x.shape, strict=True))
+    if common != own_letters:
+        shape = tuple(s if c in known else 1 for c, s in zip(own_letters, x.shape, strict=True))
         grad = one("broadcast_to", in_shape(grad, shape), shape=x.shape)
     return in_dtype(grad, x)
 
 
 def derived(g: Backward, equation: str) -> tuple[Var | None, ...]:
-    """The gradient by the kernel, for diagonals and broadcasting."""
+    """Return the gradient by the VJP of the kernel, for diagonals and broadcasting."""
     xs = tuple(in_dtype(x, g["out"]) for x in g.inputs["xs"])
     inputs = {"xs": xs, "out_grad": (g.out_grad,)}
     grads = apply("einsum.vjp", inputs, {"equation": equation}, wanted=("xs_grad",))["xs_grad"]

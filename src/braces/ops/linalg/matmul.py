@@ -28,7 +28,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def transposed(types: Types, attrs: Attrs) -> AxisMap:
-    """The axes in their new order."""
+    """Axis map of `transpose`: the axes in their new order."""
     indices = numbered(first_rank(types))
     out = tuple([indices[a] for a in order(attrs["axes"], len(indices))])
     return mapped(types, {"x": (indices,)}, {"out": (out,)})
@@ -47,7 +47,7 @@ def transposed(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
-    """The same numbers with the axes in another order.
+    """Permute the axes of an array.
 
         out[i_axes[0], i_axes[1], ...] = x[i_0, i_1, ...]
 
@@ -55,33 +55,33 @@ def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
         x: any[*shape].
 
     Attributes:
-        axes: Which axis of `x` each axis of the result is; `None` reverses their order.
+        axes: The axis of `x` for each axis of the result; `None` reverses their order.
 
     Outputs:
         out: any[shape[axes[0]], shape[axes[1]], ...].
 
     Raises:
-        ShapeError: `axes` does not name each axis once.
+        ShapeError: `axes` is not a permutation.
     """
     return jnp.transpose(x, axes)
 
 
 def order(axes: Any, rank: int) -> tuple[int, ...]:
-    """The axes of a transpose as non-negative numbers, each one once."""
+    """Normalize the axes of a transpose to a permutation of nonnegative numbers."""
     if axes is None:
         return tuple(reversed(range(rank)))
-    found = tuple([axis_at(axis, rank) for axis in axes])
-    if sorted(found) != list(range(rank)):
+    permutation = tuple([axis_at(axis, rank) for axis in axes])
+    if sorted(permutation) != list(range(rank)):
         raise AxisError(f"needs each of {rank} axes once.", given=f"axes={axes}")
-    return found
+    return permutation
 
 
 @transpose.gradient
 def transpose_gradient(g: Backward) -> dict[str, Var]:
-    """The cotangent with the axes put back."""
+    """The cotangent with the inverse permutation."""
     axes = order(g.attrs["axes"], g.out_grad.ndim)
-    back = tuple(axes.index(i) for i in range(len(axes)))
-    return {"x": one("transpose", g.out_grad, axes=back)}
+    inverse = tuple(axes.index(i) for i in range(len(axes)))
+    return {"x": one("transpose", g.out_grad, axes=inverse)}
 
 
 @op(
@@ -92,7 +92,7 @@ def transpose_gradient(g: Backward) -> dict[str, Var]:
     examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
 )
 def matrix_transpose(x: Tensor) -> Tensor:
-    """Matrices with rows and columns exchanged.
+    """Transpose matrices: exchange the last two axes.
 
         out[..., j, i] = x[..., i, j]
 
@@ -118,7 +118,7 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 
 
 def matrices(types: Types, attrs: Attrs) -> str:
-    """Products are added along the last axis of one and the second last of the other."""
+    """Axis map of `matmul`: contract the last axis of x with the second last of y."""
     del attrs
     ranks = [first_rank(types, slot) for slot in ("x", "y")]
     if 0 in ranks:
@@ -155,14 +155,14 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
 
         out[..., i, j] = sum_k x[..., i, k] * y[..., k, j]
 
-    An input with one axis is a row (`x`) or a column (`y`), and that axis leaves the result.
+    An input with one axis is a row (`x`) or a column (`y`); the result does not have its axis.
 
     Inputs:
         x: number[..., m, k] or number[k].
         y: number[..., k, n] or number[k].
 
     Outputs:
-        out: number[..., m, n] in the promoted dtype, less the axes of vectors.
+        out: number[..., m, n] in the promoted dtype, without the axes of vectors.
 
     Raises:
         ShapeError: The contracted sizes differ, the batches do not broadcast, or an input is
@@ -174,7 +174,7 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
 
 @matmul.gradient
 def matmul_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = out_grad @ y^T; y_grad = x^T @ out_grad, summed over what was broadcast."""
+    """x_grad = out_grad @ y^T; y_grad = x^T @ out_grad, summed over broadcast axes."""
     x, y = tensor_type(g["x"]), tensor_type(g["y"])
     rows = in_shape(in_dtype(g["x"], g["out"]), (1, *x.shape) if x.rank == 1 else x.shape)
     columns = in_shape(in_dtype(g["y"], g["out"]), (*y.shape, 1) if y.rank == 1 else y.shape)
@@ -195,14 +195,14 @@ def matmul_gradient(g: Backward) -> dict[str, Var]:
 
 
 def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
-    """The shape of a product with the axes that vectors took away put back."""
+    """Return the shape of a product with size 1 for the missing axes of vectors."""
     if y_rank == 1:
         shape = (*shape, 1)
     return (*shape[:-1], 1, shape[-1]) if x_rank == 1 else shape
 
 
 def in_shape(x: Var, shape: Shape) -> Var:
-    """`x` reshaped, where it has another shape."""
+    """Reshape `x`, unless it has the shape already."""
     return x if x.shape == shape else one("reshape", x, shape=shape)
 
 
@@ -210,7 +210,7 @@ def in_shape(x: Var, shape: Shape) -> Var:
 
 
 def dotted(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes of both, but for one of each along which products are added."""
+    """Axis map of `dot`: all axes of both, except the contracted ones."""
     del attrs
     x, y = (first_rank(types, slot) for slot in ("x", "y"))
     at = max(y - 2, 0)
@@ -218,7 +218,7 @@ def dotted(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -> AxisMap:
-    """The axes of a product of two tensors that contracts axes of one with the other's."""
+    """Build the axis map of a contraction of `left` axes of x with `right` axes of y."""
     x, y = (list(numbered(first_rank(types, slot), slot)) for slot in ("x", "y"))
     for i, j in zip(left, right, strict=True):
         y[j] = x[i]
@@ -241,12 +241,12 @@ def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -
     ),
 )
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """The product over the last axis of one and the second last of the other, as `numpy.dot`.
+    """The product over the last axis of x and the second last of y, as `numpy.dot`.
 
         out[..., ...] = sum_k x[..., k] * y[..., k, n]
 
-    For matrices it is their product, for vectors their inner product; with more axes there is
-    no batch: the result has all axes of both. A scalar multiplies.
+    For matrices it is the matrix product, for vectors the inner product. With more axes there
+    is no batch: the result has all axes of both. A scalar multiplies.
 
     Inputs:
         x: number[*left, k] or number[].
@@ -264,14 +264,14 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
 
 @dot.gradient
 def dot_gradient(g: Backward) -> dict[str, Var]:
-    """As that of an einsum over the same axes."""
+    """The gradient of the einsum over the same axes."""
     x, y = tensor_type(g["x"]).rank, tensor_type(g["y"]).rank
     at = max(y - 2, 0)
     return pairwise(g, (x - 1,) if x and y else (), (at,) if x and y else ())
 
 
 def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict[str, Var]:
-    """The gradient of a product of two tensors that contracts axes of one with the other's."""
+    """Return the gradient of a contraction of `left` axes of x with `right` axes of y."""
     x = list(LETTERS[: tensor_type(g["x"]).rank])
     y = list(LETTERS[len(x) : len(x) + tensor_type(g["y"]).rank])
     for i, j in zip(left, right, strict=True):
@@ -280,17 +280,17 @@ def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict
     out = [letter for letter in (*x, *y) if letter not in contracted]
     labels = {"x": "".join(x), "y": "".join(y)}
     grads: dict[str, Var] = {}
-    for mine, other in (("x", "y"), ("y", "x")):
-        if g.wants(mine):
-            equation = f"{''.join(out)},{labels[other]}->{labels[mine]}"
-            grads[mine] = in_dtype(
-                one("einsum", g.out_grad, g[other], equation=equation), g[mine]
+    for slot, other_slot in (("x", "y"), ("y", "x")):
+        if g.wants(slot):
+            equation = f"{''.join(out)},{labels[other_slot]}->{labels[slot]}"
+            grads[slot] = in_dtype(
+                one("einsum", g.out_grad, g[other_slot], equation=equation), g[slot]
             )
     return grads
 
 
 def vectors(types: Types, attrs: Attrs) -> str:
-    """A row for each element of one, a column for each of the other."""
+    """Axis map of `outer`: rows from x, columns from y."""
     del attrs
     if any(first_rank(types, slot) != 1 for slot in ("x", "y")):
         raise AxisError("takes two vectors.", fix="Use reshape, or `*` with broadcasting.")
@@ -339,7 +339,7 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
 
 
 def contracted(types: Types, attrs: Attrs) -> AxisMap:
-    """All axes of both, but for the last of one and the first of the other."""
+    """Axis map of `tensordot`: all axes of both, except the last of x and the first of y."""
     rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
     if not 0 <= axes <= min(rank, first_rank(types, "y")):
         raise AxisError(f"cannot contract {axes} axes.", fix="Say fewer: axes=1.")
@@ -360,7 +360,7 @@ def contracted(types: Types, attrs: Attrs) -> AxisMap:
     ),
 )
 def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
-    """The product over the last axes of one tensor and the first of the other.
+    """The contraction of the last axes of x with the first axes of y.
 
         out[i, j] = sum_k x[i, k] * y[k, j], where i, j and k stand for several axes
 
@@ -369,13 +369,13 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
         y: number[*inner, *right].
 
     Attributes:
-        axes: How many axes are contracted.
+        axes: The number of contracted axes.
 
     Outputs:
         out: number[*left, *right] in the promoted dtype.
 
     Raises:
-        ShapeError: The contracted sizes differ, or there are not as many axes.
+        ShapeError: The contracted sizes differ, or there are too few axes.
         DTypeError: Both are bools.
     """
     x, y = promoted(x, y)
@@ -384,6 +384,6 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
 
 @tensordot.gradient
 def tensordot_gradient(g: Backward) -> dict[str, Var]:
-    """As that of an einsum over the same axes."""
+    """The gradient of the einsum over the same axes."""
     rank, axes = tensor_type(g["x"]).rank, g.attrs["axes"]
     return pairwise(g, tuple(range(rank - axes, rank)), tuple(range(axes)))

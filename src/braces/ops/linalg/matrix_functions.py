@@ -1,6 +1,6 @@
-"""What matrices have as numbers do: exponentials, and inverses where there are none.
+"""Matrix exponential and pseudoinverse.
 
-Both work on the last two axes; those before are a batch.
+Both work on the last two axes; the leading axes are a batch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from braces.ops.linalg.eigh_svd import TALL_AND_WIDE, matrices, split_into, swee
 
 
 def multiplied(types: Types, attrs: Attrs) -> Size:
-    """Some thirteen products of matrices, of two operations each."""
+    """Cost per element of `expm`: about thirteen matrix products."""
     return 26 * eliminated(types, attrs)
 
 
@@ -42,18 +42,18 @@ def expm(x: Tensor) -> Tensor:
 
         out = sum_k x^k / k!
 
-    It is computed by squaring Padé's approximation of that of a part (Al-Mohy and Higham, A New
-    Scaling and Squaring Algorithm for the Matrix Exponential, 2009).
+    Computed by scaling and squaring of a Padé approximation (Al-Mohy and Higham, A New Scaling
+    and Squaring Algorithm for the Matrix Exponential, 2009).
 
     Inputs:
         x: real[*shape, n, n].
 
     Outputs:
-        out: float[*shape, n, n]; integers give float32. NaN where 2^16 is not enough to divide
-            the matrix by.
+        out: float[*shape, n, n]; integers give float32. NaN if the matrix needs scaling by
+            more than 2^16.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
 
     Example:
@@ -69,23 +69,23 @@ def expm(x: Tensor) -> Tensor:
 
 @expm.gradient
 def expm_gradient(g: Backward) -> dict[str, Var]:
-    """What is above the diagonal in the exponential of [[x^T, out_grad], [0, x^T]]."""
+    """x_grad = the upper right block of the exponential of [[x^T, out_grad], [0, x^T]]."""
     x, grad = one("matrix_transpose", one("cast", g["x"], dtype=g.out_grad.dtype)), g.out_grad
     rows = one("concat", x, grad, axis=-1), one("concat", one("zeros_like", x), x, axis=-1)
     n = x.shape[-1]
-    found = one("expm", one("concat", *rows, axis=-2))[..., :n, n : n + n]
-    return {"x": sum_to(found, g["x"])}
+    block = one("expm", one("concat", *rows, axis=-2))[..., :n, n : n + n]
+    return {"x": sum_to(block, g["x"])}
 
 
 # ---- inverses --------------------------------------------------------------------------------
 
 
 def of_inverses(types: Types, attrs: Attrs) -> AxisMap:
-    """Rows and columns are exchanged."""
+    """Axis map of `pinv`: rows and columns are exchanged."""
     del attrs
     batch, rows, columns = matrices(types)
-    found = split_into(types, {"r": columns, "c": rows}, out=("r", "c"))
-    return replace(found, inputs={"x": ((*batch, "row", "column"),)})
+    axis_map = split_into(types, {"r": columns, "c": rows}, out=("r", "c"))
+    return replace(axis_map, inputs={"x": ((*batch, "row", "column"),)})
 
 
 @op(
@@ -97,7 +97,7 @@ def of_inverses(types: Types, attrs: Attrs) -> AxisMap:
 )
 @in_float32
 def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
-    """The pseudoinverses of matrices (Moore and Penrose), by singular values.
+    """The Moore-Penrose pseudoinverse of matrices, by singular values.
 
         x @ out @ x = x and out @ x @ out = out, where both products are symmetric
 
@@ -105,16 +105,16 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
         x: real[*shape, m, n].
 
     Attributes:
-        rtol: Singular values that are at most so much of the largest count as zero; by default
-            ten times the larger size times the distance from 1 to the next number.
+        rtol: Singular values up to `rtol` times the largest count as zero; by default ten
+            times the larger size times the machine epsilon.
 
     Outputs:
-        out: float[*shape, n, m]; integers give float32. Its gradient is that of matrices of
-            the same rank (Golub and Pereyra, 1973): where numbers that count as zero would
-            move, it is not continuous.
+        out: float[*shape, n, m]; integers give float32. The gradient assumes constant rank
+            (Golub and Pereyra, 1973): the pseudoinverse is discontinuous where singular values
+            that count as zero change.
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
     x = floating(x)
@@ -126,9 +126,11 @@ def pinv_gradient(g: Backward) -> dict[str, Var]:
     """-p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x), where p is the pseudoinverse."""
     p = g["out"]
     wide = FLOAT32 if p.dtype.itemsize < 4 else p.dtype
-    x, out_grad = (one("cast", given, dtype=wide) for given in (g["x"], g.out_grad))
+    x, out_grad = (one("cast", var, dtype=wide) for var in (g["x"], g.out_grad))
     p = p if p.dtype == wide else one("pinv", x, rtol=g.attrs["rtol"])
-    turned, grad = (one("matrix_transpose", given) for given in (p, out_grad))
-    right, left = grad @ p @ turned, turned @ p @ grad
-    found = right - x @ (p @ right) + left - (left @ p) @ x - turned @ out_grad @ turned
-    return {"x": sum_to(found, g["x"])}
+    transposed, grad = (one("matrix_transpose", var) for var in (p, out_grad))
+    right, left = grad @ p @ transposed, transposed @ p @ grad
+    x_grad = (
+        right - x @ (p @ right) + left - (left @ p) @ x - transposed @ out_grad @ transposed
+    )
+    return {"x": sum_to(x_grad, g["x"])}

@@ -1,7 +1,7 @@
-"""Matrices as products of triangles and others: QR and LU.
+"""QR and LU decompositions.
 
-Both work on the last two axes; those before are a batch. They are `jax.lax.linalg`'s, and so
-are their derivatives.
+Both work on the last two axes; the leading axes are a batch. Kernels and derivatives are those
+of `jax.lax.linalg`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from braces.ops.linalg.eigh_svd import (
 
 
 def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
-    """An orthogonal matrix and a triangle."""
+    """Axis map of `qr`: an orthogonal and a triangular matrix."""
     if attrs["mode"] not in ("reduced", "complete"):
         raise AxisError(f"has no mode {attrs['mode']!r:.40}.", fix="Say reduced or complete.")
     _, rows, columns = matrices(types)
@@ -40,7 +40,7 @@ def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def of_pivots(types: Types, attrs: Attrs) -> AxisMap:
-    """Both triangles in one matrix, and where each row came from."""
+    """Axis map of `lu`: both triangles in one matrix, pivots and permutation."""
     del attrs
     _, rows, columns = matrices(types)
     sizes = {"r": rows, "c": columns, "pivot": call("min", rows, columns)}
@@ -48,7 +48,7 @@ def of_pivots(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
-    """Real numbers, and two arrays of places."""
+    """Dtype rule: real numbers, and two arrays of indices."""
     return real_function(what, x), INT32, INT32
 
 
@@ -61,40 +61,40 @@ def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
     examples=(*TALL_AND_WIDE, "x=f32[2,3]", "x=f64[2,2] mode=complete"),
 )
 def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """Matrices as products of orthogonal ones and upper triangles.
+    """The QR decomposition of matrices: an orthogonal and an upper triangular factor.
 
         x = q @ r,  q^T @ q = eye(k)
 
-    Computed by reflections (Golub and Van Loan, Matrix Computations, 5.2). The columns of `q`
-    may have either sign.
+    Computed by Householder reflections (Golub and Van Loan, Matrix Computations, 5.2). The
+    signs of the columns of `q` are arbitrary.
 
     Inputs:
         x: real[*shape, m, n].
 
     Attributes:
-        mode: `"reduced"`: `q` has k = min(m, n) columns. `"complete"`: it has k = m; there is
-            no derivative then where m > n.
+        mode: `"reduced"`: `q` has k = min(m, n) columns. `"complete"`: it has k = m columns,
+            and there is no derivative if m > n.
 
     Outputs:
         q: float[*shape, m, k]; integers give float32.
         r: float[*shape, k, n], zero below the diagonal.
 
     Raises:
-        ShapeError: `x` holds no matrices, or there is no such mode.
+        ShapeError: `x` has fewer than two axes, or `mode` is invalid.
         DTypeError: Complex numbers.
-        GradientError: A derivative is wanted of what has none.
+        GradientError: The gradient is undefined, see `mode`.
     """
-    return cast("tuple[Tensor, Tensor]", factored(lambda x: _triangular(x, mode), x))
+    return cast("tuple[Tensor, Tensor]", factored(lambda x: _compute_qr(x, mode), x))
 
 
-def _triangular(x: Any, mode: str) -> tuple[Any, ...]:
-    """Of a wide matrix the square that leads decides, so that there is a derivative."""
+def _compute_qr(x: Any, mode: str) -> tuple[Any, ...]:
+    """Decompose a wide matrix by its leading square, so that the derivative is defined."""
     rows = x.shape[-2]
     if rows >= x.shape[-1]:
         return cast("tuple[Any, ...]", jnp.linalg.qr(x, mode=mode))
     q, r = jnp.linalg.qr(x[..., :rows])
-    rest = jnp.matmul(jnp.matrix_transpose(q), x[..., rows:])
-    return q, jnp.concatenate([r, rest], axis=-1)
+    right = jnp.matmul(jnp.matrix_transpose(q), x[..., rows:])
+    return q, jnp.concatenate([r, right], axis=-1)
 
 
 @op(
@@ -107,7 +107,7 @@ def _triangular(x: Any, mode: str) -> tuple[Any, ...]:
     examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[3,2]", "x=f64[0,2,2]"),
 )
 def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Both triangles of matrices whose rows are exchanged, in one matrix.
+    """The LU decomposition with partial pivoting, both triangles in one matrix.
 
         x[permutation] = (tril(lu, -1) + eye) @ triu(lu)
 
@@ -116,22 +116,22 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     Outputs:
         lu: float[*shape, m, n]; integers give float32.
-        pivots: i32[*shape, min(m, n)]. The row that each one was exchanged with, in order.
-        permutation: i32[*shape, m]. The row of `x` that each row came from.
+        pivots: i32[*shape, min(m, n)]. The row with which each row was exchanged, in order.
+        permutation: i32[*shape, m]. The row of `x` for each row of the result.
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
-    given = floating(x)
-    made, pivots, permutation = lax.linalg.lu(widened(given))
-    return made.astype(given.dtype), pivots.astype(INT32), permutation.astype(INT32)
+    floats = floating(x)
+    packed, pivots, permutation = lax.linalg.lu(widened(floats))
+    return packed.astype(floats.dtype), pivots.astype(INT32), permutation.astype(INT32)
 
 
-def _complete(values: VarSlots, attrs: Attrs) -> str | None:
+def _refuse_complete(values: VarSlots, attrs: Attrs) -> str | None:
     (x,) = values["x"]
-    tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
-    return "Say br.qr(x)." if attrs["mode"] == "complete" and tall else None
+    is_tall = x.shape[-1] != call("max", x.shape[-1], x.shape[-2])
+    return "Say br.qr(x)." if attrs["mode"] == "complete" and is_tall else None
 
 
-unless(qr, _complete, MORE_VECTORS)
+unless(qr, _refuse_complete, MORE_VECTORS)

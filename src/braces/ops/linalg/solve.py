@@ -1,8 +1,7 @@
 """Systems of linear equations, inverses of matrices, and logarithms of determinants.
 
-All work on the last two axes; those before are a batch. Matrices that are singular are no
-error: what is divided by zero then is infinite or NaN, as in JAX and torch. A matrix without
-rows has the determinant 1.
+All work on the last two axes; the leading axes are a batch. A singular matrix is no error: the
+result is infinite or NaN, as in JAX and torch. The determinant of an empty matrix is 1.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SQUARES = ("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,3,3]", "x=f64[2,
 
 
 def equated(types: Types, attrs: Attrs) -> AxisMap:
-    """A solution for each right-hand side; what is before matrices broadcasts."""
+    """Axis map of `solve`: a solution for each right-hand side; batch axes broadcast."""
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
     if len(a) < 2 or not b:
@@ -50,7 +49,7 @@ def equated(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def substituted(types: Types, attrs: Attrs) -> Size:
-    """Each number of a solution takes all others; the matrix is factored before."""
+    """Cost per element of the right-hand side: two substitutions, after factorization."""
     del attrs
     return 2 * shape_of(types["a"][0])[-1]
 
@@ -75,19 +74,18 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
 
         a @ out = b
 
-    It is computed by elimination with pivots (Golub and Van Loan, Matrix Computations, 3.4),
-    once for all right-hand sides. Where `a` is singular it is infinite or NaN.
+    Computed by Gaussian elimination with pivoting (Golub and Van Loan, Matrix Computations,
+    3.4), once for all right-hand sides. If `a` is singular, the result is infinite or NaN.
 
     Inputs:
         a: real[*shape, n, n].
-        b: real[n], or real[*shape, n, m]: a vector, or matrices; what is before them
-            broadcasts.
+        b: real[n], or real[*shape, n, m]: a vector, or matrices; batch axes broadcast.
 
     Outputs:
         out: float[*shape, n] or float[*shape, n, m]; integers give float32.
 
     Raises:
-        ShapeError: `a` holds no square matrices, or the sizes do not fit.
+        ShapeError: `a` is not square in its last two axes, or the sizes do not fit.
         DTypeError: Complex numbers.
 
     Example:
@@ -104,16 +102,16 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
 def solve_gradient(g: Backward) -> dict[str, Var]:
     """b_grad = solve(a^T, out_grad), a_grad = -b_grad @ out^T."""
     grad, out = g.out_grad, g["out"]
-    vector = g["b"].ndim == 1
-    columns = _as_column(grad) if vector else grad
+    is_vector = g["b"].ndim == 1
+    columns = _as_column(grad) if is_vector else grad
     solved = one("solve", one("matrix_transpose", g["a"]), columns)
     grads = dict[str, Var]()
     if g.wants("b"):
-        whole = one("squeeze", solved, axis=-1) if vector else solved
-        grads["b"] = sum_to(whole, g["b"])
+        b_grad = one("squeeze", solved, axis=-1) if is_vector else solved
+        grads["b"] = sum_to(b_grad, g["b"])
     if g.wants("a"):
-        found = _as_column(out) if vector else out
-        grads["a"] = sum_to(-(solved @ one("matrix_transpose", found)), g["a"])
+        solution = _as_column(out) if is_vector else out
+        grads["a"] = sum_to(-(solved @ one("matrix_transpose", solution)), g["a"])
     return grads
 
 
@@ -134,8 +132,8 @@ def inv(x: Tensor) -> Tensor:
 
         out @ x = x @ out = eye(n)
 
-    To solve equations, `solve` is faster and more exact. Where `x` is singular it is infinite
-    or NaN.
+    To solve equations, `solve` is faster and more precise. If `x` is singular, the result is
+    infinite or NaN.
 
     Inputs:
         x: real[*shape, n, n].
@@ -144,7 +142,7 @@ def inv(x: Tensor) -> Tensor:
         out: float[*shape, n, n]; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
     return jnp.linalg.inv(floating(x))
@@ -153,19 +151,19 @@ def inv(x: Tensor) -> Tensor:
 @inv.gradient
 def inv_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = -out^T @ out_grad @ out^T."""
-    turned = one("matrix_transpose", g["out"])
-    return {"x": sum_to(-(turned @ g.out_grad @ turned), g["x"])}
+    transposed = one("matrix_transpose", g["out"])
+    return {"x": sum_to(-(transposed @ g.out_grad @ transposed), g["x"])}
 
 
 def of_logarithms(types: Types, attrs: Attrs) -> AxisMap:
-    """Two numbers for each matrix."""
-    found = of_squares(types, attrs)
-    out = found.outputs["out"]
-    return replace(found, outputs={"sign": out, "logabsdet": out})
+    """Axis map of `slogdet`: two numbers for each matrix."""
+    axis_map = of_squares(types, attrs)
+    out = axis_map.outputs["out"]
+    return replace(axis_map, outputs={"sign": out, "logabsdet": out})
 
 
 def twice_real(what: str, x: DType) -> tuple[DType, DType]:
-    """Two results of real numbers."""
+    """Dtype rule: two results with the dtype of a real function."""
     dtype = real_function(what, x)
     return dtype, dtype
 
@@ -179,11 +177,11 @@ def twice_real(what: str, x: DType) -> tuple[DType, DType]:
     examples=SQUARES,
 )
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The sign of the determinant of square matrices, and the logarithm of its size.
+    """The sign and the logarithm of the absolute value of the determinant.
 
         det(x) = sign * exp(logabsdet)
 
-    It does not overflow where the determinant would. Where `x` is singular it is 0 and -inf.
+    It does not overflow where the determinant would. If `x` is singular, it is 0 and -inf.
 
     Inputs:
         x: real[*shape, n, n].
@@ -193,7 +191,7 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
         logabsdet: float[*shape].
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
     x = floating(x)
@@ -203,9 +201,9 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
 
 @slogdet.gradient
 def slogdet_gradient(g: Backward) -> dict[str, Var]:
-    """x_grad = logabsdet_grad * inv(x)^T; the sign does not move."""
+    """x_grad = logabsdet_grad * inv(x)^T; the sign is constant."""
     (grad,) = g.grads["logabsdet"]
     if grad is None:
         return {}
-    turned = one("matrix_transpose", one("inv", g["x"]))
-    return {"x": sum_to(turned * _as_column(_as_column(grad)), g["x"])}
+    transposed = one("matrix_transpose", one("inv", g["x"]))
+    return {"x": sum_to(transposed * _as_column(_as_column(grad)), g["x"])}

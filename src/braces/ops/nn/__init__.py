@@ -1,1 +1,1 @@
-"""Activations, normalization, losses, quantization."""
+"""Activations, normalization, losses and quantization."""

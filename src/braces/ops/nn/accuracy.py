@@ -1,4 +1,4 @@
-"""Metrics: numbers for people to read. They have no gradients."""
+"""Metrics, which are not differentiable."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ EXAMPLES = (
 
 
 def of_rows(types: Types, attrs: Attrs) -> AxisMap:
-    """One number for all labels, which have the axes of logits without that of the classes."""
-    found = labelled(types, attrs)
-    every = frozenset(index for index in found.inputs["logits"][0] if index)
-    return replace(found, outputs={"out": ((),)}, mixed=every, fills={})
+    """Axis map of a metric: one number; labels have the axes of logits but that of classes."""
+    axis_map = labelled(types, attrs)
+    all_axes = frozenset(index for index in axis_map.inputs["logits"][0] if index)
+    return replace(axis_map, outputs={"out": ((),)}, mixed=all_axes, fills={})
 
 
 def of_best(types: Types, attrs: Attrs) -> AxisMap:
-    """As `of_rows`; of the best logits, one at least is taken."""
+    """Axis map of `top_k_accuracy`: that of `of_rows`; `k` is at least 1."""
     if int(str(attrs["k"])) < 1:
         raise AxisError(f"cannot take the best {attrs['k']}.", fix="Use k=1 or more.")
     return of_rows(types, attrs)
 
 
 def share(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
-    """A number; labels are integers, logits are real."""
+    """Dtype rule: float32; labels are integers, logits are real."""
     integer_labels(what, logits, labels, **attrs)
     return FLOAT32
 
 
 @op(axes=of_rows, dtypes=share, differentiable=False, operations=2, examples=EXAMPLES)
 def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
-    """The share of rows whose largest logit is at the label.
+    """The fraction of examples whose largest logit is that of the label.
 
         out = mean(argmax(logits, axis) == labels)
 
-    Where several logits are the largest, the first counts. A label that is no class (-1 for
-    padding, say) never matches. The share of no rows is NaN, as `br.mean` of nothing is.
+    Of equal largest logits, the first counts. A label out of range (such as -1 for padding)
+    never matches. The result for no examples is NaN, as with `br.mean`.
 
     Inputs:
         logits: number[*shape], with an axis of classes; probabilities do as well.
@@ -80,19 +80,19 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     examples=tuple(f"{one} k=2" for one in EXAMPLES),
 )
 def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = -1) -> Tensor:
-    """The share of rows where fewer than `k` logits are larger than the one at the label.
+    """The fraction of examples with fewer than `k` logits larger than that of the label.
 
         out = mean(sum_j(logits[..., j] > logits[..., labels[...]]) < k)
 
-    A label that is no class never counts, nor does one whose logit is NaN. The share of no rows
-    is NaN, as `br.mean` of nothing is.
+    A label that is out of range, or whose logit is NaN, never matches. The result for no
+    examples is NaN, as with `br.mean`.
 
     Inputs:
         logits: number[*shape], with an axis of classes; probabilities do as well.
         labels: integer[*shape without `axis`]. Class numbers from 0.
 
     Attributes:
-        k: How many guesses a row has.
+        k: The number of guesses per example.
         axis: The axis of classes.
 
     Outputs:
@@ -121,14 +121,15 @@ def _mean(right: Any) -> Any:
     examples=("total=f64[] batch=f64[]", "total=f64[3,b] batch=f64[3,b]"),
 )
 def accumulate(total: Tensor, batch: Tensor) -> Tensor:
-    """The sum that a metric keeps, with that of a batch.
+    """Add a batch's count to the running total of a metric.
 
         out[i] = total[i] + batch[i]
 
-    It is an operator of its own for what it says of a state: programs for testing count on.
+    A separate operator from `add`, because it marks its state as a counter: `for_test` keeps
+    the update.
 
     Inputs:
-        total: number[*shape]. What was counted before.
+        total: number[*shape]. The total of earlier batches.
         batch: number[*shape].
 
     Outputs:

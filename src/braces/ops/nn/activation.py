@@ -1,4 +1,4 @@
-"""Activations: what follows a linear layer. All are those of `jax.nn` where it has them."""
+"""Activation functions; those of `jax.nn` if it has them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 
 @op(axes="... -> ...", dtypes=real, examples=WITH_INTEGERS)
 def relu(x: Tensor) -> Tensor:
-    """The positive part; its gradient at zero is zero.
+    """The rectified linear unit; its gradient at zero is zero.
 
         out[i] = max(x[i], 0)
 
@@ -48,13 +48,13 @@ def relu(x: Tensor) -> Tensor:
 
 @relu.vjp
 def relu_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
-    """The cotangent where the output is positive; `x` need not be kept."""
+    """The cotangent where the output is positive; `x` is not a residual."""
     return jnp.where(out > 0, out_grad, jnp.zeros_like(out_grad))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=2, examples=WITH_INTEGERS)
 def relu6(x: Tensor) -> Tensor:
-    """The positive part, capped at 6.
+    """The rectified linear unit, capped at 6.
 
         out[i] = min(max(x[i], 0), 6)
 
@@ -84,7 +84,7 @@ def relu6_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
     examples=(*UNARY, "x=f32[5] negative_slope=0.2"),
 )
 def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
-    """The identity, flattened for negative numbers.
+    """The leaky rectified linear unit: the identity, with a smaller slope below zero.
 
         out[i] = x[i] if x[i] >= 0 else negative_slope * x[i]
 
@@ -111,7 +111,7 @@ def leaky_relu_vjp(x: Tensor, out_grad: Tensor, *, negative_slope: float = 0.01)
 
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
 def hard_sigmoid(x: Tensor) -> Tensor:
-    """The sigmoid made of three straight lines.
+    """The hard sigmoid, a piecewise linear approximation of the sigmoid.
 
         out[i] = min(max(x[i] + 3, 0), 6) / 6
 
@@ -136,7 +136,7 @@ def hard_sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 
 @op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
 def hard_tanh(x: Tensor) -> Tensor:
-    """The identity, cut off at -1 and 1.
+    """The hard hyperbolic tangent: the identity, clipped to [-1, 1].
 
         out[i] = min(max(x[i], -1), 1)
 
@@ -169,11 +169,11 @@ def hard_tanh_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 )
 @in_float32
 def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """The identity, bent smoothly towards -alpha for negative numbers.
+    """The exponential linear unit: the identity, saturating at -alpha for negative numbers.
 
         out[i] = x[i] if x[i] > 0 else alpha * (e^x[i] - 1)
 
-    The slope at zero is alpha, that of the bent side.
+    The gradient at zero is alpha, that of the exponential side.
 
     Clevert, Unterthiner, Hochreiter: Fast and Accurate Deep Network Learning by Exponential
     Linear Units, 2015.
@@ -182,7 +182,7 @@ def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
         x: real[*shape].
 
     Attributes:
-        alpha: What it tends to below zero, negated.
+        alpha: The negated limit at minus infinity.
 
     Outputs:
         out: float[*shape].
@@ -201,7 +201,7 @@ def elu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
 
 
 def negative_exp(x: Tensor) -> Tensor:
-    """`e^x` where that is at most 1, else 1."""
+    """Compute `e^min(x, 0)`."""
     return jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x))
 
 
@@ -229,7 +229,7 @@ def selu(x: Tensor) -> Tensor:
 @selu.vjp
 @in_float32
 def selu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """As that of `elu`, scaled."""
+    """The gradient of `elu`, scaled."""
     return SELU_SCALE * jnp.where(x > 0, out_grad, out_grad * (SELU_ALPHA * negative_exp(x)))
 
 
@@ -244,7 +244,7 @@ forward_as_backward(relu, relu6, leaky_relu, hard_sigmoid, hard_tanh, elu, selu)
 )
 @in_float32
 def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
-    """The Gaussian error linear unit: a number times the probability that a normal one is less.
+    """The Gaussian error linear unit: x times the normal distribution function of x.
 
         out[i] = x[i] * (1 + erf(x[i] / sqrt(2))) / 2
 
@@ -268,7 +268,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def silu(x: Tensor) -> Tensor:
-    """A number times its sigmoid; also called swish.
+    """The sigmoid linear unit, x times its sigmoid; also called swish.
 
         out[i] = x[i] / (1 + e^-x[i])
 
@@ -297,7 +297,7 @@ def silu_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=8, examples=UNARY)
 @in_float32
 def mish(x: Tensor) -> Tensor:
-    """A number times the tanh of its softplus.
+    """The mish activation: x times the tanh of its softplus.
 
         out[i] = x[i] * tanh(log(1 + e^x[i]))
 
@@ -318,7 +318,7 @@ def mish(x: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def softplus(x: Tensor) -> Tensor:
-    """A smooth positive part, without overflow.
+    """The softplus, a smooth approximation of relu, without overflow.
 
         out[i] = log(1 + e^x[i])
 
@@ -344,7 +344,7 @@ def softplus_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=3, examples=UNARY)
 @in_float32
 def softsign(x: Tensor) -> Tensor:
-    """A number divided by one plus its size, between -1 and 1.
+    """The softsign: x divided by 1 + |x|, between -1 and 1.
 
         out[i] = x[i] / (1 + abs(x[i]))
 
@@ -371,7 +371,7 @@ def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 
 
 def halved(types: Types, attrs: Attrs) -> AxisMap:
-    """Both halves of the axis are read for each entry of the result."""
+    """Axis map of `glu`: the axis is non-pointwise, and halved."""
     shape = shape_of(types["x"][0])
     at = axis_at(attrs["axis"], len(shape))
     half = divide_exactly(shape[at], 2)
@@ -380,8 +380,8 @@ def halved(types: Types, attrs: Attrs) -> AxisMap:
             f"cannot halve axis {attrs['axis']} of size {shape[at]}.",
             fix="Its size must be even.",
         )
-    found = along_axis(types, attrs)
-    return resized(found, at, "half", half)
+    axis_map = along_axis(types, attrs)
+    return resized(axis_map, at, "half", half)
 
 
 @op(

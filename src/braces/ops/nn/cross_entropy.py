@@ -1,4 +1,4 @@
-"""Cross entropies: of labels, which are numbers of classes, and of probabilities."""
+"""Cross-entropy losses, with class labels and with target probabilities."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from braces.ops.nn.elementwise_losses import paired
 
 
 def labelled(types: Types, attrs: Attrs) -> AxisMap:
-    """Labels have the axes of logits without that of the classes, of which there are some."""
+    """Axis map: labels have the axes of logits but that of classes, which is not empty."""
     shape = shape_of(types["logits"][0])
     at = axis_at(attrs["axis"], len(shape))
     if shape[at] == 0:
@@ -46,10 +46,10 @@ def labelled(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: that of a real function of the logits.
+    """Dtype rule: that of a real function of the logits.
 
     Raises:
-        DTypeError: Labels are not integers, or logits no real numbers.
+        DTypeError: Labels are not integers, or logits are not real.
     """
     if not is_integer(labels):
         raise DTypeError(
@@ -60,13 +60,13 @@ def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DTy
 
 
 def out_of_range(logits: Any, labels: Any, axis: int) -> Any:
-    """For checks: which labels are not the number of a class."""
+    """Return a mask of the labels out of range; for checks."""
     wider = labels.astype(np.int64)
     return (wider < 0) | (wider >= logits.shape[axis])
 
 
 def at_label(x: Any, labels: Any, axis: int) -> Any:
-    """The elements of `x` that labels choose; for labels out of range, the nearest."""
+    """Gather the elements of `x` at the labels; labels out of range are clipped."""
     if x.shape[axis] == 0:
         return jnp.zeros(labels.shape, x.dtype)
     index = jnp.expand_dims(labels.astype(np.int64), axis)
@@ -74,19 +74,21 @@ def at_label(x: Any, labels: Any, axis: int) -> Any:
 
 
 def is_label(x: Any, labels: Any, axis: int) -> Any:
-    """Which elements of `x` are those that labels choose: a comparison, no scatter."""
+    """Return the one-hot mask of the labels, by a comparison instead of a scatter."""
     classes = jnp.arange(x.shape[axis], dtype=np.int64)
-    others = [a for a in range(x.ndim) if a != axis % x.ndim]
-    return jnp.expand_dims(classes, others) == jnp.expand_dims(labels.astype(np.int64), axis)
+    other_axes = [a for a in range(x.ndim) if a != axis % x.ndim]
+    return jnp.expand_dims(classes, other_axes) == jnp.expand_dims(
+        labels.astype(np.int64), axis
+    )
 
 
-# ---- one class of several --------------------------------------------------------------------
+# ---- softmax ---------------------------------------------------------------------------------
 
 
 def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
-    """The maximum, what `exp` gives of the distances to it, and the sum of that.
+    """Return the maximum, the exponentials of `logits - maximum`, and their sum.
 
-    A loss and its gradient both start so; XLA then computes the exponentials once for both.
+    A loss and its gradient share this code, so that XLA's CSE computes the exponentials once.
     """
     largest = jnp.max(logits, axis, keepdims=True, initial=-np.inf)
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
@@ -129,7 +131,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
     Raises:
         ShapeError: Shapes differ, or there are no classes.
         DTypeError: `labels` are not integers.
-        IndexRangeError: A label is not the number of a class.
+        IndexRangeError: A label is out of range.
     """
     wider = wide(logits)
     largest, _, total = exponentials(wider, axis)
@@ -139,7 +141,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
 
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
 def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
-    """The labels that are out of range."""
+    """Return a check failure code for a label out of range."""
     return offender_code(out_of_range(logits, labels, axis), labels)
 
 
@@ -151,8 +153,8 @@ def softmax_cross_entropy_vjp(
     wider = wide(logits)
     _, powers, total = exponentials(wider, axis)
     grad = jnp.expand_dims(wide(out_grad), axis)
-    found = powers * (grad / total) - jnp.where(is_label(wider, labels, axis), grad, 0)
-    return found.astype(logits.dtype)
+    logits_grad = powers * (grad / total) - jnp.where(is_label(wider, labels, axis), grad, 0)
+    return logits_grad.astype(logits.dtype)
 
 
 @op(
@@ -173,11 +175,11 @@ def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: Axis = -
 
         out[...] = -sum_j target[..., j] * log_softmax(logits)[..., j]
 
-    A probability of 0 adds 0, also where the logit is minus infinity.
+    A probability of 0 adds 0, even if the logit is minus infinity.
 
     Inputs:
         logits: number[*shape], with an axis of classes.
-        target: number[*shape]. Probabilities; that they sum to one is not checked.
+        target: number[*shape]. Probabilities; their sum is not checked.
 
     Attributes:
         axis: The axis of classes.
@@ -195,8 +197,8 @@ def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: Axis = -
 def _log_softmax(logits: Any, target: Any, axis: int) -> Any:
     wider = wide(logits)
     largest, _, total = exponentials(wider, axis)
-    found = (wider - largest) - jnp.log(total)
-    return jnp.where((target == 0) & jnp.isinf(found), 0, found)
+    result = (wider - largest) - jnp.log(total)
+    return jnp.where((target == 0) & jnp.isinf(result), 0, result)
 
 
 @softmax_cross_entropy_soft.vjp
@@ -212,7 +214,7 @@ def softmax_cross_entropy_soft_vjp(
     return logits_grad.astype(logits.dtype), target_grad.astype(target.dtype)
 
 
-# ---- yes or no -------------------------------------------------------------------------------
+# ---- sigmoid ---------------------------------------------------------------------------------
 
 
 @op(
@@ -245,7 +247,7 @@ def sigmoid_binary_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
         ShapeError: The shapes differ.
     """
     logits, target = map(floating, promoted(logits, target))
-    # The difference comes first: it is exactly 0 where a sure prediction is right.
+    # The difference comes first: it is exactly 0 for a certain and correct prediction.
     return jnp.maximum(logits, 0) - logits * target + jnp.log1p(jnp.exp(-jnp.abs(logits)))
 
 
@@ -254,7 +256,7 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
     """logits_grad = out_grad * (sigmoid(logits) - target); target_grad = -out_grad * logits."""
     grads: dict[str, Var] = {}
     if g.wants("logits"):
-        # A sure and right prediction of 16 bits would leave no error.
+        # With 16 bits, a certain and correct prediction would have no error.
         logits = one("cast", g["logits"], dtype=promote(g["out"].dtype, FLOAT32))
         error = one("sigmoid", logits) - g["target"]
         grads["logits"] = sum_to(g.out_grad * error, g["logits"])

@@ -1,7 +1,7 @@
-"""Distances from targets, by element or example; `br.mean` and `br.sum` make them one number.
+"""Losses by element or example; reduce them with `br.mean` or `br.sum`.
 
-Predictions and targets have the same shape (or one is a single number): a `[b,1]` beside a
-`[b]` is an error here, not a `[b,b]`.
+Predictions and targets do not broadcast: they have the same shape, or one is a scalar. A
+`[b,1]` beside a `[b]` is an error here, not a `[b,b]`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAIRS = (
 
 
 def paired(types: Types, attrs: Attrs) -> AxisMap:
-    """Element by element: two equal shapes, or one is a single number."""
+    """Axis map of a loss: elementwise; the shapes are equal, or one is a scalar."""
     del attrs
     ranks = {slot: first_rank(types, slot) for slot in types if slot != "out"}
     indices = numbered(next((rank for rank in ranks.values() if rank), 0))
@@ -68,9 +68,9 @@ def _difference(prediction: Any, target: Any) -> Any:
     return prediction - target
 
 
-def _pull(g: Backward, slope: Var) -> dict[str, Var]:
-    """Cotangents of a function of `prediction - target` with this slope."""
-    weighted, grads = g.out_grad * slope, dict[str, Var]()
+def _difference_vjp(g: Backward, derivative: Var) -> dict[str, Var]:
+    """Return the cotangents of a function of `prediction - target`, given its derivative."""
+    weighted, grads = g.out_grad * derivative, dict[str, Var]()
     if g.wants("prediction"):
         grads["prediction"] = sum_to(weighted, g["prediction"])
     if g.wants("target"):
@@ -81,7 +81,7 @@ def _pull(g: Backward, slope: Var) -> dict[str, Var]:
 @squared_error.gradient
 def squared_error_gradient(g: Backward) -> dict[str, Var]:
     """prediction_grad = 2 * (prediction - target) * out_grad."""
-    return _pull(g, (g["prediction"] - g["target"]) * 2)
+    return _difference_vjp(g, (g["prediction"] - g["target"]) * 2)
 
 
 @op(axes=paired, dtypes=real_numbers, function=False, operations=2, examples=PAIRS)
@@ -106,7 +106,7 @@ def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
 @absolute_error.gradient
 def absolute_error_gradient(g: Backward) -> dict[str, Var]:
     """prediction_grad = sign(prediction - target) * out_grad; 0 where they are equal."""
-    return _pull(g, one("sign", g["prediction"] - g["target"]))
+    return _difference_vjp(g, one("sign", g["prediction"] - g["target"]))
 
 
 @op(
@@ -118,7 +118,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 )
 @in_float32
 def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Tensor:
-    """Half the squared difference where that is small, linear where it is large.
+    """The Huber loss: quadratic for small differences, linear for large ones.
 
         d = |prediction - target|
         out = d^2 / 2 where d <= delta, delta * (d - delta / 2) elsewhere
@@ -130,7 +130,7 @@ def huber_loss(prediction: Tensor, target: Tensor, *, delta: float = 1.0) -> Ten
         target: number[*shape].
 
     Attributes:
-        delta: Where it turns linear.
+        delta: The difference at which it becomes linear.
 
     Outputs:
         out: float[*shape], in the promoted dtype; integers give float32.
@@ -146,7 +146,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
     """prediction_grad = clip(prediction - target, -delta, delta) * out_grad."""
     delta = g.attrs["delta"]
     difference = g["prediction"] - g["target"]
-    return _pull(g, one("minimum", one("maximum", difference, -delta), delta))
+    return _difference_vjp(g, one("minimum", one("maximum", difference, -delta), delta))
 
 
 # ---- distributions and directions ------------------------------------------------------------
@@ -173,7 +173,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) ->
     A probability of 0 adds 0.
 
     Inputs:
-        log_prediction: number[*shape]. Logarithms of probabilities, as br.log_softmax gives.
+        log_prediction: number[*shape]. Log-probabilities, such as those of br.log_softmax.
         target: number[*shape]. Probabilities.
 
     Attributes:
@@ -186,9 +186,9 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) ->
         ShapeError: Shapes differ, or there is no such axis.
     """
     log_prediction, target = map(floating, promoted(log_prediction, target))
-    nothing = target == 0
-    log_target = jnp.log(jnp.where(nothing, 1, target))
-    log_prediction = jnp.where(nothing & jnp.isinf(log_prediction), 0, log_prediction)
+    is_zero = target == 0
+    log_target = jnp.log(jnp.where(is_zero, 1, target))
+    log_prediction = jnp.where(is_zero & jnp.isinf(log_prediction), 0, log_prediction)
     return jnp.sum(target * (log_target - log_prediction), axis)
 
 
@@ -218,8 +218,8 @@ def cosine_similarity(
         target: number[*shape].
 
     Attributes:
-        axis: The axis along which the vectors lie.
-        epsilon: The smallest squared length that a vector is taken to have; zeros give 0.
+        axis: The axis of the vectors.
+        epsilon: The lower bound for the squared length of a vector; zeros give 0.
 
     Outputs:
         out: float[*shape without `axis`], in the promoted dtype; between -1 and 1.

@@ -1,4 +1,4 @@
-"""Local response normalisation: each channel by those beside it."""
+"""Local response normalisation across adjacent channels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from braces.ops.conv_pool.argmax_windows import Windows
 
 
 def beside_channels(types: Types, attrs: Attrs) -> AxisMap:
-    """Channels are mixed, the second axis."""
+    """Axis map: the channel axis, the second one, is non-pointwise."""
     indices = numbered(first_rank(types))
     if len(indices) < 2:
         raise AxisError("needs a channel axis, the second one.", fix="x is [n, c, *space].")
@@ -32,7 +32,7 @@ def beside_channels(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def squares_beside(types: Types, attrs: Attrs) -> int:
-    """The sum of squares, and a power of it."""
+    """Cost per element: the sum of squares, and its power."""
     del types
     size = attrs["size"]
     assert isinstance(size, int)
@@ -54,20 +54,20 @@ def squares_beside(types: Types, attrs: Attrs) -> int:
 def local_response_norm(
     x: Tensor, *, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Each number by the squares of those beside it, in channels around its own.
+    """Local response normalisation: divide by a power of the squares in adjacent channels.
 
         out[n, c] = x[n, c] / (k + alpha / size * sum_j x[n, j] ** 2) ** beta
 
-    with `j` from `c - size // 2` to `c + (size - 1) // 2`, as far as there are channels.
+    with `j` from `c - size // 2` to `c + (size - 1) // 2`, within the existing channels.
 
     Inputs:
         x: float[n, c, *space]. Integers give float32.
 
     Attributes:
-        size: How many channels are summed.
-        alpha: What the mean of the squares is multiplied by.
+        size: The number of channels in the sum.
+        alpha: The factor of the mean of the squares.
         beta: The exponent.
-        k: What is added, so that nothing is divided by zero.
+        k: The summand that prevents division by zero.
 
     Outputs:
         out: float[n, c, *space].
@@ -77,9 +77,9 @@ def local_response_norm(
         DTypeError: `x` is complex.
     """
     x = floating(x)
-    ones, none = (1,) * x.ndim, ((0, 0),) * x.ndim
+    ones, no_padding = (1,) * x.ndim, ((0, 0),) * x.ndim
     sizes = (1, size, *ones[2:])
-    pads = (*none[:1], (size // 2, (size - 1) // 2), *none[2:])
+    pads = (*no_padding[:1], (size // 2, (size - 1) // 2), *no_padding[2:])
     squares = Windows(sizes, ones, pads, ones).reduced(
         lax.square(x), np.zeros((), x.dtype), lax.add
     )

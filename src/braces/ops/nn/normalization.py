@@ -1,7 +1,7 @@
-"""Normalisation: bring numbers to mean 0 and variance 1 along some axes, then scale and shift.
+"""Normalisation to mean 0 and variance 1 along some axes, then scale and shift.
 
-Statistics are computed in float32 at least, so that 16-bit inputs lose nothing; the variance is
-that of the numbers themselves (no correction).
+Statistics are computed in float32 at least, so that 16-bit inputs lose no precision. The
+variance is the population variance (no correction).
 """
 
 from __future__ import annotations
@@ -34,32 +34,34 @@ from braces.ops.common.rules import axis_index, axis_indices, real_numbers
 
 
 def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
-    """Mean and variance along axes, which stay as axes of size 1."""
+    """Return mean and variance along axes, which stay with size 1."""
     mean = jnp.mean(x, axes, keepdims=True)
     return mean, jnp.mean(jnp.square(x - mean), axes, keepdims=True)
 
 
 def spread(parameter: Any, axes: Sequence[int], rank: int) -> Any:
-    """A parameter whose axes are `axes` of an array of this rank, ready to broadcast."""
+    """Expand a parameter over `axes` to this rank, for broadcasting."""
     return jnp.expand_dims(wide(parameter), [a for a in range(rank) if a not in axes])
 
 
 def scaled(x: Any, scale: Any, bias: Any, axes: Sequence[int]) -> Any:
-    """`x * scale + bias`, both along `axes`, where they are given."""
+    """Return `x * scale + bias`, both along `axes`; each may be `None`."""
     if scale is not None:
         x = x * spread(scale, axes, x.ndim)
     return x if bias is None else x + spread(bias, axes, x.ndim)
 
 
-# ---- along the axes of each example ----------------------------------------------------------
+# ---- over the axes of each example -----------------------------------------------------------
 
 
 def normalised(types: Types, attrs: Attrs) -> AxisMap:
-    """What is normalised is mixed; parameters have these axes."""
+    """Axis map: normalised axes are non-pointwise; parameters have these axes."""
     indices = numbered(first_rank(types, "x"))
-    mixed = tuple(indices[a] for a in operated_axes(attrs["axis"], len(indices)))
-    inputs = {slot: (indices if slot == "x" else mixed,) for slot in types if slot != "out"}
-    return mapped(types, inputs, {"out": (indices,)}, mixed)
+    non_pointwise = tuple(indices[a] for a in operated_axes(attrs["axis"], len(indices)))
+    inputs = {
+        slot: (indices if slot == "x" else non_pointwise,) for slot in types if slot != "out"
+    }
+    return mapped(types, inputs, {"out": (indices,)}, non_pointwise)
 
 
 @op(
@@ -84,7 +86,7 @@ def layer_norm(
     axis: Axes = -1,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """Mean 0 and variance 1 along some axes of each example, then scaled and shifted.
+    """Layer normalisation: mean 0 and variance 1 along some axes, then scale and shift.
 
         out = (x - mean(x, axis)) / sqrt(var(x, axis) + epsilon) * scale + bias
 
@@ -97,8 +99,8 @@ def layer_norm(
 
     Attributes:
         axis: The axes that are normalised together; `None` is all of them. `scale` and `bias`
-            have these axes in the order that they have in `x`.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+            have these axes in the order of `x`.
+        epsilon: Keeps the quotient finite if all numbers are equal.
 
     Outputs:
         out: The promoted dtype (float32 for integers), the shape of `x`.
@@ -128,7 +130,7 @@ def layer_norm(
 def rms_norm(
     x: Tensor, scale: Tensor | None, *, axis: Axes = -1, epsilon: float = 1e-6
 ) -> Tensor:
-    """Mean square 1 along some axes of each example, then scaled.
+    """RMS normalisation: mean square 1 along some axes of each example, then scale.
 
         out = x / sqrt(mean(x^2, axis) + epsilon) * scale
 
@@ -140,7 +142,7 @@ def rms_norm(
 
     Attributes:
         axis: The axes that are normalised together; `None` is all of them.
-        epsilon: Keeps the quotient finite where all numbers are 0.
+        epsilon: Keeps the quotient finite if all numbers are 0.
 
     Outputs:
         out: The promoted dtype (float32 for integers), the shape of `x`.
@@ -156,7 +158,7 @@ def rms_norm(
 
 
 def in_groups(types: Types, attrs: Attrs) -> AxisMap:
-    """All but the batch is mixed; parameters have the channels."""
+    """Axis map: all axes but the batch are non-pointwise; parameters have the channel axis."""
     shape, groups = shape_of(types["x"][0]), int(str(attrs["groups"]))
     indices, at = numbered(len(shape)), axis_at(attrs["axis"], len(shape))
     if at == 0:
@@ -192,12 +194,12 @@ def group_norm(
     axis: Axis = 1,
     epsilon: float = 1e-5,
 ) -> Tensor:
-    """Mean 0 and variance 1 over groups of channels of each example, then scaled and shifted.
+    """Group normalisation: mean 0 and variance 1 over groups of channels, then scale and shift.
 
         out = (x - mean(x)) / sqrt(var(x) + epsilon) * scale + bias
 
-    with mean and variance over a group's channels and all axes but the first. As many groups as
-    channels make an instance norm. Source: Wu, He, Group Normalization, 2018.
+    with mean and variance over a group's channels and all axes but the first. With one channel
+    per group it is instance normalisation. Source: Wu, He, Group Normalization, 2018.
 
     Inputs:
         x: number[n, ...]; the first axis is the batch.
@@ -205,9 +207,9 @@ def group_norm(
         bias: float[channels]; absent, it is 0.
 
     Attributes:
-        groups: Into how many groups the channels are cut, in order.
+        groups: The number of groups of adjacent channels.
         axis: The axis of the channels; not 0.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        epsilon: Keeps the quotient finite if all numbers are equal.
 
     Outputs:
         out: The promoted dtype (float32 for integers), the shape of `x`.
@@ -217,8 +219,8 @@ def group_norm(
     """
     channel = axis_index(axis, x.ndim, "group_norm")
     wider = jnp.moveaxis(wide(x), channel, 1)
-    batch, channels, *rest = wider.shape
-    grouped = wider.reshape(batch, groups, channels // groups, *rest)
+    batch, channels, *space = wider.shape
+    grouped = wider.reshape(batch, groups, channels // groups, *space)
     mean, variance = moments(grouped, tuple(range(2, grouped.ndim)))
     normal = ((grouped - mean) * lax.rsqrt(variance + epsilon)).reshape(wider.shape)
     normal = jnp.moveaxis(normal, 1, channel)
@@ -237,7 +239,7 @@ def group_norm(
     ),
 )
 def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tensor:
-    """Length 1 along some axes.
+    """L2 normalisation: Euclidean norm 1 along some axes.
 
         out = x / sqrt(max(sum(x^2, axis), epsilon))
 
@@ -245,8 +247,8 @@ def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tenso
         x: number[*shape].
 
     Attributes:
-        axis: The axes along which the length is taken; `None` is all of them.
-        epsilon: The smallest squared length that is brought to 1; zeros stay zeros.
+        axis: The axes of the norm; `None` is all of them.
+        epsilon: The lower bound of the squared norm in the divisor; zeros stay zeros.
 
     Outputs:
         out: The dtype of `x` (float32 for integers), its shape.
@@ -260,27 +262,29 @@ def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tenso
     return (wider * lax.rsqrt(jnp.maximum(square, epsilon))).astype(result_dtype(x))
 
 
-# ---- along the batch -------------------------------------------------------------------------
+# ---- over the batch --------------------------------------------------------------------------
 
 
 def over_batch(types: Types, attrs: Attrs) -> AxisMap:
-    """In training all but the channels is mixed; else each entry is on its own.
+    """Axis map: in training all axes but the channels are non-pointwise; else none is.
 
-    Running moments have no other axes; without training they see nothing of them.
+    Running moments have only the channel axis; without training they do not depend on `x`.
     """
     indices = numbered(first_rank(types, "x"))
     channel = indices[axis_at(attrs["axis"], len(indices))]
-    mixed = [index for index in indices if index != channel] if attrs["training"] else []
+    non_pointwise = (
+        [index for index in indices if index != channel] if attrs["training"] else []
+    )
     slots = ("scale", "bias", "running_mean", "running_var")
     inputs = {"x": (indices,)} | {slot: ((channel,),) for slot in slots if slot in types}
     outputs = {"out": (indices,), "next_mean": ((channel,),), "next_var": ((channel,),)}
-    return mapped(types, inputs, outputs, mixed, {})
+    return mapped(types, inputs, outputs, non_pointwise, {})
 
 
 def moving(
     what: str, x: DType, mean: DType, variance: DType, *parameters: DType | None, **attrs: Any
 ) -> tuple[DType, DType, DType]:
-    """The statistics keep their dtypes, which are floating point."""
+    """Dtype rule: the statistics keep their dtypes, which are floating point."""
     for name, dtype in (("running_mean", mean), ("running_var", variance)):
         if not is_float(dtype):
             raise DTypeError(f"{name} of {what} must be floating point, not {dtype}.")
@@ -288,7 +292,7 @@ def moving(
 
 
 def normalised_or_scaled(types: Types, attrs: Attrs) -> int:
-    """In training there are statistics to compute."""
+    """Cost per element: in training, statistics are computed too."""
     del types
     return 8 if attrs["training"] else 3
 
@@ -319,15 +323,15 @@ def batch_norm(
     momentum: float = 0.9,
     epsilon: float = 1e-5,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean 0 and variance 1 of each channel, then scaled and shifted.
+    """Batch normalisation: mean 0 and variance 1 of each channel, then scale and shift.
 
         out = (x - mean) / sqrt(var + epsilon) * scale + bias
         next_mean = momentum * running_mean + (1 - momentum) * mean
         next_var = momentum * running_var + (1 - momentum) * var
 
-    In training, `mean` and `var` are those of `x` over all axes but the channels. Otherwise
-    they are the running ones, and those are passed on as they are; so it is with an `x` of no
-    elements, too. Source: Ioffe, Szegedy, Batch Normalization, 2015.
+    In training, `mean` and `var` are those of `x` over all axes but the channels. Otherwise,
+    and for an `x` without elements, they are the running statistics, which are returned
+    unchanged. Source: Ioffe, Szegedy, Batch Normalization, 2015.
 
     Inputs:
         x: number[...], with an axis of channels.
@@ -339,8 +343,8 @@ def batch_norm(
     Attributes:
         training: Whether the statistics are those of `x`; test programs set it to false.
         axis: The axis of the channels.
-        momentum: How much of the running statistics is kept.
-        epsilon: Keeps the quotient finite where all numbers are equal.
+        momentum: The decay of the running statistics.
+        epsilon: Keeps the quotient finite if all numbers are equal.
 
     Outputs:
         out: The promoted dtype of `x`, `scale` and `bias` (float32 for integers), the shape
@@ -358,13 +362,13 @@ def batch_norm(
     next_mean, next_var = running_mean, running_var
     if training and 0 not in x.shape:
         mean, variance = moments(wider, [a for a in range(x.ndim) if a != channel])
-        next_mean = _moved(running_mean, mean, momentum)
-        next_var = _moved(running_var, variance, momentum)
+        next_mean = _update_running(running_mean, mean, momentum)
+        next_var = _update_running(running_var, variance, momentum)
     normal = (wider - mean) * lax.rsqrt(variance + epsilon)
     out = scaled(normal, scale, bias, (channel,))
     return out.astype(result_dtype(x, scale, bias)), next_mean, next_var
 
 
-def _moved(running: Any, batch: Any, momentum: float) -> Any:
-    moved = momentum * wide(running) + (1 - momentum) * batch.reshape(running.shape)
-    return moved.astype(running.dtype)
+def _update_running(running: Any, batch: Any, momentum: float) -> Any:
+    updated = momentum * wide(running) + (1 - momentum) * batch.reshape(running.shape)
+    return updated.astype(running.dtype)

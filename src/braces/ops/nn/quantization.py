@@ -1,10 +1,10 @@
-"""Numbers as small integers: with a scale, and a zero point that stands for 0.
+"""Quantization to small integers, with a scale and a zero point.
 
     x  ≈  (q - zero_point) * scale
 
-One scale for all (`axis=None`), one for each entry of an axis, or one for each block of as many
-entries of an axis as `block` says: the scale then has as many axes as what it scales, and the
-last block may be shorter. A zero point has the shape of its scale.
+The granularity is per tensor (`axis=None`), per axis, or per block of `block` elements along an
+axis. In the last case the scale has the rank of `x`, and the last block may be shorter. A zero
+point has the shape of its scale.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ UINT8 = SHORT_NAMES["u8"]
 FLOATS = frozenset(dtype for name, dtype in ONE_BYTE.items() if name != "f8e8m0fnu") | {
     NARROW["f4e2m1fn"]
 }
-"""Floats of one byte or less that numbers are rounded to."""
+"""Floats of one byte or less that are quantization targets."""
 MOST_BYTES = 2
-"""Of an integer that stands for a float."""
+"""Maximum size of an integer that is a quantization target."""
 LIMITS: Callable[[DType], Any] = ml_dtypes.iinfo
 
 SCALED = (
@@ -62,23 +62,23 @@ SCALED = (
 
 
 def examples(x: str, q: str, more: str = "") -> tuple[str, ...]:
-    """Examples of all ways to scale, for numbers of these dtypes."""
-    return tuple(one.replace("$x", x).replace("$q", q) + more for one in SCALED)
+    """Return examples of all granularities, for these dtypes."""
+    return tuple(example.replace("$x", x).replace("$q", q) + more for example in SCALED)
 
 
 def scaled(types: Types, attrs: Attrs) -> AxisMap:
-    """Each number is on its own, but for blocks, which have a scale together."""
+    """Axis map: elementwise, except for blocks, which share a scale."""
     shape, axis, block = shape_of(types["x"][0]), attrs["axis"], int(str(attrs["block"]))
     indices = numbered(len(shape))
     if axis is None:
         if block:
             raise AxisError("has a block and no axis.", fix="Say along which: axis=0.")
-        return _shared(types, indices, ())
+        return _map_axes(types, indices, ())
     at = axis_at(axis, len(shape))
     if block < 0:
         raise AxisError(f"has the block {block}.", fix="Use 1 or more; 0 for none.")
     if not block:
-        return _shared(types, indices, (indices[at],))
+        return _map_axes(types, indices, (indices[at],))
     scales = shape_of(types["scale"][0])
     blocks = -(-shape[at] // block)
     if len(scales) != len(shape) or scales[at] != blocks:
@@ -86,20 +86,23 @@ def scaled(types: Types, attrs: Attrs) -> AxisMap:
             f"has scales of shape {scales} for blocks of {block} along axis {at} of {shape}.",
             fix=f"They have the shape of x, but for that axis, which has {blocks}.",
         )
-    return _shared(
+    return _map_axes(
         types, indices, (*indices[:at], "blocks", *indices[at + 1 :]), {indices[at], "blocks"}
     )
 
 
-def _shared(
-    types: Types, x: tuple[str, ...], scale: tuple[str, ...], mixed: set[str] | None = None
+def _map_axes(
+    types: Types,
+    x: tuple[str, ...],
+    scale: tuple[str, ...],
+    non_pointwise: set[str] | None = None,
 ) -> AxisMap:
     inputs = {slot: (x if slot == "x" else scale,) for slot in types if slot != "out"}
-    return mapped(types, inputs, {"out": (x,)}, mixed or ())
+    return mapped(types, inputs, {"out": (x,)}, non_pointwise or ())
 
 
 def spread(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor:
-    """For kernels: a scale or zero point, ready to broadcast."""
+    """Expand a scale or zero point for broadcasting; for kernels."""
     if axis is None:
         return parameter
     at = axis % x.ndim
@@ -109,9 +112,9 @@ def spread(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor
 
 
 def quotient(x: Tensor, scale: Tensor) -> Tensor:
-    """For kernels: a quotient whose float32 is rounded once.
+    """Divide in float64, so that the float32 quotient is rounded once; for kernels.
 
-    XLA multiplies by the reciprocal of what is broadcast, and so halves would be none.
+    XLA multiplies by the reciprocal of a broadcast divisor, which would miss exact halves.
     """
     return x.astype(FLOAT64) / scale.astype(FLOAT64)
 
@@ -123,7 +126,7 @@ def check_scale(what: str, scale: DType) -> None:
 
 
 def check_zero_point(what: str, zero_point: DType | None, dtype: DType) -> None:
-    """Refuse zero points of another dtype than what they are beside."""
+    """Refuse zero points whose dtype differs from that of the quantized numbers."""
     if zero_point not in (None, dtype):
         raise DTypeError(
             f"zero_point of {what} is {zero_point}, beside {dtype}.",
@@ -134,13 +137,13 @@ def check_zero_point(what: str, zero_point: DType | None, dtype: DType) -> None:
 def quantizing(
     what: str, x: DType, scale: DType, zero_point: DType | None, *, dtype: DType, **attrs: Any
 ) -> DType:
-    """A rule for dtypes: that of the attribute, an integer of few bits."""
+    """Dtype rule: the attribute `dtype`, an integer of few bits or a small float."""
     del attrs
     if x.kind in "bc":
         raise DTypeError(f"{what} takes real numbers, not {x}.")
     check_scale(what, scale)
-    few = is_narrow(dtype) or (is_integer(dtype) and dtype.itemsize <= MOST_BYTES)
-    if not few and dtype not in FLOATS:
+    is_small_integer = is_narrow(dtype) or (is_integer(dtype) and dtype.itemsize <= MOST_BYTES)
+    if not is_small_integer and dtype not in FLOATS:
         raise DTypeError(
             f"{what} makes no {dtype}.",
             fix="Use an integer of 16 bits or less, or a float of 8 or less with a sign.",
@@ -174,24 +177,24 @@ def quantize(
     axis: int | None = None,
     block: int = 0,
 ) -> Tensor:
-    """Real numbers as small integers: divided by a scale, rounded, and cut off at both ends.
+    """Quantize real numbers to small integers: divide by a scale, round, and saturate.
 
         out[i] = clip(round(x[i] / scale[j]) + zero_point[j], lowest, highest)
 
-    Halves are rounded to even numbers. Integers have no gradient; what trains through them, as
-    if they were not rounded, is `x + br.stop_gradient(br.dequantize(q, scale) - x)`.
+    Halves are rounded to even. Integers have no gradient; for a straight-through estimator use
+    `x + br.stop_gradient(br.dequantize(q, scale) - x)`.
 
     Inputs:
         x: real[*shape].
         scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
             entry for each block along `axis`.
-        zero_point: dtype, as `scale`. What stands for 0; may be absent, and is 0 then.
+        zero_point: dtype, the shape of `scale`. The integer for 0; absent, it is 0.
 
     Attributes:
-        dtype: An integer of 2, 4, 8 or 16 bits, or a float of 4 or 8 bits with a sign: then
-            nothing is rounded but to such floats, and zero points are 0.
-        axis: The axis along which scales differ; `None` where there is one for all.
-        block: How many entries of the axis share a scale; 0 where each has its own.
+        dtype: An integer of 2, 4, 8 or 16 bits, or a signed float of 4 or 8 bits. For a float,
+            `x / scale` is rounded to it, and zero points are 0.
+        axis: The axis along which scales differ; `None` for one scale per tensor.
+        block: The number of elements along the axis that share a scale; 0 for one scale each.
 
     Outputs:
         out: dtype[*shape].
@@ -214,11 +217,11 @@ def quantize(
 def dequantizing(
     what: str, x: DType, scale: DType, zero_point: DType | None, **attrs: Any
 ) -> DType:
-    """A rule for dtypes: that of the scale."""
+    """Dtype rule: that of the scale."""
     del attrs
     check_scale(what, scale)
-    few = is_narrow(x) or (is_integer(x) and x.itemsize <= INT32.itemsize)
-    if not few and x not in FLOATS:
+    is_integer_code = is_narrow(x) or (is_integer(x) and x.itemsize <= INT32.itemsize)
+    if not is_integer_code and x not in FLOATS:
         raise DTypeError(f"{what} takes integers of 32 bits at most, or floats of 8, not {x}.")
     check_zero_point(what, zero_point, x)
     return scale
@@ -247,7 +250,7 @@ def dequantize(
     axis: int | None = None,
     block: int = 0,
 ) -> Tensor:
-    """The real numbers that small integers stand for.
+    """Dequantize small integers to real numbers.
 
         out[i] = (x[i] - zero_point[j]) * scale[j]
 
@@ -255,19 +258,18 @@ def dequantize(
         x: int[*shape], of 32 bits at most, or floats of 4 or 8 bits, whose zero points are 0.
         scale: float. One number; float[n] for an axis of size n; or the shape of `x` with one
             entry for each block along `axis`.
-        zero_point: The dtype of `x`, as `scale`. What stands for 0; may be absent, and is 0
-            then.
+        zero_point: The dtype of `x`, the shape of `scale`. The integer for 0; absent, it is 0.
 
     Attributes:
-        axis: The axis along which scales differ; `None` where there is one for all.
-        block: How many entries of the axis share a scale; 0 where each has its own.
+        axis: The axis along which scales differ; `None` for one scale per tensor.
+        block: The number of elements along the axis that share a scale; 0 for one scale each.
 
     Outputs:
         out: The dtype of `scale`, the shape of `x`.
 
     Raises:
         ShapeError: The scale does not fit `x`.
-        DTypeError: `x` has no integers, or a zero point has another dtype.
+        DTypeError: `x` is not quantized, or a zero point has another dtype.
     """
     wide = promote(scale.dtype, FLOAT32)
     out = x.astype(wide if x.dtype in FLOATS else "int32")

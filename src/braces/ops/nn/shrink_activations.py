@@ -1,4 +1,4 @@
-"""Activations that shrink numbers, or let them through where they are large."""
+"""Shrinkage activations, and variants of the sigmoid and exponential units."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from braces.ops.elementwise.unary import UNARY
 WITH_THRESHOLD = (*UNARY, "x=f32[5] threshold=1.0")
 
 
-def _shrinking(what: str, x: DType, *, threshold: float) -> DType:
-    """That of a function of reals; the threshold must be one."""
+def _check_threshold(what: str, x: DType, *, threshold: float) -> DType:
+    """Dtype rule: that of a real function; the threshold is not negative."""
     if not threshold >= 0:
         raise ProgramError(f"{what} is given threshold={threshold}, which is below 0.")
     return real_function(what, x)
 
 
-def _bending(what: str, x: DType, *, alpha: float) -> DType:
-    """That of a function of reals; one divides by alpha."""
+def _check_alpha(what: str, x: DType, *, alpha: float) -> DType:
+    """Dtype rule: that of a real function; alpha is a divisor and not 0."""
     if alpha == 0:
         raise ProgramError(f"{what} divides by alpha, which is 0 here.", fix="Use br.relu.")
     return real_function(what, x)
 
 
-@op(axes="... -> ...", dtypes=_shrinking, operations=2, examples=WITH_THRESHOLD)
+@op(axes="... -> ...", dtypes=_check_threshold, operations=2, examples=WITH_THRESHOLD)
 def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
-    """Numbers beyond a threshold; 0 in place of the others, which have no slope.
+    """Hard shrinkage: numbers up to a threshold become 0, with gradient 0.
 
         out[i] = x[i] if |x[i]| > threshold else 0
 
@@ -38,7 +38,7 @@ def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         x: real[*shape].
 
     Attributes:
-        threshold: Up to which numbers count as 0.
+        threshold: The largest absolute value that becomes 0.
 
     Outputs:
         out: float[*shape].
@@ -51,9 +51,9 @@ def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
     return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x)
 
 
-@op(axes="... -> ...", dtypes=_shrinking, operations=4, examples=WITH_THRESHOLD)
+@op(axes="... -> ...", dtypes=_check_threshold, operations=4, examples=WITH_THRESHOLD)
 def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
-    """Numbers a threshold nearer to 0, at which they stop; there they have no slope.
+    """Soft shrinkage: move numbers towards 0 by a threshold; numbers within it have gradient 0.
 
         out[i] = sign(x[i]) * max(|x[i]| - threshold, 0)
 
@@ -63,7 +63,7 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         x: real[*shape].
 
     Attributes:
-        threshold: By how much numbers shrink.
+        threshold: The amount by which absolute values shrink.
 
     Outputs:
         out: float[*shape].
@@ -79,7 +79,7 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=2, examples=UNARY)
 @in_float32
 def tanhshrink(x: Tensor) -> Tensor:
-    """What the hyperbolic tangent takes away.
+    """Tanh shrinkage: x minus its hyperbolic tangent.
 
         out[i] = x[i] - tanh(x[i])
 
@@ -99,14 +99,14 @@ def tanhshrink(x: Tensor) -> Tensor:
 @tanhshrink.vjp
 @in_float32
 def tanhshrink_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
-    """The cotangent, times the square of the tangent, which `1 - slope of it` would lose."""
+    """The cotangent times tanh(x)^2; the form `1 - tanh'(x)` would cancel."""
     return out_grad * jnp.square(jnp.tanh(x))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
 @in_float32
 def hard_swish(x: Tensor) -> Tensor:
-    """A number times its hard sigmoid.
+    """The hard swish: x times its hard sigmoid.
 
         out[i] = x[i] * min(max(x[i] + 3, 0), 6) / 6
 
@@ -127,7 +127,7 @@ def hard_swish(x: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
 @in_float32
 def log_sigmoid(x: Tensor) -> Tensor:
-    """The logarithm of the sigmoid, exact far below 0.
+    """The logarithm of the sigmoid, precise far below 0.
 
         out[i] = -log(1 + e^-x[i])
 
@@ -145,13 +145,13 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 @op(
     axes="... -> ...",
-    dtypes=_bending,
+    dtypes=_check_alpha,
     operations=4,
     examples=(*UNARY, "x=f32[5] alpha=0.5"),
 )
 @in_float32
 def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
-    """The identity, bent smoothly towards -alpha for negative numbers; its slope has no step.
+    """The continuously differentiable exponential linear unit; it saturates at -alpha.
 
         out[i] = x[i] if x[i] > 0 else alpha * (e^(x[i] / alpha) - 1)
 
@@ -161,7 +161,7 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
         x: real[*shape].
 
     Attributes:
-        alpha: What it tends to below zero, negated.
+        alpha: The negated limit at minus infinity.
 
     Outputs:
         out: float[*shape].
@@ -177,8 +177,8 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
 @in_float32
 def celu_vjp(x: Tensor, out_grad: Tensor, *, alpha: float = 1.0) -> Tensor:
     """The cotangent, times `e^(x / alpha)` below zero, where `out / alpha + 1` would cancel."""
-    below = jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x) / alpha)
-    return jnp.where(x > 0, out_grad, out_grad * below)
+    slope = jnp.exp(jnp.where(x > 0, jnp.zeros_like(x), x) / alpha)
+    return jnp.where(x > 0, out_grad, out_grad * slope)
 
 
 forward_as_backward(celu, tanhshrink)

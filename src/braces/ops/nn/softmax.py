@@ -1,4 +1,4 @@
-"""Softmax, its logarithm, and the logarithm of a sum of exponentials, whose gradient it is."""
+"""Softmax, log-softmax, and log-sum-exp, whose gradient is the softmax."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "
 
 
 def normalized_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Entries share one sum along an axis, to which minus infinity adds nothing."""
+    """Axis map: non-pointwise along the axis; the identity element is minus infinity."""
     return with_tails(along_axis(types, attrs), {"x": LOWEST})
 
 
 @op(axes=normalized_along, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
-    """Normalised exponentials along one axis.
+    """The softmax: exponentials along one axis, normalised to sum 1.
 
         out[..., i, ...] = exp(x[..., i, ...]) / sum_j exp(x[..., j, ...])
 
@@ -60,7 +60,7 @@ def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
 @softmax.vjp
 @in_float32
 def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
-    """x_grad = out * (out_grad - sum(out * out_grad, axis)); `x` need not be kept."""
+    """x_grad = out * (out_grad - sum(out * out_grad, axis)); `x` is not a residual."""
     weighted = out * out_grad
     return weighted - out * jnp.sum(weighted, axis, keepdims=True)
 
@@ -68,7 +68,7 @@ def softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
 @op(axes=normalized_along, dtypes=real_function, operations=5, examples=ALONG)
 @in_float32
 def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
-    """The logarithm of the softmax along one axis, exact where the softmax underflows.
+    """The logarithm of the softmax along one axis, precise even if the softmax underflows.
 
         out[..., i, ...] = x[..., i, ...] - log(sum_j exp(x[..., j, ...]))
 
@@ -91,19 +91,19 @@ def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
 @log_softmax.vjp
 @in_float32
 def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor:
-    """x_grad = out_grad - exp(out) * sum(out_grad, axis); `x` need not be kept."""
+    """x_grad = out_grad - exp(out) * sum(out_grad, axis); `x` is not a residual."""
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
 @op(axes=of_exponentials, dtypes=real_function, operations=4, examples=EMPTY)
 @in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The logarithm of a sum of exponentials along axes, without overflow on the way.
+    """The logarithm of a sum of exponentials along axes, without intermediate overflow.
 
         out = log(sum_i exp(x[..., i, ...]))
 
-    The gradient is the softmax; where numbers are infinite those share it, and where all are
-    -inf it is zero.
+    The gradient is the softmax. Positive infinite elements share it; it is zero if all elements
+    are -inf.
 
     Inputs:
         x: real[*shape].
@@ -113,7 +113,7 @@ def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor
         keepdims: Whether reduced axes stay, with size 1.
 
     Outputs:
-        out: float[*rest]; -inf where there is nothing to add.
+        out: float[*rest]; -inf for no elements.
 
     Raises:
         ShapeError: `axis` is not an axis of `x`.
@@ -127,11 +127,11 @@ def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor
 def logsumexp_vjp(
     x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
-    """x_grad = out_grad * softmax(x); the largest share it where they are infinite."""
+    """x_grad = out_grad * softmax(x); infinite maxima share it evenly."""
     largest = jax.lax.stop_gradient(jnp.max(x, axis, keepdims=True, initial=-np.inf))
     infinite = jnp.where(x == largest, jnp.zeros_like(x), -np.inf)
-    away = jnp.where(jnp.isinf(largest), infinite, x - largest)
-    powers = jnp.where(jnp.isneginf(largest), jnp.zeros_like(x), jnp.exp(away))
+    shifted = jnp.where(jnp.isinf(largest), infinite, x - largest)
+    powers = jnp.where(jnp.isneginf(largest), jnp.zeros_like(x), jnp.exp(shifted))
     total = jnp.sum(powers, axis, keepdims=True)
     grad = expanded(out_grad, axis, keepdims, x.ndim)
     return grad * (powers / jnp.where(total == 0, jnp.ones_like(total), total))

@@ -1,1 +1,1 @@
-"""Reductions, sorting, cumulative operators, search."""
+"""Reductions, sorting, cumulative operators and search."""

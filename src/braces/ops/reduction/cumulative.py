@@ -1,4 +1,4 @@
-"""What is the largest, the smallest, or summed of exponentials so far, along one axis."""
+"""Cumulative maximum, minimum and log-sum-exp along one axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WITH_INTEGERS = (*EXAMPLES, "x=i32[2,3] axis=-1")
 
 @op(axes=running(LOWEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
-    """The largest number so far along one axis.
+    """The cumulative maximum along one axis.
 
         out[..., i, ...] = max_{j <= i} x[..., j, ...]
 
@@ -38,7 +38,7 @@ def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
 
 @op(axes=running(HIGHEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
-    """The smallest number so far along one axis.
+    """The cumulative minimum along one axis.
 
         out[..., i, ...] = min_{j <= i} x[..., j, ...]
 
@@ -62,11 +62,11 @@ def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
 @op(axes=running(LOWEST), dtypes=real_function, operations=3, examples=EXAMPLES)
 @in_float32
 def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
-    """The logarithm of the sum of exponentials so far along one axis.
+    """The cumulative log-sum-exp along one axis.
 
         out[..., i, ...] = log sum_{j <= i} exp(x[..., j, ...])
 
-    The largest number is subtracted first, so large inputs do not overflow.
+    The maximum is subtracted first, so large inputs do not overflow.
 
     Inputs:
         x: real[*shape].

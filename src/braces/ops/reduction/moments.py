@@ -54,7 +54,7 @@ def var(
 def std(
     x: Tensor, *, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Tensor:
-    """The standard deviation along axes; its gradient is zero where all numbers are equal.
+    """The standard deviation along axes; the gradient is zero if all numbers are equal.
 
         out = sqrt(sum_i (x[..., i, ...] - mean)^2 / (n - correction))
 
@@ -85,9 +85,9 @@ def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
         out = sqrt(sum_i x[..., i, ...]^2)
 
-    Squares of 16-bit numbers are summed in float32. There is no other scaling, as in NumPy and
-    PyTorch: lengths whose square overflows (above 1e19 in float32) are infinite, those whose
-    square vanishes are zero. `br.hypot` is exact for two numbers.
+    Squares of 16-bit numbers are summed in float32. As in NumPy and PyTorch, there is no other
+    scaling: the norm is infinite if its square overflows (above 1e19 in float32), and zero if
+    its square underflows. `br.hypot` avoids both for two numbers.
 
     Inputs:
         x: real[*shape].
@@ -112,7 +112,7 @@ def norm_vjp(
     x: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
     """x_grad = out_grad * x / norm(x), zero where the norm is."""
-    # A 16-bit norm may be infinite or have few digits, so it is computed anew.
+    # A 16-bit norm may be infinite or imprecise, so it is recomputed.
     length = root(jnp.sum(jnp.square(x), axis=axis, keepdims=True))
     zero = length == 0
     direction = jnp.where(zero, 0, x / jnp.where(zero, jnp.ones_like(length), length))
@@ -120,6 +120,6 @@ def norm_vjp(
 
 
 def root(x: Tensor) -> Tensor:
-    """A square root whose derivative at zero is zero."""
+    """Compute a square root whose derivative at zero is zero."""
     zero = x == 0
     return jnp.where(zero, jnp.zeros_like(x), jnp.sqrt(jnp.where(zero, jnp.ones_like(x), x)))

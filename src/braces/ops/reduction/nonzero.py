@@ -1,8 +1,8 @@
-"""What only the values of a run tell: places that are found, and sizes.
+"""Data-dependent sizes: indices of nonzero elements, and sizes computed by a program.
 
-A size that values decide is a dimension with a name of its own. Interpreted, it is what the
-operator finds; compiled, one is assumed, and the run is repeated where it was another. Places
-may have room for more than there are, so that few sizes are compiled; sizes are exact.
+A data-dependent size is a dimension with its own name. The interpreter takes it from the
+operator. A compiled run assumes a size, and is repeated if the assumption was wrong. Arrays of
+indices may have a larger capacity than needed, so that few sizes are compiled; sizes are exact.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from braces.lazy import jnp
 from braces.ops.common.row_semantics import RowView, refused
 
 LARGEST = 2**31 - 4
-"""What runs tell of a size are 32 bits, with room for what was assumed."""
+"""Largest data-dependent size: runs report sizes and assumed sizes in 32 bits."""
 
 
 def finding(types: Types, attrs: Attrs) -> AxisMap:
-    """A new axis, of what is found."""
+    """Axis map of `nonzero`: a new axis of data-dependent size."""
     del attrs
     rank = first_rank(types, "x")
     if not rank:
@@ -48,7 +48,7 @@ def finding(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def of_integers(what: str, *dtypes: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: 64-bit integers."""
+    """Dtype rule: 64-bit integers."""
     del what, dtypes, attrs
     return INT64
 
@@ -68,53 +68,54 @@ def of_integers(what: str, *dtypes: DType, **attrs: Any) -> DType:
     ),
 )
 def nonzero(x: Tensor, *, count: Learned, roomy: Roomy = False) -> list[Tensor]:
-    """The places of the numbers that are not zero, in order.
+    """The indices of the nonzero elements, in order.
 
-        x[out[0][i], out[1][i], ...] is the number i that is not zero
+        x[out[0][i], out[1][i], ...] is nonzero element i
 
     Inputs:
         x: any[*shape], with one axis or more. NaN is not zero.
 
     Attributes:
-        count: The dimension that stands for how many there are; of more than a number there
-            are the first so many.
-        roomy: Whether that may be more; what is beyond the places is like the first.
+        count: The data-dependent dimension of the number of nonzero elements. A static number
+            limits the result to the first ones.
+        roomy: Whether `count` is a capacity that may exceed that number; the padding repeats
+            the first index.
 
     Outputs:
         out: i64[count], one for each axis.
 
     Raises:
-        ShapeError: It has no axes.
+        ShapeError: `x` is a scalar.
     """
     del roomy
     flat = x.astype(bool).reshape(-1)
     places = jnp.nonzero(flat, size=count)[0]
-    real = jnp.arange(places.shape[0]) < jnp.sum(flat)
-    found = jnp.unravel_index(jnp.where(real, places, places[:1]), x.shape)
-    return [place.astype(INT64) for place in found]
+    is_used = jnp.arange(places.shape[0]) < jnp.sum(flat)
+    indices = jnp.unravel_index(jnp.where(is_used, places, places[:1]), x.shape)
+    return [index.astype(INT64) for index in indices]
 
 
 @nonzero.learned
 def learn_count(x: Any, *, count: Size, roomy: bool) -> dict[str, Any]:
-    """As many as are not zero."""
+    """Size rule: the number of nonzero elements."""
     del roomy
-    return _told(count, jnp.sum(x.astype(bool)))
+    return _report_size(count, jnp.sum(x.astype(bool)))
 
 
-def _told(size: Size, number: Any) -> dict[str, Any]:
+def _report_size(size: Size, number: Any) -> dict[str, Any]:
     return {size.name: number} if isinstance(size, Dim) and size.name else {}
 
 
 @nonzero.counted
 def count_of_nonzero(x: Var, **attrs: Any) -> Var:
-    """The same in the program."""
+    """Compute the number of nonzero elements with operators of the program."""
     del attrs
     return one("sum", one("not_equal", x, one("zeros_like", x)))
 
 
 @nonzero.rounded
 def unchanged(view: RowView, count: str) -> Op:
-    """What is beyond the places may be padding, but of where they are sought all is real."""
+    """Accept padding in the output; refuse padding in the input."""
     del count
     if view.axes("x"):
         raise refused(view.op, "places among them are places among padding.")
@@ -122,7 +123,7 @@ def unchanged(view: RowView, count: str) -> Op:
 
 
 def scalar(types: Types, attrs: Attrs) -> str:
-    """No axes."""
+    """Axis map of `as_size`: a scalar."""
     del attrs
     if first_rank(types, "x"):
         raise AxisError(f"needs a scalar, not {types['x'][0]}.", fix="Take one number: x[0].")
@@ -130,10 +131,10 @@ def scalar(types: Types, attrs: Attrs) -> str:
 
 
 def of_sizes(what: str, x: DType, **attrs: Any) -> DType:
-    """A rule for dtypes: 64-bit integers, made of integers.
+    """Dtype rule: 64-bit integers, from integers.
 
     Raises:
-        DTypeError: It is no integer.
+        DTypeError: The input is not an integer.
     """
     del attrs
     if not is_integer(x):
@@ -150,7 +151,7 @@ def of_sizes(what: str, x: DType, **attrs: Any) -> DType:
     examples=("x=i64[]", "x=u8[b]", "x=i32[2,3]"),
 )
 def countable(x: Tensor) -> Tensor:
-    """Numbers that can be the sizes of axes; what cannot is an error in the run.
+    """Check in a run that numbers are valid sizes of axes.
 
         out[i] = x[i]
 
@@ -162,7 +163,7 @@ def countable(x: Tensor) -> Tensor:
 
     Raises:
         ShapeError: In a run, a number is negative, or too large.
-        DTypeError: They are no integers.
+        DTypeError: The numbers are not integers.
     """
     return x.astype(INT64)
 
@@ -171,7 +172,10 @@ def countable(x: Tensor) -> Tensor:
     ShapeError, "A number that is negative, or far too large, cannot be the size of an axis."
 )
 def not_countable(x: Tensor) -> Tensor:
-    """Where one is below zero, which is huge without a sign, or too large."""
+    """Return a check failure code for a negative or too large number.
+
+    A negative number is huge as an unsigned integer, so one comparison suffices.
+    """
     return offender_code(x.astype("uint64") > np.uint64(LARGEST), x)
 
 
@@ -184,22 +188,22 @@ def not_countable(x: Tensor) -> Tensor:
     examples=("x=i64[] size=n", "x=i32[] size=3"),
 )
 def as_size(x: Tensor, *, size: Learned) -> Tensor:
-    """A number of the program that is the size of axes, which a run tells.
+    """Make a number of the program a data-dependent size of axes.
 
         out = x
 
     Inputs:
-        x: int[], which is `countable`.
+        x: int[], checked by `countable`.
 
     Attributes:
-        size: The dimension that it is the size of.
+        size: The dimension whose size is `x`.
 
     Outputs:
         out: i64[].
 
     Raises:
-        ShapeError: It has axes.
-        DTypeError: It is no integer.
+        ShapeError: `x` has axes.
+        DTypeError: `x` is not an integer.
     """
     del size
     return x.astype(INT64)
@@ -207,5 +211,5 @@ def as_size(x: Tensor, *, size: Learned) -> Tensor:
 
 @as_size.learned
 def learn_size(x: Any, *, size: Size) -> dict[str, Any]:
-    """The number itself; what no size can be is an error where it is checked."""
-    return _told(size, jnp.clip(x.astype(INT64), 0, LARGEST))
+    """Size rule: the number, clipped to valid sizes; `countable` reports others."""
+    return _report_size(size, jnp.clip(x.astype(INT64), 0, LARGEST))

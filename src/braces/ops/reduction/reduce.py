@@ -1,4 +1,4 @@
-"""Reductions: one number from many, along some axes or all of them."""
+"""Reductions along some or all axes: sums, products, means, extremes, logic."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ summed = promoting(result=sum_dtype)
 
 
 def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
-    """A shape without some axes, or with size 1 there."""
-    gone = set(axes)
+    """Return a shape without some axes, or with size 1 there."""
+    removed = set(axes)
     if keepdims:
-        return tuple(1 if i in gone else size for i, size in enumerate(shape))
-    return tuple(size for i, size in enumerate(shape) if i not in gone)
+        return tuple(1 if i in removed else size for i, size in enumerate(shape))
+    return tuple(size for i, size in enumerate(shape) if i not in removed)
 
 
 # ---- undoing a reduction ---------------------------------------------------------------------
 
 
 def expanded(x: Tensor, axis: Axes, keepdims: bool, rank: int) -> Tensor:
-    """For kernels: the result of a reduction, with the axes that went back as size 1."""
+    """Restore the reduced axes of a result with size 1; for kernels."""
     return x if keepdims else jnp.expand_dims(x, axis_indices(axis, rank, "x"))
 
 
 def spread(g: Backward, grad: Var) -> Var:
-    """A cotangent, repeated along the axes that were reduced."""
+    """Broadcast a cotangent along the reduced axes."""
     x = tensor_type(g["x"])
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
     if axes and not g.attrs["keepdims"]:
@@ -71,7 +71,7 @@ def spread(g: Backward, grad: Var) -> Var:
 
 
 def count(g: Backward) -> Var:
-    """How many numbers made one; in float32 at least, for small floats cannot count far."""
+    """Return the number of reduced elements; in float32 at least, for precision."""
     x = tensor_type(g["x"])
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
     total, dtype = product(tuple(x.shape[i] for i in axes)), promote(x.dtype, FLOAT32)
@@ -85,7 +85,7 @@ def count(g: Backward) -> Var:
 
 @op(axes={"x": 0}, dtypes=summed, product=True, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The sum along axes; 0 where there is nothing to add.
+    """The sum along axes; 0 for no elements.
 
         out = sum_i x[..., i, ...]
 
@@ -113,7 +113,7 @@ def sum_gradient(g: Backward) -> dict[str, Var]:
 
 @op(axes={"x": 0}, dtypes=real_valued, examples=EMPTY)
 def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean along axes; NaN where there is nothing.
+    """The arithmetic mean along axes; NaN for no elements.
 
         out = sum_i x[..., i, ...] / n
 
@@ -135,14 +135,17 @@ def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @mean.gradient
 def mean_gradient(g: Backward) -> dict[str, Var]:
-    """Each number receives its share of the cotangent."""
+    """Each element receives the cotangent divided by the number of elements."""
     share = in_dtype(g.out_grad / count(g), g.out_grad)
     return {"x": spread(g, share)}
 
 
 @mean.masked
 def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
-    """The sum of the rows over their number; in float32 at least, as small floats overflow."""
+    """Mean over a masked batch axis: the sum divided by the number of real batch elements.
+
+    Computed in float32 at least, as 16-bit floats overflow.
+    """
     attrs, dtype = view.op.attrs, float_dtype(x.dtype)
     wide = promote(dtype, FLOAT32)
     summed = x if dtype == wide else one("cast", x, dtype=wide)
@@ -158,11 +161,11 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
 @op(axes={"x": 1}, dtypes=summed, examples=EMPTY)
 @in_float32
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The product along axes; 1 where there is nothing to multiply.
+    """The product along axes; 1 for no elements.
 
         out = prod_i x[..., i, ...]
 
-    The gradient is right where factors are zero, too.
+    The gradient is exact even if factors are zero.
 
     Inputs:
         x: number[*shape].
@@ -185,7 +188,7 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @op(axes=Reduced({"x": LOWEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest number along axes; NaN where one of them is NaN.
+    """The maximum along axes; NaN if an element is NaN.
 
         out = max_i x[..., i, ...]
 
@@ -212,13 +215,13 @@ def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def max_vjp(
     x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
-    """The largest numbers share the cotangent."""
+    """Split the cotangent evenly between equal maxima."""
     return shared_by(x, out, out_grad, axis, keepdims)
 
 
 @op(axes=Reduced({"x": HIGHEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest number along axes; NaN where one of them is NaN.
+    """The minimum along axes; NaN if an element is NaN.
 
         out = min_i x[..., i, ...]
 
@@ -245,12 +248,12 @@ def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def min_vjp(
     x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
-    """The smallest numbers share the cotangent."""
+    """Split the cotangent evenly between equal minima."""
     return shared_by(x, out, out_grad, axis, keepdims)
 
 
 def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bool) -> Tensor:
-    """The cotangent, shared evenly by all that equal the result."""
+    """Split the cotangent evenly between the elements equal to the result."""
     out = expanded(out, axis, keepdims, x.ndim)
     out_grad = expanded(out_grad, axis, keepdims, x.ndim)
     chosen = (x == out).astype(x.dtype)
@@ -259,7 +262,7 @@ def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bo
 
 @op(axes={"x": False}, dtypes=truth, differentiable=False, examples=EMPTY)
 def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether at least one is true along axes; false where there is nothing.
+    """Logical or along axes; false for no elements.
 
         out = x[..., 0, ...] or x[..., 1, ...] or ...
 
@@ -281,7 +284,7 @@ def any(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 @op(axes={"x": True}, dtypes=truth, differentiable=False, examples=EMPTY)
 def all(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all are true along axes; true where there is nothing.
+    """Logical and along axes; true for no elements.
 
         out = x[..., 0, ...] and x[..., 1, ...] and ...
 

@@ -1,4 +1,4 @@
-"""Places among sorted numbers, and the numbers of groups."""
+"""Binary search in sorted sequences, and checks of group indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from braces.ops.indexing.take import IN_RANGE, integers, outside
 
 
 def among(types: Types, attrs: Attrs) -> str:
-    """Numbers of any shape among those of one sequence, or rows of them, each among its own."""
+    """Axis map of `searchsorted`: one sequence for all values, or one per batch element."""
     del attrs
     sequence, values = (first_rank(types, slot) for slot in ("sequence", "values"))
     if sequence == 1:
@@ -31,7 +31,7 @@ def among(types: Types, attrs: Attrs) -> str:
 
 
 def place(what: str, sequence: DType, values: DType, *, side: str) -> DType:
-    """An index among numbers that have an order."""
+    """Dtype rule: an index; sequence and values are ordered numbers."""
     if side not in ("left", "right"):
         raise AxisError(f"has no side {side!r:.40}.", fix="Use 'left' or 'right'.").of(what)
     ordered(what, sequence, values)
@@ -39,7 +39,7 @@ def place(what: str, sequence: DType, values: DType, *, side: str) -> DType:
 
 
 def halved(types: Types, attrs: Attrs) -> Size:
-    """A sequence is halved again and again, and each time two places are compared and moved."""
+    """Cost per value: a binary search, eight operations per halving."""
     del attrs
     return 8 * comparisons(shape_of(types["sequence"][0])[-1])
 
@@ -59,19 +59,18 @@ def halved(types: Types, attrs: Attrs) -> Size:
     ),
 )
 def searchsorted(sequence: Tensor, values: Tensor, *, side: str = "left") -> Tensor:
-    """Where numbers belong in a sorted sequence, so that it stays sorted.
+    """The insertion indices of numbers in a sorted sequence (binary search).
 
         sequence[out - 1] < values <= sequence[out], or <= and < with side="right"
 
     Inputs:
         sequence: real[n], or real[*shape, n], in ascending order along the last axis; NaN
-            comes last. Of one that is in no order, results are any places.
-        values: real[*any] for one sequence; real[*shape, m] for several, each with its own;
-            what is before the last axis broadcasts.
+            comes last. For an unsorted sequence, results are arbitrary indices.
+        values: real[*any] for one sequence; real[*shape, m] for several, each with its own
+            values. The axes before the last one broadcast.
 
     Attributes:
-        side: Whether a number that is in the sequence belongs before ("left") or behind
-            ("right") those that are equal.
+        side: Insert before ("left") or after ("right") equal elements.
 
     Outputs:
         out: i64, the shape of `values`; from 0 to n.
@@ -88,19 +87,19 @@ def searchsorted(sequence: Tensor, values: Tensor, *, side: str = "left") -> Ten
         [1, 3]
     """
     sequence, values = promoted(sequence, values)
-    find = partial(_places, side == "right")
+    find = partial(_bisect, side == "right")
     if sequence.ndim == 1:
         return find(sequence, values)
     batch = jnp.broadcast_shapes(sequence.shape[:-1], values.shape[:-1])
-    rows = [
+    flat = [
         jnp.broadcast_to(x, (*batch, x.shape[-1])).reshape(math.prod(batch), x.shape[-1])
         for x in (sequence, values)
     ]
-    return jax.vmap(find)(*rows).reshape(*batch, values.shape[-1])
+    return jax.vmap(find)(*flat).reshape(*batch, values.shape[-1])
 
 
-def _places(behind: bool, sequence: Tensor, values: Tensor) -> Tensor:
-    """The first place whose number is not less, or is greater; what holds it is halved."""
+def _bisect(right: bool, sequence: Tensor, values: Tensor) -> Tensor:
+    """Find the first index whose element is not less, or is greater, by bisection."""
     count = sequence.shape[0]
     if not count:
         return jnp.zeros(values.shape, INT64)
@@ -109,20 +108,20 @@ def _places(behind: bool, sequence: Tensor, values: Tensor) -> Tensor:
     def halve(_: Any, ends: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         low, high = ends
         middle = low + (high - low) // 2
-        number = sequence.at[jnp.minimum(middle, count - 1)].get(**IN_RANGE)
-        if behind:
-            later = (number <= values) | nan
+        element = sequence.at[jnp.minimum(middle, count - 1)].get(**IN_RANGE)
+        if right:
+            go_right = (element <= values) | nan
         else:
-            later = (number < values) | (nan & (number == number))
-        later &= low < high
-        return jnp.where(later, middle + 1, low), jnp.where(later, high, middle)
+            go_right = (element < values) | (nan & (element == element))
+        go_right &= low < high
+        return jnp.where(go_right, middle + 1, low), jnp.where(go_right, high, middle)
 
     ends = jnp.zeros(values.shape, INT64), jnp.full(values.shape, count, INT64)
     return lax.fori_loop(0, count.bit_length(), halve, ends)[0]
 
 
 def of_groups(what: str, ids: DType, **attrs: object) -> DType:
-    """That of the numbers, which are integers."""
+    """Dtype rule: the dtype of the group indices, which are integers."""
     del attrs
     integers(what, ids)
     return ids
@@ -137,7 +136,7 @@ def of_groups(what: str, ids: DType, **attrs: object) -> DType:
     examples=("ids=i32[b,2] count=4", "ids=u8[3] count=5", "ids=i64[0] count=0"),
 )
 def group_ids(ids: Indices, *, count: Size) -> Tensor:
-    """Numbers of groups; one of a group that there is not is an error in the run.
+    """Check in a run that group indices are in range.
 
         out[i] = ids[i]
 
@@ -145,14 +144,14 @@ def group_ids(ids: Indices, *, count: Size) -> Tensor:
         ids: int[*shape]. From 0 to `count - 1`; negative ones are errors.
 
     Attributes:
-        count: How many groups there are; may be symbolic.
+        count: The number of groups; may be symbolic.
 
     Outputs:
         out: int[*shape].
 
     Raises:
-        DTypeError: They are no integers.
-        IndexRangeError: In a run, one is out of range.
+        DTypeError: The indices are not integers.
+        IndexRangeError: In a run, an index is out of range.
     """
     del count
     return ids
@@ -160,5 +159,5 @@ def group_ids(ids: Indices, *, count: Size) -> Tensor:
 
 @group_ids.checked(IndexRangeError, "The number of a group is out of range.")
 def no_group(ids: Indices, *, count: Size) -> Tensor:
-    """Where there is no such group."""
+    """Return a check failure code for an index out of range."""
     return outside(ids, count, lowest=0)

@@ -1,4 +1,4 @@
-"""Order along one axis: positions of extremes, sorting, and running totals."""
+"""Operators along one axis: positions of extremes, sorting, and cumulative sums."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axi
 
 
 def position(what: str, x: DType, **attrs: Any) -> DType:
-    """An index of numbers that have an order."""
+    """Dtype rule: an index, of ordered numbers."""
     ordered(what, x, **attrs)
     return INT64
 
 
 def of_extreme(least: str) -> AxisRule:
-    """The position in a reduction, of which there must be something.
+    """Build the axis rule of an argmax or argmin, which needs at least one element.
 
     Args:
-        least: What is never chosen before another number.
+        least: The identity element, which is never chosen over another number.
     """
 
     def rule(types: Types, attrs: Attrs) -> AxisMap:
         check_not_empty(types["x"][0], attrs)
-        found = reduced_mixing(types, attrs)
-        # places among several axes follow from their sizes
-        return with_tails(found, {"x": least}) if len(found.mixed) == 1 else found
+        axis_map = reduced_mixing(types, attrs)
+        # indices into several flattened axes depend on their sizes
+        return with_tails(axis_map, {"x": least}) if len(axis_map.mixed) == 1 else axis_map
 
     return rule
 
@@ -76,7 +76,7 @@ def of_extreme(least: str) -> AxisRule:
     examples=POSITIONS,
 )
 def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the largest number, the first one where several are equal.
+    """The index of the maximum, the first one of equal maxima.
 
         x[..., out, ...] = max_i x[..., i, ...]
 
@@ -105,7 +105,7 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
     examples=POSITIONS,
 )
 def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the smallest number, the first one where several are equal.
+    """The index of the minimum, the first one of equal minima.
 
         x[..., out, ...] = min_i x[..., i, ...]
 
@@ -130,19 +130,19 @@ def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
 
 
 def compared(types: Types, attrs: Attrs) -> int:
-    """How often a number is compared where all along the axis are brought in order."""
+    """Cost per element of a sort: the number of comparisons."""
     shape = shape_of(types["x"][0])
     return comparisons(shape[axis_at(attrs["axis"], len(shape))])
 
 
 def compared_with_best(types: Types, attrs: Attrs) -> int:
-    """How often a number is compared with the best so far."""
+    """Cost per element of top-k: the number of comparisons with the current best."""
     del types
     return comparisons(int(str(attrs["k"])))
 
 
 def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Entries are compared along an axis; the last ones stay last where they are largest."""
+    """Axis map of a sort: non-pointwise along the axis; the largest elements can be padding."""
     (x, *_) = types["x"]
     largest = float("nan") if isinstance(x, TensorType) and is_float(x.dtype) else HIGHEST
     return with_tails(
@@ -152,7 +152,7 @@ def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
 
 @op(axes=sorted_along, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
 def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
-    """The same numbers in order along one axis; NaN counts as the largest.
+    """Sort along one axis; NaN counts as the largest.
 
         out[..., i, ...] <= out[..., i + 1, ...]
 
@@ -161,7 +161,7 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
     Attributes:
         axis: The axis that is sorted; negative counts from the end.
-        descending: From the largest to the smallest.
+        descending: Whether to sort from the largest to the smallest.
 
     Outputs:
         out: As `x`.
@@ -181,7 +181,7 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     examples=SORTED,
 )
 def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
-    """The indices that sort along one axis; equal numbers keep their order.
+    """The indices that sort along one axis; the sort is stable.
 
         sort(x)[..., i, ...] = x[..., out[..., i, ...], ...]
 
@@ -190,7 +190,7 @@ def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
     Attributes:
         axis: The axis that is sorted; negative counts from the end.
-        descending: From the largest to the smallest.
+        descending: Whether to sort from the largest to the smallest.
 
     Outputs:
         out: i64[*shape].
@@ -203,19 +203,19 @@ def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
 
 def chosen_along(types: Types, attrs: Attrs) -> AxisMap:
-    """Numbers are compared along the axis, and some are left of it."""
+    """Axis map of `topk`: non-pointwise along the axis, which gets size `k`."""
     shape, k = shape_of(types["x"][0]), int(str(attrs["k"]))
     at = axis_at(attrs["axis"], len(shape))
     size = shape[at]
     if k < 0 or (isinstance(size, int) and k > size):
         raise AxisError(f"cannot take {k} of {size} numbers.")
-    found = resized(along_axis(types, attrs), at, "chosen", k)
-    out = found.outputs["out"]
-    return replace(found, outputs={"values": out, "indices": out})
+    axis_map = resized(along_axis(types, attrs), at, "chosen", k)
+    out = axis_map.outputs["out"]
+    return replace(axis_map, outputs={"values": out, "indices": out})
 
 
 def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
-    """Numbers that have an order, and their indices."""
+    """Dtype rule: ordered numbers, and their indices."""
     return ordered(what, x), position(what, x, **attrs)
 
 
@@ -227,17 +227,17 @@ def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
-    """The largest numbers along one axis, in descending order, and where they are.
+    """The k largest numbers along one axis, in descending order, and their indices.
 
         values[..., i, ...] = x[..., indices[..., i, ...], ...]
 
-    Of equal numbers the earlier one comes first.
+    Equal numbers keep their order.
 
     Inputs:
         x: real[..., n, ...].
 
     Attributes:
-        k: How many.
+        k: The number of elements to take.
         axis: The axis to look along; negative counts from the end.
 
     Outputs:
@@ -252,14 +252,14 @@ def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
     return jnp.moveaxis(values, -1, axis), jnp.moveaxis(indices, -1, axis).astype(INT64)
 
 
-# ---- running totals --------------------------------------------------------------------------
+# ---- cumulative operators --------------------------------------------------------------------
 
 
 def running(neutral: Any) -> AxisRule:
-    """Along an axis, which must be said where there are several.
+    """Build the axis rule of a cumulative operator; several axes need an explicit `axis`.
 
     Args:
-        neutral: What changes nothing at the end, where totals run from there.
+        neutral: The identity element, for padding at the end of a reverse operator.
     """
 
     def rule(types: Types, attrs: Attrs) -> AxisMap:
@@ -275,7 +275,7 @@ def running(neutral: Any) -> AxisRule:
 @op(axes=running(0), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
-    """Running sums along one axis.
+    """The cumulative sum along one axis.
 
         out[..., i, ...] = sum_{j <= i} x[..., j, ...]
 
@@ -283,7 +283,7 @@ def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Ten
         x: number[*shape].
 
     Attributes:
-        axis: The axis to sum along; may be `None` where there is just one.
+        axis: The axis to sum along; may be `None` for an array with one axis.
         reverse: Sum from the end: over j >= i.
 
     Outputs:
@@ -297,7 +297,7 @@ def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Ten
 
 @cumsum.gradient
 def cumsum_gradient(g: Backward) -> dict[str, Var]:
-    """Running sums of the cotangent, from the other end."""
+    """The cumulative sum of the cotangent, in the reverse direction."""
     reverse = not g.attrs["reverse"]
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
@@ -305,7 +305,7 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
 @op(axes=running(1), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
 @in_float32
 def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
-    """Running products along one axis.
+    """The cumulative product along one axis.
 
         out[..., i, ...] = prod_{j <= i} x[..., j, ...]
 
@@ -313,7 +313,7 @@ def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Te
         x: number[*shape].
 
     Attributes:
-        axis: The axis to multiply along; may be `None` where there is just one.
+        axis: The axis to multiply along; may be `None` for an array with one axis.
         reverse: Multiply from the end: over j >= i.
 
     Outputs:

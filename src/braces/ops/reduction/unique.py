@@ -1,4 +1,4 @@
-"""Which slices of an array are equal: groups of them, in order or as they appear."""
+"""Unique slices of an array: groups of equal slices, sorted or in order of appearance."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braces.lazy import jnp, lax
 
 
 def grouping(types: Types, attrs: Attrs) -> AxisMap:
-    """All entries are compared; there is one of each result for each slice."""
+    """Axis map of `unique_places`: all axes are non-pointwise; one result per slice."""
     x = numbered(first_rank(types, "x"))
     at = axis_at(attrs["axis"], len(x))
     slots = ["places", "first", "inverse", "counts"]
@@ -32,7 +32,7 @@ def grouping(types: Types, attrs: Attrs) -> AxisMap:
 
 
 def groups(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DType, ...]:
-    """A rule for dtypes: places, and whether one is the first.
+    """Dtype rule: indices, and a bool that marks the first slice of a group.
 
     Raises:
         DTypeError: Complex numbers have no order.
@@ -63,7 +63,7 @@ def groups(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DType, ...]
 def unique_places(
     x: Tensor, *, axis: Axis = 0, sorted: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Equal slices along one axis, as groups.
+    """Group equal slices along one axis.
 
         x[places[i]] is the first of its group where first[i]; group j is the j-th of these
 
@@ -72,14 +72,14 @@ def unique_places(
 
     Attributes:
         axis: The axis of the slices, of length n.
-        sorted: Whether groups are in the order of their slices, compared number by number, and
-            not in that in which they appear. NaNs are equal to each other, and come last.
+        sorted: Whether groups are in lexicographic order of their slices, instead of in order
+            of appearance. NaNs are equal to each other, and come last.
 
     Outputs:
-        places: i64[n]. The slices, those of a group together where they are sorted.
-        first: bool[n]. Whether the slice at that place is the first one of its group.
+        places: i64[n]. Indices of the slices; if sorted, those of a group are adjacent.
+        first: bool[n]. Whether slice `places[i]` is the first one of its group.
         inverse: i64[n]. The group of each slice.
-        counts: i64[n]. How many slices there are in the group of the slice at that place.
+        counts: i64[n]. The number of slices in the group of slice `places[i]`.
 
     Raises:
         ShapeError: There is no such axis.
@@ -90,7 +90,7 @@ def unique_places(
     columns = list(rows.reshape(count, math.prod(rows.shape[1:])).T)
     numbers = jnp.arange(count, dtype=INT64)
     *ordered, order = lax.sort((*columns, numbers), num_keys=len(columns) + 1)
-    starts = _starts(ordered, count)
+    starts = _mark_group_starts(ordered, count)
     group = jnp.cumsum(starts.astype(INT64)) - 1
     size = jnp.zeros(count, INT64).at[group].add(1)[group]
     if sorted:
@@ -102,10 +102,10 @@ def unique_places(
     return numbers, first, rank[leader], jnp.zeros(count, INT64).at[order].set(size)
 
 
-def _starts(ordered: list[Any], count: int) -> Tensor:
-    """Where a slice differs from the one before it."""
+def _mark_group_starts(ordered: list[Any], count: int) -> Tensor:
+    """Return a mask of the slices that differ from the previous one."""
     starts = jnp.arange(count) == 0
     for column in ordered:
-        before = jnp.concatenate([column[:1], column[:-1]])
-        starts |= (column != before) & ~((column != column) & (before != before))
+        previous = jnp.concatenate([column[:1], column[:-1]])
+        starts |= (column != previous) & ~((column != column) & (previous != previous))
     return starts

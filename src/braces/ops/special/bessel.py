@@ -1,4 +1,4 @@
-"""Modified Bessel functions, and those that are scaled down by an exponential."""
+"""Modified Bessel functions, plain and exponentially scaled."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def i0(x: Tensor) -> Tensor:
         out[i] = integral from 0 to pi of exp(x[i] * cos(t)), over pi
 
     Inputs:
-        x: real[*shape]. Infinite from about 90 on in float32; there is `i0e`.
+        x: real[*shape]. Overflows from about 90 on in float32; see `i0e`.
 
     Outputs:
         out: float[*shape]; integers give float32.
@@ -42,7 +42,7 @@ def i0_gradient(g: Backward) -> dict[str, Var]:
 @function
 @in_float32
 def i0e(x: Tensor) -> Tensor:
-    """The modified Bessel function of order 0, scaled: it does not overflow.
+    """The exponentially scaled modified Bessel function of order 0, which does not overflow.
 
         out[i] = exp(-|x[i]|) * i0(x[i])
 
@@ -66,7 +66,7 @@ def i1(x: Tensor) -> Tensor:
         out[i] = integral from 0 to pi of exp(x[i] * cos(t)) * cos(t), over pi
 
     Inputs:
-        x: real[*shape]. Infinite from about 90 on in float32; there is `i1e`.
+        x: real[*shape]. Overflows from about 90 on in float32; see `i1e`.
 
     Outputs:
         out: float[*shape]; integers give float32.
@@ -81,7 +81,7 @@ def i1(x: Tensor) -> Tensor:
 @function
 @in_float32
 def i1e(x: Tensor) -> Tensor:
-    """The modified Bessel function of order 1, scaled: it does not overflow.
+    """The exponentially scaled modified Bessel function of order 1, which does not overflow.
 
         out[i] = exp(-|x[i]|) * i1(x[i])
 

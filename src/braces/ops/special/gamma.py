@@ -1,4 +1,4 @@
-"""What is made of the gamma function: its derivatives, the beta function, sums of powers."""
+"""Functions related to gamma: polygamma, zeta, beta and the multivariate gamma function."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from braces.ops.special.gamma_kernels import (
 
 
 def of_whole_order(what: str, n: DType, x: DType) -> DType:
-    """The floating dtype of `x`; orders are integers."""
+    """Dtype rule: the floating dtype of `x`; orders are integers."""
     if not is_integer(n):
         raise DTypeError(
             f"{what} differentiates a whole number of times, and the order is {n}.",
@@ -44,12 +44,12 @@ def of_whole_order(what: str, n: DType, x: DType) -> DType:
 )
 @in_float32
 def polygamma(n: Indices, x: Tensor) -> Tensor:
-    """Derivatives of `digamma`, of any order.
+    """The polygamma function: derivatives of `digamma`, of any order.
 
-        out[i] = the derivative of digamma at x[i], so often as n[i] says
+        out[i] = the derivative of order n[i] of digamma, at x[i]
 
     Inputs:
-        n: integer[*shape]. How often; NaN below 0.
+        n: integer[*shape]. The order; NaN below 0.
         x: real[*shape], broadcast against `n`.
 
     Outputs:
@@ -66,33 +66,33 @@ def polygamma(n: Indices, x: Tensor) -> Tensor:
 # ---- sums of powers --------------------------------------------------------------------------
 
 EULER = 12
-"""After so many terms of a sum comes its integral, with so many corrections."""
+"""Number of terms before the integral in the Euler-Maclaurin formula."""
 
 
 def _euler_maclaurin(x: Any, q: Any) -> Any:
-    """The sum of the first terms, and of all others by https://dlmf.nist.gov/2.10.E1."""
+    """Sum powers by the Euler-Maclaurin formula; https://dlmf.nist.gov/2.10.E1."""
     first = q[..., None] + np.arange(EULER, dtype=q.dtype)
     end = q + EULER
-    made = jnp.sum(first ** -x[..., None], -1) + end ** (1 - x) / (x - 1) + end**-x / 2
+    total = jnp.sum(first ** -x[..., None], -1) + end ** (1 - x) / (x - 1) + end**-x / 2
     factor = x * end ** (-x - 1) / 2
     for k, number in enumerate(BERNOULLI, 1):
-        made = made + number * factor
+        total = total + number * factor
         factor = factor * (x + 2 * k - 1) * (x + 2 * k) / (end * end)
         factor = factor / ((2 * k + 1) * (2 * k + 2))
-    return made
+    return total
 
 
 def _zeta(by_x: int, by_q: int) -> Kernel:
     if by_x:
         return differentiated(_euler_maclaurin, by_x, by_q)
 
-    def slope(x: Any, q: Any) -> Any:
+    def derivative(x: Any, q: Any) -> Any:
         factor = np.asarray((-1.0) ** by_q, x.dtype)
         for k in range(by_q):
             factor = factor * (x + k)
         return factor * hurwitz(x + by_q, q)
 
-    return slope
+    return derivative
 
 
 sum_of_powers = smooth(2, _zeta)
@@ -106,11 +106,11 @@ sum_of_powers = smooth(2, _zeta)
 )
 @in_float32
 def zeta(x: Tensor, q: Tensor) -> Tensor:
-    """The zeta function of Hurwitz; that of Riemann for q = 1.
+    """The Hurwitz zeta function; for q = 1 the Riemann zeta function.
 
         out[i] = sum over k from 0 on of (q[i] + k)^-x[i]
 
-    There are derivatives of every order by both, those by `x` for `q` above 0.
+    Differentiable to every order in both, in `x` for `q` above 0.
 
     Inputs:
         x: real[*shape]. Infinite at 1, NaN below.
@@ -151,13 +151,13 @@ def betaln(x: Tensor, y: Tensor) -> Tensor:
 
 
 def of_each_dimension(types: Types, attrs: Attrs) -> int:
-    """A gamma function for each row of a matrix."""
+    """Cost per element: a gamma function for each row of a matrix."""
     del types
     return 60 * int(str(attrs["d"]))
 
 
 def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
-    """The floating dtype of `x`; there is a dimension at least."""
+    """Dtype rule: the floating dtype of `x`; `d` is at least 1."""
     if d < 1:
         raise ProgramError(f"{what} has d={d}.", fix="Matrices have 1 row or more.")
     return real_function(what, x)
@@ -171,7 +171,7 @@ def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
 )
 @in_float32
 def multigammaln(x: Tensor, *, d: int) -> Tensor:
-    """The logarithm of the gamma function of matrices, which Wishart distributions have.
+    """The logarithm of the multivariate gamma function, as in Wishart distributions.
 
         out[i] = d * (d - 1) / 4 * log(pi) + sum over k below d of lgamma(x[i] - k / 2)
 
@@ -179,7 +179,7 @@ def multigammaln(x: Tensor, *, d: int) -> Tensor:
         x: real[*shape], above (d - 1) / 2.
 
     Attributes:
-        d: How many rows the matrices have; 1 gives `lgamma`.
+        d: The number of rows of the matrices; 1 gives `lgamma`.
 
     Outputs:
         out: float[*shape]; integers give float32.
@@ -189,7 +189,7 @@ def multigammaln(x: Tensor, *, d: int) -> Tensor:
         DTypeError: Complex numbers.
     """
     x = floating(x)
-    made = jnp.full_like(x, d * (d - 1) / 4 * np.log(np.pi))
+    total = jnp.full_like(x, d * (d - 1) / 4 * np.log(np.pi))
     for k in range(d):
-        made = made + lax.lgamma(x - k / 2)
-    return made
+        total = total + lax.lgamma(x - k / 2)
+    return total

@@ -1,9 +1,9 @@
-"""Kernels of the gamma function where those of JAX are not accurate, with their derivatives.
+"""Kernels related to gamma that are more accurate than those of JAX, with derivatives.
 
-hurwitz      sums of powers beside poles: the derivatives of `digamma` at negative numbers
-log_gamma    its derivatives of every order
+hurwitz      the Hurwitz zeta function near poles: derivatives of `digamma` at negative numbers
+log_gamma    derivatives of every order
 log_beta     without the cancellation of three large logarithms
-log_weight   the same for a power of x and one of 1 - x over the beta function
+log_weight   likewise for a power of x times a power of 1 - x, over the beta function
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 
 
 
 def hurwitz(s: Any, q: Any) -> Any:
-    """The sum of (q + k)^-s over k from 0 on; below 0 for integers `s`.
+    """The Hurwitz zeta function: the sum of (q + k)^-s over k from 0 on.
 
-    There it follows from sums of positive numbers alone: all terms, with `q + k` on either side
-    of 0, less those that would come before the first.
+    For integers `s`, `q` may be negative. The result is then a combination of sums of positive
+    numbers: the terms with `q + k` on both sides of 0, minus those before the first.
     """
     below = (q < 0) & (s == jnp.floor(s)) & (q != jnp.floor(q))
     ahead = jnp.where(below, q - jnp.floor(q), q)
@@ -40,13 +40,13 @@ def hurwitz(s: Any, q: Any) -> Any:
 def _polygamma(by_n: int, by_x: int) -> Kernel:
     assert not by_n, "orders are integers"
 
-    def slope(n: Any, x: Any) -> Any:
+    def derivative(n: Any, x: Any) -> Any:
         n = n + by_x
         sign = jnp.where(n % 2 == 0, -jnp.ones_like(x), jnp.ones_like(x))
-        made = sign * jnp.exp(lax.lgamma(n + 1)) * hurwitz(n + 1, x)
-        return jnp.where(n == 0, lax.digamma(x), made)
+        nonzero_order = sign * jnp.exp(lax.lgamma(n + 1)) * hurwitz(n + 1, x)
+        return jnp.where(n == 0, lax.digamma(x), nonzero_order)
 
-    return slope
+    return derivative
 
 
 polygamma = smooth(2, _polygamma)
@@ -57,10 +57,10 @@ def _log_gamma(order: int) -> Kernel:
         return lax.digamma if order else lax.lgamma
     sign, factor = (-1.0) ** order, math.factorial(order - 1)
 
-    def slope(x: Any) -> Any:
+    def derivative(x: Any) -> Any:
         return np.asarray(sign * factor, x.dtype) * hurwitz(jnp.full_like(x, order), x)
 
-    return slope
+    return derivative
 
 
 log_gamma = smooth(1, _log_gamma)
@@ -69,7 +69,7 @@ digamma = smooth(1, lambda order: _log_gamma(order + 1))
 # ---- the beta function -----------------------------------------------------------------------
 
 LARGE = 10
-"""From here on the series of Stirling has all digits of float64."""
+"""Smallest number for which Stirling's series is accurate to float64 precision."""
 
 
 def _stirling(z: Any) -> Any:
@@ -82,18 +82,19 @@ def _stirling(z: Any) -> Any:
 
 
 def _from_logarithms(x: Any, y: Any) -> Any:
-    """The logarithm of the beta function; that of large numbers by the series of Stirling.
+    """Compute the logarithm of the beta function, for large numbers by Stirling's series.
 
-    The series has the parts of lgamma(a) - lgamma(a + b) that nearly cancel in one logarithm.
+    The series combines the nearly cancelling parts of lgamma(a) - lgamma(a + b) in one
+    logarithm.
     """
     a, b = jnp.maximum(x, y), jnp.minimum(x, y)
     large = (a >= LARGE) & (a + b >= LARGE)
-    a, second, whole = (jnp.where(large, z, LARGE) for z in (a, b, a + b))
+    a, second, total = (jnp.where(large, z, LARGE) for z in (a, b, a + b))
     b = jnp.where(large & (b >= LARGE), b, LARGE)
-    tail = _stirling(a) - _stirling(whole) - (a - 0.5) * jnp.log1p(second / a)
-    near = lax.lgamma(second) + second - second * jnp.log(whole) + tail
+    tail = _stirling(a) - _stirling(total) - (a - 0.5) * jnp.log1p(second / a)
+    near = lax.lgamma(second) + second - second * jnp.log(total) + tail
     half = np.asarray(math.log(2 * math.pi) / 2, a.dtype)
-    far = half - jnp.log(b) / 2 + b * jnp.log(b / whole) + _stirling(b) + tail
+    far = half - jnp.log(b) / 2 + b * jnp.log(b / total) + _stirling(b) + tail
     small = lax.lgamma(x) + lax.lgamma(y) - lax.lgamma(x + y)
     return jnp.where(large, jnp.where(second >= LARGE, far, near), small)
 
@@ -107,21 +108,21 @@ def _digamma_tail(z: Any) -> Any:
     return total
 
 
-def _between(x: Any, y: Any) -> Any:
-    """digamma(x) - digamma(x + y), which nearly cancel where `x` is large."""
+def _digamma_difference(x: Any, y: Any) -> Any:
+    """Compute digamma(x) - digamma(x + y), without cancellation for large `x`."""
     large = (x >= LARGE) & (x + y >= LARGE)
     a, b = jnp.where(large, x, LARGE), jnp.where(large, y, 0)
-    whole = a + b
-    tails = _digamma_tail(a) - _digamma_tail(whole)
-    near = tails - b / (2 * a * whole) - jnp.log1p(b / a)
+    total = a + b
+    tails = _digamma_tail(a) - _digamma_tail(total)
+    near = tails - b / (2 * a * total) - jnp.log1p(b / a)
     return jnp.where(large, near, digamma(x) - digamma(x + y))
 
 
 def _log_beta(by_x: int, by_y: int) -> Kernel:
     if by_x:
-        return differentiated(_between, by_x - 1, by_y)
+        return differentiated(_digamma_difference, by_x - 1, by_y)
     if by_y:
-        return differentiated(lambda x, y: _between(y, x), 0, by_y - 1)
+        return differentiated(lambda x, y: _digamma_difference(y, x), 0, by_y - 1)
     return _from_logarithms
 
 
@@ -131,11 +132,11 @@ log_beta = smooth(2, _log_beta)
 # ---- powers over the beta function -----------------------------------------------------------
 
 NEAR, TERMS = 0.4, 14
-"""Up to `NEAR`, so many terms have all digits of float64."""
+"""Up to `NEAR`, the series needs `TERMS` terms for float64 precision."""
 
 
 def _log1p_rest(t: Any, log: Any) -> Any:
-    """log(1 + t) - t, where `log` is log(1 + t); by a series near 0, where both are close."""
+    """Compute log(1 + t) - t from t and log(1 + t); near 0, where both cancel, by a series."""
     near = jnp.abs(t) < NEAR
     small = jnp.where(near, t, 0)
     s = small / (2 + small)
@@ -146,21 +147,21 @@ def _log1p_rest(t: Any, log: Any) -> Any:
 
 
 def _balanced(a: Any, b: Any, x: Any) -> Any:
-    """The logarithm of x^a (1 - x)^b / beta(a, b), for large parameters.
+    """Compute the logarithm of x^a (1 - x)^b / beta(a, b), for large parameters.
 
-    Both powers are taken relative to the mean, at which they are largest: Loader, Fast and
+    Both powers are computed relative to their maximum at the mean. Source: Loader, Fast and
     Accurate Computation of Binomial Probabilities, 2000.
     """
-    whole = a + b
-    apart = x * b - (1 - x) * a
-    logs = jnp.log(x) + jnp.log(whole / a), jnp.log1p(-x) + jnp.log(whole / b)
-    powers = a * _log1p_rest(apart / a, logs[0]) + b * _log1p_rest(-apart / b, logs[1])
-    spread = jnp.log(a) + jnp.log(b / whole) - np.asarray(math.log(2 * math.pi), a.dtype)
-    return powers + spread / 2 + _stirling(whole) - _stirling(a) - _stirling(b)
+    total = a + b
+    distance = x * b - (1 - x) * a
+    logs = jnp.log(x) + jnp.log(total / a), jnp.log1p(-x) + jnp.log(total / b)
+    powers = a * _log1p_rest(distance / a, logs[0]) + b * _log1p_rest(-distance / b, logs[1])
+    log_scale = jnp.log(a) + jnp.log(b / total) - np.asarray(math.log(2 * math.pi), a.dtype)
+    return powers + log_scale / 2 + _stirling(total) - _stirling(a) - _stirling(b)
 
 
 def log_weight(a: Any, b: Any, x: Any, less: int = 0) -> Any:
-    """The logarithm of x^(a - less) (1 - x)^(b - less) / beta(a, b)."""
+    """Compute the logarithm of x^(a - less) (1 - x)^(b - less) / beta(a, b)."""
     large = (a >= LARGE) & (b >= LARGE) & (x > 0) & (x < 1)
     first, second = (jnp.where(large, z, LARGE) for z in (a, b))
     inner = jnp.where(large, x, 0.5)

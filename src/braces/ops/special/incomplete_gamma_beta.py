@@ -1,7 +1,7 @@
-"""The incomplete gamma and beta functions: distribution functions, with all their derivatives.
+"""Incomplete gamma and beta functions: distribution functions, with all their derivatives.
 
-JAX has some of the slopes; those by the parameters of a distribution are found here, by
-differentiating what computes the functions forwards: a series, or a continued fraction.
+JAX has some of the derivatives. Those by the parameters of a distribution are computed here, by
+forward-mode differentiation of a series or a continued fraction.
 """
 
 from __future__ import annotations
@@ -20,67 +20,67 @@ from braces.ops.special.gamma_kernels import log_weight
 
 PAIRS = ("a=f32[2,3] x=f32[2,3]", "a=f64[b,1] x=f64[4]")
 STEPS = 10_000
-"""No sum and no continued fraction takes more."""
+"""Maximum number of terms of a sum or continued fraction."""
 
 
-# ---- what is summed up -----------------------------------------------------------------------
+# ---- series and continued fractions ----------------------------------------------------------
 
 
 def summed(factor: Kernel, like: Any) -> Any:
-    """1 + f1 + f1 * f2 + ..., until nothing changes; `factor(k)` is positive.
+    """Sum 1 + f1 + f1 * f2 + ... until it converges; `factor(k)` is positive.
 
-    It goes on a little longer, for the sake of derivatives.
+    The tolerance is 1/1000 of the machine epsilon, so that derivatives converge too.
     """
-    least = 1e-3 * np.finfo(like.dtype).eps
+    tolerance = 1e-3 * np.finfo(like.dtype).eps
 
-    def goes_on(state: Any) -> Any:
-        step, _, _, moved = state
-        return (step < STEPS) & jnp.any(moved)
+    def is_unfinished(state: Any) -> Any:
+        step, _, _, changed = state
+        return (step < STEPS) & jnp.any(changed)
 
-    def lengthened(state: Any) -> Any:
-        step, term, total, moved = state
-        term = jnp.where(moved, term * factor(step), 0)
+    def add_term(state: Any) -> Any:
+        step, term, total, changed = state
+        term = jnp.where(changed, term * factor(step), 0)
         total = total + term
-        return step + 1, term, total, moved & (term > least * total)
+        return step + 1, term, total, changed & (term > tolerance * total)
 
     ones = jnp.ones_like(like)
     start = jnp.ones((), like.dtype), ones, ones, like == like
-    return lax.while_loop(goes_on, lengthened, start)[2]
+    return lax.while_loop(is_unfinished, add_term, start)[2]
 
 
 def continued(fraction: Callable[[float], tuple[Any, Callable[[Any], tuple[Any, Any]]]]) -> Any:
-    """The continued fraction first + a1 / (b1 + a2 / (b2 + ...)), by Lentz's algorithm.
+    """Evaluate a continued fraction first + a1 / (b1 + a2 / (b2 + ...)), by Lentz's algorithm.
 
-    One that ends, as that of a whole parameter does, is known before its derivatives are, which
-    do not end. So another one runs beside it, that does not end where it does: both go on until
-    neither changes.
+    A fraction that terminates, as for an integer parameter, converges before its derivatives,
+    which do not terminate. So a second fraction, with shifted parameters, is evaluated with it
+    until both converge.
 
     Args:
-        fraction: From what is added to parameters to what comes before all fractions, and to a
-            function of k, counted from 1 on, that gives what is divided, and by what.
+        fraction: Function from a shift of the parameters to the first term, and to a function
+            of k, counted from 1, that returns the numerator and the denominator, (ak, bk).
     """
-    (first, terms), (beside, others) = fraction(0.0), fraction(0.5)
-    both, dtype = jnp.stack([first, beside]), first.dtype
-    tiny, least = np.finfo(dtype).tiny * 1e5, np.finfo(dtype).eps
+    (first, terms), (shifted_first, shifted_terms) = fraction(0.0), fraction(0.5)
+    both, dtype = jnp.stack([first, shifted_first]), first.dtype
+    tiny, tolerance = np.finfo(dtype).tiny * 1e5, np.finfo(dtype).eps
 
-    def away(value: Any) -> Any:
+    def avoid_zero(value: Any) -> Any:
         return jnp.where(jnp.abs(value) < tiny, tiny, value)
 
-    def goes_on(state: Any) -> Any:
-        step, _, _, _, moved = state
-        return (step < STEPS) & jnp.any(moved)
+    def is_unfinished(state: Any) -> Any:
+        step, _, _, _, changed = state
+        return (step < STEPS) & jnp.any(changed)
 
-    def lengthened(state: Any) -> Any:
-        step, above, under, value, moved = state
-        over, by = map(jnp.stack, zip(terms(step), others(step), strict=True))
-        above, under = away(by + over / above), 1 / away(by + over * under)
+    def add_term(state: Any) -> Any:
+        step, above, under, value, changed = state
+        over, by = map(jnp.stack, zip(terms(step), shifted_terms(step), strict=True))
+        above, under = avoid_zero(by + over / above), 1 / avoid_zero(by + over * under)
         factor = above * under
-        further = jnp.where(moved, value * factor, value)
-        goes = jnp.any(jnp.abs(factor - 1) > least, axis=0)
-        return step + 1, above, under, further, moved & goes
+        new_value = jnp.where(changed, value * factor, value)
+        not_converged = jnp.any(jnp.abs(factor - 1) > tolerance, axis=0)
+        return step + 1, above, under, new_value, changed & not_converged
 
     start = jnp.ones((), dtype), both, jnp.zeros_like(both), both, first == first
-    return lax.while_loop(goes_on, lengthened, start)[3][0]
+    return lax.while_loop(is_unfinished, add_term, start)[3][0]
 
 
 # ---- gamma -----------------------------------------------------------------------------------
@@ -91,35 +91,35 @@ def _gamma_density(a: Any, x: Any) -> Any:
 
 
 def below_over_density(a: Any, x: Any) -> Any:
-    """https://dlmf.nist.gov/8.11.E4."""
+    """Divide the lower tail by the density; https://dlmf.nist.gov/8.11.E4."""
     return x / a * summed(lambda k: x / (a + k), x)
 
 
 def above_over_density(a: Any, x: Any) -> Any:
-    """https://dlmf.nist.gov/8.9.E2, which is short where x is large."""
+    """Divide the upper tail by the density; https://dlmf.nist.gov/8.9.E2, fast for large x."""
 
-    def fraction(more: float) -> Any:
-        p = a + more
+    def fraction(shift: float) -> Any:
+        p = a + shift
         return x + 1 - p, lambda k: (k * (p - k), x + 2 * k + 1 - p)
 
     return x / continued(fraction)
 
 
 def _sample_slope(a: Any, x: Any) -> Any:
-    """-(slope of what is below by a) / density, of which either side of `x` tells.
+    """Compute -(derivative of the lower tail by a) / density, from the smaller tail.
 
-    What is below is density * l(a, x), and the logarithm of the density has the slope
-    log(x) - digamma(a).
+    The lower tail is density * l(a, x). The logarithm of the density has the derivative
+    log(x) - digamma(a) by a.
     """
     left = (x <= 1) | (x <= a)
     at = jnp.where(left, x, a), jnp.where(left, a + 2, x)
-    tilt = jnp.where(x > 0, jnp.log(x), 0) - lax.digamma(a)
+    log_density_slope = jnp.where(x > 0, jnp.log(x), 0) - lax.digamma(a)
     below, above = (
-        part(a, x) * tilt + differentiated(part, 1, 0)(a, x)
+        part(a, x) * log_density_slope + differentiated(part, 1, 0)(a, x)
         for part, x in zip((below_over_density, above_over_density), at, strict=True)
     )
-    known = (a > 0) & (x >= 0)
-    return jnp.where(known, jnp.where(left, -below, above), jnp.nan)
+    is_valid = (a > 0) & (x >= 0)
+    return jnp.where(is_valid, jnp.where(left, -below, above), jnp.nan)
 
 
 def _sample_slope_by_x(a: Any, x: Any) -> Any:
@@ -136,7 +136,7 @@ sample_slope = smooth(2, _sample)
 
 
 def _below_by_a(a: Any, x: Any) -> Any:
-    """As a number moves with `a` for a probability, so does the probability of a number."""
+    """Derivative of the lower tail by `a`, from that of a sample at constant probability."""
     return -sample_slope(a, x) * _gamma_density(a, x)
 
 
@@ -160,11 +160,11 @@ above = smooth(2, _above)
 @op(axes="..., ... -> ...", dtypes=real_function, costly=True, operations=200, examples=PAIRS)
 @in_float32
 def gammainc(a: Tensor, x: Tensor) -> Tensor:
-    """How likely a gamma variable is below `x`: the lower incomplete gamma function.
+    """The regularized lower incomplete gamma function: P(gamma variable < `x`).
 
         out[i] = integral from 0 to x[i] of t^(a[i] - 1) e^-t, over gamma(a[i])
 
-    There are derivatives of every order by both.
+    Differentiable to every order in both.
 
     Inputs:
         a: real[*shape]. The shape of the distribution; NaN below 0.
@@ -183,11 +183,11 @@ def gammainc(a: Tensor, x: Tensor) -> Tensor:
 @op(axes="..., ... -> ...", dtypes=real_function, costly=True, operations=200, examples=PAIRS)
 @in_float32
 def gammaincc(a: Tensor, x: Tensor) -> Tensor:
-    """How likely a gamma variable is above `x`; exact where `gammainc` is near 1.
+    """The regularized upper incomplete gamma function; precise where `gammainc` is near 1.
 
         out[i] = 1 - gammainc(a[i], x[i])
 
-    There are derivatives of every order by both.
+    Differentiable to every order in both.
 
     Inputs:
         a: real[*shape]. The shape of the distribution; NaN below 0.
@@ -213,16 +213,16 @@ def gammaincc(a: Tensor, x: Tensor) -> Tensor:
 )
 @in_float32
 def gamma_sample_slope(a: Tensor, x: Tensor) -> Tensor:
-    """How a gamma variable moves with the shape of its distribution.
+    """The implicit reparameterization gradient of a gamma variable by its shape parameter.
 
-        out[i] = -(slope of gammainc(a[i], x[i]) by a[i]) / (its slope by x[i])
+        out[i] = -(derivative of gammainc(a[i], x[i]) by a[i]) / (its derivative by x[i])
 
-    The probability below it stays as it is. Source: Figurnov, Mohamed, Mnih, Implicit
-    Reparameterization Gradients, 2018.
+    The cumulative probability of the sample is constant. Source: Figurnov, Mohamed, Mnih,
+    Implicit Reparameterization Gradients, 2018.
 
     Inputs:
         a: real[*shape]. NaN at 0 and below.
-        x: real[*shape], broadcast against `a`. What was drawn.
+        x: real[*shape], broadcast against `a`. The samples.
 
     Outputs:
         out: float[*shape], not below 0; integers give float32.
@@ -242,45 +242,45 @@ def _beta_density(a: Any, b: Any, x: Any) -> Any:
 
 
 def _beta_fraction(a: Any, b: Any, x: Any, y: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The weight over what is below, for x + y = 1 and `x` up to the mean.
+    """Continued fraction of the weight over the lower tail, for x + y = 1 and x up to the mean.
 
-    No term cancels with another one. Didonato, Morris, Algorithm 708: Significant Digit
-    Computation of the Incomplete Beta Function Ratios, 1992.
+    No terms cancel. Source: Didonato, Morris, Algorithm 708: Significant Digit Computation of
+    the Incomplete Beta Function Ratios, 1992.
     """
-    apart = a * y - b * x
-    # Rounding makes it negative at the mean; beside what ends it is above -1/2.
-    apart = 1 + apart - lax.stop_gradient(jnp.minimum(apart + 0.5, 0))
+    distance = a * y - b * x
+    # Rounding may make it negative at the mean; in the shifted fraction it is above -1/2.
+    distance = 1 + distance - lax.stop_gradient(jnp.minimum(distance + 0.5, 0))
 
     def terms(k: Any) -> tuple[Any, Any]:
         width = a + 2 * k - 1
-        left = k * (b - k) * x
-        over = (a + k - 1) / width * ((a + b + k - 1) / width) * left * x
-        return over, k + left / width + (a + k) / (width + 2) * (apart + k * (1 + y))
+        scaled = k * (b - k) * x
+        numerator = (a + k - 1) / width * ((a + b + k - 1) / width) * scaled * x
+        return numerator, k + scaled / width + (a + k) / (width + 2) * (distance + k * (1 + y))
 
-    return apart * (a / (a + 1)), terms
+    return distance * (a / (a + 1)), terms
 
 
 def beta_part_below(a: Any, b: Any, x: Any) -> Any:
-    """Of numbers inside; the fraction is short on one side of the mean."""
+    """Compute the lower tail for x in (0, 1), by the fraction on the fast side of the mean."""
     y = 1 - x
     left = b * x <= a * y
     first, other = jnp.where(left, a, b), jnp.where(left, b, a)
     near, far = jnp.where(left, x, y), jnp.where(left, y, x)
-    value = continued(lambda more: _beta_fraction(first, other + more, near, far))
+    value = continued(lambda shift: _beta_fraction(first, other + shift, near, far))
     part = jnp.exp(log_weight(a, b, x)) / value
     return jnp.where(left, part, 1 - part)
 
 
 def _beta_inside(by_a: int, by_b: int) -> Kernel:
-    """What is certain, is so whatever the parameters are."""
+    """Differentiate by the parameters; zero at x = 0 and x = 1, where the value is constant."""
     inner = differentiated(beta_part_below, by_a, by_b, 0)
 
     def derivative(a: Any, b: Any, x: Any) -> Any:
         inside = (x > 0) & (x < 1)
-        certain = jnp.zeros_like(x) if by_a or by_b else x
-        found = jnp.where(inside, inner(a, b, jnp.where(inside, x, 0.5)), certain)
-        known = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
-        return jnp.where(known, found, jnp.nan)
+        boundary = jnp.zeros_like(x) if by_a or by_b else x
+        value = jnp.where(inside, inner(a, b, jnp.where(inside, x, 0.5)), boundary)
+        is_valid = (a > 0) & (b > 0) & (x >= 0) & (x <= 1)
+        return jnp.where(is_valid, value, jnp.nan)
 
     return derivative
 
@@ -303,16 +303,16 @@ beta_below = smooth(3, _beta)
 )
 @in_float32
 def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
-    """How likely a beta variable is below `x`: the incomplete beta function.
+    """The regularized incomplete beta function: P(beta variable < `x`).
 
         out[i] = integral from 0 to x[i] of t^(a[i] - 1) (1 - t)^(b[i] - 1), over that up to 1
 
-    There are derivatives of every order by all three.
+    Differentiable to every order in all three.
 
     Inputs:
         a: real[*shape]. NaN below 0.
         b: real[*shape], broadcast against `a`. NaN below 0.
-        x: real[*shape], broadcast against both. NaN beyond 0 and 1.
+        x: real[*shape], broadcast against both. NaN outside [0, 1].
 
     Outputs:
         out: float[*shape], between 0 and 1; integers give float32.

@@ -58,7 +58,7 @@ def arctanh(x: Tensor) -> Tensor:
         out[i] = log((1 + x[i]) / (1 - x[i])) / 2
 
     Inputs:
-        x: real[*shape]. NaN beyond -1 and 1.
+        x: real[*shape]. NaN outside [-1, 1].
 
     Outputs:
         out: float[*shape]; integers give float32.
@@ -91,7 +91,7 @@ def cbrt(x: Tensor) -> Tensor:
 @function
 @in_float32
 def digamma(x: Tensor) -> Tensor:
-    """The slope of the logarithm of the gamma function.
+    """The digamma function: the derivative of the logarithm of the gamma function.
 
         out[i] = lgamma'(x[i])
 
@@ -110,12 +110,12 @@ def digamma(x: Tensor) -> Tensor:
 @function
 @in_float32
 def entr(x: Tensor) -> Tensor:
-    """What a probability adds to an entropy.
+    """The entropy of a probability, its term in the entropy of a distribution.
 
         out[i] = -x[i] * log(x[i])
 
     Inputs:
-        x: real[*shape]. 0 gives 0, and less minus infinity.
+        x: real[*shape]. 0 gives 0; a negative number gives minus infinity.
 
     Outputs:
         out: float[*shape], in nats; integers give float32.
@@ -129,7 +129,7 @@ def entr(x: Tensor) -> Tensor:
 @function
 @in_float32
 def erfc(x: Tensor) -> Tensor:
-    """The complement of the error function, exact where that is near 1.
+    """The complementary error function, precise where `erf` is near 1.
 
         out[i] = 1 - erf(x[i])
 
@@ -205,7 +205,7 @@ def lgamma(x: Tensor) -> Tensor:
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
 @in_float32
 def logit(x: Tensor) -> Tensor:
-    """The logarithm of the odds; the inverse of `sigmoid`.
+    """The log-odds; the inverse of `sigmoid`.
 
         out[i] = log(x[i] / (1 - x[i]))
 
