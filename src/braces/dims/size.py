@@ -304,12 +304,12 @@ def divide_exactly(size: Size, divisor: Size) -> Size | None:
         return 1 if size == divisor and divisor_terms else None
     (atoms, factor), quotient = divisor_terms[0], Terms()
     for monomial, coefficient in terms_of(size):
-        rest = list(monomial)
-        if coefficient % factor or any(rest.count(a) < atoms.count(a) for a in atoms):
+        atoms_left = list(monomial)
+        if coefficient % factor or any(atoms_left.count(a) < atoms.count(a) for a in atoms):
             return None
         for atom in atoms:
-            rest.remove(atom)
-        quotient.count(tuple(rest), coefficient // factor)
+            atoms_left.remove(atom)
+        quotient.count(tuple(atoms_left), coefficient // factor)
     return quotient.size()
 
 

@@ -225,7 +225,7 @@ class Program(Builder, hints.Hinted):
     def for_test(self, values: Any = None) -> Program:
         """Return a copy for inference: no dropout, running statistics, no training updates.
 
-        Only the update of the random state remains.
+        Only the updates of the random state and of metrics remain.
 
         Args:
             values: Substitutes for parameters: a mapping from parameters, or their names, to

@@ -216,8 +216,10 @@ class Scope(Hinted):
             DTypeError: A variable holds a list, not an array.
         """
         with self.turn:
-            held = self._held(prefix)
-            return {name.removeprefix(prefix): copied(array_in(name, held)) for name in held}
+            values = self._held(prefix)
+            return {
+                name.removeprefix(prefix): copied(array_in(name, values)) for name in values
+            }
 
     def load_state_dict(
         self, values: Mapping[str, object], *, strict: bool = True, prefix: str = ""

@@ -159,8 +159,8 @@ def implicit(operands: Sequence[str], dots: str) -> str:
 
 def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
     """Raise a `ProgramError` if the result repeats a letter, or has one of no operand."""
-    known = set("".join(operands))
-    if len(set(out)) != len(out) or not known.issuperset(out):
+    operand_letters = set("".join(operands))
+    if len(set(out)) != len(out) or not operand_letters.issuperset(out):
         raise ProgramError(
             f"The result of `{equation}` has a letter twice, or one that no operand has."
         )
@@ -258,14 +258,16 @@ def gradient_of(g: Backward, at: int, operands: Sequence[str], out: str) -> Var:
     x, own_letters = g.inputs["xs"][at], operands[at]
     numbered_operands = enumerate(zip(operands, g.inputs["xs"], strict=True))
     others = [pair for i, pair in numbered_operands if i != at]
-    known = set(out).union(*(letters for letters, _ in others))
-    common = "".join(letter for letter in own_letters if letter in known)
+    other_letters = set(out).union(*(letters for letters, _ in others))
+    common = "".join(letter for letter in own_letters if letter in other_letters)
     grad = g.out_grad
     if others or common != out:
         equation = ",".join([out, *(letters for letters, _ in others)]) + f"->{common}"
         grad = one("einsum", grad, *(var for _, var in others), equation=equation)
     if common != own_letters:
-        shape = tuple(s if c in known else 1 for c, s in zip(own_letters, x.shape, strict=True))
+        shape = tuple(
+            s if c in other_letters else 1 for c, s in zip(own_letters, x.shape, strict=True)
+        )
         grad = one("broadcast_to", in_shape(grad, shape), shape=x.shape)
     return in_dtype(grad, x)
 

@@ -77,7 +77,7 @@ def accuracy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     dtypes=share,
     differentiable=False,
     operations=2,
-    examples=tuple(f"{one} k=2" for one in EXAMPLES),
+    examples=tuple(f"{example} k=2" for example in EXAMPLES),
 )
 def top_k_accuracy(logits: Tensor, labels: Indices, *, k: int = 5, axis: Axis = -1) -> Tensor:
     """The fraction of examples with fewer than `k` logits larger than that of the label.

@@ -103,7 +103,7 @@ def infer_random_bernoulli(
     differentiable=False,
     operations=48,
     examples=(
-        *(f"{one} low=0 high=10" for one in DRAWS),
+        *(f"{example} low=0 high=10" for example in DRAWS),
         "state=u32[2] shape=(5,) low=-3 high=4 salt=1 dtype=i32",
         "state=u32[2] shape=(5,) low=0 high=255 salt=1 dtype=u8",
     ),
@@ -369,8 +369,8 @@ def dropout(
         return jnp.zeros(x.shape, x.dtype)
 
     def draw(key: Any, x: Any) -> Any:
-        kept = _draw_bernoulli(key, x.shape, 1 - rate)
-        return lax.select(kept, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
+        mask = _draw_bernoulli(key, x.shape, 1 - rate)
+        return lax.select(mask, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
 
     return each_trip(draw, state, salt, trips, x)
 

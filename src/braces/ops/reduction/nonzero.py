@@ -115,7 +115,7 @@ def count_of_nonzero(x: Var, **attrs: Any) -> Var:
 
 @nonzero.rounded
 def unchanged(view: RowView, count: str) -> Op:
-    """Accept padding in the output; refuse padding in the input."""
+    """Keep the operator if only its output is padded; refuse a padded input."""
     del count
     if view.axes("x"):
         raise refused(view.op, "places among them are places among padding.")

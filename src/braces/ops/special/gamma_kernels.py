@@ -33,8 +33,8 @@ def hurwitz(s: Any, q: Any) -> Any:
     behind = jnp.where(below, jnp.ceil(q) - q, 1)
     missing = jnp.where(below, 1 - q, 1)
     sign = jnp.where(s % 2 == 0, jnp.ones_like(s), -jnp.ones_like(s))
-    rest = sign * (lax.zeta(s, behind) - lax.zeta(s, missing))
-    return lax.zeta(s, ahead) + jnp.where(below, rest, 0)
+    correction = sign * (lax.zeta(s, behind) - lax.zeta(s, missing))
+    return lax.zeta(s, ahead) + jnp.where(below, correction, 0)
 
 
 def _polygamma(by_n: int, by_x: int) -> Kernel:
