@@ -8,8 +8,8 @@
                                            }
                                          multiply_0: f32[b,8] = multiply(x=enc/y, ...)
 
-What is read after the block becomes an output of it, under its own name. Parameters made inside
-live in the main block, as all do.
+Variables read after the block become its outputs, under their own names. Parameters made inside
+live in the main block, as all parameters do.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ R = TypeVar("R")
 
 
 class PlainBlock(SubBlock):
-    """Operators between `with` and its end, as one operator; make it with `br.block`.
+    """The operators of a `with` block as one operator; make it with `br.block`.
 
     Attributes:
-        name: The name of the block, and what names inside begin with.
-        recompute: Whether gradients run it again in place of keeping values.
-        body: What was built, once it is closed.
-        moves: The persistable variables that it moves, to their next values in it.
+        name: The name of the block, and the prefix of the names inside.
+        recompute: Whether gradients recompute the block in place of saving residuals.
+        body: The operators of the block, once it is closed.
+        moves: The persistable variables that the block updates, to their next values in it.
     """
 
     def __init__(self, name: str, recompute: bool) -> None:
@@ -55,7 +55,7 @@ class PlainBlock(SubBlock):
         self._known = 0
 
     def begin(self) -> None:
-        """Take a name, and with it the beginning of the names inside."""
+        """Choose the block's name, which is the prefix of the names inside."""
         if self.open or self.body is not None:
             raise located(
                 ProgramError(
@@ -69,7 +69,7 @@ class PlainBlock(SubBlock):
         self._known = len(self.program.table.vars)
 
     def close(self) -> None:
-        """Make the operator, and give out what `add_output` and updates name."""
+        """Append the operator; export the values of `add_output`, updates and results."""
         if not self.table.ops and len(self.program.table.vars) == self._known:
             raise ProgramError(
                 f"The block `{self.name}` is empty.", fix="Build something in it, or drop it."
@@ -86,16 +86,16 @@ class PlainBlock(SubBlock):
         with self.program.building(self.outer):
             append_plain_block(self.name, self.body, self.recompute)
         self.table.closed = True
-        given = (name for name in self.program.results if name in inside)
-        self.outer.show(*(var.name for var in self.outputs), *self.moves.values(), *given)
+        fetches = (name for name in self.program.results if name in inside)
+        self.outer.show(*(var.name for var in self.outputs), *self.moves.values(), *fetches)
 
     # ---- calling it again --------------------------------------------------------------------
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """What the block reads from outside, in the order in which it first did.
+        """Variables that the block reads from outside, in the order of first use.
 
-        Parameters and states are not among them: they are shared by all calls.
+        Parameters and states are not included: all calls share them.
 
         Raises:
             ProgramError: The block is not closed yet.
@@ -110,14 +110,14 @@ class PlainBlock(SubBlock):
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What a call gives: what was read of the block so far, in the order of first use.
+        """Names of the results of a call: values read after the block, in order of first use.
 
-        Where nothing was, the last value of it that it does not use itself.
+        If no value has been read yet: the last value that the block does not use itself.
         """
         body = self._closed("results")
         moved = set(self.moves.values())
-        given = self._op().binds()
-        names = [n for n in given if n in self.outer.shown and n not in moved]
+        bound = self._op().binds()
+        names = [n for n in bound if n in self.outer.shown and n not in moved]
         if names:
             return tuple(names)
         last = _last_value(body, moved)
@@ -126,13 +126,13 @@ class PlainBlock(SubBlock):
         return (last,)
 
     def _op(self) -> Op:
-        found = self.outer.find_op(self.name)
-        if found is None:
+        op = self.outer.find_op(self.name)
+        if op is None:
             raise ProgramError(
                 f"The block `{self.name}` is not part of the program any more.",
                 fix="What built it was undone by an error; build it again.",
             )
-        return found
+        return op
 
     def _closed(self, what: str) -> Body:
         if self.body is None:
@@ -144,17 +144,17 @@ class PlainBlock(SubBlock):
         return self.body
 
     def __call__(self, /, *given: Any, **named: Any) -> Any:
-        """The block once more, on other inputs, with the same parameters.
+        """Call the block again on other inputs, with the same parameters.
 
-        What draws random numbers draws anew, and what moves a state goes on from where the
-        block before moved it.
+        Random operators draw anew. State updates continue from the values that the previous
+        call left.
 
         Args:
             *given: A value for each of `inputs`, in their order; or none.
             **named: Values by the names of inputs; an input without a value stays as it is.
 
         Returns:
-            What was read of the block so far, or its last value: one variable, or a tuple.
+            The values read after the block so far, or its last value: one variable, or a tuple.
 
         Raises:
             ProgramError: The block is not closed yet, values are too many or too few, or an
@@ -162,26 +162,26 @@ class PlainBlock(SubBlock):
             DTypeError: A value has another dtype than the input in its place.
             ShapeError: The block cannot be run on these shapes.
         """
-        made = self._called(lambda: (self._assigned(given, named), self.results))
-        return made[0] if len(made) == 1 else made
+        outcome = self._append_call(lambda: (self._assigned(given, named), self.results))
+        return outcome[0] if len(outcome) == 1 else outcome
 
     def call(self, values: Mapping[str, Any], results: Sequence[str]) -> tuple[Var, ...]:
-        """The block once more, where what it gives is said.
+        """Call the block again and return explicitly named results.
 
         Args:
-            values: Those of the inputs that change, by name.
-            results: The names, in this block, of what the call gives.
+            values: Values of the inputs that change, by name.
+            results: The names, in this block, of the values to return.
         """
-        return self._called(lambda: (values, results))
+        return self._append_call(lambda: (values, results))
 
-    def _called(
-        self, asked: Callable[[], tuple[Mapping[str, Any], Sequence[str]]]
+    def _append_call(
+        self, arguments: Callable[[], tuple[Mapping[str, Any], Sequence[str]]]
     ) -> tuple[Var, ...]:
-        """What a call gives that is asked for certain results; an error says where."""
+        """Append a call and return its results; errors name the user's line."""
         program = self.program
         try:
             with program.transaction(), program.building(program.current) as current:
-                body, (values, results) = self._closed("result"), asked()
+                body, (values, results) = self._closed("result"), arguments()
                 name = free_block_name(current, self.chosen)
                 recall = Recall(program, self.outer, body, self.name, name)
                 append_plain_block(name, recall.body(values, self.moves), self.recompute)
@@ -192,7 +192,7 @@ class PlainBlock(SubBlock):
             raise
 
     def _assigned(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a call by the names of inputs."""
+        """Return the values of a call by input name."""
         names = self.inputs
         prefix = self.outer.names.prefix
         values = {name if name in names else prefix + name: v for name, v in named.items()}
@@ -203,32 +203,32 @@ class PlainBlock(SubBlock):
                     given=f"inputs: {', '.join(names) or 'none'}",
                     fix=suggest(name, names),
                 )
-        rest = [name for name in names if name not in values]
-        if given and len(given) != len(rest):
+        unnamed = [name for name in names if name not in values]
+        if given and len(given) != len(unnamed):
             raise ProgramError(
-                f"The block `{self.name}` takes {len(rest)} inputs here, not {len(given)}.",
-                given=f"inputs: {', '.join(rest) or 'none'}",
+                f"The block `{self.name}` takes {len(unnamed)} inputs here, not {len(given)}.",
+                given=f"inputs: {', '.join(unnamed) or 'none'}",
                 fix="Give a value for each, in this order, or set some by name.",
             )
-        return values | dict(zip(rest, given, strict=False))
+        return values | dict(zip(unnamed, given, strict=False))
 
 
 def _last_value(body: Body, moved: Set[str]) -> str | None:
-    """The last value of a block, or of a block in it, that it does not read itself."""
+    """Return the last value of a block, or of a nested block, that it does not read itself."""
     read = {name for op in body.ops for name in op.reads()} | moved
     for op in reversed(body.ops):
-        plain = op.type == BLOCK
-        last = _last_value(BlockView.of(op).body, moved) if plain else next(op.binds(), None)
+        nested = op.type == BLOCK
+        last = _last_value(BlockView.of(op).body, moved) if nested else next(op.binds(), None)
         if last is not None and last not in read:
             return last
     return None
 
 
 def check_block_name(name: str) -> str:
-    """`name`, if a block may be called so.
+    """Return `name` if it is a valid block name.
 
     Raises:
-        ProgramError: It is no name, or has a slash.
+        ProgramError: It is not a valid name, or has a slash.
     """
     if "/" in name:
         raise ProgramError(
@@ -239,54 +239,53 @@ def check_block_name(name: str) -> str:
 
 
 def layer_block(function: Callable[P, R]) -> Callable[P, R]:
-    """A layer that is one block, made by `composed`, whatever it is given."""
+    """Mark a layer as always building exactly one block with `composed`."""
     vars(function)["is_layer_block"] = True
     return function
 
 
 def composed(name: str, build: Callable[[], Any]) -> Any:
-    """What `build` builds, as a plain block of this name: a layer that is made of layers.
+    """Run `build` inside a plain block of this name: a layer composed of layers.
 
-    Where `br.shared` has opened a block for this very layer, there is no other in it.
+    If `br.shared` has already opened a block for this layer, no second block is nested in it.
 
     Args:
-        name: Of the block; one that is taken gets a number.
-        build: Gives variables, which may be nested; those made in it are outputs of the block.
+        name: The name of the block; a number is appended if it is taken.
+        build: Returns variables, possibly nested; those made in the block become its outputs.
     """
     table = current_program().current
     if table.lent:
         table.lent = False
         return build()
-    with block(check_block_name(name)) as made:
-        given = build()
-        inside = (shown(as_var(end)) for end in values(given))
-        made.add_output(*(end for end in inside if end.table is made.table))
-    return given
+    with block(check_block_name(name)) as layer:
+        outputs = build()
+        inside = (shown(as_var(end)) for end in values(outputs))
+        layer.add_output(*(end for end in inside if end.table is layer.table))
+    return outputs
 
 
 @says_where
 def block(name: str, *, recompute: bool = False) -> PlainBlock:
-    """A brace without a `for`: what is built inside becomes one operator.
+    """A brace without a `for`: the operators built inside become one operator.
 
-    Names inside begin with the block's: `name="q"` in the block `encoder` makes `encoder/q`,
-    and a parameter `encoder/q.w`. Blocks nest, in each other and in loops and branches. Of two
-    with one name the second gets a number: `encoder_1`.
+    The block is a name scope: `name="q"` in the block `encoder` makes `encoder/q`, and a
+    parameter `encoder/q.w`. Blocks nest, in each other and in loops and branches. If two blocks
+    have the same name, the second gets a number: `encoder_1`.
 
-    What is read after the block is an output of it; nothing has to be handed out. Gradients go
-    through it, and it costs nothing when compiled.
+    Variables read after the block are its outputs; they need not be declared. The block is
+    differentiable and has no cost when compiled.
 
-    The block can be called on other inputs, in place of those that it read: `enc(x2)` runs the
-    same operators with the same parameters. `enc.inputs` says in which order, and `enc(x=x2)`
-    sets one by name. A call gives what was read of the block so far; where nothing was, its
-    last value.
+    The block can be called on other inputs: `enc(x2)` runs the same operators with the same
+    parameters. `enc.inputs` gives the order of the inputs, and `enc(x=x2)` sets one by name. A
+    call returns the values read after the block so far; if there are none, its last value.
 
     Args:
         name: Its name, without slashes.
-        recompute: Keep nothing of it for the gradient, and run it again there: less memory for
-            one more forward computation.
+        recompute: Rematerialization: save no residuals of the block and recompute it in the
+            gradient. Less memory for one more forward computation.
 
     Raises:
-        ProgramError: It is no name, or has a slash.
+        ProgramError: It is not a valid name, or has a slash.
 
     Example:
         >>> import braces as br

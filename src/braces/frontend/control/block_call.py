@@ -1,4 +1,4 @@
-"""A plain block called again: its body under other names, on other inputs.
+"""Calls of plain blocks: the body of a block under new names, on other inputs.
 
     block() captures [x, layer/w] as layer       block() captures [x2, layer/w] as layer_1
       body {                                       body {
@@ -6,13 +6,15 @@
         layer/y = dropout(..., x=layer/h)            layer_1/y = dropout(..., x=layer_1/h)
       }                                            }
 
-What is persistable is shared. Everything that the body binds has a name of its own, so that
-both may be read, differentiated and kept side by side; and so do histories and sizes that only
-a run tells. What draws has another salt, and the trips of the loops around the call. Sizes and
-types follow from the inputs: they are inferred anew.
+The copy differs from the original in these points:
 
-A state that the block moves is read as the run began with it, and moved on from where the block
-before moved it: the operators between the state and its next value are there twice then.
+- Persistable variables are shared. All other names bound in the body are new, so both calls can
+  be read and differentiated side by side. Lists and data-dependent sizes are renamed too.
+- Random operators get a new salt, and the iteration indices of the loops around the call.
+- Sizes and types are inferred again from the inputs.
+- A state that the block updates is read with its value at the start of the run. Its update
+  continues from the value that the previous call left, so the operators between the state and
+  its next value are duplicated.
 """
 
 from __future__ import annotations
@@ -48,9 +50,9 @@ class Recall:
     """One call of a block.
 
     Attributes:
-        program: The program that is built, in which the call stands in the current block.
-        home: The table that the block stands in.
-        names: What each variable and operator of the body is called here; inputs too.
+        program: The program that is built; the call goes into its current block.
+        home: The table that contains the called block.
+        names: New names of the variables, operators and inputs of the body.
     """
 
     def __init__(
@@ -76,11 +78,11 @@ class Recall:
         self._sizes: dict[str, Size] = {}
 
     def body(self, values: Mapping[str, Any], moves: Mapping[str, str]) -> Body:
-        """The body on these inputs.
+        """Return a copy of the body on these inputs.
 
         Args:
             values: Inputs by their names in the block; the others stay.
-            moves: The persistable variables that the block moves, to their next values in it.
+            moves: The persistable variables that the block updates, to their next values in it.
         """
         self.names = {name: self._fresh(name) for name in names_bound(self._old)}
         body, outer = self._moved_on(self._old, moves), dict[str, Type]()
@@ -97,7 +99,7 @@ class Recall:
         return inferred_body(here, (), outer, self.program.current.unifier)
 
     def finish(self, results: Sequence[str], moves: Mapping[str, str]) -> tuple[Var, ...]:
-        """What the call gives, once its operator stands there; it moves states on."""
+        """Return the results once the operator is appended; update the states."""
         table = self.program.current
         table.show(*(self._moved[state] for state in moves))
         for state in moves:
@@ -108,7 +110,7 @@ class Recall:
     # ---- inputs ------------------------------------------------------------------------------
 
     def _input(self, name: str, values: Mapping[str, Any]) -> Var:
-        """What stands for what the block reads from outside."""
+        """Return the variable that replaces a variable captured by the block."""
         if name in self._before:
             return self._before[name]
         before = named_var(self.program, name) if name in self.program.table.vars else None
@@ -131,33 +133,34 @@ class Recall:
         self._match(name, var.type, var)
         return var
 
-    def _match(self, name: str, before: Type, now: Var) -> None:
-        """Learn what sizes are now, from an input before and now."""
-        after = now.type
-        if isinstance(before, ListType) or isinstance(after, ListType):
-            if before != after:
+    def _match(self, name: str, old_type: Type, var: Var) -> None:
+        """Bind symbolic sizes by matching an input's original type with its new type."""
+        new_type = var.type
+        if isinstance(old_type, ListType) or isinstance(new_type, ListType):
+            if old_type != new_type:
                 raise ShapeError(
-                    f"`{now.name}` cannot stand for `{name}`.", given=f"{before} and {after}"
+                    f"`{var.name}` cannot stand for `{name}`.",
+                    given=f"{old_type} and {new_type}",
                 )
             return
-        if before.dtype != after.dtype:
+        if old_type.dtype != new_type.dtype:
             raise DTypeError(
-                f"`{now.name}` has another dtype than the input `{name}` of the block.",
-                given=f"{name}: {before}   {now.name}: {after}",
-                fix=f"Convert it: br.cast(..., {str(before.dtype)!r}).",
+                f"`{var.name}` has another dtype than the input `{name}` of the block.",
+                given=f"{name}: {old_type}   {var.name}: {new_type}",
+                fix=f"Convert it: br.cast(..., {str(old_type.dtype)!r}).",
             )
-        for left, right in zip(before.shape, after.shape, strict=False):
-            if isinstance(left, Dim) and before.rank == after.rank:
-                self._learn_size(left, right, now)
+        for left, right in zip(old_type.shape, new_type.shape, strict=False):
+            if isinstance(left, Dim) and old_type.rank == new_type.rank:
+                self._learn_size(left, right, var)
 
     def _learn_size(self, before: Dim, after: Size, var: Var) -> None:
-        """Learn a dimension from a size of it, as from `t - 1` where an input was cut."""
+        """Bind a dimension from a size expression, such as `t - 1` of a sliced input."""
         if before.name is not None:
             self._bind_size(before.name, after, var)
         elif before != after:
-            found = solved(before, after)
-            if found is not None:
-                self._bind_size(*found, var)
+            solution = solved(before, after)
+            if solution is not None:
+                self._bind_size(*solution, var)
 
     def _bind_size(self, size: str, now: Size, var: Var) -> None:
         known = self._sizes.setdefault(size, now)
@@ -172,11 +175,11 @@ class Recall:
 
     def _fresh(self, name: str) -> str:
         names, old = self.program.current.names, self._own
-        made = f"{self._here}/{name.removeprefix(old)}" if name.startswith(old) else name
-        return names.unique(made) if made in names.taken else names.claim(made)
+        new_name = f"{self._here}/{name.removeprefix(old)}" if name.startswith(old) else name
+        return names.unique(new_name) if new_name in names.taken else names.claim(new_name)
 
     def _moved_on(self, body: Body, moves: Mapping[str, str]) -> Body:
-        """The body with next values that follow from what the block before left."""
+        """Return the body with updates that continue from the values of the previous call."""
         if not moves:
             return body
         if not self.program.current.runs_once:
@@ -186,7 +189,7 @@ class Recall:
                 fix="Call it outside.",
             )
         unique = self.program.current.names.unique
-        before = {state: unique(state) for state in moves}  # inside, the name may be another's
+        before = {state: unique(state) for state in moves}  # its own name may be bound inside
         for state, name in before.items():
             self._before[name] = named_var(self.program, self.program.updates[state])
         after, depends = list[Op](), set(moves)
@@ -194,11 +197,11 @@ class Recall:
             if not depends.isdisjoint(op.reads()):
                 after.append(op)
                 depends.update(op.binds())
-        kept = {name: body.vars[name] for op in after for name in op.binds()}
-        twice = Body((), (), kept, tuple(after))
-        again = {name: self._fresh(name) for name in names_bound(twice)}
-        self._moved = {state: again[value] for state, value in moves.items()}
-        twice = relabelled(twice, again | before)
+        duplicated_vars = {name: body.vars[name] for op in after for name in op.binds()}
+        twice = Body((), (), duplicated_vars, tuple(after))
+        new_names = {name: self._fresh(name) for name in names_bound(twice)}
+        self._moved = {state: new_names[value] for state, value in moves.items()}
+        twice = relabelled(twice, new_names | before)
         return body.with_(ops=(*body.ops, *twice.ops), vars={**body.vars, **twice.vars})
 
     # ---- the copy ----------------------------------------------------------------------------
@@ -207,7 +210,7 @@ class Recall:
         return body.with_(ops=tuple(map(self._copied_op, body.ops)))
 
     def _copied_op(self, op: Op) -> Op:
-        """An operator that draws, and records, apart from that of the block before."""
+        """Copy an operator with its own salt, list and data-dependent size."""
         roles, attrs = OPS.get(op.type).roles, dict(op.attrs)
         if "Salt" in roles:
             attrs[roles["Salt"]] = salt_of(f"{self._here}/{attrs[roles['Salt']]}")
@@ -218,8 +221,8 @@ class Recall:
         op = op.with_(attrs=attrs, inputs=self._drawn_in(op))
         return with_captures(map_bodies(op, self._copied)) if op.bodies() else op
 
-    def _history(self, given: Attr) -> str:
-        name = str(given)
+    def _history(self, attr: Attr) -> str:
+        name = str(attr)
         if name not in self._histories:
             unique = self.program.current.names.unique
             self._histories[name] = self.names.get(name) or unique(name)
@@ -232,12 +235,12 @@ class Recall:
             )
 
     def _drawn_in(self, op: Op) -> Slots:
-        """The inputs of an operator; one that draws has the trips around the call."""
+        """Return the inputs of an operator; random ones get the iterations around the call."""
         base = OPS.get(op.type.partition(".")[0])
         slot = base.inputs[-1] if base.random else None
         if slot is None or not slot.many:
             return op.inputs
         inner = (name for name in op.inputs.get(slot.name, ()) if name not in self._trips)
-        now = (*(trip.name for trip in trips()), *inner)
-        others = {name: given for name, given in op.inputs.items() if name != slot.name}
-        return others | ({slot.name: now} if now else {})
+        new_trips = (*(trip.name for trip in trips()), *inner)
+        others = {name: names for name, names in op.inputs.items() if name != slot.name}
+        return others | ({slot.name: new_trips} if new_trips else {})

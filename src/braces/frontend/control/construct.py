@@ -1,4 +1,4 @@
-"""What all `with` constructs share: a sub-block that is built or leaves no trace."""
+"""Base classes of all `with` constructs: transactional sub-blocks, loop blocks, memories."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 
 FURTHEST = 1000
-"""How many trips back a memory can look."""
+"""The largest delay `n` of `Memory.pre(n)`, in iterations."""
 
 
 class SubBlock:
@@ -68,13 +68,13 @@ class SubBlock:
             raise located(problem, self.what) from problem.__cause__
 
     def begin(self) -> None:
-        """Prepare the block; called at the beginning of the `with`."""
+        """Prepare the block at the beginning of the `with`."""
 
     def close(self) -> None:
-        """Finish the block; called at the end of the `with`."""
+        """Finish the block at the end of the `with`."""
 
     def require_open(self, action: str) -> None:
-        """Refuse what only makes sense inside this block, plain blocks in it included."""
+        """Refuse a call from outside this block; plain blocks nested in it are inside."""
         table = self.program.current
         while table is not self.table and table.block and table.parent is not None:
             table = table.parent
@@ -88,20 +88,20 @@ class SubBlock:
             )
 
     def local(self, name: str) -> Var:
-        """The handle of a variable of this block."""
+        """Return the handle of a variable of this block."""
         return var_of(self.program, self.table, name)
 
     def param(self, stem: str, type_: Type) -> Var:
-        """A variable that the construct binds before each run of the block."""
+        """Add a parameter that the construct binds before each run of the block."""
         return self.local(self.table.add_param(self.table.names.unique(stem), type_).name)
 
     def new_dim(self, stem: str) -> Dim:
-        """A dimension of this block's own, called as no other that is visible."""
+        """Make a dimension whose name no visible dimension has."""
         return new_dim(self.table, stem)
 
     @says_where
     def add_output(self, *values: Any, **options: Any) -> None:
-        """Hand values out of the block, in this order."""
+        """Append values to the outputs of the block."""
         self.require_open("add_output")
         if options:
             raise ProgramError(f"add_output takes no {', '.join(options)} here.")
@@ -109,8 +109,8 @@ class SubBlock:
 
 
 def new_dim(table: SymbolTable, stem: str) -> Dim:
-    """A dimension that is called as no other that is visible in a block."""
-    types = [info.type for one in table.chain() for info in one.vars.values()]
+    """Make a dimension whose name no dimension visible in the block has."""
+    types = [info.type for scope in table.chain() for info in scope.vars.values()]
     shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
     taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
     while (dim := Dim.named(table.names.unique_word(stem))) in taken:
@@ -119,14 +119,14 @@ def new_dim(table: SymbolTable, stem: str) -> Dim:
 
 
 def located(error: BracesError, what: str) -> BracesError:
-    """An error with the user's line."""
+    """Add the user's source line to an error."""
     source = user_source()
     error.located(what + (f", at {source}" if source else ""))
     return error
 
 
 def outer_var(block: SubBlock, value: Any, action: str) -> Var:
-    """An operand of a construct, which must come from outside of its block."""
+    """Convert an operand of a construct, which must come from outside its block."""
     with block.program.building(block.outer):
         var = as_var(value)
     if var.program is not block.program:
@@ -151,11 +151,11 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
 
 
 class Memory(Var):
-    """State that a loop carries from trip to trip.
+    """A carry of a loop: state that is passed from one iteration to the next.
 
-    A memory stands wherever a variable may. `pre(n)` is its value n trips ago. `update` sets
-    its value of this trip, exactly once, and `next` is that value. Before its update a bare
-    memory means `pre(1)`. From its update on it is ambiguous and refused.
+    A memory can be used like a variable. `pre(n)` is its value n iterations ago. `update` sets
+    its value of this iteration, exactly once, and `next` is that value. Before its update a
+    bare memory means `pre(1)`. After its update a bare memory is ambiguous and refused.
     """
 
     __slots__ = ("_next", "block", "inits", "position", "shifts")
@@ -170,10 +170,10 @@ class Memory(Var):
 
     @says_where
     def pre(self, n: int = 1) -> Var:
-        """The value of `n` trips ago; the initial value where there were fewer.
+        """Return the value of `n` iterations ago; the initial value before the first one.
 
         Args:
-            n: At least 1. Each trip more is one more memory, so there is a limit of 1,000.
+            n: At least 1. Each further iteration is one more carry, so the limit is 1,000.
         """
         if not 1 <= n <= FURTHEST:
             what = f"pre({n!r}) is not a step in the past, or too far."
@@ -186,7 +186,7 @@ class Memory(Var):
 
     @property
     def next(self) -> Var:
-        """The value of this trip, which `update` set.
+        """The value of this iteration, set by `update`.
 
         Raises:
             ProgramError: It is not set yet.
@@ -203,7 +203,7 @@ class Memory(Var):
 
     @property
     def updated(self) -> bool:
-        """Whether `update` was called."""
+        """True once `update` was called."""
         return self._next is not None
 
     def read(self) -> Var:
@@ -227,7 +227,7 @@ class Memory(Var):
 
     @says_where
     def update(self, value: Any) -> None:
-        """Set the value of this trip.
+        """Set the value of this iteration.
 
         Raises:
             ProgramError: It was set before.
@@ -257,22 +257,22 @@ class Memory(Var):
         self.table.journal.note(self._forget)
 
     def _forget(self) -> None:
-        """Undo the update, where building goes back to before it."""
+        """Undo the update when the transaction is rolled back."""
         self._next = None
 
 
 def dtype_beside(type_: Type) -> DType | None:
-    """The dtype that numbers have beside a variable; a list says nothing."""
+    """Return the dtype that numbers take beside a variable; `None` for a list."""
     return None if isinstance(type_, ListType) else type_.dtype
 
 
 def types_agree(block: SubBlock, left: Any, right: Any) -> bool:
-    """Whether two types are one, unnamed dimensions unified."""
+    """Return whether two types are equal after unifying unnamed dimensions."""
     return unifies(left, right, block.table.unifier)
 
 
 class LoopBlock(SubBlock):
-    """The body of a loop: a sub-block with memories and the index of the trip."""
+    """The body of a loop: a sub-block with memories and an iteration index."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what)
@@ -282,13 +282,13 @@ class LoopBlock(SubBlock):
 
     @says_where
     def add_memory(self, init: Any) -> Memory:
-        """State that is carried from trip to trip.
+        """Add a carry: state that is passed from one iteration to the next.
 
         A bare memory `h` means `h.pre(1)` until its update. From the update on a bare `h` is an
         error: write `h.pre(1)` for the old value, `h.next` for the new one.
 
         Args:
-            init: The value before the first trip; a tuple `(t-1, t-2, …)` for `pre(n)`.
+            init: The value before the first iteration; a tuple `(t-1, t-2, …)` for `pre(n)`.
         """
         self.require_open("add_memory")
         given = cast("tuple[Any, ...]", init) if isinstance(init, tuple) else (init,)
@@ -307,16 +307,16 @@ class LoopBlock(SubBlock):
         return memory
 
     def shift(self, memory: Memory) -> Var:
-        """One more step into a memory's past."""
+        """Add a carry for one more delay of a memory."""
         return self.param("past", memory.type)
 
     def carried(self) -> list[Carried]:
-        """All memories, their past included.
+        """Return the carries of all memories, delays included.
 
         Raises:
             ProgramError: A memory was never updated.
         """
-        found: list[Carried] = []
+        carries: list[Carried] = []
         for memory in self.memories:
             if not memory.updated:
                 raise ProgramError(
@@ -324,11 +324,11 @@ class LoopBlock(SubBlock):
                     given=f"{memory.name}: {memory.type}",
                     fix="Call update(...) once in the block; update(memory) keeps the value.",
                 )
-            memory.position = len(found)
+            memory.position = len(carries)
             chain = [memory, *memory.shifts]
             after = shown(memory.next).name
             for depth, var in enumerate(chain):
                 init = memory.inits[min(depth, len(memory.inits) - 1)]
                 later = after if depth == 0 else chain[depth - 1].name
-                found.append(Carried(init, var.name, later))
-        return found
+                carries.append(Carried(init, var.name, later))
+        return carries

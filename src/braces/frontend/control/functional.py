@@ -1,7 +1,7 @@
-"""Loops and branches as functions of functions.
+"""Loops and branches as higher-order functions: `while_loop`, `scan`, `cond`, `switch`.
 
-Carries and results are variables, or nested tuples, lists and dicts of variables and numbers.
-Each construct builds what its `with` form builds.
+Carries and results are pytrees: variables, or nested tuples, lists and dicts of variables and
+numbers. Each function builds the same operators as its `with` form.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Function = Callable[..., Any]
 
 
 def _call(function: Any, what: str, *arguments: Any) -> Any:
-    """Call a user's function, or say how many arguments it should take."""
+    """Call a user's function; raise an error if the number of arguments does not match."""
     if not callable(function):
         raise ProgramError(f"{what} must be a function, not {function!r:.60}.")
     try:
@@ -50,7 +50,7 @@ def _call(function: Any, what: str, *arguments: Any) -> Any:
             fix="A carry is one argument; take it apart inside: `i, total = carry`.",
         ) from None
     except ValueError:
-        pass  # a builtin that does not tell its signature
+        pass  # a builtin without a signature
     return function(*arguments)
 
 
@@ -68,7 +68,7 @@ def _initial(path: str, leaf: Any) -> Any:
 
 
 def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> None:
-    """Set the carry of the next trip, which must be like the one of this trip."""
+    """Set the next carry, which must have the structure and types of the current one."""
     given = match(init, after, "carry", "init", giver)
     for (path, _), memory, value in zip(leaves(init, "carry"), memories, given, strict=True):
         dtype = dtype_beside(memory.type)
@@ -95,7 +95,7 @@ def while_loop(
     max_trips: int | None = None,
     checkpoint_every: int | None = None,
 ) -> Any:
-    """Run `body_fn` as long as `cond_fn` holds.
+    """Run `body_fn` while `cond_fn` holds.
 
         carry = init
         while cond_fn(carry):
@@ -103,18 +103,18 @@ def while_loop(
         return carry
 
     Args:
-        cond_fn: From the carry to a bool scalar; evaluated before each trip.
+        cond_fn: From the carry to a bool scalar; evaluated before each iteration.
         body_fn: From the carry to the next carry, of the same structure and types.
         init: The first carry: a variable, or a nested tuple, list or dict.
-        max_trips: A guard: more trips than this are an error of the run.
+        max_trips: A limit on the trip count; a run that exceeds it raises an error.
         checkpoint_every: See `create_while`.
 
     Returns:
         The last carry.
 
     Raises:
-        ProgramError: The next carry has another structure; the message says where.
-        ShapeError, DTypeError: A part of it has another type.
+        ProgramError: The next carry has another structure; the message names the position.
+        ShapeError, DTypeError: A leaf of it has another type.
 
     Example:
         >>> import braces as br
@@ -157,19 +157,19 @@ def scan(
     Args:
         step_fn: From the carry and a step's slices to the next carry and a step's results.
         init: The first carry: a variable, or a nested tuple, list or dict; `None` for none.
-        xs: What is cut into steps along axis 0: likewise.
-        length: The number of steps; needed where there are no `xs`.
-        reverse: Go from the last step to the first; results keep their positions.
-        own_parameters: Parameters that `step_fn` makes are one for each step, stacked along a
-            first axis; `length` is a number then. Twelve layers that compile as one:
+        xs: The scanned inputs, sliced along axis 0: a variable, or nested variables.
+        length: The number of steps; required if there are no `xs`.
+        reverse: Iterate from the last step to the first; results keep their positions.
+        own_parameters: Each step has its own parameters in `step_fn`, stacked along a leading
+            axis; `length` must be a number. Twelve layers that compile as one:
             `h, _ = br.scan(lambda h, _: (layer(h), None), h, length=12, own_parameters=True)`.
 
     Returns:
         The last carry, and the results, stacked along axis 0.
 
     Raises:
-        ProgramError: The next carry has another structure, or no pair is returned.
-        ShapeError, DTypeError: A part of it has another type, or the numbers of steps differ.
+        ProgramError: The next carry has another structure, or `step_fn` returns no pair.
+        ShapeError, DTypeError: A leaf of it has another type, or the numbers of steps differ.
 
     Example:
         >>> import braces as br
@@ -213,13 +213,15 @@ def _is_pair(result: Any) -> bool:
 def _branch(
     block: Branch, function: Any, what: str, operands: Sequence[Any], first: Any
 ) -> Any:
-    """Write one branch; its result, which must have the structure of the first one's."""
-    taken = [rebuild(one, [block.add_input(x) for x in values(one)]) for one in operands]
-    result = _call(function, what, *taken)
+    """Build one branch and return its result, in the structure of the first branch's."""
+    args = [
+        rebuild(operand, [block.add_input(x) for x in values(operand)]) for operand in operands
+    ]
+    result = _call(function, what, *args)
     if first is None:
-        made = rebuild(result, [as_var(value) for value in values(result)])
-        block.add_output(*values(made))
-        return made
+        outputs = rebuild(result, [as_var(value) for value in values(result)])
+        block.add_output(*values(outputs))
+        return outputs
     source, wanted = first
     given = match(wanted, result, "result", source, what)
     for (path, like), value in zip(leaves(wanted, "result"), given, strict=True):
@@ -229,11 +231,11 @@ def _branch(
     return result
 
 
-def _check_alike(path: str, found: dict[str, Var]) -> None:
-    """Refuse results whose types cannot be one, before rows are counted."""
-    if any(isinstance(var.type, ListType) for var in found.values()):
-        return  # lists have no rows
-    left, right = (tensor_type(var) for var in found.values())
+def _check_alike(path: str, results: dict[str, Var]) -> None:
+    """Refuse results whose dtypes, ranks or fixed sizes differ between branches."""
+    if any(isinstance(var.type, ListType) for var in results.values()):
+        return  # lists have no batch axis
+    left, right = (tensor_type(var) for var in results.values())
     differ = left.rank != right.rank or any(
         isinstance(a, int) and isinstance(b, int) and a != b
         for a, b in zip(left.shape, right.shape, strict=False)
@@ -241,7 +243,7 @@ def _check_alike(path: str, found: dict[str, Var]) -> None:
     if differ or left.dtype != right.dtype:
         raise (ShapeError if differ else DTypeError)(
             f"`{path}` differs between the branches.",
-            given="   ".join(f"{name}: {var.type}" for name, var in found.items()),
+            given="   ".join(f"{name}: {var.type}" for name, var in results.items()),
             fix="All branches give the same dtype and shape; br.cast and br.reshape help.",
         )
 
@@ -257,20 +259,22 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
 
         return true_fn(*operands) if pred else false_fn(*operands)
 
-    Only the one that is chosen runs. Where `pred` has one element for each row, each function
-    gets its rows of the operands alone, and the results come back in the order of the rows.
+    Only the selected function runs. If `pred` is a vector over the batch axis, each function
+    gets the batch elements of the operands that select it, and the results are returned in the
+    original order.
 
     Args:
         pred: A bool scalar, or bool[rows].
-        true_fn: What runs where `pred` holds.
-        false_fn: What runs elsewhere; its result has the structure and types of the other's.
-        operands: What both get: variables, or nested tuples, lists and dicts of them.
+        true_fn: The function for elements where `pred` holds.
+        false_fn: The function for all others; its result has the structure and types of the
+            result of `true_fn`.
+        operands: Arguments of both functions: variables, or nested tuples, lists and dicts.
 
     Returns:
         The result of the function that ran.
 
     Raises:
-        ProgramError: The results differ in structure; the message says where.
+        ProgramError: The results differ in structure; the message names the position.
         ShapeError: They differ in type.
 
     Example:
@@ -295,19 +299,20 @@ def switch(
     *operands: Any,
     default: Function | None = None,
 ) -> Any:
-    """Run the function that an index names.
+    """Run the function selected by an index.
 
         return fns[index](*operands)
 
-    Where the index has one element for each row, each function gets its rows of the operands
-    alone, and the results come back in the order of the rows.
+    If the index is a vector over the batch axis, each function gets the batch elements of the
+    operands that select it, and the results are returned in the original order.
 
     Args:
-        index: An integer scalar, or an integer vector with one entry a row.
-        fns: The functions, counted from 0, or a dict from index to function. All results have
-            the structure and types of the first one's.
-        operands: What they get: variables, or nested tuples, lists and dicts of them.
-        default: What runs for any other index; without it, that is an error of the run.
+        index: An integer scalar, or an integer vector with one entry per batch element.
+        fns: The functions, numbered from 0, or a dict from index to function. All results have
+            the structure and types of the first function's result.
+        operands: Arguments of the functions: variables, or nested tuples, lists and dicts.
+        default: The function for any other index; without it, another index is an error of the
+            run.
 
     Returns:
         The result of the function that ran.
@@ -323,7 +328,7 @@ def switch(
         ...     print(br.switch(i, [lambda: x, lambda: x * 2.0, lambda: br.exp(x)]).type)
         f32[3]
 
-        A mixture of experts, of which each runs on the rows that score it highest:
+        A mixture of experts; each expert runs on the rows that score it highest:
 
         >>> with br.Program() as prog:
         ...     x = br.data("x", ["rows", 4])
@@ -335,8 +340,8 @@ def switch(
         >>> out.type
         f32[rows,4]
     """
-    given: Any = fns
-    if callable(fns) or not isinstance(given, Iterable):
+    functions: Any = fns
+    if callable(fns) or not isinstance(functions, Iterable):
         raise ProgramError(
             f"switch takes a list or a dict of functions, not {fns!r:.80}.",
             fix="Write br.switch(index, [first, second]).",

@@ -1,4 +1,4 @@
-"""Blocks of which one runs, or each on its own rows; IfElse, which has two."""
+"""Conditional blocks, scalar or partitioned over the batch axis; `IfElse` has two blocks."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ class Branch(SubBlock):
 
     @says_where
     def add_input(self, x: Any) -> Var:
-        """An outer variable as this branch sees it.
+        """Return an outer variable as seen by this branch.
 
-        With a scalar predicate that is all of it; with a predicate of rows, the rows of its
-        leading axis that belong to this branch, in their order.
+        With a scalar predicate that is the whole variable. With a predicate over the batch
+        axis, it is the batch elements that select this branch, in their order.
         """
         self.require_open("add_input")
         return self.take(x, "add_input")
 
     def take(self, x: Any, action: str) -> Var:
-        """An outer variable as this branch sees it; the action is what asks for it."""
+        """Return an outer variable as seen by this branch; errors name the action."""
         var = outer_var(self, x, action)
         inner = var
         if self.rows is not None:
@@ -61,13 +61,13 @@ class Branch(SubBlock):
         return inner
 
     def select(self, stem: str) -> None:
-        """See only the rows of this block; the stem names their number."""
+        """Restrict the block to its batch elements; the stem names their number."""
         self.rows = self.new_dim(stem)
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
         self.table.numbers = RowNumbers(self.rows, self.numbers)
 
     def numbers(self) -> Var:
-        """What tells the number of each of these rows in the whole batch; an input."""
+        """Return the index of each batch element in the whole batch; an input of the block."""
         if self.number is None:
             owner, before = self.owner, len(self.inputs)
             if owner.numbers is None:
@@ -81,7 +81,7 @@ class Branch(SubBlock):
         self.number = self.owner.numbers = None
 
     def close(self) -> None:
-        """Freeze the block; the operator is made when the construct is called."""
+        """Freeze the block; calling the construct appends the operator."""
         if not self.outputs:
             raise ProgramError("The branch has no output.", fix="Call add_output(...).")
         if self.rows is not None:
@@ -96,8 +96,8 @@ class Branches(ABC):
     """The blocks of an IfElse or a Switch.
 
     Attributes:
-        predicate: Chooses a block; for each row where there are rows.
-        row_wise: Whether each block runs on its own rows.
+        predicate: Selects a block, for the whole batch or for each batch element.
+        row_wise: Whether the batch is partitioned: each block runs on its own batch elements.
         branches: The blocks that are written, in order.
     """
 
@@ -113,7 +113,7 @@ class Branches(ABC):
         self.passed_at: Source | None = None
 
     def opened(self, key: Any, stem: str) -> Branch:
-        """A new block, of rows of its own where there are rows."""
+        """Open a new block, restricted to its batch elements if the batch is partitioned."""
         self._check_not_called()
         branch = Branch(self.what, self, key)
         if self.row_wise:
@@ -136,18 +136,18 @@ class Branches(ABC):
 
     @says_where
     def pass_through(self, *values: Any) -> None:
-        """Say what the outputs are where no written block runs.
+        """Set the outputs for the case that no written block runs.
 
-        In an IfElse that is where the block that is not written would run, in a Switch where no
-        case matches. Where there are rows, those rows of each value are handed on; so
+        In an IfElse this replaces the block that is not written; in a Switch it applies if no
+        case matches. If the batch is partitioned, it passes those batch elements of each value:
         `choice.pass_through(x)` keeps the rows of `x` that no written block sees.
 
         Args:
-            *values: Variables from outside of the blocks, one for each output of a written
-                block, of its type; for a scalar predicate also numbers and arrays.
+            *values: Variables from outside the blocks, one for each output of a written block,
+                of its type; for a scalar predicate also numbers and arrays.
 
         Raises:
-            ProgramError: Nothing is passed, it was said before, or no block is left out.
+            ProgramError: No value is passed, values were set before, or all blocks are written.
         """
         if not values:
             raise ProgramError("Nothing passes through.", fix="Name a value for each output.")
@@ -160,14 +160,14 @@ class Branches(ABC):
 
     @abstractmethod
     def check_block_missing(self, more: int) -> None:
-        """Refuse values that pass through where `more` blocks leave nothing out.
+        """Refuse `pass_through` if, with `more` blocks, every case has a block.
 
         Raises:
             ProgramError: A block is written for every case.
         """
 
     def passing(self, written: Branch, opened: Callable[[], Branch]) -> Branch:
-        """The block that nobody wrote, which returns what passes through.
+        """Build the missing block, which returns the values of `pass_through`.
 
         Args:
             written: A block that is written.
@@ -198,15 +198,15 @@ class Branches(ABC):
 
     @abstractmethod
     def _made(self) -> tuple[Var, ...]:
-        """Append the operator; its outputs."""
+        """Append the operator and return its outputs."""
 
     def finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
-        """Append the operator of which one block runs; its outputs."""
+        """Append a switch operator, which runs one block; return its outputs."""
         cases = [branch.body for branch in branches if branch.body is not None]
         return build_switch(index, cases, total)
 
     def finish_rows(self, masks: Sequence[Var], branches: Sequence[Branch]) -> tuple[Var, ...]:
-        """Append the operator of which each block runs on the rows of its mask; its outputs."""
+        """Append a partition operator: each block runs on its mask; return its outputs."""
         inputs = list(dict.fromkeys(x for branch in branches for x in branch.inputs))
         cases = [_aligned(branch, inputs) for branch in branches]
         counts = [branch.rows for branch in branches if branch.rows is not None]
@@ -214,7 +214,7 @@ class Branches(ABC):
 
 
 class IfElse(Branches):
-    """Two blocks of which one runs; make it with `create_if_else`."""
+    """A conditional with two blocks; make it with `create_if_else`."""
 
     what = "if-else"
 
@@ -224,15 +224,15 @@ class IfElse(Branches):
         self.row_wise = predicate.ndim == 1
 
     def true_block(self) -> Branch:
-        """The block that runs where the predicate holds."""
+        """Open the block that runs where the predicate holds."""
         return self._side(True)
 
     def false_block(self) -> Branch:
-        """The block that runs where the predicate does not hold."""
+        """Open the block that runs where the predicate does not hold."""
         return self._side(False)
 
     def check_block_missing(self, more: int) -> None:
-        """Refuse values that pass through where both blocks are written."""
+        """Refuse `pass_through` if both blocks are written."""
         if len(self.branches) + more > 1:
             raise located(
                 ProgramError(
@@ -268,7 +268,7 @@ class IfElse(Branches):
         return self.finish(index, [sides[False], sides[True]], total=True)
 
     def _passing(self, written: Branch, side: bool) -> Branch:
-        """The side that nobody wrote, which returns what passes through."""
+        """Build the missing side, which returns the values of `pass_through`."""
         if not self.passed:
             raise located(
                 ProgramError(
@@ -283,7 +283,7 @@ class IfElse(Branches):
 
 
 def _passed(missing: Branch, value: Any, output: Var) -> Var:
-    """A value in place of an output of the written block, as the missing one sees it."""
+    """Return the value that replaces an output of the written block in the missing one."""
     if not isinstance(value, Var):
         with missing.program.building(missing.outer):
             value = as_var(value, dtype_beside(output.type))
@@ -300,14 +300,14 @@ def _passed(missing: Branch, value: Any, output: Var) -> Var:
 
 
 def _of_a_row(block: Branch, type_: Type) -> Type:
-    """The type itself, or that of one row where there are rows."""
+    """Return the type, without its batch axis if the batch is partitioned."""
     if block.rows is None or not isinstance(type_, TensorType) or not type_.rank:
         return type_
     return type_.with_shape(type_.shape[1:])
 
 
 def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
-    """A row-wise branch with one parameter for each input of either side."""
+    """Return the body of a partitioned branch with one parameter per input of all branches."""
     assert branch.body is not None
     assert branch.valid is not None
     body, own = branch.body, dict(zip(branch.inputs, branch.body.params[1:], strict=False))
@@ -317,37 +317,37 @@ def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
     for x in inputs:
         if x not in own:
             assert branch.rows is not None
-            made = branch.param(
+            rows_param = branch.param(
                 "rows", rows_type(branch, x, branch.owner.predicate, branch.rows)
             )
-            infos[made.name] = branch.table.vars[made.name]
-            own[x] = made.name
+            infos[rows_param.name] = branch.table.vars[rows_param.name]
+            own[x] = rows_param.name
         params.append(own[x])
     return rename_body(Body(tuple(params), body.results, infos, body.ops), names)
 
 
 def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorType:
-    """The type of the selected rows of a variable.
+    """Return the type of the selected batch elements of a variable.
 
     Raises:
-        ShapeError: It has no rows, or other rows than the predicate.
+        ShapeError: It has no batch axis, or another batch size than the predicate.
     """
-    whole = tensor_type(var)
+    type_ = tensor_type(var)
     unify = block.table.unifier.unify
-    if not whole.rank or unify(whole.shape[0], predicate.shape[0]) is None:
+    if not type_.rank or unify(type_.shape[0], predicate.shape[0]) is None:
         raise located(
             ShapeError(
                 f"`{var.name}` does not have the rows of the predicate.",
-                given=f"{var.name}: {whole}   predicate: {predicate.type}",
+                given=f"{var.name}: {type_}   predicate: {predicate.type}",
                 fix="The leading axis of a row-wise input is that of the predicate.",
             ),
             block.what,
         )
-    return whole.with_shape((rows, *whole.shape[1:]))
+    return type_.with_shape((rows, *type_.shape[1:]))
 
 
 def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
-    """A bool scalar, or where `rows` are allowed a bool vector.
+    """Convert a predicate to a bool scalar; if `rows`, a bool vector is allowed too.
 
     Raises:
         ShapeError: It is anything else.
@@ -369,15 +369,15 @@ def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
 
 @says_where
 def create_if_else(predicate: Any) -> IfElse:
-    """A choice between two blocks, for a whole value or row by row.
+    """Create an if-else: two blocks, selected for the whole batch or per batch element.
 
-    With a bool scalar one block runs. With a bool vector each block runs on its own rows: what
-    `add_input` gives are the selected rows, and the outputs come back in the original order.
-    A block without rows runs nothing. Both blocks are written; or one of them, and
-    `choice.pass_through(a, ...)` says what the outputs are where the other one would run.
+    With a bool scalar one block runs. With a bool vector the batch is partitioned: `add_input`
+    gathers the batch elements that select the block, and the outputs are scattered back in the
+    original order. A block without batch elements does not run. Write both blocks; or one of
+    them, and set the outputs of the other with `choice.pass_through(a, ...)`.
 
     Args:
-        predicate: A bool scalar, or a bool vector with one entry a row.
+        predicate: A bool scalar, or a bool vector with one entry per batch element.
 
     Example:
         >>> import braces as br

@@ -1,7 +1,7 @@
-"""Lists of arrays of one type, whose length only a run knows.
+"""Lists of arrays of one type, with a data-dependent length.
 
-A list is a value like any other: what changes it gives another list, and loops carry it as a
-memory. `xs[i]` reads the value at a place that may be a variable.
+A list is an immutable value: functions that change it return another list, and loops carry it
+as a memory. `xs[i]` reads an element; the index may be a variable.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _LAST = -1
 
 
 def _a_list(xs: Any, what: str) -> Var:
-    found = operand(xs, what)
-    if not isinstance(found.type, ListType):
+    xs_var = operand(xs, what)
+    if not isinstance(xs_var.type, ListType):
         raise DTypeError(
             f"{what} takes a list, not an array.",
-            given=f"{found.name}: {found.type}",
+            given=f"{xs_var.name}: {xs_var.type}",
             fix="Begin one with br.create_list, or br.list_unstack(x) of the rows of an array.",
         )
-    return found
+    return xs_var
 
 
 @building
 def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
-    """A list with nothing in it.
+    """Create an empty list.
 
     Args:
-        shape: The shape of its values; numbers or symbolic dimensions.
+        shape: The shape of its elements; numbers or symbolic dimensions.
         dtype: Their dtype.
 
     Example:
@@ -72,91 +72,91 @@ def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> 
 
 @building
 def list_append(xs: Var, x: Any) -> Var:
-    """A list with one more value at its end.
+    """Return a list with a value appended.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
+        DTypeError: The value does not have the type of the elements.
     """
-    found, table = _a_list(xs, "list_append"), current_program().current
-    history = history_of(table, found.name) or table.names.unique("list")
-    return apply(PUSH, {"list": (found,), "value": (x,)}, {"history": history})["out"][0]
+    list_var, table = _a_list(xs, "list_append"), current_program().current
+    history = history_of(table, list_var.name) or table.names.unique("list")
+    return apply(PUSH, {"list": (list_var,), "value": (x,)}, {"history": history})["out"][0]
 
 
 @building
 def list_get(xs: Var, index: Any) -> Var:
-    """The value of a list at a place; the same as `xs[index]`.
+    """Return the element at an index; the same as `xs[index]`.
 
     Args:
         xs: A list.
-        index: An integer, or a variable that is one; negative ones count from the end.
+        index: An integer, or an integer variable; negative indices count from the end.
 
     Raises:
-        IndexRangeError: In a run, there is no such place.
+        IndexRangeError: In a run, the index is out of range.
     """
     return one("list_get", _a_list(xs, "list_get"), index)
 
 
 @building
 def list_set(xs: Var, index: Any, x: Any) -> Var:
-    """A list with another value at a place.
+    """Return a list with the element at an index replaced.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
-        IndexRangeError: In a run, there is no such place.
+        DTypeError: The value does not have the type of the elements.
+        IndexRangeError: In a run, the index is out of range.
     """
     return one("list_set", _a_list(xs, "list_set"), index, x)
 
 
 @building
 def list_insert(xs: Var, index: Any, x: Any) -> Var:
-    """A list with one more value, before the one at a place; at its length, at its end.
+    """Return a list with a value inserted before an index; the length appends it.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
-        IndexRangeError: In a run, there is no such place.
+        DTypeError: The value does not have the type of the elements.
+        IndexRangeError: In a run, the index is out of range.
     """
     return one("list_insert", _a_list(xs, "list_insert"), index, x)
 
 
 @building
 def list_erase(xs: Var, index: Any) -> Var:
-    """A list without the value at a place.
+    """Return a list without the element at an index.
 
     Raises:
-        IndexRangeError: In a run, there is no such place.
+        IndexRangeError: In a run, the index is out of range.
     """
     return one("list_erase", _a_list(xs, "list_erase"), index)
 
 
 @building
 def list_pop(xs: Var) -> tuple[Var, Var]:
-    """The last value of a list, and the list without it.
+    """Return the last element of a list, and the list without it.
 
     Raises:
         IndexRangeError: In a run, the list is empty.
     """
-    found = _a_list(xs, "list_pop")
-    return one("list_get", found, _LAST), one("list_erase", found, _LAST)
+    list_var = _a_list(xs, "list_pop")
+    return one("list_get", list_var, _LAST), one("list_erase", list_var, _LAST)
 
 
 @building
 def list_write(xs: Var, index: Any, x: Any) -> Var:
-    """A list with another value at a place, which may lie beyond its end.
+    """Return a list with the element at an index replaced; the index may be past the end.
 
-    It is then as long as that takes, with zeros between.
+    The list grows to hold the index; new elements in between are zero.
 
     Raises:
-        DTypeError: The value is not of the type of those in the list.
-        IndexRangeError: In a run, the place lies before the list, or far too far beyond it.
+        DTypeError: The value does not have the type of the elements.
+        IndexRangeError: In a run, the index is before the list, or far too large.
     """
-    found = _a_list(xs, "list_write")
-    length = one("maximum", one("list_length", found), one("cast", index, dtype="int64") + 1)
-    return one("list_set", resize(found, length), index, x)
+    list_var = _a_list(xs, "list_write")
+    length = one("maximum", one("list_length", list_var), one("cast", index, dtype="int64") + 1)
+    return one("list_set", resize(list_var, length), index, x)
 
 
 @building
 def list_resize(xs: Var, length: Any) -> Var:
-    """The first values of a list, so many of them, with zeros where there are fewer.
+    """Return a list truncated to a length, or padded with zeros.
 
     Raises:
         IndexRangeError: In a run, the length is negative, or far too large.
@@ -166,28 +166,28 @@ def list_resize(xs: Var, length: Any) -> Var:
 
 @building
 def list_length(xs: Var) -> Var:
-    """How many values a list has, as an int64 that a run tells."""
+    """Return the length of a list as an int64 scalar."""
     return one("list_length", _a_list(xs, "list_length"))
 
 
 @building
 def list_stack(xs: Var, name: str | None = None) -> Var:
-    """The values of a list as one array, with a leading axis of a size that the run tells.
+    """Stack the elements of a list to one array with a leading axis of data-dependent size.
 
     Args:
         xs: A list.
-        name: What that size is called in shapes; a new name where it is not said.
+        name: The name of that size in shapes; a new name by default.
 
     Raises:
-        ProgramError: It is in a loop, each trip of which would have another size.
+        ProgramError: It is in a loop, where the size would differ in each iteration.
     """
-    found, table = _a_list(xs, "list_stack"), current_program().current
-    refuse_in_loops(found)
-    return stack(found, sizes_of((name,))[0] if name else new_dim(table, "values"))
+    list_var, table = _a_list(xs, "list_stack"), current_program().current
+    refuse_in_loops(list_var)
+    return stack(list_var, sizes_of((name,))[0] if name else new_dim(table, "values"))
 
 
 def refuse_in_loops(xs: Var) -> None:
-    """Refuse to make an array of a list where each trip would have another size.
+    """Refuse to stack a list in a loop, where the size would differ in each iteration.
 
     Raises:
         ProgramError: The block that is built is in a loop.
@@ -203,7 +203,7 @@ def refuse_in_loops(xs: Var) -> None:
 
 @building
 def list_unstack(x: Var) -> Var:
-    """The rows of an array as a list: along its first axis, in order.
+    """Return the slices of an array along its first axis as a list, in order.
 
     Raises:
         ShapeError: The array is a scalar.

@@ -1,8 +1,8 @@
-"""Stages of a pipeline: layers that work on several parts of a batch at a time.
+"""Pipeline parallelism: stages that work on several microbatches at a time.
 
-tick     stage 0   stage 1   stage 2        Each tick hands what a stage made on to the
-0        part 0                             next one. Where stages lie on devices of their
-1        part 1    part 0                   own, that is all that these tell each other.
+tick     stage 0   stage 1   stage 2        Each tick passes the output of a stage to the
+0        part 0                             next one. If each stage has its own device,
+1        part 1    part 0                   devices exchange nothing else.
 2        part 2    part 1    part 0  ->
 3                  part 2    part 1  ->
 4                            part 2  ->
@@ -35,34 +35,36 @@ def pipeline(
     name: str = "stages",
     recompute: bool = False,
 ) -> Any:
-    """A stage several times in a row, each time with parameters of its own, at work together.
+    """Apply a stage several times in sequence, with separate parameters, as a pipeline.
 
         y[m] = stage_n(… stage_1(parts[m]))          for all parts m of a batch
 
-    Parameters that `stage` makes get a first axis, of stages: `stages/up.w` is `f32[4,16,32]`
-    for four. A layout that cuts this axis along one of its mesh, `params={"stages/up.w":
-    ("pipe", None, None)}`, gives each device its stages, and devices hand on what they made.
-    With M parts and S stages all are busy but for S - 1 of M + S - 1 ticks. Without a layout
-    the same program computes the same. A stage that waits for its first part, or is done with
-    its last one, computes on the first part, and nothing of that is kept.
+    Parameters of `stage` get a leading axis of stages: `stages/up.w` is `f32[4,16,32]` for four
+    stages. A layout that shards this axis along a mesh axis, `params={"stages/up.w": ("pipe",
+    None, None)}`, gives each device its stages; devices pass on their outputs. With M parts and
+    S stages, all stages are busy except in S - 1 of M + S - 1 ticks. Without a layout the
+    program computes the same values. A stage that waits for its first part, or has finished its
+    last one, computes on the first part, and that result is discarded.
 
     Source: Huang and others, GPipe, 2019.
 
     Args:
-        stage: From a variable, or a nested tuple, list or dict of them, to the same types. What
-            it makes by name is made once.
-        parts: What the first stage takes, with a first axis of parts (microbatches), as
-            `[parts, rows, 16]`; the more, the less devices wait.
-        stages: How many.
-        name: Names of parameters begin with it.
-        recompute: Keep for the gradient only what stages hand on, and run them again there.
+        stage: From a variable, or a nested tuple, list or dict of them, to the same types.
+            Parameters that it makes by name are made once.
+        parts: Input of the first stage, with a leading axis of parts (microbatches), as
+            `[parts, rows, 16]`; with more parts, devices wait less.
+        stages: The number of stages.
+        name: The prefix of the names of parameters.
+        recompute: Rematerialization: save only the outputs of stages for the gradient, and
+            recompute the stages there.
 
     Returns:
-        What the last stage makes of each part, of the same types as `parts`.
+        The output of the last stage for each part, of the same types as `parts`.
 
     Raises:
-        ProgramError: `stages` is no number from 1.
-        ShapeError: A stage makes something else than it takes, or there is no axis of parts.
+        ProgramError: `stages` is not a positive integer.
+        ShapeError: The output of a stage differs in type from its input, or there is no axis of
+            parts.
 
     Example:
         >>> import braces as br
@@ -78,34 +80,34 @@ def pipeline(
         raise ProgramError(f"A stage is a function, not {stage!r:.60}.")
     if type(stages) is not int or stages < 1:
         raise ProgramError(f"stages={stages!r:.40} is no number of stages.", fix="Use 4, say.")
-    taken = [as_var(part) for part in values(parts)]
-    firsts = [_first(part) for part in taken]
-    waiting = [_repeated(first, stages) for first in firsts]
-    after = [_repeated(first, stages - 1) for first in firsts]
-    entering = [ops.concat(pair, axis=0) for pair in zip(taken, after, strict=True)]
+    part_vars = [as_var(part) for part in values(parts)]
+    firsts = [_first(part) for part in part_vars]
+    waiting = [_repeat(first, stages) for first in firsts]
+    after = [_repeat(first, stages - 1) for first in firsts]
+    entering = [ops.concat(pair, axis=0) for pair in zip(part_vars, after, strict=True)]
 
-    def tick(held: Any, enters: Any) -> tuple[Any, Any]:
-        pairs = zip(values(held), values(enters), strict=True)
-        moved = rebuild(parts, [_handed_on(was, new, stages) for was, new in pairs])
+    def tick(outputs: Any, enters: Any) -> tuple[Any, Any]:
+        pairs = zip(values(outputs), values(enters), strict=True)
+        inputs = rebuild(parts, [_shift_stages(last, new, stages) for last, new in pairs])
         with block(name, recompute=recompute):
-            made = _at_once(stage, moved, stages)
-        return made, rebuild(parts, [one[-1] for one in values(made)])
+            results = _run_stages(stage, inputs, stages)
+        return results, rebuild(parts, [result[-1] for result in values(results)])
 
-    _, found = scan(tick, rebuild(parts, waiting), rebuild(parts, entering))
-    return rebuild(parts, [one[stages - 1 :] for one in values(found)])
+    _, last = scan(tick, rebuild(parts, waiting), rebuild(parts, entering))
+    return rebuild(parts, [result[stages - 1 :] for result in values(last)])
 
 
-def _at_once(stage: Callable[[Any], Any], given: Any, stages: int) -> Any:
-    """What each stage makes of its own."""
+def _run_stages(stage: Callable[[Any], Any], inputs: Any, stages: int) -> Any:
+    """Run all stages, each on its own input."""
 
     def each(carry: None, own: Any) -> tuple[None, Any]:
-        return carry, _checked(stage, own)
+        return carry, _run_stage(stage, own)
 
-    return scan(each, None, given, length=stages, own_parameters=True)[1]
+    return scan(each, None, inputs, length=stages, own_parameters=True)[1]
 
 
 def _first(parts: Var) -> Var:
-    """The first part; zeros where there is none."""
+    """Return the first part; zeros if there is none."""
     shape = tensor_type(parts).shape
     if not shape:
         raise ShapeError(
@@ -117,25 +119,25 @@ def _first(parts: Var) -> Var:
     return ops.concat([parts[:1], empty], axis=0)[0]
 
 
-def _repeated(first: Var, count: int) -> Var:
+def _repeat(first: Var, count: int) -> Var:
     return ops.broadcast_to(first, (count, *tensor_type(first).shape))
 
 
-def _handed_on(held: Any, enters: Any, stages: int) -> Var:
-    """What each stage takes: what the one before it made, and the first what comes in."""
-    var = as_var(held)
+def _shift_stages(outputs: Any, enters: Any, stages: int) -> Var:
+    """Return the input of each stage: the output of the previous one, or the entering part."""
+    var = as_var(outputs)
     is_first = np.arange(stages).reshape(-1, *[1] * (var.ndim - 1)) == 0
     return ops.where(is_first, enters, ops.roll(var, 1, axis=0))
 
 
-def _checked(stage: Callable[[Any], Any], given: Any) -> Any:
-    """What a stage makes, which the next one can take."""
-    made = stage(given)
-    wanted, found = ([str(as_var(one).type) for one in values(x)] for x in (given, made))
-    if wanted != found:
+def _run_stage(stage: Callable[[Any], Any], given: Any) -> Any:
+    """Run a stage and check that its output has the types of its input."""
+    result = stage(given)
+    wanted, actual = ([str(as_var(leaf).type) for leaf in values(x)] for x in (given, result))
+    if wanted != actual:
         raise ShapeError(
             "A stage makes something else than the next one takes.",
-            given=f"takes {', '.join(wanted)}; makes {', '.join(found)}",
+            given=f"takes {', '.join(wanted)}; makes {', '.join(actual)}",
             fix="Put what changes shapes, as embeddings and scores, before and after.",
         )
-    return made
+    return result

@@ -1,4 +1,4 @@
-"""Recurrent nets: a step block that runs once for each step of its inputs."""
+"""Recurrent nets: a loop with a step block that scans over the steps of its inputs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class StepNet(LoopBlock):
     """The block of one step; `with rnn.stepnet() as net`.
 
     Attributes:
-        inputs: The variables that are cut into steps, each with its slice.
-        stop: The condition of stopping, read after the step.
+        inputs: The scanned variables, each with its slice.
+        stop: The stop condition, evaluated after the step.
     """
 
     def __init__(self, rnn: Rnn) -> None:
@@ -44,22 +44,22 @@ class StepNet(LoopBlock):
         if rnn.own_parameters is not None:
             self.table.owning = Owning(rnn.own_parameters, self._own)
 
-    def _own(self, whole: Var) -> Var:
-        """The part of a parameter that a step has for itself."""
+    def _own(self, parameter: Var) -> Var:
+        """Return the slice of a stacked parameter that belongs to this step."""
         with self.program.building(self.table):
-            own = self.add_input(whole)
+            own = self.add_input(parameter)
         assert self.table.owning is not None
         parts = self.table.owning.parts
-        parts[whole.name] = own
+        parts[parameter.name] = own
 
         def undo() -> None:
-            del parts[whole.name], self.inputs[-1]
+            del parts[parameter.name], self.inputs[-1]
 
         self.table.journal.note(undo)
         return own
 
     def numbers(self) -> Var:
-        """What tells the number of each row; made outside where a block of the step asks."""
+        """Return the index of each batch element; made outside the loop on first use."""
         if self.number is None:
             assert self.rnn.lengths is not None
             rows = self.rnn.lengths.shape[0]
@@ -72,11 +72,11 @@ class StepNet(LoopBlock):
 
     @says_where
     def add_input(self, x: Any, axis: int = 0) -> Var:
-        """Cut an outer variable into steps; returns the slice of this step.
+        """Scan over an axis of an outer variable; return the slice of this step.
 
         Args:
             x: A variable from outside the block.
-            axis: The axis of the steps; it is gone in the slice.
+            axis: The axis of the steps; the slice does not have it.
 
         Raises:
             ShapeError: Another input has a different number of steps, or there is no such axis.
@@ -91,9 +91,9 @@ class StepNet(LoopBlock):
         if at:
             with self.program.building(self.outer):
                 var = one("moveaxis", var, source=at, destination=0)
-        rest = (*whole.shape[:at], *whole.shape[at + 1 :])
+        other_sizes = (*whole.shape[:at], *whole.shape[at + 1 :])
         inner = self.param(
-            f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(rest)
+            f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(other_sizes)
         )
         self.inputs.append((var, inner))
         return inner
@@ -125,7 +125,7 @@ class StepNet(LoopBlock):
         value: float = 0.0,
         dtype: object = None,
     ) -> Memory:
-        """State that is carried from step to step.
+        """Add a carry: state that is passed from one step to the next.
 
         A bare memory `h` means `h.pre(1)` until its update. From the update on a bare `h` is an
         error: write `h.pre(1)` for the old value, `h.next` for the new one.
@@ -133,11 +133,12 @@ class StepNet(LoopBlock):
         Args:
             init: The value before the first step; a tuple `(t-1, t-2, …)` for `pre(n)`.
             shape: Instead of `init`: the shape without the batch axis, filled with `value`.
-            batch_like: A variable whose axis `batch_axis` tells the size of the leading batch
+            batch_like: A variable whose axis `batch_axis` has the size of the leading batch
                 axis.
             batch_axis: See `batch_like`.
             value: See `shape`.
-            dtype: See `shape`; that of `batch_like` where it is a float, else float32.
+            dtype: See `shape`; by default that of `batch_like` if it is a float dtype, else
+                float32.
         """
         self.require_open("add_memory")
         if (init is None) == (shape is None):
@@ -170,24 +171,25 @@ class StepNet(LoopBlock):
 
     @says_where
     def add_output(self, *values: Any, axis: int = 0) -> None:
-        """Collect values step by step.
+        """Stack values over all steps.
 
         Args:
-            values: Variables of the step; they are stacked.
-            axis: Where the step axis goes in the stacked result.
+            values: Variables of the step.
+            axis: The position of the step axis in the stacked result.
         """
         super().add_output(*values)
         self.output_axes.extend([axis] * len(values))
 
     @says_where
     def stop_when(self, condition: Any) -> None:
-        """Stop early; read after the step.
+        """Stop early; the condition is evaluated after the step.
 
         A condition on the state that the step computed reads `h.next`: `stop_when(h.next > 5)`.
 
         Args:
-            condition: A bool scalar ends the loop after this step; a bool vector of rows
-                freezes the rows where it holds. Memories then stay, later outputs are zero.
+            condition: A bool scalar ends the loop after this step. A bool vector over the batch
+                axis freezes the batch elements where it holds: their memories keep their
+                values, and their later outputs are zero.
 
         Raises:
             ShapeError: It is neither.
@@ -213,7 +215,7 @@ class StepNet(LoopBlock):
         self.stop = var
 
     def close(self) -> None:
-        """Make the loop operator."""
+        """Append the loop operator."""
         memories = self.carried()
         stop = None if self.stop is None else shown(self.stop).name
         if self.steps is None:
@@ -234,8 +236,8 @@ class StepNet(LoopBlock):
         )
         slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
         if self.rnn.lengths is not None or stop is not None:
-            given = loop, memories, slices, self.rnn.lengths, stop, self.number
-            loop, memories = guarded(Steps(self.program, self.outer, *given))
+            ragged_args = loop, memories, slices, self.rnn.lengths, stop, self.number
+            loop, memories = guarded(Steps(self.program, self.outer, *ragged_args))
         finals, stacked = self._loop(loop, memories, slices)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
@@ -246,16 +248,16 @@ class StepNet(LoopBlock):
     def _loop(
         self, loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut]
     ) -> tuple[Sequence[Var], Sequence[Var]]:
-        """The operator, or two of them where segments are kept: finals and stacked rows."""
+        """Append one loop, or two with checkpoints; return finals and stacked outputs."""
         if self.rnn.checkpoint_every is not None:
-            cut = Segments(self.program, loop, memories, self.rnn.checkpoint_every)
-            return cut.counted(slices)
-        made = build_loop(loop, memories, slices)
-        return made.finals, made.rows
+            segments = Segments(self.program, loop, memories, self.rnn.checkpoint_every)
+            return segments.counted(slices)
+        loop_vars = build_loop(loop, memories, slices)
+        return loop_vars.finals, loop_vars.rows
 
 
 class Rnn:
-    """A recurrent net: make it with `create_rnn`, write its step, then call it."""
+    """A recurrent net; make it with `create_rnn`, write its step, then call it."""
 
     def __init__(
         self,
@@ -275,7 +277,7 @@ class Rnn:
         self.stacked: tuple[Var, ...] = ()
 
     def stepnet(self) -> StepNet:
-        """The block of one step, for a `with` statement.
+        """Open the block of one step, for a `with` statement.
 
         Raises:
             ProgramError: It was written before.
@@ -299,7 +301,7 @@ class Rnn:
             )
 
     def __call__(self) -> Any:
-        """The stacked outputs: one variable, or a tuple in the order of `add_output`."""
+        """Return the stacked outputs: one variable, or a tuple in the order of `add_output`."""
         self._require_closed()
         if not self.stacked:
             raise located(
@@ -309,13 +311,13 @@ class Rnn:
         return self.stacked[0] if len(self.stacked) == 1 else self.stacked
 
     def final(self, memory: Memory) -> Var:
-        """The value of a memory after the last step; its initial value where there was none."""
+        """Return the value of a memory after the last step; its initial value if none ran."""
         self._require_closed()
         return final_of(self.net, self.finals, memory)
 
 
 def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
-    """The final value of one of a loop's memories."""
+    """Return the final value of a memory of a loop."""
     if not isinstance(memory, Memory) or memory.block is not block:
         raise located(
             ProgramError(
@@ -336,7 +338,7 @@ def create_rnn(
     checkpoint_every: int | None = None,
     own_parameters: bool = False,
 ) -> Rnn:
-    """A recurrent net whose step is written in a `with` block.
+    """Create a recurrent net whose step is written in a `with` block.
 
         h[t] = step(x[t], h[t-1])        t = 0 … T-1, or T-1 … 0 under `reverse`
 
@@ -344,20 +346,21 @@ def create_rnn(
     set it. A bare `h` means `h.pre(1)` before the update and is an error from the update on.
 
     Args:
-        reverse: Go from the last step to the first; outputs keep their positions.
-        lengths: An integer vector with one entry a row: a row is active while its step is less
-            than its length, also under `reverse`. After that its memories stay and its outputs
-            are zero, and what lies in the padding reaches no value and no gradient. Memories
-            and outputs lead with rows. Give the batch dimension a name: an input or a captured
-            array has a row for each row where it has that dimension; any other is the same for
-            all rows. Where the batch is a number, inputs lead with it, a captured array has
-            rows if it comes of the same batch, and what matches rows with a number is refused.
-        steps: The number of steps, needed where there is no input.
-        checkpoint_every: Keep memories at every so many steps only, and run the steps between
-            them again for the gradient: less memory for one more forward computation. A
-            memory that is a list is kept as it is there, value by value.
-        own_parameters: Parameters that are made in the step are one for each step, stacked
-            along a first axis: a stack of layers, say. `steps` is a number then.
+        reverse: Iterate from the last step to the first; outputs keep their positions.
+        lengths: Sequence lengths: an integer vector with one entry per batch element. An
+            element is active while its step is less than its length, also under `reverse`.
+            After that its memories keep their values and its outputs are zero. Padding affects
+            no value and no gradient. Memories and outputs have a leading batch axis. Give the
+            batch dimension a name: an input or captured array with that dimension is batched,
+            any other is shared by all batch elements. If the batch size is a number, inputs
+            lead with it, a captured array is batched if it is computed from the same batch, and
+            operators that pair batch elements with a number are refused.
+        steps: The number of steps; required if there is no input.
+        checkpoint_every: Gradient checkpointing: save memories at every `checkpoint_every`
+            steps only, and recompute the steps between them in the gradient. Less memory for
+            one more forward computation. A list memory is saved in full, element by element.
+        own_parameters: Parameters made in the step are separate for each step, stacked along a
+            leading axis, as in a stack of layers. `steps` must be a number.
 
     Example:
         >>> import braces as br
@@ -386,7 +389,7 @@ def _no_rows(what: str) -> ProgramError:
 
 
 def _owned(steps: Size | None, lengths: Var | None) -> int:
-    """How many steps have parameters of their own."""
+    """Return the number of steps with separate parameters."""
     if lengths is not None:
         raise located(_no_rows("lengths="), "rnn")
     if not isinstance(steps, int) or not steps:
@@ -402,10 +405,10 @@ def _owned(steps: Size | None, lengths: Var | None) -> int:
 
 
 def check_lengths(given: Any) -> Var:
-    """How many steps each row has.
+    """Convert sequence lengths to an integer vector with one entry per batch element.
 
     Raises:
-        ShapeError: It is no integer vector.
+        ShapeError: It is not an integer vector.
     """
     var = as_var(given)
     if not is_integer(var.dtype) or var.ndim != 1:
@@ -420,7 +423,7 @@ def check_lengths(given: Any) -> Var:
 
 
 def as_steps(steps: Any) -> Size:
-    """A number of steps: an int, or a symbolic dimension."""
+    """Return a number of steps: an int, or a symbolic dimension."""
     if isinstance(steps, Var):
         raise located(
             ProgramError(

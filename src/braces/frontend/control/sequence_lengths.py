@@ -1,4 +1,4 @@
-"""What layers and losses of sequences share: lengths of rows, and sums over rows."""
+"""Helpers of sequence layers and losses: checks of lengths, scores and labels."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from braces.frontend.core.public_names import arange
 from braces.ops.common.rules import axis_index
 
 NEVER = -1e30
-"""The logarithm of what has no probability: finite, so that gradients are."""
+"""Logarithm of probability zero: a finite number, so that gradients are finite."""
 
 
 def same_size(left: Size, right: Size) -> bool:
-    """Whether two sizes are one, unnamed ones unified."""
+    """Return whether two sizes are equal after unifying unnamed dimensions."""
     return current_program().current.unifier.unify(left, right) is not None
 
 
 def check_floats(what: str, x: Any) -> Var:
-    """The input of a layer of sequences.
+    """Return the input of a sequence layer, which must have a float dtype.
 
     Raises:
-        DTypeError: It is not made of floats.
+        DTypeError: It does not have a float dtype.
     """
     var = operand(x, what)
     if not is_float(var.dtype):
@@ -42,10 +42,10 @@ def check_floats(what: str, x: Any) -> Var:
 
 
 def steps_axis(what: str, x: Var, axis: int) -> int:
-    """Which axis has the steps.
+    """Return the index of the time axis.
 
     Raises:
-        ShapeError: There is none, or it is that of the features.
+        ShapeError: There is no such axis, or it is the feature axis.
     """
     at = axis_index(axis, len(x.shape), what)
     if at == len(x.shape) - 1:
@@ -58,10 +58,10 @@ def steps_axis(what: str, x: Var, axis: int) -> int:
 
 
 def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
-    """How many steps each row has.
+    """Check sequence lengths against the batch axis of a layer's input.
 
     Raises:
-        ShapeError: There are no rows, or others.
+        ShapeError: There is no batch axis, or its size differs.
     """
     lengths = check_lengths(given)
     if not rows or not same_size(rows[0], lengths.shape[0]):
@@ -74,10 +74,10 @@ def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
 
 
 def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
-    """Scores of classes, or of tags: [rows, steps, classes], and which axis has the steps.
+    """Check scores of classes or tags, [rows, steps, classes]; return them and the time axis.
 
     Raises:
-        ShapeError: There are other axes.
+        ShapeError: It does not have three axes.
     """
     var = check_floats(what, x)
     if var.ndim != 3:
@@ -88,10 +88,10 @@ def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
 
 
 def row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
-    """Labels of each row as int32, of these sizes; the second may be any where it is not said.
+    """Convert labels to int32 and check their sizes; a second size may be omitted.
 
     Raises:
-        DTypeError: They are no integers.
+        DTypeError: They are not integers.
         ShapeError: They have other sizes.
     """
     var = as_var(labels)
@@ -110,7 +110,7 @@ def row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
 
 
 def inside(labels: Var, lengths: Var | None) -> Var:
-    """Labels with 0 in the padding, where anything may stand."""
+    """Replace labels in the padding by 0."""
     if lengths is None:
         return labels
     places = arange(labels.shape[1], dtype="int32")
@@ -118,10 +118,10 @@ def inside(labels: Var, lengths: Var | None) -> Var:
 
 
 def wide(x: Var) -> Var:
-    """Scores in a dtype in which they can be summed."""
+    """Cast 16-bit scores to float32 for accumulation."""
     return ops.cast(x, dtype="float32") if x.dtype.itemsize < 4 else x
 
 
 def taken(x: Var, at: Var) -> Var:
-    """One element of each row."""
+    """Gather one element of each row."""
     return ops.take_along_axis(x, ops.expand_dims(at, axis=1), axis=1)[:, 0]

@@ -1,4 +1,4 @@
-"""Switch: cases in order, by an index or by conditions, for a whole value or row by row."""
+"""Switch: cases selected by an index or by conditions, for a whole batch or per element."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braces.frontend.control.if_else import Branch, Branches, predicate_of
 
 
 class Switch(Branches):
-    """Blocks of which one runs; make it with `create_switch`."""
+    """A conditional with several blocks; make it with `create_switch`."""
 
     what = "switch"
 
@@ -31,10 +31,10 @@ class Switch(Branches):
 
     @says_where
     def case(self, when: Any) -> Branch:
-        """The block that runs for this index, or where this condition is the first to hold.
+        """Open the block for this index, or for this condition if it is the first to hold.
 
         Args:
-            when: An integer where the switch has an index. Else a bool scalar, or bool[rows]
+            when: An integer if the switch has an index. Otherwise a bool scalar, or bool[rows]
                 in all cases.
         """
         if self.has_default:
@@ -59,7 +59,7 @@ class Switch(Branches):
         return when
 
     def _condition(self, condition: Var) -> Var:
-        """A condition, which has the rows of the first one."""
+        """Check that a condition has the batch axis of the first one."""
         if not self.branches:
             self._choose_by(condition)
         sizes = zip(condition.shape, self.predicate.shape, strict=False)
@@ -77,7 +77,7 @@ class Switch(Branches):
         return condition
 
     def default(self) -> Branch:
-        """The block that runs where no case matches."""
+        """Open the block that runs if no case matches."""
         if self.has_default:
             raise located(ProgramError("The default is written twice."), self.what)
         if not self.branches:
@@ -97,7 +97,7 @@ class Switch(Branches):
         return self.opened(None, "default_rows")
 
     def check_block_missing(self, more: int) -> None:
-        """Refuse values that pass through where the default is written."""
+        """Refuse `pass_through` if the default is written."""
         if self.has_default or more:
             raise located(
                 ProgramError(
@@ -122,30 +122,30 @@ class Switch(Branches):
         return self.finish(chosen, branches, total=total or self.index is not None)
 
     def _chosen(self, keys: Sequence[Any], total: bool) -> Var:
-        """The position of the block that runs, of each row where there are rows."""
+        """Return the position of the selected block, for each batch element if partitioned."""
         if self.index is not None:
             return one("case_of", self.index, cases=tuple(keys), default=total)
         first: Any = as_var(len(keys) if total or not self.row_wise else -1)
         for position in range(len(keys) - 1, -1, -1):
             first = one("where", keys[position], position, first)
-        if total or not self.row_wise:  # a switch of whole values checks its own index
+        if total or not self.row_wise:  # a scalar switch checks its own index
             return first
         return one("case_of", first, cases=tuple(range(len(keys))), default=False)
 
 
 @says_where
 def create_switch(index: Any = None) -> Switch:
-    """A choice between blocks: the first condition that holds, or the index that equals.
+    """Create a switch: blocks selected by an index, or by the first condition that holds.
 
-    With an index or conditions of rows each block runs on its own rows, as in
-    `create_if_else`: what `add_input` gives are the selected rows, and the outputs come back
-    in the original order. A block without rows runs nothing. Where nothing matches the default
-    runs; or `switch.pass_through(a, ...)` says what the outputs are there; else it is an error
-    of the run.
+    With a vector index or vector conditions the batch is partitioned, as in `create_if_else`:
+    `add_input` gathers the batch elements that select the block, and the outputs are scattered
+    back in the original order. A block without batch elements does not run. If no case matches,
+    the default runs, or the outputs are the values of `switch.pass_through(a, ...)`; with
+    neither, it is an error of the run.
 
     Args:
-        index: An integer scalar, or an integer vector with one entry a row; cases are then
-            integers. Without it they are conditions: bool scalars, or bool[rows] all of them.
+        index: An integer scalar, or an integer vector with one entry per batch element; cases
+            are then integers. Without it cases are conditions: bool scalars, or all bool[rows].
 
     Raises:
         ShapeError: The index is anything else.

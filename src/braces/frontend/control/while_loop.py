@@ -1,4 +1,4 @@
-"""While: a block that runs as long as a condition holds."""
+"""While: a loop with a condition and a data-dependent trip count."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class WhileBlock(LoopBlock):
 
     @says_where
     def set_condition(self, condition: Any) -> None:
-        """Say when the loop goes on: a bool scalar of memories and outer variables.
+        """Set the loop condition: a bool scalar of memories and outer variables.
 
-        It is evaluated before each trip, the first one included, so it reads what memories hold
-        there: `i < n` before the update of `i`, `i.pre(1) < n` after it. `i.next` is the value
-        that the trip to come would give.
+        It is evaluated before each iteration, including the first one, so it reads the current
+        values of memories: `i < n` before the update of `i`, `i.pre(1) < n` after it. `i.next`
+        is the value that the next iteration would compute.
 
         Raises:
             ProgramError: It was set before.
@@ -60,7 +60,7 @@ class WhileBlock(LoopBlock):
         self.condition = var
 
     def close(self) -> None:
-        """Cut the condition out of the body and make the loop operator."""
+        """Extract the condition from the body and append the loop operator."""
         if self.condition is None:
             raise ProgramError(
                 "The while has no condition.", fix="Call body.set_condition(...) in its block."
@@ -92,16 +92,16 @@ class WhileBlock(LoopBlock):
         self.loop.rows = tuple(stack(rows, length) for rows in finals[own:])
 
     def _loop(self, loop: LoopView, memories: Sequence[Carried]) -> tuple[Sequence[Var], Var]:
-        """The operator, or two of them where segments are kept: finals, and the trips."""
+        """Append one loop, or two with checkpoints; return finals and the trip count."""
         if self.loop.checkpoint_every is not None:
             return Segments(
                 self.program, loop, memories, self.loop.checkpoint_every
             ).conditional()
-        made = build_loop(loop, memories)
-        return made.finals, made.trips
+        loop_vars = build_loop(loop, memories)
+        return loop_vars.finals, loop_vars.trips
 
     def _collect(self, var: Var) -> Carried:
-        """A list that takes one value each trip."""
+        """Return a carried list to which each iteration appends a value."""
         row, history = tensor_type(var), self.table.names.unique("rows")
         start = apply(EMPTY, {}, list_attrs(row, history))["out"][0]
         inner = self.param("rows", ListType(row))
@@ -110,7 +110,7 @@ class WhileBlock(LoopBlock):
 
 
 class While:
-    """A loop with a condition: make it with `create_while`, write its block, read `final`."""
+    """A loop with a condition; make it with `create_while`, write its block, read `final`."""
 
     def __init__(
         self, max_trips: int | None = None, checkpoint_every: int | None = None
@@ -128,7 +128,7 @@ class While:
         self.rows: tuple[Var, ...] = ()
 
     def block(self) -> WhileBlock:
-        """The body, for a `with` statement."""
+        """Open the body, for a `with` statement."""
         if self.finals is not None:
             raise located(
                 ProgramError(
@@ -150,11 +150,11 @@ class While:
             )
 
     def __call__(self) -> Any:
-        """What `add_output` collected, one row a trip: one variable, or a tuple.
+        """Return the stacked outputs, one slice per iteration: one variable, or a tuple.
 
-        The leading axis is a dimension of its own, whose size only the run tells. Compiled,
-        there is room for a power of two of rows, and what lies beyond the real ones is left out
-        of all results; where that cannot be done, each number that occurs is compiled once.
+        The leading axis is a dimension of its own, with a data-dependent size. Compiled code
+        has a capacity of a power of two, and masks the padding out of all results. Where that
+        is impossible, the program is compiled once for each size that occurs.
         """
         self._require_closed()
         if not self.rows:
@@ -167,20 +167,22 @@ class While:
         return self.rows[0] if len(self.rows) == 1 else self.rows
 
     def final(self, memory: Memory) -> Var:
-        """The value of a memory after the loop; its initial value where it did not run."""
+        """Return the value of a memory after the loop; its initial value if it did not run."""
         self._require_closed()
         return final_of(self.body, self.finals, memory)
 
 
 @says_where
 def create_while(*, max_trips: int | None = None, checkpoint_every: int | None = None) -> While:
-    """A loop that goes on while a condition on its memories holds.
+    """Create a loop that runs while a condition on its memories holds.
 
     Args:
-        max_trips: A guard: more trips than this are an error, and the scope stays as it was.
-        checkpoint_every: Keep memories at every so many trips only, and run the trips between
-            them again for the gradient: less memory for one more forward computation. A
-            memory that is a list is kept as it is there, value by value.
+        max_trips: A limit on the trip count; exceeding it is an error, and the scope does not
+            change.
+        checkpoint_every: Gradient checkpointing: save memories at every `checkpoint_every`
+            iterations only, and recompute the iterations between them in the gradient. Less
+            memory for one more forward computation. A list memory is saved in full, element by
+            element.
 
     Example:
         >>> import braces as br

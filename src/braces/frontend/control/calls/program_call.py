@@ -10,9 +10,9 @@
                                              }
                                          }
 
-What a program does becomes a plain block of the one that calls it. Its parameters and states
-come along under the name of the call, and with them how they begin. Nothing is left of the
-other program: what was built can be differentiated, pruned, saved and sent as ever.
+The operators of the callee become a plain block of the caller. Parameters and states of the
+callee are copied under the name of the call, with their initializers. The result keeps no
+reference to the callee: it can be differentiated, pruned, saved and sent like any program.
 """
 
 from __future__ import annotations
@@ -51,39 +51,39 @@ from braces.passes.core.random_effects import random_states
 
 @building
 def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named: Any) -> Any:
-    """What another program computes, as a plain block of the one that is being built.
+    """Call another program as a plain block of the program that is being built.
 
-    A program that was read from a file, imported or written elsewhere is part of this one then:
-    gradients go through it, prune and save take of it what is needed, and it may stand in
-    loops and branches. The other program stays as it is.
+    A program that was loaded, imported or built elsewhere becomes part of this one: it is
+    differentiable, prune and save keep the required parts of it, and it may be called in loops
+    and branches. The called program does not change.
 
-    Its parameters and states are called `NAME/…` here. Where this program has some of that
-    name, shape and dtype already, as after an earlier call of the same name, they are shared;
-    those of calls with two names are two. How they begin comes along, so `Executor.init` sets
-    them as it did; values from elsewhere are set by `scope.update(values, prefix="NAME/")`.
+    Its parameters and states are named `NAME/…` here. A parameter that this program already has
+    with that name, shape and dtype, as after an earlier call of the same name, is shared; calls
+    with different names have separate parameters. Initializers are copied, so `Executor.init`
+    initializes them in the same way; `scope.update(values, prefix="NAME/")` sets other values.
 
-    A call does what a run of the program does: what that updates, running statistics say, is
-    updated here, too. With `fetch=` it does what `br.prune` leaves, which gives those variables
-    and updates nothing else. What the program draws, it draws anew in each call.
+    A call does everything that a run of the program does, updates such as running statistics
+    included. With `fetch=` it does what `br.prune` leaves: it computes those variables and
+    updates nothing else. Random operators draw anew in each call.
 
     Args:
-        program: The program that is called; another one than the one that is being built.
+        program: The program to call; not the one that is being built.
         *given: A value for each of its feeds, in the order of `program.feeds`.
-        name: The name of the block, and what its names begin with here.
-        fetch: Variables of the program or their names; all that it gives (`program.fetches`)
-            where nothing is said.
+        name: The name of the block, and the prefix of its names here.
+        fetch: Variables of the program or their names; all fetches of the program
+            (`program.fetches`) by default.
         **named: Values by the names of feeds.
 
     Returns:
         One variable, or a tuple of several.
 
     Raises:
-        ProgramError: The program gives nothing, is this one, or a feed that is needed has no
-            value; or it moves a state, and is called in a loop or for the second time.
+        ProgramError: The program has no fetches, is this one, or a required feed has no value;
+            or it updates a state, and is called in a loop or for the second time.
         UnknownNameError: It has no such feed or variable.
         DTypeError: A value has another dtype than the feed.
-        ShapeError: A value has another shape than the feed may have.
-        DuplicateNameError: A parameter of this program has the name of another one.
+        ShapeError: The shape of a value does not match the feed.
+        DuplicateNameError: This program has another parameter of the same name.
 
     Example:
         >>> import braces as br
@@ -99,15 +99,15 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
     host = current_program()
     check_block_name(name)
     try:
-        made = _Call(host, _checked(host, program), name).made(given, named, fetch)
+        results = _Call(host, _check_callee(host, program), name).results(given, named, fetch)
     except BracesError as problem:
         inside = f", in {problem.at}" if problem.at else ""
         problem.at = f"call of the program `{name}`, at {user_source()}{inside}"
         raise
-    return made[0] if len(made) == 1 else made
+    return results[0] if len(results) == 1 else results
 
 
-def _checked(host: Builder, program: Any) -> Builder:
+def _check_callee(host: Builder, program: Any) -> Builder:
     if not isinstance(program, Builder):
         raise ProgramError(
             f"br.call takes a program, not {program!r:.80}.",
@@ -124,9 +124,9 @@ class _Call:
     """One program called by another.
 
     Attributes:
-        host: The program that calls, and is being built.
-        program: The one that is called.
-        prefix: What the names of its parameters and states begin with in the host.
+        host: The calling program, which is being built.
+        program: The called program.
+        prefix: The prefix of the names of its parameters and states in the host.
     """
 
     def __init__(self, host: Builder, program: Builder, name: str) -> None:
@@ -135,43 +135,43 @@ class _Call:
         self.name = name
         self.prefix = f"{host.current.prefixed(name)}/"
 
-    def made(
+    def results(
         self, given: Sequence[Any], named: Mapping[str, Any], fetch: Any
     ) -> tuple[Var, ...]:
-        """Append the block, and what it needs of the program around it."""
-        whole = self._wanted(fetch)
-        main = whole.main
-        values = self._fed(main, given, named)
-        drawn = random_states(main) & {RANDOM_STATE}
-        self._keep([i for n, i in main.vars.items() if i.persistable and n not in drawn])
+        """Append the block, and declare its parameters and states; return the results."""
+        target = self._prune(fetch)
+        main = target.main
+        values = self._bind_feeds(main, given, named)
+        random = random_states(main) & {RANDOM_STATE}
+        self._declare([i for n, i in main.vars.items() if i.persistable and n not in random])
         for info in main.vars.values():
             if info.persistable:
-                values[info.name] = self._kept(info, drawn)
-        moves = {n: v for n, v in whole.updates.items() if n not in drawn}
+                values[info.name] = self._persistable_var(info, random)
+        moves = {n: v for n, v in target.updates.items() if n not in random}
         wanted = dict.fromkeys((*main.results, *moves.values()))
-        found = placed(self.host, main, self.name, values, tuple(wanted))
-        self._move({self.prefix + n: found[v] for n, v in moves.items()})
-        return tuple(found[name] for name in main.results)
+        new_vars = placed(self.host, main, self.name, values, tuple(wanted))
+        self._move({self.prefix + n: new_vars[v] for n, v in moves.items()})
+        return tuple(new_vars[name] for name in main.results)
 
-    def _wanted(self, fetch: Any) -> ProgramDef:
-        """All that a run of the program would do, or what prune leaves of it."""
-        whole = self.program.definition
+    def _prune(self, fetch: Any) -> ProgramDef:
+        """Return the program without dead code, pruned to `fetch` if there is one."""
+        target = self.program.definition
         if fetch is not None:
-            names, whole = target_names(whole, fetch)
-            return pruned(whole.with_(main=whole.main.with_(results=tuple(names))))
-        if not whole.main.results:
+            names, target = target_names(target, fetch)
+            return pruned(target.with_(main=target.main.with_(results=tuple(names))))
+        if not target.main.results:
             raise ProgramError(
                 "The program gives nothing.",
                 fix="Say which variables: fetch=[logits]; or let it give them: prog.give.",
             )
-        return eliminated(whole)
+        return eliminated(target)
 
     # ---- feeds -------------------------------------------------------------------------------
 
-    def _fed(
+    def _bind_feeds(
         self, needed: Body, given: Sequence[Any], named: Mapping[str, Any]
     ) -> dict[str, Var]:
-        """The values of the feeds that are needed."""
+        """Return the values of the feeds that the block reads."""
         all_feeds = [n for n, i in self.program.infos.items() if i.kind == DATA]
         for name in named:
             if name not in all_feeds:
@@ -180,13 +180,13 @@ class _Call:
                     given=f"feeds: {', '.join(all_feeds) or 'none'}",
                     fix=suggest(name, all_feeds),
                 )
-        rest = [name for name in all_feeds if name not in named]
-        if len(given) > len(rest):
+        unnamed = [name for name in all_feeds if name not in named]
+        if len(given) > len(unnamed):
             raise ProgramError(
-                f"The program takes {len(rest)} values here, not {len(given)}.",
-                given=f"feeds: {', '.join(rest) or 'none'}",
+                f"The program takes {len(unnamed)} values here, not {len(given)}.",
+                given=f"feeds: {', '.join(unnamed) or 'none'}",
             )
-        values = {**dict(zip(rest, given, strict=False)), **named}
+        values = {**dict(zip(unnamed, given, strict=False)), **named}
         feeds = [info for info in needed.vars.values() if info.kind == DATA]
         missing = [info.name for info in feeds if info.name not in values]
         if missing:
@@ -195,69 +195,75 @@ class _Call:
                 given=f"feeds: {', '.join(f'{i.name}: {i.type}' for i in feeds)}",
                 fix="Give one for each, in this order or by name.",
             )
-        return self._fitting(feeds, values)
+        return self._match_types(feeds, values)
 
-    def _fitting(self, feeds: Sequence[VarInfo], values: Mapping[str, Any]) -> dict[str, Var]:
-        """Values as variables of the types that the feeds have, their sizes put in."""
-        found = {info.name: as_var(values[info.name], info.dtype) for info in feeds}
+    def _match_types(
+        self, feeds: Sequence[VarInfo], values: Mapping[str, Any]
+    ) -> dict[str, Var]:
+        """Convert values to variables and check them against the types of the feeds."""
+        vars = {info.name: as_var(values[info.name], info.dtype) for info in feeds}
         for info in feeds:
-            check_visible(self.host, found[info.name])
-            _check_dtype(info, found[info.name])
-        sizes = _sizes(feeds, found)
+            check_visible(self.host, vars[info.name])
+            _check_dtype(info, vars[info.name])
+        sizes = _sizes(feeds, vars)
         for info in feeds:
-            wanted = info.type.map_sizes(lambda size: substitute(size, sizes))
-            var = found[info.name]
-            if not unifies(wanted, var.type, self.host.current.unifier):
+            feed_type = info.type.map_sizes(lambda size: substitute(size, sizes))
+            var = vars[info.name]
+            if not unifies(feed_type, var.type, self.host.current.unifier):
                 raise ShapeError(
                     f"`{var.name}` has another shape than the feed `{info.name}`.",
                     given=f"{info.name}: {info.type}   {var.name}: {var.type}",
                     fix="Feeds share the sizes of one name; br.ensure_shape says what a run "
                     "alone tells.",
                 )
-        return found
+        return vars
 
     # ---- parameters and states ---------------------------------------------------------------
 
-    def _keep(self, infos: Sequence[VarInfo]) -> None:
-        """Declare what is persistable here, as far as an earlier call did not."""
+    def _declare(self, infos: Sequence[VarInfo]) -> None:
+        """Declare the persistable variables that no earlier call has declared."""
         table = self.host.table
         new = list[VarInfo]()
         for info in infos:
             here = info.with_(name=self.prefix + info.name)
-            found = table.find_var(here.name)
-            if found is None:
+            existing = table.find_var(here.name)
+            if existing is None:
                 table.new_var(
                     here.name, info.type, info.kind, trainable=info.trainable, axes=info.axes
                 )
                 new.append(info)
-            elif (found.type, found.kind) != (info.type, info.kind):
+            elif (existing.type, existing.kind) != (info.type, info.kind):
                 raise DuplicateNameError(
                     f"There is another `{here.name}` already.",
-                    given=f"{found.type} here, {info.type} in the program that is called",
+                    given=f"{existing.type} here, {info.type} in the program that is called",
                     fix="Call it by another name: br.call(..., name=...).",
                 )
-        self._begin([info.name for info in new])
+        self._initialize([info.name for info in new])
 
-    def _begin(self, names: Sequence[str]) -> None:
-        """Let the startup program here set what that of the other program sets."""
-        whole = self.program.startup.definition
-        first = {n: v for n, v in whole.updates.items() if n in names}
+    def _initialize(self, names: Sequence[str]) -> None:
+        """Copy the initializers of the called program's startup program."""
+        startup_target = self.program.startup.definition
+        first = {n: v for n, v in startup_target.updates.items() if n in names}
         if not first:
             return
-        whole = eliminated(whole.with_(main=whole.main.with_(results=()), updates=first))
-        main, wanted = whole.main, tuple(dict.fromkeys(first.values()))
+        startup_target = eliminated(
+            startup_target.with_(main=startup_target.main.with_(results=()), updates=first)
+        )
+        main, initial_values = startup_target.main, tuple(dict.fromkeys(first.values()))
         startup = self.host.startup
         with startup.building(startup.table) as table:
             for name in first:
                 info = main.vars[name]
                 table.new_var(self.prefix + name, info.type, STATE, axes=info.axes)
-            given = {n: self._first(i) for n, i in main.vars.items() if i.kind != VALUE}
-            found = placed(startup, main, self.prefix[:-1], given, wanted)
+            startup_values = {
+                n: self._first(i) for n, i in main.vars.items() if i.kind != VALUE
+            }
+            new_vars = placed(startup, main, self.prefix[:-1], startup_values, initial_values)
             for name, value in first.items():
-                startup.update(self.prefix + name, found[value])
+                startup.update(self.prefix + name, new_vars[value])
 
     def _first(self, info: VarInfo) -> Var:
-        """What the startup program of the other program reads: a seed, and what it sets."""
+        """Return the variable that replaces a seed or state of the callee's startup program."""
         startup = self.host.startup
         if info.kind != DATA:
             return var_of(startup, startup.table, self.prefix + info.name)
@@ -269,14 +275,14 @@ class _Call:
         seed_state()
         return var_of(startup, startup.table, SEED)
 
-    def _kept(self, info: VarInfo, drawn: set[str]) -> Var:
-        """What stands for a parameter or state; all that draws has one state."""
-        if info.name in drawn:
+    def _persistable_var(self, info: VarInfo, random: set[str]) -> Var:
+        """Return the host's parameter or state; all random operators share one state."""
+        if info.name in random:
             return random_state()
         return var_of(self.host, self.host.table, self.prefix + info.name)
 
     def _move(self, moves: Mapping[str, Var]) -> None:
-        """Give states their next values, as the other program did."""
+        """Update the states, as the called program does."""
         for state, value in moves.items():
             if not self.host.current.runs_once or state in self.host.updates:
                 raise ProgramError(
@@ -290,40 +296,40 @@ class _Call:
 def placed(
     host: Builder, main: Body, name: str, values: Mapping[str, Var], wanted: Sequence[str]
 ) -> dict[str, Var]:
-    """A main block as a plain block of a program that is being built; its variables by name.
+    """Append the main block of another program as a plain block; return variables by name.
 
     Args:
-        host: The program.
-        main: The block of another program.
-        name: What the block is called; there is a count where another one is called so.
-        values: What stands for its feeds, parameters and states.
-        wanted: What it gives beyond those.
+        host: The program that is being built.
+        main: The main block of another program.
+        name: The name of the block; a number is appended if it is taken.
+        values: Variables that replace its feeds, parameters and states.
+        wanted: The names of further results.
     """
-    home, named, given = SymbolTable(), dict[str, str](), dict[str, Var]()
+    home, renames, inputs = SymbolTable(), dict[str, str](), dict[str, Var]()
     for at, (old, var) in enumerate(values.items()):
-        here = named[old] = f"@{at}"  # as nothing further in is called
+        here = renames[old] = f"@{at}"  # no name in the block contains this character
         home.vars[here] = VarInfo(here, main.vars[old].type)
-        given[here] = var
+        inputs[here] = var
     inside = {n: info for n, info in main.vars.items() if info.kind == VALUE}
-    found = dict(values)
+    new_vars = dict(values)
     if main.ops:
-        body = rename_body(Body((), (), inside, main.ops), named)
-        called = free_block_name(host.current, name)
-        recall = Recall(host, home, body, name, called, own="")
-        append_plain_block(called, recall.body(given, {}), recompute=False)
+        body = rename_body(Body((), (), inside, main.ops), renames)
+        block_name = free_block_name(host.current, name)
+        recall = Recall(host, home, body, name, block_name, own="")
+        append_plain_block(block_name, recall.body(inputs, {}), recompute=False)
         results = [name for name in wanted if name in inside]
-        found |= dict(zip(results, recall.finish(results, {}), strict=True))
-    return found
+        new_vars |= dict(zip(results, recall.finish(results, {}), strict=True))
+    return new_vars
 
 
 def _sizes(feeds: Sequence[VarInfo], values: Mapping[str, Var]) -> dict[str, Size]:
-    """What the symbolic sizes of feeds are, by the values that they have."""
-    found = dict[str, Size]()
+    """Return the symbolic sizes of feeds, matched with the shapes of their values."""
+    sizes = dict[str, Size]()
     for info in feeds:
-        for size, now in zip(info.shape, values[info.name].shape, strict=False):
+        for size, actual in zip(info.shape, values[info.name].shape, strict=False):
             if isinstance(size, Dim) and size.name is not None:
-                found.setdefault(size.name, now)
-    return found
+                sizes.setdefault(size.name, actual)
+    return sizes
 
 
 def _check_dtype(info: VarInfo, var: Var) -> None:

@@ -1,4 +1,4 @@
-"""Functions that are built once: called again, they are the same block.
+"""Functions that are built once: later calls reuse the same block and parameters.
 
     @br.shared
     def enc(x):                          enc/h: f32[n,8] = block() captures [x, …] as enc
@@ -6,8 +6,8 @@
     y = enc(x)                           enc_1/h: f32[m,8] = block() captures [z, …] as enc_1
     w = enc(z)                             body { … }
 
-The first call in a program builds a plain block, and each later one calls that block on other
-variables. So a layer, or what is made of layers, is shared by calling it twice.
+The first call in a program builds a plain block. Each later call calls that block on other
+variables. So a layer, or a composition of layers, is shared by calling it twice.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ __all__ = ["shared"]
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """What the first call in a program built.
+    """The block that the first call in a program built.
 
     Attributes:
         block: The block.
-        arguments: Those of the call, nested; a variable is one that a later call may change.
-        outputs: What the function gave, nested.
+        arguments: The nested arguments of the call; a later call may change the variables.
+        outputs: The nested results of the function.
     """
 
     block: PlainBlock
@@ -47,36 +47,36 @@ class Built:
     outputs: Any
 
     def again(self, arguments: Any) -> Any:
-        """What the block gives for other variables."""
-        given = _changed(self.arguments, arguments, self.block.chosen)
+        """Call the block on other variables and return its results."""
+        vars = _match_variables(self.arguments, arguments, self.block.chosen)
         ends, inside = values(self.outputs), self.block.table
         results = [end.name for end in ends if end.table is inside]
-        values_of = {name: given[name] for name in self.block.inputs if name in given}
-        made = given | dict(zip(results, self.block.call(values_of, results), strict=True))
-        return rebuild(self.outputs, [made.get(end.name, end) for end in ends])
+        changed = {name: vars[name] for name in self.block.inputs if name in vars}
+        new = vars | dict(zip(results, self.block.call(changed, results), strict=True))
+        return rebuild(self.outputs, [new.get(end.name, end) for end in ends])
 
 
-def _changed(before: Any, now: Any, name: str) -> dict[str, Var]:
-    """The variables of a call by the names of those in their places in the first one.
+def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
+    """Return the variables of a call by the names of the variables of the first call.
 
     Raises:
-        ProgramError: What is no variable differs.
+        ProgramError: An argument that is not a variable differs.
     """
     try:
         new = match(before, now, "", "", "")
     except ProgramError:
         raise _differ(name, _written(before), _written(now)) from None
-    found = dict[str, Var]()
+    vars = dict[str, Var]()
     for old, var in zip(values(before), new, strict=True):
         if isinstance(old, Var) and isinstance(var, Var):
-            found[old.name] = var
+            vars[old.name] = var
         elif isinstance(old, Var) or isinstance(var, Var) or not _same(old, var):
             raise _differ(name, _written(before), _written(now))
-    return found
+    return vars
 
 
 def _written(arguments: Any) -> str:
-    """Arguments as a call has them."""
+    """Format arguments as in a call expression."""
     args, options = rebuild(arguments, map(_shown, values(arguments)))
     return f"({', '.join([*map(str, args), *(f'{k}={v}' for k, v in options.items())])})"
 
@@ -99,59 +99,61 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _first(function: Callable[..., Any], arguments: Any, name: str, recompute: bool) -> Built:
-    """The block of the first call."""
-    args, options = arguments = rebuild(arguments, _apart(values(arguments)))
-    with block(name, recompute=recompute) as made:
-        made.table.lent = getattr(function, "is_layer_block", False)
-        given = function(*args, **options)
-        ends = [shown(as_var(end)) for end in values(given)]
-        made.add_output(*(end for end in ends if end.table is made.table))
-    return Built(made, arguments, rebuild(given, ends))
+    """Build the block of the first call."""
+    args, options = arguments = rebuild(arguments, _make_distinct(values(arguments)))
+    with block(name, recompute=recompute) as built:
+        built.table.lent = getattr(function, "is_layer_block", False)
+        outputs = function(*args, **options)
+        ends = [shown(as_var(end)) for end in values(outputs)]
+        built.add_output(*(end for end in ends if end.table is built.table))
+    return Built(built, arguments, rebuild(outputs, ends))
 
 
-def _apart(given: list[Any]) -> list[Any]:
-    """Arguments of which each variable has a name of its own that is an input of a block."""
+def _make_distinct(arguments: list[Any]) -> list[Any]:
+    """Give each variable among the arguments a unique name that can be a block input."""
     trips = {table.trip_index for table in current_program().current.chain()}
-    counts = Counter(leaf.name for leaf in given if isinstance(leaf, Var))
+    counts = Counter(leaf.name for leaf in arguments if isinstance(leaf, Var))
     return [
         one("identity", leaf)
         if isinstance(leaf, Var)
         and (leaf.persistable or counts[leaf.name] > 1 or leaf.name in trips)
         else leaf
-        for leaf in given
+        for leaf in arguments
     ]
 
 
 def _with_variables(tree: Any) -> Any:
-    """Arguments of which arrays are variables."""
-    made = [as_var(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in values(tree)]
-    return rebuild(tree, made)
+    """Convert the arrays among the arguments to variables."""
+    converted = [
+        as_var(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in values(tree)
+    ]
+    return rebuild(tree, converted)
 
 
 def shared(
     function: Callable[..., Any], /, *, name: str | None = None, recompute: bool = False
 ) -> Callable[..., Any]:
-    """A function whose operators and parameters are built once: a layer to be called again.
+    """Wrap a function so that its operators and parameters are built once and then shared.
 
         encode = br.shared(br.lstm, name="encode")        @br.shared
         a, b = encode(x, 64), encode(y, 64)               def encoder(x): …
 
-    In each program the first call builds a plain block of what the function builds, and later
-    calls call that block on other variables: the same operators, with the same parameters, as
-    `enc(x2)` does after `with br.block(…) as enc`. Sizes of variables may differ from call to
-    call where those of the block are symbolic; all other arguments must stay.
+    In each program the first call builds a plain block of the function. Later calls call that
+    block on other variables: the same operators with the same parameters, as `enc(x2)` does
+    after `with br.block(…) as enc`. Sizes of variables may differ from call to call if they are
+    symbolic in the block; all other arguments must stay the same.
 
     Args:
-        function: From variables, nested tuples, lists and dicts of them, and whatever else, to
-            variables, nested in the same ways. Arrays are variables; numbers are not. A layer
-            that is a block, as `br.lstm`, is this block: `encode/w`.
-        name: That of the block, and what names inside begin with; that of the function where
-            nothing is said.
-        recompute: Keep nothing of it for the gradient, and run it again there.
+        function: From variables, nested tuples, lists and dicts of them, and any other values,
+            to variables, nested in the same ways. Arrays are variables; numbers are not. A
+            layer that is a block itself, such as `br.lstm`, becomes this block: `encode/w`.
+        name: The name of the block, and the prefix of the names inside; the function's name by
+            default.
+        recompute: Save no residuals of the block and recompute it in the gradient.
 
     Raises:
-        ProgramError: It is no function, or the name is none; in a call, arguments that are no
-            variables differ from those of the first call.
+        ProgramError: It is not a function, or the name is invalid; in a call, arguments other
+            than variables differ from those of the first call.
         DTypeError: In a call, a variable has another dtype than in the first call.
         ShapeError: In a call, the block cannot be run on these shapes.
 
@@ -171,8 +173,8 @@ def shared(
             f"br.shared takes a function, not {cast('Any', function)!r:.80}.",
             fix="Write @br.shared above a function, or br.shared(br.fc, name='fc1').",
         )
-    called = name if name is not None else _name_of(function)
-    check_block_name(called)
+    block_name = name if name is not None else _name_of(function)
+    check_block_name(block_name)
 
     @building
     @functools.wraps(function)
@@ -182,14 +184,14 @@ def shared(
         before = program.built.get(shares)
         if before is not None:
             return before.again(arguments)
-        made = program.built[shares] = _first(function, arguments, called, recompute)
+        first = program.built[shares] = _first(function, arguments, block_name, recompute)
         program.table.journal.note(lambda: program.built.pop(shares))
-        return made.outputs
+        return first.outputs
 
     return shares
 
 
 def _name_of(function: Callable[..., Any]) -> str:
-    """What the block of a function is called."""
+    """Return the default block name of a function."""
     name = getattr(function, "__name__", "")
     return "block" if "<" in name or not name else re.sub(r"\W", "_", name, flags=re.ASCII)
