@@ -1,15 +1,16 @@
-"""Layers: functions that make their own parameters, or are given them.
+"""Layers: functions that make their own parameters, or take them as arguments.
 
-The input comes first, then a size, for which parameters are made, as in `br.conv2d(x, 16, 3)`,
-or the weights themselves, as in `br.conv2d(x, weight, bias=b)`. Parameters live in the main
-block, wherever the layer is called, so that a layer in a step block is one layer for all steps.
+The first argument is the input. The second is a size, as in `br.conv2d(x, 16, 3)`, and the
+layer makes parameters of that size; or it is the weights themselves, as in `br.conv2d(x,
+weight, bias=b)`. Parameters live in the main block, wherever the layer is called, so a layer in
+a step block shares its parameters between all steps.
 
-Parameters are called after the layer: `name="fc1"` makes `fc1.w` and `fc1.b`. `params=` gives
-the parameters' names instead and shares those that are there already.
+Parameters are named after the layer: `name="fc1"` makes `fc1.w` and `fc1.b`. `params=` gives
+the names of parameters instead and shares those that already exist.
 
-A layer is three operators at most, as a product, a bias and an activation, and they stand in
-the program as they are: a box around a line tells less than the line. What composes layers, an
-encoder or a layer of a transformer, is one thing to its author, and a block of the program:
+A simple layer is at most three operators, such as a matrix product, a bias and an activation.
+They are appended without a block. A composition of layers, such as an encoder or a transformer
+layer, is a block of the program:
 
     with br.block("layer_3"):            one box of operators; `layer_3/q.w`, `layer_3/out.b`, …
         h = h + attention(br.layer_norm(h, name="norm"))

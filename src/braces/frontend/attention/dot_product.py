@@ -1,12 +1,12 @@
-"""Attention: values, weighted by how well their keys match queries.
+"""Scaled dot-product attention.
 
     with br.block("attention"):              one box of operators; q.w, q.b, k.w, …
         q, k, v = (heads of br.fc(x, …))     [..., heads, steps, size]
         weights = softmax(q k' scale)        [..., heads, queries, keys]
         out = br.fc(heads of weights v side by side, name="out")
 
-A mask is bool, and True takes part. What is masked weighs exactly nothing, and a query that no
-key is left to gives zeros.
+A mask is bool; True takes part. Masked keys have weight exactly 0. A query with no unmasked key
+gives zeros.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def scaled_dot_product_attention(
     *,
     name: str | None = None,
 ) -> Var:
-    """Values, weighted by how well their keys match each query.
+    """Scaled dot-product attention: values weighted by the match of their keys and a query.
 
         out = softmax(query @ key' * scale, where mask) @ value
 
-    The softmax leaves out what the mask does; a query that no key is left to gives zeros. Keys
-    may have fewer heads than queries: query head `h` then takes key head `h // times`, where
-    there are `times` as many query heads.
+    The softmax excludes masked keys; a query with no unmasked key gives zeros. Keys may have
+    fewer heads than queries (grouped-query attention): query head `h` then uses key head
+    `h // times`, if there are `times` as many query heads.
 
     Args:
         query: float[..., heads, queries, size]; the axes before `queries` may be any.
@@ -57,16 +57,16 @@ def scaled_dot_product_attention(
         value: float[..., heads, keys, taken].
         mask: bool, broadcast to [..., heads, queries, keys]; True takes part.
         causal: Whether the query at step t sees keys at steps up to t only.
-        scale: What products are multiplied by; 1 / sqrt(size) where nothing is said.
+        scale: The factor of the products; 1 / sqrt(size) by default.
         dropout: The probability of dropping a weight; `prog.for_test()` drops none.
-        name: That of the block.
+        name: The name of the block.
 
     Returns:
         float[..., heads, queries, taken].
 
     Raises:
         ShapeError: The sizes of queries, keys, values and the mask do not fit.
-        DTypeError: The mask is no bools.
+        DTypeError: The mask is not bool.
 
     Example:
         >>> import braces as br
@@ -78,10 +78,10 @@ def scaled_dot_product_attention(
     what = "scaled_dot_product_attention"
     q, k, v = (operand(x, what) for x in (query, key, value))
     check_heads(what, q, k, v)
-    kept = None if mask is None else as_mask(what, mask, q, k)
+    mask_var = None if mask is None else as_mask(what, mask, q, k)
     return composed(
         name or what,
-        lambda: attended(q, k, v, kept, earlier(q, k) if causal else None, scale, dropout),
+        lambda: attended(q, k, v, mask_var, earlier(q, k) if causal else None, scale, dropout),
     )
 
 
@@ -89,7 +89,7 @@ def attended(
     q: Var, k: Var, v: Var, mask: Var | None, seen: Var | None, scale: float | None,
     dropout: float,
 ) -> Var:  # fmt: skip
-    """Attention, where `seen` leaves at least one key to each query and the mask may not."""
+    """Build attention; `seen` keeps at least one key for each query, the mask may keep none."""
     scale = fixed_size(q, -1, "attention") ** -0.5 if scale is None else scale
     groups = k.shape[-3] if q.ndim > 2 else 1
     grouped = q.ndim > 2 and groups not in (1, q.shape[-3])
@@ -102,23 +102,23 @@ def attended(
         )
         mask = None if mask is None else _mask_in_groups(mask, groups)
     scores = ops.matmul(q * scale, ops.matrix_transpose(k))
-    kept = seen if mask is None else mask if seen is None else ops.logical_and(mask, seen)
-    if kept is not None:
-        scores = ops.where(kept, scores, _lowest(scores.dtype))
+    combined = seen if mask is None else mask if seen is None else ops.logical_and(mask, seen)
+    if combined is not None:
+        scores = ops.where(combined, scores, _lowest(scores.dtype))
     weights = ops.softmax(scores, axis=-1)
-    if mask is not None and kept is not None:
-        weights = ops.where(kept, weights, 0.0)
+    if mask is not None and combined is not None:
+        weights = ops.where(combined, weights, 0.0)
     out = ops.matmul(random.dropout(weights, dropout) if dropout else weights, v)
     return ops.reshape(out, (*shape[:-1], out.shape[-1])) if grouped else out
 
 
 def _lowest(dtype: Any) -> float:
-    """The lowest number: finite, so that a query that sees nothing has no NaN on the way."""
+    """Return the lowest finite number, which avoids NaN for a query that sees no key."""
     return float(cast("Any", ml_dtypes).finfo(dtype).min)
 
 
 def _in_groups(q: Var, groups: Size) -> Var:
-    """Query heads by the key head that they share: [..., groups, times, queries, size]."""
+    """Group query heads by shared key head: [..., groups, times, queries, size]."""
     return ops.reshape(q, (*q.shape[:-3], groups, -1, *q.shape[-2:]))
 
 
@@ -129,29 +129,29 @@ def _mask_in_groups(mask: Var, groups: Size) -> Var:
 
 
 def earlier(q: Var, k: Var) -> Var:
-    """Which keys are no later than a query."""
+    """Return the causal mask: True for keys that are not later than the query."""
     rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns
 
 
-# ---- what fits -------------------------------------------------------------------------------
+# ---- checks ----------------------------------------------------------------------------------
 
 
 def agree(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
-    """Refuse two sizes that differ; `said` is what is needed."""
+    """Refuse two sizes that differ; `said` states the requirement."""
     if current_program().current.unifier.unify(left, right) is None:
         raise unfit(f"{what} needs {said}, not {left} and {right}.", *given)
 
 
 def unfit(message: str, *given: Var) -> ShapeError:
-    """An error of queries, keys and values, or of a cache, that do not fit."""
+    """Return an error for queries, keys and values, or a cache, whose shapes do not match."""
     shown = "   ".join(f"{x.name}: {x.type}" for x in given)
     fix = "Queries are [..., heads, queries, size]; keys and values have steps in that place."
     return ShapeError(message, given=shown, fix=fix)
 
 
 def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
-    """Refuse queries, keys and values that do not belong together."""
+    """Refuse queries, keys and values whose dtypes or shapes do not match."""
     for x in (q, k, v):
         if not is_float(x.dtype):
             raise DTypeError(
@@ -173,7 +173,7 @@ def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
 
 
 def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> Var:
-    """A mask that broadcasts against the scores."""
+    """Convert a mask to a bool variable that broadcasts against the scores."""
     var = as_var(mask)
     if var.dtype != BOOL:
         raise DTypeError(
@@ -182,8 +182,8 @@ def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> V
         )
     scores = (*q.shape[:-1], k.shape[-2] if keys is None else keys)
     fits = var.ndim <= len(scores) and all(
-        size == 1 or current_program().current.unifier.unify(size, whole) is not None
-        for size, whole in zip(reversed(var.shape), reversed(scores), strict=False)
+        size == 1 or current_program().current.unifier.unify(size, full_size) is not None
+        for size, full_size in zip(reversed(var.shape), reversed(scores), strict=False)
     )
     if not fits:
         shape = ", ".join(map(str, scores))

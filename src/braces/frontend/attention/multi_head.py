@@ -1,4 +1,4 @@
-"""Attention of several heads, and what it remembers of earlier steps."""
+"""Multi-head attention, and its cache of keys and values."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from braces.frontend.core.parameters import fixed_size
 from braces.frontend.core.random_state import sizes_of
 from braces.frontend.nn.linear import fc
 
-# ---- what came before ------------------------------------------------------------------------
+# ---- cache -----------------------------------------------------------------------------------
 
 
 class AttentionCache(NamedTuple):
-    """Keys and values of earlier steps, with room for later ones: a memory of a loop.
+    """Key-value cache of earlier steps with fixed capacity; a carry of a decoding loop.
 
     Attributes:
         key: float[rows, heads, room, size].
         value: float[rows, heads, room, size].
-        position: integer[]: how many steps are written.
+        position: integer[]: the number of steps written.
     """
 
     key: Var
@@ -46,14 +46,14 @@ class AttentionCache(NamedTuple):
 def attention_cache(
     rows: Any, room: int, heads: int, size: int, *, dtype: object = "float32"
 ) -> AttentionCache:
-    """An empty cache for `multi_head_attention`, to be carried by a loop.
+    """Create an empty cache for `multi_head_attention`, to be carried by a loop.
 
     Args:
-        rows: The number of rows; may be symbolic, as `x.shape[0]`.
-        room: For how many steps there is room; more are an error in the run.
+        rows: The batch size; may be symbolic, as `x.shape[0]`.
+        room: The capacity in steps; writing more steps is an error of the run.
         heads: The number of key heads.
         size: The size of each head.
-        dtype: That of keys and values.
+        dtype: The dtype of keys and values.
 
     Example:
         >>> import braces as br
@@ -69,18 +69,18 @@ def attention_cache(
     return AttentionCache(empty, empty, one("full", shape=(), value=0, dtype="int32"))
 
 
-def _written(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
-    """The cache with the keys and values of this step."""
+def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
+    """Return the cache with the keys and values of this step appended."""
     if k.ndim != cache.key.ndim:
         raise unfit("attention has a cache of another number of axes.", k, cache.key)
-    for new, kept in ((k, cache.key), (v, cache.value)):
+    for new, cached in ((k, cache.key), (v, cache.value)):
         for axis in (0, 1, 3):
-            sizes = new.shape[axis], kept.shape[axis]
-            agree("attention", "a cache of its rows, heads and size", *sizes, new, kept)
+            sizes = new.shape[axis], cached.shape[axis]
+            agree("attention", "a cache of its rows, heads and size", *sizes, new, cached)
     dtype = cache.position.dtype
     more = ops.cast(one("size", value=k.shape[-2]), dtype)
     room = ops.cast(one("arange", stop=cache.key.shape[-2]), dtype)
-    last = ops.take(room, cache.position + (more - 1), axis=0)  # an error beyond the room
+    last = ops.take(room, cache.position + (more - 1), axis=0)  # an error beyond the capacity
     zero = one("full", shape=(), value=0, dtype=dtype)
     starts = [zero, zero, last - (more - 1), zero]
     return AttentionCache(
@@ -91,13 +91,13 @@ def _written(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
 
 
 def _places(steps: Size, cache: AttentionCache | None) -> Var:
-    """The positions of the steps of an input."""
+    """Return the positions of the steps of an input."""
     at = one("arange", stop=steps)
     return at if cache is None else ops.cast(at, cache.position.dtype) + cache.position
 
 
 def _in_cache(q: Var, before: AttentionCache, after: AttentionCache, causal: bool) -> Var:
-    """Which keys of a cache queries see: those that are written, and none that is later."""
+    """Return the mask of a cache's keys: written, and not later than the query if causal."""
     room = ops.cast(one("arange", stop=after.key.shape[-2]), after.position.dtype)
     if not causal:
         return room < after.position
@@ -126,42 +126,42 @@ def multi_head_attention(
     cache: AttentionCache | None = None,
     name: str | None = None,
 ) -> Any:
-    """Attention of several heads, each with queries, keys and values of its own.
+    """Multi-head attention.
 
         head[h] = softmax(q[h] @ k[h]' / sqrt(head_size)) @ v[h]
         out = [head[0], head[1], …] @ w_out + b_out
         q = x @ w_q + b_q        k = key @ w_k + b_k        v = value @ w_v + b_v
 
-    A plain block of its name, with the parameters `q.w`, `q.b`, `k.w`, …, `out.b`.
+    The layer is a plain block with the parameters `q.w`, `q.b`, `k.w`, …, `out.b`.
 
     Args:
-        x: float[rows, steps, features]: what queries are made of.
-        heads: The number of heads. A name may stand beside it, `("heads", 8)`: so are called
-            the axes of parameters along which heads lie; see `parameter`.
-        key: float[rows, keys, …]: what keys are made of; `x` where nothing is said.
-        value: float[rows, keys, …]: what values are made of; `key` where nothing is said.
+        x: float[rows, steps, features], the input of the query projection.
+        heads: The number of heads. A pair with a name, `("heads", 8)`, also names the head axes
+            of parameters; see `parameter`.
+        key: float[rows, keys, …], the input of the key projection; `x` by default.
+        value: float[rows, keys, …], the input of the value projection; `key` by default.
         mask: bool, broadcast to [rows, heads, steps, keys]; True takes part.
-        lengths: integer[rows]: how many keys of each row there are. What lies behind them, NaN
-            included, reaches no value and no gradient; where queries are made of the same
-            variable, the result is zero there.
-        causal: Whether a step sees none that is later.
+        lengths: integer[rows]: the number of keys of each batch element. Padding behind them,
+            NaN included, affects no value and no gradient. In self-attention the result is zero
+            in the padding.
+        causal: Whether a step attends only to itself and earlier steps.
         key_value_heads: The number of heads of keys and values, a divisor of `heads`; `heads`
-            where nothing is said.
-        head_size: The size of each head; features / heads where nothing is said.
-        rotary: Whether queries and keys are turned by their positions; a number is the base.
+            by default.
+        head_size: The size of each head; features / heads by default.
+        rotary: Whether queries and keys get a rotary position embedding; a number is its base.
         dropout: The probability of dropping a weight; `prog.for_test()` drops none.
         bias: Whether there are biases.
-        cache: Keys and values of earlier steps, of `attention_cache` or of the step before. The
-            steps of `x` come after them, and are written into it.
+        cache: Keys and values of earlier steps, from `attention_cache` or from the previous
+            step. The keys and values of `x` are appended to it.
         name: The layer's name.
 
     Returns:
-        float[rows, steps, features]; and the next cache, where one is given.
+        float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Heads do not divide the features or each other, or shapes do not fit.
-        DTypeError: The mask is no bools, or the lengths are no integers.
-        ProgramError: A cache beside `key=` or `lengths=`.
+        ShapeError: Heads do not divide the features or each other, or shapes do not match.
+        DTypeError: The mask is not bool, or the lengths are not integers.
+        ProgramError: A cache is combined with `key=`, `value=` or `lengths=`.
 
     Example:
         >>> import braces as br
@@ -191,10 +191,10 @@ def multi_head_attention(
 
 
 def check_steps(what: str, x: Var) -> Var:
-    """`x`, which is steps of features for each row.
+    """Return `x` if it has the axes [rows, steps, features].
 
     Raises:
-        ShapeError: It has other axes.
+        ShapeError: It does not have three axes.
     """
     if x.ndim != 3:
         raise ShapeError(
@@ -206,7 +206,7 @@ def check_steps(what: str, x: Var) -> Var:
 
 
 def valid_steps(what: str, lengths: Any, key: Var) -> Var:
-    """bool[rows, steps]: those that there are."""
+    """Return the padding mask, bool[rows, steps]: True for valid steps."""
     var = as_var(lengths)
     if not is_integer(var.dtype) or var.ndim != 1:
         error = ShapeError if is_integer(var.dtype) else DTypeError
@@ -220,12 +220,12 @@ def valid_steps(what: str, lengths: Any, key: Var) -> Var:
 
 
 def only(valid: Var | None, x: Var) -> Var:
-    """What there is, and zeros in the padding."""
+    """Replace the padding by zeros."""
     return x if valid is None else ops.where(ops.expand_dims(valid, axis=2), x, 0.0)
 
 
 class _Heads:
-    """The sizes of a layer of attention, and what it builds."""
+    """Sizes of a multi-head attention layer, and the code that builds it."""
 
     def __init__(
         self, x: Var, heads: Extent, shared: Extent | None, size: int | None, bias: bool
@@ -250,37 +250,37 @@ class _Heads:
         self, x: Var, key: Var, value: Var, mask: Any, valid: Var | None, causal: bool,
         rotary: bool | float, dropout: float, cache: AttentionCache | None,
     ) -> Any:  # fmt: skip
-        """The result of the layer, and its next cache where one is given."""
+        """Build the layer; return its result, and the next cache if one is given."""
         own = key is x
         clean = only(valid, key)
         x, value = clean if own else x, clean if value is key else only(valid, value)
-        q = self._made(x, "q", self.heads)
-        k, v = self._made(clean, "k", self.shared), self._made(value, "v", self.shared)
+        q = self._project(x, "q", self.heads)
+        k, v = self._project(clean, "k", self.shared), self._project(value, "v", self.shared)
         if rotary:
             base = 10000.0 if rotary is True else float(rotary)
             q, k = (rotary_embedding(y, _places(y.shape[-2], cache), base=base) for y in (q, k))
         seen, after = earlier(q, k) if causal else None, None
         if cache is not None:
-            after = _written(cache, k, v)
+            after = _append_step(cache, k, v)
             k, v, seen = after.key, after.value, _in_cache(q, cache, after, causal)
         check_heads("multi_head_attention", q, k, v)
-        kept = None if mask is None else as_mask("multi_head_attention", mask, q, k)
+        combined = None if mask is None else as_mask("multi_head_attention", mask, q, k)
         if valid is not None:
             keys = ops.expand_dims(valid, axis=(1, 2))
-            kept = keys if kept is None else ops.logical_and(keys, kept)
-        out = ops.swapaxes(attended(q, k, v, kept, seen, None, dropout), -3, -2)
+            combined = keys if combined is None else ops.logical_and(keys, combined)
+        out = ops.swapaxes(attended(q, k, v, combined, seen, None, dropout), -3, -2)
         width = self._width(self.heads)
         flat = ops.reshape(out, (*out.shape[:-2], width))
         flat.table.name_axes(flat.name, (*[None] * (flat.ndim - 1), axis_name(width)))
-        made = fc(flat, self.features, name="out", bias=self.bias)
-        made = only(valid, made) if own else made
-        return made if after is None else (made, after)
+        result = fc(flat, self.features, name="out", bias=self.bias)
+        result = only(valid, result) if own else result
+        return result if after is None else (result, after)
 
-    def _made(self, x: Var, role: str, heads: int) -> Var:
-        """Heads of a product: [rows, heads, steps, size]."""
+    def _project(self, x: Var, role: str, heads: int) -> Var:
+        """Project the input to heads: [rows, heads, steps, size]."""
         flat = fc(x, self._width(heads), name=role, bias=self.bias)
         return ops.swapaxes(ops.reshape(flat, (*x.shape[:-1], heads, self.size)), -3, -2)
 
     def _width(self, heads: int) -> int:
-        """Of so many heads, one beside the other, called as they are."""
+        """Return the total size of some heads, with their axis name."""
         return NamedSize.of(heads * self.size, axis_name(heads))

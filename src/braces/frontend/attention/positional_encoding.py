@@ -1,4 +1,4 @@
-"""Where steps stand: encodings that are added to them, and angles that pairs are turned by."""
+"""Positional encodings: sinusoidal, and rotary embeddings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from braces.frontend.core.parameters import fixed_size
 def rotary_embedding(
     x: Any, positions: Any = None, *, base: float = 10000.0, interleaved: bool = False
 ) -> Var:
-    """Pairs of numbers turned by angles that grow with their position.
+    """Rotary position embedding: rotate pairs of features by position-dependent angles.
 
         angle[t, i] = positions[t] / base ** (2 i / size)
         out[..., t, i] = a cos(angle[t, i]) - b sin(angle[t, i])
         out[..., t, i + size / 2] = b cos(angle[t, i]) + a sin(angle[t, i])
 
-    where `a = x[..., t, i]` and `b = x[..., t, i + size / 2]`. The product of a query and a key
-    that are turned so depends on how far apart they are (Su et al., RoFormer).
+    where `a = x[..., t, i]` and `b = x[..., t, i + size / 2]`. The product of a rotated query
+    and a rotated key depends on their distance only (Su et al., RoFormer).
 
     Args:
         x: float[..., steps, size], queries or keys; the size is even.
         positions: integer or float, broadcast to [..., steps]; 0, 1, 2, … by default.
-        base: How slowly the slowest pair turns.
-        interleaved: Whether pairs are neighbours, `2 i` and `2 i + 1`, and not halves.
+        base: The base of the frequencies; larger bases make the slowest pair slower.
+        interleaved: Whether pairs are neighbours, `2 i` and `2 i + 1`, instead of halves.
 
     Raises:
         ShapeError: The size is odd or symbolic, or there is no axis of steps.
@@ -57,31 +57,31 @@ def rotary_embedding(
         a, b = pairs[..., 0], pairs[..., 1]
     else:
         a, b = x[..., : size // 2], x[..., size // 2 :]
-    turned = [a * cos - b * sin, b * cos + a * sin]
+    rotated = [a * cos - b * sin, b * cos + a * sin]
     if interleaved:
-        return ops.reshape(ops.stack(turned, axis=-1), x.shape)
-    return ops.concat(turned, axis=-1)
+        return ops.reshape(ops.stack(rotated, axis=-1), x.shape)
+    return ops.concat(rotated, axis=-1)
 
 
 def _angles(positions: Var, size: int, base: float) -> Var:
-    """float32[..., size / 2]: how far each position turns each pair."""
+    """Return the rotation angles of all pairs, float32[..., size / 2]."""
     slowness = (base ** (-np.arange(0, size, 2) / size)).astype("float32")
     return ops.expand_dims(ops.cast(positions, "float32"), axis=-1) * slowness
 
 
 @building
 def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> Var:
-    """Sines and cosines of positions, of many wavelengths.
+    """Sinusoidal positional encoding.
 
         out[..., 2 i] = sin(positions / base ** (2 i / size))
         out[..., 2 i + 1] = cos(positions / base ** (2 i / size))
 
-    What is added to the vectors of steps says where they stand (Vaswani et al., 2017).
+    The encoding is added to the vectors of steps (Vaswani et al., 2017).
 
     Args:
         positions: integer or float[...].
-        size: How many numbers for each; even.
-        base: The longest wavelength, by 2 pi.
+        size: The number of features for each position; even.
+        base: The longest wavelength, divided by 2 pi.
 
     Returns:
         float32[..., size].

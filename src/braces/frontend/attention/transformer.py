@@ -1,4 +1,4 @@
-"""Layers of transformers: attention and two products, each beside what goes around it.
+"""Transformer layers: attention and feed-forward sublayers with residual connections.
 
 with br.block("layer"):
 x = x + attention(norm1(x))              norm_first, or norm1(x + attention(x))
@@ -30,13 +30,13 @@ from braces.frontend.nn.normalization import layer_norm
 
 @dataclass(frozen=True)
 class _Around:
-    """What goes around the parts of a layer.
+    """Residual connection, normalization and dropout around the sublayers of a layer.
 
     Attributes:
-        first: Whether a part takes what is normalised, and not what it makes.
-        dropout: The probability of dropping what a part makes.
-        epsilon: Of the norms.
-        bias: Whether norms and products have biases.
+        first: Whether the input of a sublayer is normalized (pre-norm), instead of the sum.
+        dropout: The probability of dropping elements of a sublayer's output.
+        epsilon: The epsilon of the norms.
+        bias: Whether norms and matrix products have biases.
     """
 
     first: bool
@@ -45,18 +45,18 @@ class _Around:
     bias: bool
 
     def __call__(self, x: Var, norm: str, part: Callable[[Var], Var]) -> Var:
-        made = self.dropped(part(self._norm(x, norm) if self.first else x))
-        return x + made if self.first else self._norm(x + made, norm)
+        result = self.dropped(part(self._norm(x, norm) if self.first else x))
+        return x + result if self.first else self._norm(x + result, norm)
 
     def dropped(self, x: Var) -> Var:
-        """`x` with some of it dropped."""
+        """Apply dropout to `x`."""
         return random.dropout(x, self.dropout) if self.dropout else x
 
     def _norm(self, x: Var, name: str) -> Var:
         return layer_norm(x, True, self.bias, epsilon=self.epsilon, name=name)
 
     def products(self, hidden: Extent | None, act: Activation) -> Callable[[Var], Var]:
-        """Two products with an activation between them."""
+        """Return the feed-forward sublayer: two matrix products and an activation."""
 
         def part(x: Var) -> Var:
             features = fixed_size(x, -1, "transformer")
@@ -87,41 +87,42 @@ def transformer_encoder_layer(
     cache: AttentionCache | None = None,
     name: str | None = None,
 ) -> Any:
-    """Attention of steps to each other, then two products, each added to what it takes.
+    """Transformer encoder layer: self-attention, then a feed-forward sublayer.
 
         x = norm1(x + attention(x))              norm_first:  x = x + attention(norm1(x))
         x = norm2(x + products(x))                            x = x + products(norm2(x))
         products(x) = activation(x @ hidden.w + hidden.b) @ out.w + out.b
 
-    A plain block of its name, with the parameters `attention/q.w`, …, `norm1.scale`, …,
-    `hidden.w` and `out.w`. With `causal=True` it is the layer of a language model.
+    The layer is a plain block with the parameters `attention/q.w`, …, `norm1.scale`, …,
+    `hidden.w` and `out.w`. With `causal=True` it is the decoder-only layer of a language model.
 
     Args:
         x: float[rows, steps, features].
-        heads: The number of heads. Names may stand beside sizes, `("heads", 8)`, `("mlp", 64)`;
-            see `parameter`.
-        hidden: The size between both products; 4 * features where nothing is said.
+        heads: The number of heads. Sizes may be pairs with an axis name, `("heads", 8)`,
+            `("mlp", 64)`; see `parameter`.
+        hidden: The hidden size of the feed-forward sublayer; 4 * features by default.
         mask: bool, broadcast to [rows, heads, steps, steps]; True takes part.
-        lengths: integer[rows]: how many steps of each row there are. What lies behind them, NaN
-            included, reaches no value and no gradient, and the result is zero there.
-        causal: Whether a step sees none that is later.
-        norm_first: Whether parts take what is normalised, as most do that are deep.
+        lengths: integer[rows]: the number of steps of each batch element. Padding behind them,
+            NaN included, affects no value and no gradient, and the result is zero there.
+        causal: Whether a step attends only to itself and earlier steps.
+        norm_first: Whether the input of a sublayer is normalized (pre-norm), as in most deep
+            models.
         activation: The name of an operator, or a function.
-        dropout: The probability of dropping weights of attention, what is between the products,
-            and what parts make; `prog.for_test()` drops none.
-        epsilon: Of the norms.
+        dropout: The probability of dropping attention weights, hidden activations and outputs
+            of sublayers; `prog.for_test()` drops none.
+        epsilon: The epsilon of the norms.
         bias: Whether there are biases.
-        key_value_heads: The number of heads of keys and values; `heads` where nothing is said.
+        key_value_heads: The number of heads of keys and values; `heads` by default.
         rotary: See `multi_head_attention`.
         cache: Keys and values of earlier steps; see `multi_head_attention`.
         name: The layer's name.
 
     Returns:
-        float[rows, steps, features]; and the next cache, where one is given.
+        float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Shapes do not fit.
-        DTypeError: The mask is no bools, or the lengths are no integers.
+        ShapeError: Shapes do not match.
+        DTypeError: The mask is not bool, or the lengths are not integers.
 
     Example:
         >>> import braces as br
@@ -138,27 +139,27 @@ def transformer_encoder_layer(
     around = _Around(norm_first, dropout, epsilon, bias)
     caches = [] if cache is None else [cache]
 
-    def attention(taken: Var) -> Var:
-        made = multi_head_attention(
-            taken, heads, mask=mask, lengths=lengths, causal=causal, rotary=rotary,
+    def attention(inputs: Var) -> Var:
+        result = multi_head_attention(
+            inputs, heads, mask=mask, lengths=lengths, causal=causal, rotary=rotary,
             key_value_heads=key_value_heads, dropout=dropout, bias=bias, cache=cache,
             name="attention",
         )  # fmt: skip
-        return _without_cache(made, caches)
+        return _without_cache(result, caches)
 
     def layer() -> tuple[Any, ...]:
         h = around(only(valid, x), "norm1", attention)
         return only(valid, around(h, "norm2", around.products(hidden, activation))), *caches
 
-    made = composed(name or what, layer)
-    return made[0] if cache is None else made
+    result = composed(name or what, layer)
+    return result[0] if cache is None else result
 
 
-def _without_cache(made: Any, caches: list[AttentionCache]) -> Var:
-    """What attention made; the next cache takes the place of the one before."""
+def _without_cache(result: Any, caches: list[AttentionCache]) -> Var:
+    """Return the result of attention; store the next cache in place of the previous one."""
     if caches:
-        made, caches[0] = made
-    return made
+        result, caches[0] = result
+    return result
 
 
 @building
@@ -184,7 +185,7 @@ def transformer_decoder_layer(
     cache: AttentionCache | None = None,
     name: str | None = None,
 ) -> Any:
-    """Attention of steps to each other, then to what an encoder made, then two products.
+    """Transformer decoder layer: self-attention, cross-attention, feed-forward sublayer.
 
         x = norm1(x + self_attention(x))              norm_first: as in the encoder's layer
         x = norm2(x + cross_attention(x, memory))
@@ -192,32 +193,33 @@ def transformer_decoder_layer(
 
     Args:
         x: float[rows, steps, features].
-        memory: float[rows, keys, …], what an encoder made.
-        heads: The number of heads. Names may stand beside sizes, `("heads", 8)`, `("mlp", 64)`;
-            see `parameter`.
-        hidden: The size between both products; 4 * features where nothing is said.
+        memory: float[rows, keys, …], the output of an encoder.
+        heads: The number of heads. Sizes may be pairs with an axis name, `("heads", 8)`,
+            `("mlp", 64)`; see `parameter`.
+        hidden: The hidden size of the feed-forward sublayer; 4 * features by default.
         mask: bool, broadcast to [rows, heads, steps, steps]; True takes part.
         memory_mask: bool, broadcast to [rows, heads, steps, keys].
-        lengths: integer[rows]: how many steps of each row there are; the result is zero behind.
-        memory_lengths: integer[rows]: how many keys of each row there are.
-        causal: Whether a step sees none of `x` that is later.
-        norm_first: Whether parts take what is normalised.
+        lengths: integer[rows]: the number of steps of each batch element; the result is zero
+            in the padding.
+        memory_lengths: integer[rows]: the number of keys of each batch element.
+        causal: Whether a step attends only to itself and earlier steps of `x`.
+        norm_first: Whether the input of a sublayer is normalized (pre-norm).
         activation: The name of an operator, or a function.
-        dropout: The probability of dropping weights of attention, what is between the products,
-            and what parts make; `prog.for_test()` drops none.
-        epsilon: Of the norms.
+        dropout: The probability of dropping attention weights, hidden activations and outputs
+            of sublayers; `prog.for_test()` drops none.
+        epsilon: The epsilon of the norms.
         bias: Whether there are biases.
-        key_value_heads: The number of heads of keys and values; `heads` where nothing is said.
-        rotary: Whether steps of `x` are turned by their positions; see `multi_head_attention`.
+        key_value_heads: The number of heads of keys and values; `heads` by default.
+        rotary: Whether self-attention uses rotary embeddings; see `multi_head_attention`.
         cache: Keys and values of earlier steps of `x`; see `multi_head_attention`.
         name: The layer's name.
 
     Returns:
-        float[rows, steps, features]; and the next cache, where one is given.
+        float[rows, steps, features]; and the next cache, if one is given.
 
     Raises:
-        ShapeError: Shapes do not fit.
-        DTypeError: A mask is no bools, or lengths are no integers.
+        ShapeError: Shapes do not match.
+        DTypeError: A mask is not bool, or lengths are not integers.
 
     Example:
         >>> import braces as br
@@ -235,16 +237,16 @@ def transformer_decoder_layer(
         "key_value_heads": key_value_heads, "dropout": dropout, "bias": bias,
     }  # fmt: skip
 
-    def to_itself(taken: Var) -> Var:
-        made = multi_head_attention(
-            taken, heads, mask=mask, lengths=lengths, causal=causal, rotary=rotary,
+    def to_itself(inputs: Var) -> Var:
+        result = multi_head_attention(
+            inputs, heads, mask=mask, lengths=lengths, causal=causal, rotary=rotary,
             cache=cache, name="self_attention", **options,
         )  # fmt: skip
-        return _without_cache(made, caches)
+        return _without_cache(result, caches)
 
-    def to_memory(taken: Var) -> Var:
+    def to_memory(inputs: Var) -> Var:
         return multi_head_attention(
-            taken, heads, memory, mask=memory_mask, lengths=memory_lengths,
+            inputs, heads, memory, mask=memory_mask, lengths=memory_lengths,
             name="cross_attention", **options,
         )  # fmt: skip
 
@@ -253,5 +255,5 @@ def transformer_decoder_layer(
         h = around(h, "norm2", to_memory)
         return only(valid, around(h, "norm3", around.products(hidden, activation))), *caches
 
-    made = composed(name or what, layer)
-    return made[0] if cache is None else made
+    result = composed(name or what, layer)
+    return result[0] if cache is None else result
