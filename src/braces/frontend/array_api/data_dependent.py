@@ -1,9 +1,9 @@
-"""What is found in values, so that only a run tells how much there is of it.
+"""Functions with a data-dependent output size: `nonzero`, `compress`, `unique`, `as_size`.
 
-Its size is a dimension with a name of its own. Compiled, there is room for a power of two of
-what is found, and what lies beyond is left out of all results; where that cannot be done, and
-for `as_size`, each size that occurs is compiled once. A loop, whose trips would find different
-numbers of things, has none of this.
+The size is a dimension with a name of its own. Compiled code has a capacity of a power of two,
+and masks the padding out of all results. Where that is impossible, and for `as_size`, the
+program is compiled once for each size that occurs. These functions are refused in loops, where
+the size would differ between iterations.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["as_size", "compress", "nonzero", "unique"]
 
 
 class Unique(NamedTuple):
-    """What `unique` gives, as the array API calls it.
+    """Results of `unique`, named as in the array API.
 
     Attributes:
-        values: Each slice that occurs, once.
-        indices: Where it occurs first.
-        inverse_indices: Which of them each slice is.
-        counts: How often it occurs.
+        values: The unique slices.
+        indices: The index of the first occurrence of each.
+        inverse_indices: The index of each slice in `values`.
+        counts: The number of occurrences of each.
     """
 
     values: Var
@@ -40,7 +40,7 @@ class Unique(NamedTuple):
 
 
 def _size(size: Size | str | None, stem: str) -> Size:
-    """The dimension that a user names, or one of its own."""
+    """Return the dimension that a user names, or a new one."""
     if size is None:
         return new_dim(current_program().current, stem)
     return sizes_of((size,))[0]
@@ -48,19 +48,19 @@ def _size(size: Size | str | None, stem: str) -> Size:
 
 @building
 def as_size(x: Var, name: str | None = None) -> Dim:
-    """A number that a run computes, as the size of axes.
+    """Use a computed integer as a data-dependent size.
 
     Args:
-        x: An integer without axes, which is not negative.
-        name: What the size is called in shapes; a new name where it is not said.
+        x: A non-negative integer scalar.
+        name: The name of the size in shapes; a new name by default.
 
     Returns:
-        What stands in shapes, as in `br.zeros([br.as_size(n), 4])`.
+        A dimension for use in shapes, as in `br.zeros([br.as_size(n), 4])`.
 
     Raises:
         ShapeError: It has axes; in a run, it is negative, or far too large.
-        DTypeError: It is no integer.
-        ProgramError: It is in a loop, each trip of which would have another.
+        DTypeError: It is not an integer.
+        ProgramError: It is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -79,16 +79,16 @@ def as_size(x: Var, name: str | None = None) -> Dim:
 
 @building
 def nonzero(x: Var, size: Size | str | None = None) -> tuple[Var, ...]:
-    """The places of the numbers that are not zero, in order: an index for each axis.
+    """Return the indices of nonzero elements in order: one index array for each axis.
 
     Args:
         x: Numbers or bools, with one axis or more.
-        size: What the number of places is called in shapes. Where it is a number, there are
-            the first so many, and copies of the first where there are fewer.
+        size: The name of the number of indices in shapes. If it is a number, the result is
+            truncated to it, or padded with copies of the first index.
 
     Raises:
         ShapeError: It has no axes.
-        ProgramError: It is in a loop, each trip of which would find another number.
+        ProgramError: It is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -99,26 +99,26 @@ def nonzero(x: Var, size: Size | str | None = None) -> tuple[Var, ...]:
         >>> print(places.type, br.Executor().run(prog, br.Scope(), feed=feed, fetch=places))
         i64[found] [0 2]
     """
-    found = {"x": (operand(x, "nonzero"),)}
-    return apply("nonzero", found, {"count": _size(size, "found")})["out"]
+    inputs = {"x": (operand(x, "nonzero"),)}
+    return apply("nonzero", inputs, {"count": _size(size, "found")})["out"]
 
 
 @building
 def compress(
     condition: Var, x: Var, axis: int | None = None, size: Size | str | None = None
 ) -> Var:
-    """The slices of an array along one axis for which a condition holds.
+    """Select the slices of an array along one axis for which a condition holds.
 
     Args:
-        condition: bool[n]; the slices beyond it are left out.
+        condition: bool[n]; slices beyond index n are dropped.
         x: The array.
-        axis: The axis; by default `x` is taken as flat.
-        size: What the number of slices is called in shapes.
+        axis: The axis; by default `x` is flattened.
+        size: The name of the number of slices in shapes.
 
     Raises:
-        ShapeError: The condition has not one axis, or there is no such axis.
-        DTypeError: The condition is no bools.
-        ProgramError: It is in a loop, each trip of which would find another number.
+        ShapeError: The condition does not have exactly one axis, or there is no such axis.
+        DTypeError: The condition is not bool.
+        ProgramError: It is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -148,18 +148,18 @@ def compress(
 def unique(
     x: Var, axis: int | None = None, sorted: bool = True, size: Size | str | None = None
 ) -> Unique:
-    """The slices of an array that occur, each once, and where and how often they do.
+    """Return the unique slices of an array, with first indices, inverse indices and counts.
 
     Args:
-        x: Real numbers or bools; a NaN is as another one.
-        axis: The axis of the slices; by default the numbers of `x` taken as flat.
-        sorted: Whether they are in order, and not as they appear.
-        size: What their number is called in shapes.
+        x: Real numbers or bools; all NaN are equal.
+        axis: The axis of the slices; by default the elements of the flattened `x`.
+        sorted: Whether they are sorted, instead of in order of first occurrence.
+        size: The name of their number in shapes.
 
     Raises:
         ShapeError: There is no such axis.
         DTypeError: Complex numbers.
-        ProgramError: It is in a loop, each trip of which would find another number.
+        ProgramError: It is in a loop, where the size would differ between iterations.
 
     Example:
         >>> import braces as br
@@ -169,11 +169,11 @@ def unique(
         >>> [a.tolist() for a in br.Executor().run(prog, br.Scope(), feed=feed, fetch=found)]
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
-    whole = operand(x, "unique")
-    whole = one("reshape", whole, shape=(-1,)) if axis is None else whole
-    at = axis_index(axis or 0, whole.ndim, "unique")
-    made = apply("unique_places", {"x": (whole,)}, {"axis": at, "sorted": sorted})
-    (places,), (first,), (inverse,), (counts,) = made.values()
-    (chosen,) = nonzero(first, size)
-    indices, times = (one("take", found, chosen, axis=0) for found in (places, counts))
-    return Unique(one("take", whole, indices, axis=at), indices, inverse, times)
+    var = operand(x, "unique")
+    var = one("reshape", var, shape=(-1,)) if axis is None else var
+    at = axis_index(axis or 0, var.ndim, "unique")
+    outputs = apply("unique_places", {"x": (var,)}, {"axis": at, "sorted": sorted})
+    (places,), (first,), (inverse,), (counts,) = outputs.values()
+    (selected,) = nonzero(first, size)
+    indices, repeats = (one("take", firsts, selected, axis=0) for firsts in (places, counts))
+    return Unique(one("take", var, indices, axis=at), indices, inverse, repeats)

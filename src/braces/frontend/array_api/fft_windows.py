@@ -1,4 +1,4 @@
-"""What is done to signals by Fourier transforms: windows, and transforms of pieces."""
+"""Fourier transforms along several axes, window functions, and the short-time transform."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def hann_window(size: int, periodic: bool = True, dtype: object = "float32") -> 
     """Hann's window: 0.5 - 0.5 cos(2 pi i / n), with n = size, or size - 1.
 
     Args:
-        size: How many numbers.
+        size: The number of samples.
         periodic: Whether n is the size, as for transforms; else the window is symmetric.
         dtype: The dtype of the result.
 
@@ -55,31 +55,31 @@ def blackman_window(size: int, periodic: bool = True, dtype: object = "float32")
 def _cosines(
     what: str, factors: Sequence[float], size: int, periodic: bool, dtype: object
 ) -> Var:
-    """A sum of cosines, of which every second one is taken away; a single number is 1."""
-    given: Any = size
-    if not isinstance(given, int) or given < 1:
+    """Return a sum of cosines with alternating signs; a window of size 1 is 1."""
+    count: Any = size
+    if not isinstance(count, int) or count < 1:
         raise ProgramError(f"{what} needs a number of at least 1, not {size!r:.40}.")
     turns = np.arange(size) / max(size if periodic else size - 1, 1)
     signed = ((-1) ** k * factor for k, factor in enumerate(factors))
-    found = sum(f * np.cos(2 * np.pi * k * turns) for k, f in enumerate(signed))
-    return constant(np.ones(1) if size == 1 else found, dtype)
+    window = sum(f * np.cos(2 * np.pi * k * turns) for k, f in enumerate(signed))
+    return constant(np.ones(1) if size == 1 else window, dtype)
 
 
 @building
 def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
-    """The short-time Fourier transform: that of pieces of the last axis that may overlap.
+    """The short-time Fourier transform of the last axis, in frames that may overlap.
 
         out[..., f, k] = sum_j window[j] * x[..., f * step + j] * exp(-2 pi i j k / length)
 
     Args:
         x: real[..., n].
-        length: How long each piece is.
-        step: How far pieces lie apart.
-        window: real[length], as of `hann_window`; ones where it is not given.
+        length: The length of a frame.
+        step: The distance between frames.
+        window: real[length], such as `hann_window`; ones by default.
 
     Returns:
-        complex[..., (n - length) // step + 1, length // 2 + 1]. What is left at the end is left
-        out; to have pieces around the ends, use `br.pad` before.
+        complex[..., (n - length) // step + 1, length // 2 + 1]. A partial frame at the end is
+        dropped; use `br.pad` first for frames around the ends.
 
     Raises:
         ShapeError: The window has another size, or `length` or `step` is below 1.
@@ -103,9 +103,9 @@ def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> 
 
     Args:
         x: real[*shape].
-        axes: The axes; of the last one only frequencies that are not negative come back. All
-            where it is `None`.
-        norm: What `fft` is told, for each axis.
+        axes: The axes, all by default; the last one has only non-negative frequencies in the
+            result.
+        norm: The normalization of `fft`, for each axis.
 
     Returns:
         complex, with n // 2 + 1 on the last of the axes.
@@ -127,9 +127,9 @@ def irfftn(
 
     Args:
         x: number[*shape].
-        axes: As `rfftn` was told.
-        n: How many numbers come back along the last of them; 2 * (size - 1) where it is `None`.
-        norm: As `rfftn` was told.
+        axes: As for `rfftn`.
+        n: The size of the result along the last of them; 2 * (size - 1) by default.
+        norm: As for `rfftn`.
 
     Returns:
         float, with `n` on the last of the axes.
@@ -138,8 +138,8 @@ def irfftn(
         ShapeError: There is no such axis, or there are none.
     """
     *others, last = _several("irfftn", operand(x, "irfftn"), axes)
-    whole = one("ifftn", x, axes=tuple(others), norm=norm) if others else x
-    return one("irfft", whole, n=n, axis=last, norm=norm)
+    partial = one("ifftn", x, axes=tuple(others), norm=norm) if others else x
+    return one("irfft", partial, n=n, axis=last, norm=norm)
 
 
 @building
@@ -173,11 +173,11 @@ def irfft2(
 
 @says_where
 def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
-    """The frequencies that `fft` gives, in its order: 0, 1, …, -2, -1, divided by n * d.
+    """Frequencies of the outputs of `fft`, in its order: 0, 1, …, -2, -1, divided by n * d.
 
     Args:
-        n: How many numbers are transformed.
-        d: How far apart they were taken.
+        n: The number of samples.
+        d: The distance between samples.
         dtype: The dtype of the result.
 
     Example:
@@ -192,7 +192,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
 
 @says_where
 def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
-    """The frequencies that `rfft` gives: 0, 1, …, n // 2, divided by n * d; see `fftfreq`."""
+    """Frequencies of the outputs of `rfft`: 0, 1, …, n // 2, over n * d; see `fftfreq`."""
     return constant(np.fft.rfftfreq(_count("rfftfreq", n), d), dtype)
 
 
@@ -204,30 +204,30 @@ def _count(what: str, n: int) -> int:
 
 @building
 def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
-    """Frequencies in ascending order: each axis is moved by half of its size.
+    """Sort frequencies in ascending order: roll each axis by half of its size.
 
     Args:
         x: any[*shape].
-        axes: The axes, of sizes that are known; all where it is `None`.
+        axes: The axes, with fixed sizes; all by default.
 
     Raises:
-        ShapeError: There is no such axis, or its size is not known.
+        ShapeError: There is no such axis, or its size is symbolic.
     """
-    return _halved("fftshift", x, axes, lambda size: size // 2)
+    return _roll_axes("fftshift", x, axes, lambda size: size // 2)
 
 
 @building
 def ifftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
     """The inverse of `fftshift`."""
-    return _halved("ifftshift", x, axes, lambda size: -(size // 2))
+    return _roll_axes("ifftshift", x, axes, lambda size: -(size // 2))
 
 
-def _halved(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
+def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
     given = operand(x, what)
-    found = axis_indices(axes if axes is None or isinstance(axes, int) else tuple(axes),
+    indices = axis_indices(axes if axes is None or isinstance(axes, int) else tuple(axes),
                          given.ndim, what)  # fmt: skip
     shifts: list[int] = []
-    for axis in found:
+    for axis in indices:
         size = given.shape[axis]
         if not isinstance(size, int):
             raise ShapeError(
@@ -235,11 +235,11 @@ def _halved(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
                 given=f"{given.name}: {given.type}   axis={axis}",
             )
         shifts.append(shift(size))
-    return one("roll", given, shift=tuple(shifts), axis=found) if found else given
+    return one("roll", given, shift=tuple(shifts), axis=indices) if indices else given
 
 
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:
-    found = list(range(x.ndim)) if axes is None else list(axes)
-    if not found:
+    chosen = list(range(x.ndim)) if axes is None else list(axes)
+    if not chosen:
         raise ShapeError(f"{what} needs an axis, and there is none.", given=f"x: {x.type}")
-    return found
+    return chosen

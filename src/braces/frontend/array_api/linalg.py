@@ -1,4 +1,4 @@
-"""Products of vectors and matrices, and diagonals."""
+"""Tensor contractions, products of vectors and matrices, diagonals."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ __all__ = [
 ]
 
 Pairs: TypeAlias = "int | tuple[int | Sequence[int], int | Sequence[int]]"
-"""How many axes are contracted, or which of both."""
+"""The number of contracted axes, or the axes of both operands."""
 
 # ---- products --------------------------------------------------------------------------------
 
 
 @building
 def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
-    """The product of two tensors over axes of both.
+    """Contract two tensors over axes of both.
 
         out[i, j] = sum_k x[i, k] * y[k, j], where i, j and k stand for several axes
 
     Args:
         x: number[*shape].
         y: number[*shape].
-        axes: How many: the last of `x` and the first of `y`; or which: a pair of axes of `x`
+        axes: Their number: the last axes of `x` and the first of `y`; or a pair of axes of `x`
             and axes of `y`, as `([0, 1], [2, 0])`.
 
     Returns:
-        number: what is left of the axes of `x`, then of those of `y`, in the promoted dtype.
+        number: the remaining axes of `x`, then those of `y`, in the promoted dtype.
 
     Raises:
         ShapeError: The contracted sizes differ, or there are no such axes.
@@ -68,27 +68,32 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         [axis_index(axis, var.ndim, "tensordot") for axis in _as_axes(given)]
         for var, given in zip((left, right), axes, strict=True)
     ]
-    if len(chosen[0]) != len(chosen[1]) or any(len({*some}) != len(some) for some in chosen):
+    if len(chosen[0]) != len(chosen[1]) or any(
+        len({*axes_of_var}) != len(axes_of_var) for axes_of_var in chosen
+    ):
         raise ShapeError(
             "tensordot needs as many axes of one as of the other, each one once.",
             given=f"axes={axes!r:.60}",
         )
     free = [
-        [axis for axis in range(var.ndim) if axis not in some]
-        for var, some in zip((left, right), chosen, strict=True)
+        [axis for axis in range(var.ndim) if axis not in axes_of_var]
+        for var, axes_of_var in zip((left, right), chosen, strict=True)
     ]
     count = len(chosen[0])
-    turned = ops.transpose(left, free[0] + chosen[0]), ops.transpose(right, chosen[1] + free[1])
-    return one("tensordot", *turned, axes=count)
+    transposed = (
+        ops.transpose(left, free[0] + chosen[0]),
+        ops.transpose(right, chosen[1] + free[1]),
+    )
+    return one("tensordot", *transposed, axes=count)
 
 
-def _as_axes(given: int | Sequence[int]) -> Sequence[int]:
-    return [given] if isinstance(given, int) else given
+def _as_axes(axes: int | Sequence[int]) -> Sequence[int]:
+    return [axes] if isinstance(axes, int) else axes
 
 
 @building
 def inner(x: Operand, y: Operand) -> Var:
-    """The product of two tensors over the last axis of both; a scalar multiplies.
+    """Inner product of two tensors over the last axis of both; a scalar multiplies.
 
         out[*i, *j] = sum_k x[*i, k] * y[*j, k]
 
@@ -116,7 +121,7 @@ def inner(x: Operand, y: Operand) -> Var:
 
 @building
 def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
-    """Products of vectors along one axis; of complex ones the first is conjugated.
+    """Inner products of vectors along one axis; a complex first operand is conjugated.
 
         out = sum_k conj(x[..., k, ...]) * y[..., k, ...]
 
@@ -126,41 +131,41 @@ def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
         axis: The axis of the vectors; negative counts from the end.
 
     Returns:
-        number[*rest] in the promoted dtype, as sums have it.
+        number[*rest] in the dtype of `sum` for the promoted dtype.
 
     Raises:
         ShapeError: The shapes do not broadcast, or there is no such axis.
     """
-    return ops.sum(ops.multiply(_conjugated(as_var(x)), y), axis=axis)
+    return ops.sum(ops.multiply(_conjugate(as_var(x)), y), axis=axis)
 
 
 @building
 def vdot(x: Operand, y: Operand) -> Var:
-    """The product of two arrays as vectors; of complex ones the first is conjugated.
+    """Inner product of two flattened arrays; a complex first operand is conjugated.
 
-        out = sum_i conj(x[i]) * y[i], over all places
+        out = sum_i conj(x[i]) * y[i], over all elements
 
     Args:
         x: number[*shape].
-        y: number, as many.
+        y: number, with as many elements.
 
     Returns:
         number[] in the promoted dtype.
 
     Raises:
-        ShapeError: There are not as many numbers.
+        ShapeError: The numbers of elements differ.
     """
-    left, right = (ops.reshape(as_var(one), (-1,)) for one in (x, y))
-    return ops.matmul(_conjugated(left), right)
+    left, right = (ops.reshape(as_var(operand), (-1,)) for operand in (x, y))
+    return ops.matmul(_conjugate(left), right)
 
 
-def _conjugated(x: Var) -> Var:
+def _conjugate(x: Var) -> Var:
     return ops.conj(x) if x.dtype.kind == "c" else x
 
 
 @building
 def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
-    """The vectors that are perpendicular to two of three numbers each.
+    """Cross products of vectors with three elements.
 
         out[0] = x[1] * y[2] - x[2] * y[1], and so on around
 
@@ -173,7 +178,7 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
         number, the common shape, in the promoted dtype.
 
     Raises:
-        ShapeError: There are not three numbers along the axis, or shapes do not broadcast.
+        ShapeError: The axis does not have size 3, or shapes do not broadcast.
 
     Example:
         >>> import braces as br
@@ -191,24 +196,24 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
                 fix="Say which axis they have: axis=.",
             )
 
-    def turned(var: Var, by: int) -> Var:
-        return ops.roll(var, -by, axis=axis)
+    def rolled(var: Var, places: int) -> Var:
+        return ops.roll(var, -places, axis=axis)
 
     return composed(
         "cross",
-        lambda: turned(left, 1) * turned(right, 2) - turned(left, 2) * turned(right, 1),
+        lambda: rolled(left, 1) * rolled(right, 2) - rolled(left, 2) * rolled(right, 1),
     )
 
 
 @building
 def kron(x: Operand, y: Operand) -> Var:
-    """Kronecker's product: one array with each number replaced by a multiple of the other.
+    """Kronecker product: each element of one array times the whole other array.
 
         out[i * p + k, j * q + l] = x[i, j] * y[k, l], with y of p by q
 
     Args:
         x: number[*shape].
-        y: number[*shape]; where there are fewer axes, sizes of 1 come before them.
+        y: number[*shape]; the operand with fewer axes gets leading axes of size 1.
 
     Returns:
         number, the product of both sizes on each axis, in the promoted dtype.
@@ -216,30 +221,30 @@ def kron(x: Operand, y: Operand) -> Var:
     left, right = as_var(x), as_var(y)
     rank = max(left.ndim, right.ndim)
     shapes = [(1,) * (rank - var.ndim) + tuple(var.shape) for var in (left, right)]
-    # Each axis of one is before that of the other, and both become one.
-    spread = [
+    # Interleave the axes of both operands, then merge each pair.
+    interleaved = [
         ops.reshape(var, [size for n in shape for size in ((n, 1), (1, n))[at]])
         for at, (var, shape) in enumerate(zip((left, right), shapes, strict=True))
     ]
-    whole: list[Size] = [a * b for a, b in zip(*shapes, strict=True)]
-    return ops.reshape(ops.multiply(*spread), whole)
+    out_shape: list[Size] = [a * b for a, b in zip(*shapes, strict=True)]
+    return ops.reshape(ops.multiply(*interleaved), out_shape)
 
 
 @building
 def matrix_power(x: Operand, n: int) -> Var:
-    """Square matrices multiplied with themselves; by squares, so few products are computed.
+    """Integer powers of square matrices, by repeated squaring.
 
-        out = x @ x @ ... @ x, n times; of a negative n the inverse of that, of 0 the identity
+        out = x @ x @ ... @ x, n times; the inverse of that for negative n, the identity for 0
 
     Args:
-        x: number[*shape, m, m]; real where n is negative.
-        n: How often.
+        x: number[*shape, m, m]; real if n is negative.
+        n: The exponent.
 
     Returns:
         number[*shape, m, m].
 
     Raises:
-        ShapeError: `x` holds no square matrices.
+        ShapeError: `x` does not consist of square matrices.
     """
     base = matrices("matrix_power", x)
     if base.shape[-1] != base.shape[-2]:
@@ -248,22 +253,22 @@ def matrix_power(x: Operand, n: int) -> Var:
         unit = ops.eye(base.shape[-1], dtype=base.dtype)
         return ops.broadcast_to(unit, base.shape)
 
-    def built() -> Var:
-        square, found, left = ops.inv(base) if n < 0 else base, None, abs(n)
+    def build() -> Var:
+        square, power, exponent = ops.inv(base) if n < 0 else base, None, abs(n)
         while True:
-            if left % 2:
-                found = square if found is None else ops.matmul(found, square)
-            left //= 2
-            if not left:
-                assert found is not None
-                return found
+            if exponent % 2:
+                power = square if power is None else ops.matmul(power, square)
+            exponent //= 2
+            if not exponent:
+                assert power is not None
+                return power
             square = ops.matmul(square, square)
 
-    return base if n == 1 else composed("matrix_power", built)
+    return base if n == 1 else composed("matrix_power", build)
 
 
 def matrices(what: str, x: Any) -> Var:
-    """Matrices, with a batch before them.
+    """Check that an operand has at least two axes: matrices, with batch axes before them.
 
     Raises:
         ShapeError: There are fewer than two axes.
@@ -285,13 +290,13 @@ def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> V
 
     Args:
         x: any[*shape].
-        offset: Which diagonal; positive ones lie above the main one.
+        offset: The offset of the diagonal; positive offsets lie above the main diagonal.
         axis1: The axis of the rows. As in the array API, matrices are on the last two axes by
             default; `numpy.diagonal` and torch begin with the first two.
         axis2: The axis of the columns.
 
     Returns:
-        any[*rest, k], with as many as there are on the diagonal.
+        any[*rest, k], where k is the length of the diagonal.
 
     Raises:
         ShapeError: There are not two such axes.
@@ -314,7 +319,7 @@ def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
 
     Args:
         x: number[*shape].
-        offset: Which diagonal.
+        offset: The offset of the diagonal.
         axis1: The axis of the rows.
         axis2: The axis of the columns.
 
@@ -328,13 +333,13 @@ def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
 
 
 def _diagonal(what: str, x: Any, offset: int, axis1: int, axis2: int) -> Var:
-    whole = matrices(what, x)
-    rows, columns = (axis_index(axis, whole.ndim, what) for axis in (axis1, axis2))
+    var = matrices(what, x)
+    rows, columns = (axis_index(axis, var.ndim, what) for axis in (axis1, axis2))
     if rows == columns:
         raise ShapeError(f"{what} needs two axes.", given=f"axis1={axis1}   axis2={axis2}")
-    below = whole.shape[rows] + min(offset, 0)
-    beside = whole.shape[columns] - max(offset, 0)
+    below = var.shape[rows] + min(offset, 0)
+    beside = var.shape[columns] - max(offset, 0)
     at = arange(call("max", call("min", below, beside), 0))
-    front = ops.moveaxis(whole, (rows, columns), (0, 1))
-    found = ops.gather_nd(front, [at + max(-offset, 0), at + max(offset, 0)])
-    return found if found.ndim == 1 else ops.moveaxis(found, 0, -1)
+    front = ops.moveaxis(var, (rows, columns), (0, 1))
+    diagonals = ops.gather_nd(front, [at + max(-offset, 0), at + max(offset, 0)])
+    return diagonals if diagonals.ndim == 1 else ops.moveaxis(diagonals, 0, -1)

@@ -1,4 +1,4 @@
-"""Grids of coordinates, lines between points, and arrays as pictures and sets."""
+"""Grids of coordinates, linear interpolation, rotations, membership tests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["interp", "isin", "meshgrid", "rot90"]
 
 @building
 def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
-    """Coordinates of all points of a grid, from those along each axis.
+    """Coordinates of all grid points, from the coordinates along each axis.
 
         out[n][i_0, i_1, ...] = xs[n][i_n]
 
     Args:
-        xs: any[n_0], any[n_1], …: the coordinates along each axis; a scalar is one.
-        indexing: `"ij"`: the first axis is that of the first coordinates. `"xy"`: the first
-            two are exchanged, as in a picture, whose rows have the second coordinate. NumPy
-            and the array API begin with it, torch with the other one.
+        xs: any[n_0], any[n_1], …: the coordinates along each axis; a scalar is a single one.
+        indexing: `"ij"`: the first axis belongs to the first coordinates. `"xy"`: the first
+            two axes are swapped, as in an image, whose rows have the second coordinate. `"xy"`
+            is the default of NumPy and the array API, `"ij"` that of torch.
 
     Returns:
-        An array for each of `xs`, all of one shape.
+        An array for each of `xs`, all of the same shape.
 
     Raises:
         ShapeError: One has more than one axis.
@@ -53,16 +53,16 @@ def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
                 "meshgrid needs coordinates along one axis each.", given=shown_types({"x": x})
             )
     sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in given]
-    places = list(range(len(given)))
+    out_axes = list(range(len(given)))
     if indexing == "xy" and len(given) > 1:
-        places[:2] = 1, 0
-    whole = [sizes[at] for at in places]
-    return [_spread(x, places[n], whole) for n, x in enumerate(given)]
+        out_axes[:2] = 1, 0
+    out_shape = [sizes[at] for at in out_axes]
+    return [_broadcast_along(x, out_axes[n], out_shape) for n, x in enumerate(given)]
 
 
-def _spread(x: Var, axis: int, whole: list[Size]) -> Var:
-    shape = [x.shape[0] if x.ndim and a == axis else 1 for a in range(len(whole))]
-    return ops.broadcast_to(ops.reshape(x, shape), whole)
+def _broadcast_along(x: Var, axis: int, out_shape: list[Size]) -> Var:
+    shape = [x.shape[0] if x.ndim and a == axis else 1 for a in range(len(out_shape))]
+    return ops.broadcast_to(ops.reshape(x, shape), out_shape)
 
 
 @building
@@ -74,24 +74,25 @@ def interp(
     right: Operand | None = None,
     period: float | None = None,
 ) -> Var:
-    """Numbers between the points of a table, on straight lines from point to point.
+    """Linear interpolation between the points of a table.
 
         out = fp[i] + (x - xp[i]) * (fp[i + 1] - fp[i]) / (xp[i + 1] - xp[i]),
         where xp[i] <= x <= xp[i + 1]
 
     Args:
-        x: real[*shape]: where numbers are wanted.
-        xp: real[n]: where they are known, in ascending order; with a period in any.
-        fp: real[n]: what they are there.
-        left: What there is below `xp[0]`; `fp[0]` by default.
-        right: What there is above `xp[n - 1]`; `fp[n - 1]` by default.
-        period: After which the table goes on from its beginning.
+        x: real[*shape]: the positions to evaluate.
+        xp: real[n]: the positions of the points, in ascending order; in any order with a
+            period.
+        fp: real[n]: the values of the points.
+        left: The value below `xp[0]`; `fp[0]` by default.
+        right: The value above `xp[n - 1]`; `fp[n - 1]` by default.
+        period: The period of the table.
 
     Returns:
-        float[*shape]. Its gradients go to `x`, the slope of the line, and to both points.
+        float[*shape]. Gradients go to `x`, with the slope of the line, and to both points.
 
     Raises:
-        ShapeError: `xp` and `fp` have not one axis, or not the same size, or no points.
+        ShapeError: `xp` and `fp` do not have one axis of the same size, or have no points.
         DTypeError: Complex numbers.
         ProgramError: The period is not positive.
 
@@ -102,7 +103,7 @@ def interp(
         >>> br.Executor().run(prog, br.Scope(), fetch=y).tolist()
         [5.0, 30.0]
     """
-    at, points, known = (as_var(one) for one in (x, xp, fp))
+    at, points, known = (as_var(operand) for operand in (x, xp, fp))
     shown = shown_types({"x": at, "xp": points, "fp": known})
     if points.ndim != 1 or known.ndim != 1 or not same_size(points.shape[0], known.shape[0]):
         raise ShapeError("interp needs a number for each point, along one axis.", given=shown)
@@ -112,23 +113,23 @@ def interp(
     if period is not None and not period > 0:
         raise ProgramError(f"interp needs a period above 0, not {period!r:.40}.")
 
-    def built() -> Var:
+    def build() -> Var:
         if period is not None:
-            return _on_lines(*_repeated(at, points, known, period))
-        found = _on_lines(at, points, known)
+            return _interpolate(*_extend_period(at, points, known, period))
+        value_at = _interpolate(at, points, known)
         for end, given, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
-            value = known[end] if given is None else given
-            found = ops.where(beyond(at, points[end]), value, found)
-        return found
+            end_value = known[end] if given is None else given
+            value_at = ops.where(beyond(at, points[end]), end_value, value_at)
+        return value_at
 
-    return composed("interp", built)
+    return composed("interp", build)
 
 
-def _repeated(x: Var, xp: Var, fp: Var, period: float) -> tuple[Var, Var, Var]:
-    """A table of one period, in order, with a point more at either end."""
+def _extend_period(x: Var, xp: Var, fp: Var, period: float) -> tuple[Var, Var, Var]:
+    """Return a sorted table of one period, with one more point at either end."""
     x, xp = ops.remainder(x, period), ops.remainder(xp, period)
     order = ops.argsort(xp)
-    xp, fp = (ops.take(one, order, axis=0) for one in (xp, fp))
+    xp, fp = (ops.take(array, order, axis=0) for array in (xp, fp))
     xp = _with_ends(xp[-1] - period, xp, xp[0] + period)
     return x, xp, _with_ends(fp[-1], fp, fp[0])
 
@@ -139,8 +140,8 @@ def _with_ends(first: Var, x: Var, last: Var) -> Var:
     )
 
 
-def _on_lines(x: Var, xp: Var, fp: Var) -> Var:
-    """Numbers on the line between the two points around each place."""
+def _interpolate(x: Var, xp: Var, fp: Var) -> Var:
+    """Interpolate linearly between the two points around each position."""
     last = ops.size(xp.shape[0]) - 1
     above = ops.minimum(ops.searchsorted(xp, x, side="right"), last)
     below = ops.maximum(above - 1, 0)
@@ -151,20 +152,20 @@ def _on_lines(x: Var, xp: Var, fp: Var) -> Var:
     return ops.where(flat, f0, f0 + share * (f1 - f0))
 
 
-# ---- arrays as pictures and sets -------------------------------------------------------------
+# ---- rotations, membership -------------------------------------------------------------------
 
 
 @building
 def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
-    """An array turned by right angles, from the first axis towards the second.
+    """Rotate an array by multiples of 90 degrees, from the first axis towards the second.
 
     Args:
         x: any[*shape].
-        k: How often; negative turns back.
+        k: The number of rotations; negative numbers rotate in the other direction.
         axes: The two axes.
 
     Returns:
-        any; both sizes are exchanged where `k` is odd.
+        any; the two sizes are swapped if `k` is odd.
 
     Raises:
         ShapeError: There are not two such axes.
@@ -176,23 +177,23 @@ def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     if k % 4 == 2:
         return ops.flip(var, axis=(first, second))
     if k % 2:
-        turned = ops.flip(var, axis=second if k % 4 == 1 else first)
-        return ops.swapaxes(turned, first, second)
+        flipped = ops.flip(var, axis=second if k % 4 == 1 else first)
+        return ops.swapaxes(flipped, first, second)
     return var
 
 
 @building
 def isin(x: Operand, values: Operand, invert: bool = False) -> Var:
-    """Whether each number is one of some others; NaN is none.
+    """Test elements for membership in a set of values; NaN is never a member.
 
         out[i] = any of x[i] == values[k]
 
-    All are compared with all.
+    Every element is compared with every value.
 
     Args:
         x: any[*shape].
         values: any, of any shape.
-        invert: Whether to ask for those that are not.
+        invert: Whether to negate the result.
 
     Returns:
         bool[*shape].
@@ -206,5 +207,5 @@ def isin(x: Operand, values: Operand, invert: bool = False) -> Var:
     """
     var = as_var(x)
     flat = ops.reshape(as_var(values, var.dtype), (-1,))
-    found = ops.any(ops.equal(ops.expand_dims(var, axis=-1), flat), axis=-1)
-    return ops.logical_not(found) if invert else found
+    is_member = ops.any(ops.equal(ops.expand_dims(var, axis=-1), flat), axis=-1)
+    return ops.logical_not(is_member) if invert else is_member

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what singular values tell."""
+"""Norms of vectors and matrices, matrix rank, least squares."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["lstsq", "matrix_norm", "matrix_rank", "vector_norm"]
 
 @building
 def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: float = 2.0) -> Var:
-    """The length of vectors, in any of the p-norms.
+    """The p-norms of vectors.
 
         out = (sum_i |x[i]|^ord)^(1 / ord)
 
@@ -34,9 +34,9 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         x: real[*shape].
         axis: The axis or axes of the vectors; all by default.
         keepdims: Whether they stay, with size 1.
-        ord: The power. The slope is 0 where the norm is, as that of `norm`, which 2 is;
-            infinity gives the largest size of a number, minus infinity the smallest, 0 how
-            many are not zero.
+        ord: The order p. Infinity gives the largest absolute value, minus infinity the
+            smallest, 0 the number of nonzero elements. Where the norm is 0, its gradient is 0,
+            as for `norm`, which is the order 2.
 
     Returns:
         float[*rest]; integers give float32.
@@ -51,20 +51,20 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         return ops.norm(var, **options)
     if ord == 0:
         return ops.cast(ops.sum(ops.not_equal(var, 0.0), **options), var.dtype)
-    sizes = ops.abs(var)
+    magnitudes = ops.abs(var)
     if math.isinf(ord):
-        return (ops.max if ord > 0 else ops.min)(sizes, **options)
+        return (ops.max if ord > 0 else ops.min)(magnitudes, **options)
     if ord == 1:
-        return ops.sum(sizes, **options)
-    none = 0.0 if ord > 0 else math.inf
-    total = ops.sum(_power(sizes, 0.0, ord, none), **options)
-    return _power(total, none, 1.0 / ord, 0.0)
+        return ops.sum(magnitudes, **options)
+    empty_norm = 0.0 if ord > 0 else math.inf
+    total = ops.sum(_power(magnitudes, 0.0, ord, empty_norm), **options)
+    return _power(total, empty_norm, 1.0 / ord, 0.0)
 
 
 def _power(x: Var, at: float, exponent: float, value: float) -> Var:
-    """A power, and a value without a slope in place of that of one number."""
-    there = ops.equal(x, at)
-    return ops.where(there, value, ops.pow(ops.where(there, 1.0, x), exponent))
+    """Return a power, with a value without gradient where `x` equals `at`."""
+    matches = ops.equal(x, at)
+    return ops.where(matches, value, ops.pow(ops.where(matches, 1.0, x), exponent))
 
 
 @building
@@ -75,22 +75,22 @@ def matrix_norm(x: Operand, ord: float | str = "fro", keepdims: bool = False) ->
         x: real[*shape, m, n].
         ord: `"fro"`: the root of the sum of squares. `"nuc"`: the sum of the singular values;
             2 and -2: the largest and the smallest of them. 1 and -1: the largest and the
-            smallest sum of sizes of a column; infinity and minus infinity: of a row.
+            smallest sum of absolute values of a column; infinity and minus infinity: of a row.
         keepdims: Whether the axes stay, with size 1.
 
     Returns:
         float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         ProgramError: There is no such norm.
         DTypeError: Complex numbers.
     """
     (var,) = in_floats("matrix_norm", x=matrices("matrix_norm", x))
     if ord == "fro":
         return ops.norm(var, axis=(-2, -1), keepdims=keepdims)
-    found = _norm_of(var, ord)
-    return ops.expand_dims(found, axis=(-2, -1)) if keepdims else found
+    norms = _norm_of(var, ord)
+    return ops.expand_dims(norms, axis=(-2, -1)) if keepdims else norms
 
 
 def _norm_of(x: Var, ord: Any) -> Var:
@@ -107,35 +107,35 @@ def _norm_of(x: Var, ord: Any) -> Var:
     return best(ops.sum(ops.abs(x), axis=-2 if abs(ord) == 1 else -1), axis=-1)
 
 
-# ---- what singular values tell ---------------------------------------------------------------
+# ---- singular values -------------------------------------------------------------------------
 
 
 @building
 def matrix_rank(x: Operand, rtol: float | None = None) -> Var:
-    """How many singular values of matrices are not zero, up to rounding.
+    """Numerical rank of matrices: the number of nonzero singular values, up to rounding.
 
         out = number of s[i] > rtol * max(s)
 
     Args:
         x: real[*shape, m, n].
-        rtol: What counts as zero beside the largest; by default the larger size times the
-            distance from 1 to the next number of the dtype.
+        rtol: The cutoff relative to the largest singular value; by default the larger size
+            times the machine epsilon of the dtype.
 
     Returns:
         i64[*shape].
 
     Raises:
-        ShapeError: `x` holds no matrices.
+        ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
     (var,) = in_floats("matrix_rank", x=matrices("matrix_rank", x))
 
-    def built() -> Var:
-        found = ops.svdvals(var)
-        least = ops.max(found, axis=-1, keepdims=True) * _cutoff(var, rtol)
-        return ops.sum(found > least, axis=-1)
+    def build() -> Var:
+        singular_values = ops.svdvals(var)
+        cutoff = ops.max(singular_values, axis=-1, keepdims=True) * _cutoff(var, rtol)
+        return ops.sum(singular_values > cutoff, axis=-1)
 
-    return composed("matrix_rank", built)
+    return composed("matrix_rank", build)
 
 
 def _cutoff(x: Var, rtol: float | None) -> Any:
@@ -147,21 +147,21 @@ def _cutoff(x: Var, rtol: float | None) -> Any:
 
 @building
 def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
-    """The solution of equations of which there are too many, or too few, by least squares.
+    """Least-squares solution of linear systems, over- or underdetermined.
 
-        out = pinv(a) @ b: the shortest of all for which sum((a @ out - b)^2) is least
+        out = pinv(a) @ b: the shortest of all that minimize sum((a @ out - b)^2)
 
     Args:
         a: real[*shape, m, n].
         b: real[*shape, m, k], or real[m].
-        rtol: Which singular values of `a` count as zero; see `pinv`.
+        rtol: The relative cutoff of singular values of `a`; see `pinv`.
 
     Returns:
-        float[*shape, n, k], or float[*shape, n]. What else NumPy gives is `matrix_rank(a)`,
+        float[*shape, n, k], or float[*shape, n]. NumPy's other results are `matrix_rank(a)`,
         `svdvals(a)`, and the sum of squares of `a @ out - b`.
 
     Raises:
-        ShapeError: `a` holds no matrices, or sizes do not fit.
+        ShapeError: `a` has fewer than two axes, or sizes do not match.
         DTypeError: Complex numbers.
 
     Example:
@@ -172,11 +172,11 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
         >>> br.Executor().run(prog, br.Scope(), fetch=line).round(3).tolist()
         [2.0, 1.0]
     """
-    whole, sides = matrices("lstsq", a), as_var(b)
-    rows = sides.shape[-2:][:1]
-    if not rows or not same_size(whole.shape[-2], rows[0]):
+    matrix, rhs = matrices("lstsq", a), as_var(b)
+    rows = rhs.shape[-2:][:1]
+    if not rows or not same_size(matrix.shape[-2], rows[0]):
         raise ShapeError(
             "lstsq needs a right-hand side with as many rows as the matrices.",
-            given=shown_types({"a": whole, "b": sides}),
+            given=shown_types({"a": matrix, "b": rhs}),
         )
-    return composed("lstsq", lambda: ops.matmul(ops.pinv(whole, rtol), sides))
+    return composed("lstsq", lambda: ops.matmul(ops.pinv(matrix, rtol), rhs))

@@ -1,4 +1,4 @@
-"""Functions that are made of several operators, where NumPy's of the same name find them."""
+"""Registration of composed functions for NumPy's dispatch protocol."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ MODULES = (
 
 
 def found_by_numpy() -> None:
-    """Tell variables of them."""
-    found = {name: getattr(one, name) for one in MODULES for name in one.__all__}
-    NumPyCalls.composed = found
+    """Register the functions, so that NumPy functions of the same name dispatch to them."""
+    functions = {name: getattr(module, name) for module in MODULES for name in module.__all__}
+    NumPyCalls.composed = functions

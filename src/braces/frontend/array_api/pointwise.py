@@ -1,4 +1,4 @@
-"""Functions of numbers, each on its own, that are made of others."""
+"""Elementwise functions composed of several operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
     "sinc",
 ]
 
-# ---- of one number ---------------------------------------------------------------------------
+# ---- one operand -----------------------------------------------------------------------------
 
 
 @building
@@ -57,9 +57,9 @@ def _floats(what: str, x: Operand) -> Var:
 
 @building
 def sinc(x: Operand) -> Var:
-    """The sine beside its angle: sin(pi * x) / (pi * x), and 1 at 0.
+    """The normalized sinc function: sin(pi * x) / (pi * x), and 1 at 0.
 
-    Around 0 it is computed by its series, so that slopes of all orders are there.
+    Around 0 it is computed by its Taylor series, so that derivatives of all orders are correct.
 
     Args:
         x: real[*shape].
@@ -72,7 +72,7 @@ def sinc(x: Operand) -> Var:
     """
     var = _floats("sinc", x)
 
-    def built() -> Var:
+    def build() -> Var:
         angle = ops.multiply(var, math.pi)
         near = ops.abs(angle) < 0.5
         square = ops.square(ops.where(near, angle, 0.0))
@@ -82,7 +82,7 @@ def sinc(x: Operand) -> Var:
         far = ops.where(near, 1.0, angle)
         return ops.where(near, series, ops.sin(far) / far)
 
-    return composed("sinc", built)
+    return composed("sinc", build)
 
 
 _SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
@@ -95,13 +95,13 @@ def nan_to_num(
     posinf: float | None = None,
     neginf: float | None = None,
 ) -> Var:
-    """Numbers with others in the place of NaN and infinities; these get no gradient.
+    """Replace NaN and infinities by numbers; replaced elements get no gradient.
 
     Args:
         x: real[*shape].
-        nan: What stands for NaN.
-        posinf: What stands for infinity; the largest number of the dtype by default.
-        neginf: What stands for minus infinity; the smallest by default.
+        nan: The value for NaN.
+        posinf: The value for infinity; the largest number of the dtype by default.
+        neginf: The value for minus infinity; the smallest by default.
 
     Returns:
         As `x`; integers stay as they are.
@@ -120,19 +120,21 @@ def nan_to_num(
 
     largest = float(cast("Any", ml_dtypes).finfo(var.dtype).max)
 
-    def built() -> Var:
-        found = ops.where(ops.isnan(var), nan, var)
+    def build() -> Var:
+        out_var = ops.where(ops.isnan(var), nan, var)
         ends = ((math.inf, posinf, largest), (-math.inf, neginf, -largest))
-        for end, given, last in ends:
-            found = ops.where(var == end, last if given is None else given, found)
-        return found
+        for end, replacement, limit in ends:
+            out_var = ops.where(
+                var == end, limit if replacement is None else replacement, out_var
+            )
+        return out_var
 
-    return composed("nan_to_num", built)
+    return composed("nan_to_num", build)
 
 
 @building
 def signbit(x: Operand) -> Var:
-    """Whether numbers are negative, -0.0 among them; NaN is not.
+    """Test the sign bit: True for negative numbers and -0.0; False for NaN.
 
     Args:
         x: real[*shape].
@@ -147,17 +149,17 @@ def signbit(x: Operand) -> Var:
 
 
 def _below(x: Var) -> Var:
-    """Where a number is less than zero, or the zero that is below it."""
+    """Return a mask of numbers that are negative or -0.0."""
     zero = x == 0.0
     return ops.where(zero, ops.reciprocal(ops.where(zero, x, 1.0)), x) < 0.0
 
 
-# ---- of several ------------------------------------------------------------------------------
+# ---- several operands ------------------------------------------------------------------------
 
 
 @building
 def copysign(x: Operand, y: Operand) -> Var:
-    """The size of one number with the sign of another; that of NaN is plus.
+    """Magnitude of one number with the sign of another; the sign of NaN is plus.
 
         out = |x| where y is not negative, -|x| elsewhere; -0.0 is negative
 
@@ -174,20 +176,20 @@ def copysign(x: Operand, y: Operand) -> Var:
     """
     size, sign = in_floats("copysign", x=as_var(x), y=as_var(y))
 
-    def built() -> Var:
-        found = ops.abs(size)
-        return ops.where(_below(sign), -found, found)
+    def build() -> Var:
+        magnitude = ops.abs(size)
+        return ops.where(_below(sign), -magnitude, magnitude)
 
-    return composed("copysign", built)
+    return composed("copysign", build)
 
 
 @building
 def heaviside(x: Operand, y: Operand) -> Var:
-    """Heaviside's step: 0 below zero, 1 above, and what is said at zero; NaN stays NaN.
+    """Heaviside step function: 0 below zero, 1 above, `y` at zero; NaN stays NaN.
 
     Args:
         x: real[*shape]. It gets no gradient.
-        y: real[*shape], broadcast against `x`: what there is at zero.
+        y: real[*shape], broadcast against `x`: the value at zero.
 
     Returns:
         float, the common shape, in the promoted dtype; integers give float32.
@@ -198,23 +200,23 @@ def heaviside(x: Operand, y: Operand) -> Var:
     """
     step, middle = in_floats("heaviside", x=as_var(x), y=as_var(y))
 
-    def built() -> Var:
+    def build() -> Var:
         ends = ops.where(ops.isnan(step), step, ops.maximum(ops.sign(step), 0.0))
         return ops.where(step == 0.0, middle, ops.stop_gradient(ends))
 
-    return composed("heaviside", built)
+    return composed("heaviside", build)
 
 
 @building
 def lerp(x: Operand, y: Operand, weight: Operand) -> Var:
-    """Numbers on the line from one to another.
+    """Linear interpolation between two numbers.
 
         out = x + weight * (y - x)
 
     Args:
-        x: number[*shape]: where the line begins.
-        y: number[*shape]: where it ends.
-        weight: number: how far along; all three broadcast.
+        x: number[*shape], the value at weight 0.
+        y: number[*shape], the value at weight 1.
+        weight: number; all three broadcast.
 
     Returns:
         number, the common shape, in the promoted dtype.
@@ -234,15 +236,15 @@ def isclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Var:
-    """Whether numbers are equal up to an error.
+    """Test numbers for equality within tolerances.
 
         out = |x - y| <= atol + rtol * |y|; infinities are close to themselves
 
     Args:
         x: number[*shape].
         y: number[*shape], broadcast against `x`.
-        rtol: The error beside `y`.
-        atol: The error that is added.
+        rtol: The relative tolerance, multiplied by |y|.
+        atol: The absolute tolerance.
         equal_nan: Whether NaN is close to NaN.
 
     Returns:
@@ -262,16 +264,18 @@ def allclose(
     atol: float = 1e-08,
     equal_nan: bool = False,
 ) -> Var:
-    """Whether all numbers are equal up to an error, as one bool; see `isclose`."""
+    """Test all numbers for equality within tolerances, as one bool; see `isclose`."""
     return composed(
         "allclose", lambda: ops.all(_close(as_var(x), as_var(y), rtol, atol, equal_nan))
     )
 
 
 def _close(x: Var, y: Var, rtol: float, atol: float, equal_nan: bool) -> Var:
-    x, y = (ops.cast(one, "int64") if one.dtype == BOOL else one for one in (x, y))
+    x, y = (
+        ops.cast(operand, "int64") if operand.dtype == BOOL else operand for operand in (x, y)
+    )
     near = ops.abs(x - y) <= atol + rtol * ops.abs(y)
-    found = ops.logical_or(ops.logical_and(near, ops.isfinite(y)), x == y)
+    is_close = ops.logical_or(ops.logical_and(near, ops.isfinite(y)), x == y)
     if not equal_nan:
-        return found
-    return ops.logical_or(found, ops.logical_and(ops.isnan(x), ops.isnan(y)))
+        return is_close
+    return ops.logical_or(is_close, ops.logical_and(ops.isnan(x), ops.isnan(y)))

@@ -22,12 +22,12 @@ from braces.ops.common.rules import axis_indices
 __all__ = ["median", "nanmedian", "nanquantile", "percentile", "quantile"]
 
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
-"""What is between two numbers."""
+"""Interpolation methods between two order statistics."""
 
 
 @building
 def median(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The number in the middle, or the mean of the two in the middle: the quantile of 0.5.
+    """The median: the middle number, or the mean of the two middle numbers.
 
     Args:
         x: real[*shape].
@@ -38,7 +38,7 @@ def median(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         float[*rest]; integers give float32, NaN gives NaN.
 
     Raises:
-        ShapeError: There is no such axis, or nothing along it.
+        ShapeError: There is no such axis, or it is empty.
         DTypeError: Complex numbers.
 
     Example:
@@ -59,16 +59,16 @@ def quantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Var:
-    """What is greater than a part of the numbers, and less than the rest.
+    """Quantiles of numbers along axes.
 
-        out = sorted(x)[q * (n - 1)], between two numbers as the method says
+        out = sorted(x)[q * (n - 1)], interpolated between two numbers with `method`
 
-    Of numbers that are equal, the gradient goes to one.
+    The gradient of equal numbers goes to one of them.
 
     Args:
         x: real[*shape].
-        q: A number from 0 to 1, or an array of them, which may be a variable; in a run, what
-            is outside counts as the nearest of these.
+        q: A number from 0 to 1, or an array of them. It may be a variable, which the run clips
+            to this range.
         axis: The axis or axes; all by default.
         keepdims: Whether they stay, with size 1.
         method: `"linear"` interpolates, `"lower"`, `"higher"` and `"nearest"` take one of the
@@ -78,7 +78,7 @@ def quantile(
         float[*q.shape, *rest]; integers give float32, NaN gives NaN.
 
     Raises:
-        ShapeError: There is no such axis, or nothing along it.
+        ShapeError: There is no such axis, or it is empty.
         ProgramError: `q` is outside of 0 to 1, or there is no such method.
         DTypeError: Complex numbers.
 
@@ -100,14 +100,14 @@ def percentile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Var:
-    """As `quantile`, with parts in per cent: from 0 to 100."""
+    """Quantiles with `q` in percent, from 0 to 100; see `quantile`."""
     parts = q / 100.0 if isinstance(q, Var) else np.asarray(q) / 100.0
     return _quantiles("percentile", x, parts, axis, keepdims, method)
 
 
 @building
 def nanmedian(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The median of the numbers that are not NaN; NaN where there is none; see `median`."""
+    """The median of the numbers that are not NaN; NaN if there are none; see `median`."""
     return _quantiles("nanmedian", x, 0.5, axis, keepdims, "linear", left_out=True)
 
 
@@ -119,76 +119,83 @@ def nanquantile(
     keepdims: bool = False,
     method: str = "linear",
 ) -> Var:
-    """Quantiles of the numbers that are not NaN; NaN where there is none; see `quantile`."""
+    """Quantiles of the numbers that are not NaN; NaN if there are none; see `quantile`."""
     return _quantiles("nanquantile", x, q, axis, keepdims, method, left_out=True)
 
 
 def _quantiles(
     what: str, x: Any, q: Any, axis: Axes, keepdims: bool, method: str, left_out: bool = False
 ) -> Var:
-    """Quantiles, of what is not NaN where that is left out."""
+    """Build a quantile function; `left_out` ignores NaN."""
     check_one_of(what, "method", method, METHODS)
-    (whole,) = in_floats(what, x=as_var(x))
-    axes = axis_indices(axis, whole.ndim, what)
-    shape = whole.shape
+    (numbers,) = in_floats(what, x=as_var(x))
+    axes = axis_indices(axis, numbers.ndim, what)
+    shape = numbers.shape
     count = product(shape[a] for a in axes)
     if count == 0:
-        raise ShapeError(f"{what} of nothing does not exist.", given=shown_types({"x": whole}))
-    parts = _parts(what, q)
+        raise ShapeError(
+            f"{what} of nothing does not exist.", given=shown_types({"x": numbers})
+        )
+    levels = _parts(what, q)
 
-    def built() -> Var:
-        ordered = ops.sort(_to_end(whole, axes))
+    def build() -> Var:
+        ordered = ops.sort(_to_end(numbers, axes))
         nan = ops.isnan(ordered)
-        here = ops.size(count)
+        valid_count = ops.size(count)
         if left_out:
-            here = ops.sum(ops.logical_not(nan), axis=-1, keepdims=True)
-        places = ops.cast(ops.maximum(here - 1, 0), FLOAT64) * ops.reshape(parts, (-1,))
-        found = _between(ordered, places, method)
+            valid_count = ops.sum(ops.logical_not(nan), axis=-1, keepdims=True)
+        places = ops.cast(ops.maximum(valid_count - 1, 0), FLOAT64) * ops.reshape(levels, (-1,))
+        values = _between(ordered, places, method)
         if not left_out:
-            some = ops.expand_dims(nan[..., -1], axis=-1)
-            found = ops.where(some, ops.full_like(found, np.nan), found)
-        found = ops.moveaxis(found, -1, 0)
-        rest = [1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes]
-        return ops.reshape(found, (*parts.shape, *rest))
+            has_nan = ops.expand_dims(nan[..., -1], axis=-1)
+            values = ops.where(has_nan, ops.full_like(values, np.nan), values)
+        values = ops.moveaxis(values, -1, 0)
+        kept_sizes = [
+            1 if a in axes else n for a, n in enumerate(shape) if keepdims or a not in axes
+        ]
+        return ops.reshape(values, (*levels.shape, *kept_sizes))
 
-    return composed(what, built)
+    return composed(what, build)
 
 
 def _parts(what: str, q: Any) -> Var:
-    """Parts from 0 to 1, in a dtype in which places are exact."""
+    """Convert quantile levels to float64, in which positions are exact."""
     if isinstance(q, Var):
         return ops.clip(ops.cast(q, FLOAT64), 0.0, 1.0)
-    parts = constant(q, FLOAT64)
-    given = np.asarray(q, float)
-    if not np.all((given >= 0.0) & (given <= 1.0)):
+    levels = constant(q, FLOAT64)
+    numbers = np.asarray(q, float)
+    if not np.all((numbers >= 0.0) & (numbers <= 1.0)):
         raise ProgramError(f"{what} needs parts between nothing and all, not {q!r:.60}.")
-    return parts
+    return levels
 
 
 def _to_end(x: Var, axes: tuple[int, ...]) -> Var:
-    """An array with some of its axes as one, the last."""
-    rest = [a for a in range(x.ndim) if a not in axes]
-    shape: tuple[Size, ...] = (*(x.shape[a] for a in rest), product(x.shape[a] for a in axes))
-    order = (*rest, *axes)
-    turned = x if order == tuple(range(x.ndim)) else ops.transpose(x, order)
-    return turned if turned.shape == shape else ops.reshape(turned, shape)
+    """Merge some axes of an array into one, the last."""
+    other_axes = [a for a in range(x.ndim) if a not in axes]
+    shape: tuple[Size, ...] = (
+        *(x.shape[a] for a in other_axes),
+        product(x.shape[a] for a in axes),
+    )
+    order = (*other_axes, *axes)
+    transposed = x if order == tuple(range(x.ndim)) else ops.transpose(x, order)
+    return transposed if transposed.shape == shape else ops.reshape(transposed, shape)
 
 
 def _between(ordered: Var, places: Var, method: str) -> Var:
-    """What is at places of sorted numbers, which lie between two of them."""
+    """Interpolate sorted numbers at fractional positions."""
     if method == "nearest":
-        return _taken(ordered, ops.round(places))
+        return _take_last(ordered, ops.round(places))
     if method in ("lower", "higher"):
         end = ops.floor if method == "lower" else ops.ceil
-        return _taken(ordered, end(places))
+        return _take_last(ordered, end(places))
     low = ops.floor(places)
-    below, above = _taken(ordered, low), _taken(ordered, ops.ceil(places))
+    below, above = _take_last(ordered, low), _take_last(ordered, ops.ceil(places))
     share = 0.5 if method == "midpoint" else ops.cast(places - low, ordered.dtype)
-    # Where both are one, they may be infinite, and their difference NaN.
+    # Equal numbers may be infinite, and their difference NaN.
     return ops.where(below == above, below, below + share * (above - below))
 
 
-def _taken(ordered: Var, places: Var) -> Var:
+def _take_last(ordered: Var, places: Var) -> Var:
     at = ops.cast(places, INT64)
     if at.ndim == 1:
         return ops.take(ordered, at, axis=-1)

@@ -1,4 +1,4 @@
-"""What is counted and gathered by groups: bins of histograms, segments of rows."""
+"""Segment reductions, and counts in bins of histograms."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ __all__ = [
 
 @building
 def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
-    """Sums of slices by groups.
+    """Sum slices by segment.
 
         out[k] = sum of data[*i] over all i with segment_ids[*i] == k
 
     Args:
         data: number[*chosen, *rest].
-        segment_ids: int[*chosen]: the group of each slice, from 0 on, in any order.
-        num_segments: How many groups there are; may be symbolic.
+        segment_ids: int[*chosen]: the segment of each slice, from 0 on, in any order.
+        num_segments: The number of segments; may be symbolic.
 
     Returns:
-        number[num_segments, *rest]; 0 where a group is empty. Small integers and bools give
-        64-bit integers.
+        number[num_segments, *rest]; 0 for empty segments. Small integers and bools give 64-bit
+        integers.
 
     Raises:
-        ShapeError: There is not a number of a group for each slice.
-        DTypeError: Numbers of groups are no integers.
-        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+        ShapeError: There is not one segment id for each slice.
+        DTypeError: Segment ids are not integers.
+        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
 
     Example:
         >>> import braces as br
@@ -58,80 +58,80 @@ def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         >>> br.Executor().run(prog, br.Scope(), feed=feed, fetch=sums).tolist()
         [2.0, 0.0, 5.0]
     """
-    return _added(*_groups("segment_sum", data, segment_ids, num_segments))
+    return _sum_by_id(*_groups("segment_sum", data, segment_ids, num_segments))
 
 
 @building
 def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
-    """Means of slices by groups: `segment_sum`, divided by how many slices there are.
+    """Average slices by segment: `segment_sum` divided by the number of slices.
 
     Args:
         data: number[*chosen, *rest].
-        segment_ids: int[*chosen]: the group of each slice.
-        num_segments: How many groups there are.
+        segment_ids: int[*chosen]: the segment of each slice.
+        num_segments: The number of segments.
 
     Returns:
-        float[num_segments, *rest]; 0 where a group is empty. Integers give float32.
+        float[num_segments, *rest]; 0 for empty segments. Integers give float32.
 
     Raises:
-        ShapeError: There is not a number of a group for each slice.
-        DTypeError: Numbers of groups are no integers.
-        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+        ShapeError: There is not one segment id for each slice.
+        DTypeError: Segment ids are not integers.
+        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
     """
     what = "segment_mean"
 
-    def built() -> Var:
+    def build() -> Var:
         x, ids, count = _groups(what, data, segment_ids, num_segments)
         x = ops.cast(x, float_dtype(x.dtype))
-        counts = _added(ops.ones_like(ids, dtype=INT64), ids, count)
+        counts = _sum_by_id(ops.ones_like(ids, dtype=INT64), ids, count)
         counts = along_axis(counts, 0, x.ndim - ids.ndim + 1)
         wide = ops.cast(x, promote(x.dtype, FLOAT32))
-        means = _added(wide, ids, count) / ops.cast(ops.maximum(counts, 1), wide.dtype)
+        means = _sum_by_id(wide, ids, count) / ops.cast(ops.maximum(counts, 1), wide.dtype)
         return ops.cast(means, x.dtype)
 
-    return composed(what, built)
+    return composed(what, build)
 
 
 @building
 def segment_prod(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
-    """Products of slices by groups; 1 where a group is empty; else as `segment_sum`."""
+    """Multiply slices by segment; 1 for empty segments; otherwise as `segment_sum`."""
     x, ids, count = _groups("segment_prod", data, segment_ids, num_segments)
-    return _put(ops.cast(x, sum_dtype(x.dtype)), ids, count, 1, "mul")
+    return _scatter(ops.cast(x, sum_dtype(x.dtype)), ids, count, 1, "mul")
 
 
 @building
 def segment_max(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
-    """The largest of the slices of each group, number by number; else as `segment_sum`.
+    """Elementwise maximum of the slices of each segment; otherwise as `segment_sum`.
 
-    Where a group is empty it is minus infinity, or the smallest integer. Gradients go in equal
-    parts to all that are largest.
+    Empty segments give minus infinity, or the smallest integer. The gradient is divided equally
+    between all maxima.
 
     Args:
         data: real[*chosen, *rest].
-        segment_ids: int[*chosen]: the group of each slice.
-        num_segments: How many groups there are.
+        segment_ids: int[*chosen]: the segment of each slice.
+        num_segments: The number of segments.
 
     Raises:
-        ShapeError: There is not a number of a group for each slice.
-        DTypeError: Numbers of groups are no integers, or `data` is complex.
-        IndexRangeError: In a run, one is negative, or `num_segments` or more.
+        ShapeError: There is not one segment id for each slice.
+        DTypeError: Segment ids are not integers, or `data` is complex.
+        IndexRangeError: In a run, an id is negative, or `num_segments` or more.
     """
     x, ids, count = _groups("segment_max", data, segment_ids, num_segments)
-    return _put(x, ids, count, _ends(x)[0], "max")
+    return _scatter(x, ids, count, _ends(x)[0], "max")
 
 
 @building
 def segment_min(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
-    """The smallest of the slices of each group, number by number; else as `segment_max`.
+    """Elementwise minimum of the slices of each segment; otherwise as `segment_max`.
 
-    Where a group is empty it is infinity, or the largest integer.
+    Empty segments give infinity, or the largest integer.
     """
     x, ids, count = _groups("segment_min", data, segment_ids, num_segments)
-    return _put(x, ids, count, _ends(x)[1], "min")
+    return _scatter(x, ids, count, _ends(x)[1], "min")
 
 
 def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]:
-    """Operands that fit, of which the run checks the numbers of groups."""
+    """Check the operands of a segment reduction; the run checks the range of the ids."""
     x, ids, count = as_var(data), as_var(ids), _count(what, "num_segments", count)
     pairs = zip(x.shape, ids.shape, strict=False)
     if x.ndim < ids.ndim or not all(same_size(*pair) for pair in pairs):
@@ -140,10 +140,10 @@ def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]
             given=shown_types({"data": x, "segment_ids": ids}),
             fix="The axes of the numbers are the first ones of the data.",
         )
-    return x, _checked(what, "segment_ids", ids, count), count
+    return x, _check_ids(what, "segment_ids", ids, count), count
 
 
-def _checked(what: str, slot: str, ids: Var, count: Size) -> Var:
+def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
     if not is_integer(ids.dtype):
         raise DTypeError(
             f"{what} needs integers as {slot}, not {ids.dtype}.",
@@ -154,25 +154,25 @@ def _checked(what: str, slot: str, ids: Var, count: Size) -> Var:
 
 
 def _count(what: str, option: str, given: Size) -> Size:
-    """How many groups there are."""
+    """Check the number of segments."""
     if isinstance(given, int) and given < 0:
         raise ProgramError(f"{what} cannot have {option}={given}.")
     return given
 
 
-def _added(x: Var, ids: Var, count: Size) -> Var:
+def _sum_by_id(x: Var, ids: Var, count: Size) -> Var:
     x = ops.cast(x, sum_dtype(x.dtype))
     zeros = full((count, *x.shape[ids.ndim :]), 0, x.dtype)
     return ops.scatter_add(zeros, ids, x, axis=0)
 
 
-def _put(x: Var, ids: Var, count: Size, empty: Any, reduction: str) -> Var:
-    whole = full((count, *x.shape[ids.ndim :]), empty, x.dtype)
-    return ops.scatter_nd(whole, x, [ids], reduction=reduction)
+def _scatter(x: Var, ids: Var, count: Size, empty: Any, reduction: str) -> Var:
+    initial = full((count, *x.shape[ids.ndim :]), empty, x.dtype)
+    return ops.scatter_nd(initial, x, [ids], reduction=reduction)
 
 
 def _ends(x: Var) -> tuple[Any, Any]:
-    """What is less and greater than all numbers of a dtype."""
+    """Return the identity elements of max and min for a dtype."""
     if is_integer(x.dtype):
         limits = np.iinfo(x.dtype)
         return int(limits.min), int(limits.max)
@@ -184,21 +184,21 @@ def _ends(x: Var) -> tuple[Any, Any]:
 
 @building
 def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
-    """How often each of the numbers 0, 1, … occurs, or the sum of its weights.
+    """Count the occurrences of the numbers 0, 1, …, or sum their weights.
 
         out[k] = number of i with x[i] == k, or sum of weights[i] over them
 
     Args:
         x: int[n].
-        weights: number[n]; all 1 where they are not given.
-        length: How many numbers are counted; may be symbolic. NumPy finds the largest number in
-            the data; here sizes are known before.
+        weights: number[n]; all 1 by default.
+        length: The size of the result; may be symbolic. NumPy takes it from the largest number
+            in the data; here sizes are static.
 
     Returns:
-        i64[length]; with weights their dtype, as sums have it.
+        i64[length]; with weights, the dtype of their `sum`.
 
     Raises:
-        ShapeError: `x` has not one axis, or weights have another shape.
+        ShapeError: `x` does not have one axis, or weights have another shape.
         DTypeError: `x` is not of integers.
         IndexRangeError: In a run, a number is negative, or `length` or more.
 
@@ -218,14 +218,14 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
         )
     count = _count("bincount", "length", length)
     if weights is None:
-        ids = _checked("bincount", "x", var, count)
-        return _added(ops.ones_like(ids, dtype=INT64), ids, count)
+        ids = _check_ids("bincount", "x", var, count)
+        return _sum_by_id(ops.ones_like(ids, dtype=INT64), ids, count)
     given = _weights("bincount", var, weights)
-    return _added(given, _checked("bincount", "x", var, count), count)
+    return _sum_by_id(given, _check_ids("bincount", "x", var, count), count)
 
 
 def _weights(what: str, x: Var, weights: Operand) -> Var:
-    """What each number counts."""
+    """Check the weight of each number."""
     given = as_var(weights)
     if given.shape != x.shape:
         raise ShapeError(
@@ -237,22 +237,22 @@ def _weights(what: str, x: Var, weights: Operand) -> Var:
 
 @building
 def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
-    """The bin of each number: how many edges are not above it.
+    """Return the bin of each number: the number of edges not above it.
 
         bins[out - 1] <= x < bins[out], or < and <= with right=True
 
     Args:
         x: real[*shape].
         bins: real[n]: the edges, in ascending order.
-        right: Whether bins have their right edges, and not their left ones. (`right` of
-            torch.bucketize is the contrary of it.)
+        right: Whether bins include their right edges, instead of the left ones. (`right` of
+            torch.bucketize is the opposite.)
 
     Returns:
         i64[*shape]; from 0 to n.
 
     Raises:
-        ShapeError: There are other axes than one of edges.
-        ProgramError: Edges that are no variable do not ascend.
+        ShapeError: The edges do not have exactly one axis.
+        ProgramError: Constant edges are not in ascending order.
         DTypeError: Complex numbers.
 
     Example:
@@ -267,7 +267,7 @@ def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
 
 
 def _edges(what: str, given: Any) -> Var:
-    """Edges of bins as a variable of one axis."""
+    """Convert the edges of bins to a variable with one axis."""
     var = as_var(given)
     if var.ndim != 1:
         raise ShapeError(
@@ -290,16 +290,16 @@ def histogram(
     weights: Operand | None = None,
     density: bool = False,
 ) -> tuple[Var, Var]:
-    """How many numbers are in each of some bins, and the edges of these.
+    """Histogram of numbers: the counts in bins, and the edges of the bins.
 
         counts[k] = number of i with edges[k] <= x[i] < edges[k + 1], or <= in the last bin
 
     Args:
         x: real[*shape].
-        bins: How many bins of one width there are, or their edges, in ascending order.
-        range: The lowest and the highest edge; those of the numbers where they are not said,
-            of which there must be one then. What is outside of it, or NaN, is in no bin.
-        weights: number[*shape]: what each counts.
+        bins: The number of bins of equal width, or their edges, in ascending order.
+        range: The lowest and the highest edge; by default the minimum and maximum of `x`, which
+            must not be empty then. Numbers outside the range and NaN are in no bin.
+        weights: number[*shape]: the weight of each number.
         density: Whether counts are divided by their sum and the widths of bins.
 
     Returns:
@@ -307,8 +307,9 @@ def histogram(
         edges: float[bins + 1].
 
     Raises:
-        ShapeError: Weights have another shape, or edges not one axis and two edges.
-        ProgramError: There are no bins, the range is empty, or edges do not ascend.
+        ShapeError: Weights have another shape, or there is not one axis of at least two edges.
+        ProgramError: There are no bins, the range is empty, or edges are not in ascending
+            order.
         DTypeError: Complex numbers.
 
     Example:
@@ -323,23 +324,23 @@ def histogram(
     if var.dtype.kind == "c":
         raise DTypeError("histogram needs real numbers.", given=shown_types({"x": var}))
 
-    def built() -> tuple[Var, Var]:
+    def build() -> tuple[Var, Var]:
         flat = ops.reshape(var, (-1,))
         edges = _bin_edges(flat, bins, range)
         count = edges.shape[0]
         at = ops.searchsorted(edges, flat, side="right")
         at = ops.where(flat == edges[-1], ops.size(count - 1), at)
         ones = ops.ones_like(at) if given is None else ops.reshape(given, (-1,))
-        counts = _added(ones, at, count + 1)[1:-1]
+        counts = _sum_by_id(ones, at, count + 1)[1:-1]
         if not density:
             return counts, edges
         return counts / (ops.sum(counts) * (edges[1:] - edges[:-1])), edges
 
-    return composed("histogram", built)
+    return composed("histogram", build)
 
 
 def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
-    """The edges of bins that are given, or of so many of one width."""
+    """Return the edges of bins: the given ones, or those of bins of equal width."""
     if not isinstance(bins, int):
         edges = _edges("histogram", bins)
         if edges.shape[0] in (0, 1):
@@ -352,14 +353,14 @@ def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
         return constant(np.linspace(*_bounds(bounds), bins + 1), dtype)
     x = ops.cast(x, dtype)
     low, high = ops.min(x), ops.max(x)
-    wider = ops.where(low == high, 0.5, 0.0)
-    low, high = low - ops.cast(wider, dtype), high + ops.cast(wider, dtype)
+    margin = ops.where(low == high, 0.5, 0.0)
+    low, high = low - ops.cast(margin, dtype), high + ops.cast(margin, dtype)
     edges = low + constant(np.arange(bins), dtype) * ((high - low) / bins)
     return ops.concat([edges, ops.expand_dims(high, axis=0)], axis=0)
 
 
 def _bounds(given: tuple[float, float]) -> tuple[float, float]:
-    """The lowest and the highest edge; of one number, around it."""
+    """Return the lowest and the highest edge; an empty range is widened by 0.5 on each side."""
     low, high = given
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ProgramError(

@@ -1,4 +1,4 @@
-"""Numbers one after the other along an axis: differences, sums of areas, filters, powers."""
+"""Sequences along an axis: differences, integrals, convolution, polynomials."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 MODES = ("full", "same", "valid")
-"""At which places sequences meet."""
+"""Modes of `convolve` and `correlate`: the extent of the result."""
 
 # ---- differences -----------------------------------------------------------------------------
 
@@ -42,22 +42,22 @@ def diff(
     prepend: Operand | None = None,
     append: Operand | None = None,
 ) -> Var:
-    """Differences of neighbours along one axis.
+    """Differences of neighbors along one axis.
 
         out[..., i, ...] = x[..., i + 1, ...] - x[..., i, ...]
 
     Args:
-        x: any[*shape]; of bools, whether neighbours differ.
-        n: How often differences are taken.
+        x: any[*shape]; for bools, the result is True where neighbors differ.
+        n: The order of the difference.
         axis: The axis; negative counts from the end.
-        prepend: What comes before `x` along the axis, with as many axes.
-        append: What comes behind it.
+        prepend: An array to concatenate before `x` along the axis, with as many axes.
+        append: An array to concatenate after it.
 
     Returns:
         As `x`, with `n` less along the axis.
 
     Raises:
-        ShapeError: There is no such axis, or what is joined does not fit.
+        ShapeError: There is no such axis, or the concatenated shapes do not match.
         ProgramError: `n` is negative.
 
     Example:
@@ -72,45 +72,45 @@ def diff(
     if n < 0:
         raise ProgramError(f"diff cannot be taken {n} times.")
     parts = [as_var(part) for part in (prepend, var, append) if part is not None]
-    found = var if len(parts) == 1 else ops.concat(parts, axis=at)
+    out_var = var if len(parts) == 1 else ops.concat(parts, axis=at)
     for _ in range(n):
-        found = _apart(found, at)
-    return found
+        out_var = _subtract_neighbors(out_var, at)
+    return out_var
 
 
-def _apart(x: Var, axis: int) -> Var:
-    later, earlier = _cut(x, axis, slice(1, None)), _cut(x, axis, slice(None, -1))
+def _subtract_neighbors(x: Var, axis: int) -> Var:
+    later, earlier = _slice(x, axis, slice(1, None)), _slice(x, axis, slice(None, -1))
     return (ops.not_equal if x.dtype == BOOL else ops.subtract)(later, earlier)
 
 
 def _at_end(x: Var, axis: int, end: int) -> Var:
-    """Where an axis begins, or ends; it broadcasts against all of it."""
+    """Return a mask of the first or last index of an axis; it broadcasts against the array."""
     size = x.shape[axis]
     return along_axis(arange(size) == (0 if end == 0 else ops.size(size) - 1), axis, x.ndim)
 
 
-def _cut(x: Var, axis: int, part: slice) -> Var:
+def _slice(x: Var, axis: int, part: slice) -> Var:
     return x[(slice(None),) * axis + (part,)]
 
 
 @building
 def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
-    """The slopes of a function that is known at points of one distance: `numpy.gradient`.
+    """Numerical derivative of equally spaced samples by central differences: `numpy.gradient`.
 
-        out[i] = (x[i + 1] - x[i - 1]) / (2 * spacing), and at the ends to the only neighbour
+        out[i] = (x[i + 1] - x[i - 1]) / (2 * spacing), and a one-sided difference at the ends
 
-    The slopes of what a program computes are `br.gradients`.
+    For the gradients of a program see `br.gradients`.
 
     Args:
         x: real[*shape].
-        spacing: How far points lie apart.
+        spacing: The distance between points.
         axis: The axis; negative counts from the end.
 
     Returns:
         float[*shape]; integers give float32.
 
     Raises:
-        ShapeError: There is no such axis, or less than two points along it.
+        ShapeError: There is no such axis, or it has fewer than two points.
         DTypeError: Complex numbers.
     """
     (var,) = in_floats("central_difference", x=as_var(x))
@@ -118,32 +118,32 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
     if var.shape[at] in (0, 1):
         raise ShapeError("central_difference needs two points.", given=shown_types({"x": var}))
 
-    def built() -> Var:
+    def build() -> Var:
         after, before = (ops.roll(var, by, axis=at) for by in (-1, 1))
         first, last = (_at_end(var, at, end) for end in (0, -1))
-        found = ops.where(last, var - before, (after - before) / 2.0)
-        return ops.where(first, after - var, found) / spacing
+        slopes = ops.where(last, var - before, (after - before) / 2.0)
+        return ops.where(first, after - var, slopes) / spacing
 
-    return composed("central_difference", built)
+    return composed("central_difference", build)
 
 
 @building
 def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int = -1) -> Var:
-    """The area below straight lines from point to point along one axis.
+    """Integrate along one axis by the trapezoidal rule.
 
         out = sum_i (x[i + 1] - x[i]) * (y[i] + y[i + 1]) / 2
 
     Args:
         y: real[*shape].
-        x: real[n], or of the shape of `y`: where the points are.
-        dx: How far they lie apart, where `x` is not given.
+        x: real[n], or of the shape of `y`: the positions of the points.
+        dx: The distance between points, if `x` is not given.
         axis: The axis; negative counts from the end.
 
     Returns:
         float[*rest]; integers give float32.
 
     Raises:
-        ShapeError: There is no such axis, or there are not as many points.
+        ShapeError: There is no such axis, or the numbers of points differ.
         DTypeError: Complex numbers.
     """
     height, *places = in_floats(
@@ -151,32 +151,32 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int =
     )
     at = axis_index(axis, height.ndim, "trapezoid")
 
-    def built() -> Var:
-        means = (_cut(height, at, slice(1, None)) + _cut(height, at, slice(None, -1))) / 2.0
+    def build() -> Var:
+        means = (_slice(height, at, slice(1, None)) + _slice(height, at, slice(None, -1))) / 2.0
         if not places:
             return ops.sum(means, axis=at) * dx
-        wide = _apart(places[0], at if places[0].ndim > 1 else 0)
+        wide = _subtract_neighbors(places[0], at if places[0].ndim > 1 else 0)
         if wide.ndim == 1:
             wide = along_axis(wide, at, height.ndim)
         return ops.sum(means * wide, axis=at)
 
-    return composed("trapezoid", built)
+    return composed("trapezoid", build)
 
 
 @building
 def unwrap(
     x: Operand, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
 ) -> Var:
-    """Angles without jumps: periods are added where neighbours are more than half of one apart.
+    """Unwrap angles: add periods so that neighbors differ by at most half a period.
 
     Args:
         x: real[*shape].
-        discont: Jumps of less are left; half a period by default, which is the least.
+        discont: The smallest jump to remove; half a period by default and at least.
         axis: The axis; negative counts from the end.
-        period: After which angles begin again.
+        period: The period of the angles.
 
     Returns:
-        float[*shape]; integers give float32. What is added has no gradient.
+        float[*shape]; integers give float32. The added periods have no gradient.
 
     Raises:
         ShapeError: There is no such axis.
@@ -186,16 +186,16 @@ def unwrap(
     at = axis_index(axis, var.ndim, "unwrap")
     least = max(period / 2 if discont is None else discont, period / 2)
 
-    def built() -> Var:
+    def build() -> Var:
         jumps = ops.stop_gradient(var - ops.roll(var, 1, axis=at))
         jumps = ops.where(_at_end(var, at, 0), 0.0, jumps)
         within = ops.remainder(jumps + period / 2, period) - period / 2
         upwards = ops.logical_and(within == -period / 2, jumps > 0.0)
-        turns = ops.where(upwards, period / 2, within) - jumps
-        turns = ops.where(ops.abs(jumps) < least, 0.0, turns)
-        return var + ops.cumsum(turns, axis=at)
+        corrections = ops.where(upwards, period / 2, within) - jumps
+        corrections = ops.where(ops.abs(jumps) < least, 0.0, corrections)
+        return var + ops.cumsum(corrections, axis=at)
 
-    return composed("unwrap", built)
+    return composed("unwrap", build)
 
 
 # ---- filters ---------------------------------------------------------------------------------
@@ -205,19 +205,19 @@ def unwrap(
 def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
     """The convolution of two sequences.
 
-        out[i] = sum_k x[i - k] * y[k], over all places that are in both
+        out[i] = sum_k x[i - k] * y[k], over all valid indices of both
 
     Args:
         x: number[n].
-        y: number[m]; one of both has a size that is known.
-        mode: `"full"`: all n + m - 1 places at which they meet. `"same"`: as many as the longer
-            one has, in their middle. `"valid"`: where the shorter one lies within the other.
+        y: number[m]; at least one of the sizes is fixed.
+        mode: `"full"`: all n + m - 1 positions with an overlap. `"same"`: the middle ones, as
+            many as in the longer sequence. `"valid"`: positions with complete overlap.
 
     Returns:
         number, in the promoted dtype; integers are exact up to 2^53.
 
     Raises:
-        ShapeError: They have not one axis each, or are empty, or neither size is known.
+        ShapeError: They do not have one axis each, are empty, or both sizes are symbolic.
         ProgramError: There is no such mode.
 
     Example:
@@ -227,31 +227,30 @@ def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
         >>> br.Executor().run(prog, br.Scope(), fetch=out).tolist()
         [1.0, 3.0, 5.0, 3.0]
     """
-    long, short, count = _filtered("convolve", as_var(x), as_var(y), mode)
-    return _slid(long, ops.flip(short, axis=0), _padding(mode, count))
+    long, short, count = _order_by_length("convolve", as_var(x), as_var(y), mode)
+    return _correlate(long, ops.flip(short, axis=0), _padding(mode, count))
 
 
 @building
 def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
-    """The correlation of two sequences: products with one that slides along the other.
+    """The cross-correlation of two sequences.
 
-        out[i] = sum_k x[i + k] * y[k], over all places that are in both
+        out[i] = sum_k x[i + k] * y[k], over all valid indices of both
 
     Args:
         x: number[n].
-        y: number[m], of a size that is known, and no longer than `x`. Of complex ones the
-            conjugate counts.
-        mode: As `convolve` has them.
+        y: number[m], of a fixed size, not longer than `x`. A complex `y` is conjugated.
+        mode: As for `convolve`.
 
     Returns:
         number, in the promoted dtype.
 
     Raises:
-        ShapeError: They have not one axis each, or are empty, or `y` is longer.
+        ShapeError: They do not have one axis each, are empty, or `y` is longer.
         ProgramError: There is no such mode.
     """
     long, short = as_var(x), as_var(y)
-    longer, _, count = _filtered("correlate", long, short, mode)
+    longer, _, count = _order_by_length("correlate", long, short, mode)
     if longer is not long:
         raise ShapeError(
             "correlate needs a second sequence that is no longer than the first, and of a "
@@ -260,18 +259,18 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
             fix="Exchange them: the result is reversed.",
         )
     given = ops.conj(short) if short.dtype.kind == "c" else short
-    return _slid(long, given, _padding(mode, count))
+    return _correlate(long, given, _padding(mode, count))
 
 
 def _padding(mode: str, count: int) -> tuple[int, int]:
-    """How many zeros come before and behind a sequence along which so many numbers slide."""
+    """Return the padding before and after a sequence for a kernel of `count` elements."""
     if mode == "valid":
         return 0, 0
     return (count - 1, count - 1) if mode == "full" else (count // 2, (count - 1) // 2)
 
 
-def _filtered(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
-    """The longer sequence, the shorter one, and its size."""
+def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
+    """Return the longer sequence, the shorter one, and the size of the shorter one."""
     check_one_of(what, "mode", mode, MODES)
     shown = shown_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
@@ -289,13 +288,13 @@ def _filtered(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
     return x, y, count
 
 
-def _slid(x: Var, y: Var, padding: tuple[int, int]) -> Var:
-    """Sums of products, for each place of what slides."""
+def _correlate(x: Var, y: Var, padding: tuple[int, int]) -> Var:
+    """Correlate two sequences with a one-dimensional convolution operator."""
     dtype = promote(x.dtype, y.dtype)
     wide = dtype if is_float(dtype) else FLOAT64
     x, y = (ops.reshape(ops.cast(part, wide), (1, 1, part.shape[0])) for part in (x, y))
-    found = one("conv1d", x, y, padding=padding)[0, 0]
-    return found if wide == dtype else ops.cast(found, dtype)
+    out = one("conv1d", x, y, padding=padding)[0, 0]
+    return out if wide == dtype else ops.cast(out, dtype)
 
 
 # ---- powers ----------------------------------------------------------------------------------
@@ -303,20 +302,20 @@ def _slid(x: Var, y: Var, padding: tuple[int, int]) -> Var:
 
 @building
 def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
-    """Powers of numbers, a row for each: Vandermonde's matrix.
+    """Vandermonde matrix: the powers of each number in a row.
 
-        out[i, j] = x[i] ** (n - 1 - j), or x[i] ** j where they increase
+        out[i, j] = x[i] ** (n - 1 - j), or x[i] ** j if increasing
 
     Args:
         x: number[m].
-        n: How many powers; as many as numbers by default.
+        n: The number of powers; m by default.
         increasing: Whether the powers increase.
 
     Returns:
         number[m, n].
 
     Raises:
-        ShapeError: There is not one axis, or its size is not known and `n` not said.
+        ShapeError: There is not one axis, or its size is symbolic and `n` is not given.
     """
     var = as_var(x)
     count = var.shape[0] if n is None and var.ndim == 1 else n
@@ -331,19 +330,19 @@ def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
 
 @building
 def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
-    """A polynomial at some places, the highest power first, by Horner's rule.
+    """Evaluate a polynomial by Horner's rule, the highest power first.
 
         out[i] = sum_k coefficients[k] * x[i] ** (n - 1 - k)
 
     Args:
-        coefficients: number[n], of a size that is known; or numbers and variables in a list.
+        coefficients: number[n], of a fixed size; or numbers and variables in a list.
         x: number[*shape].
 
     Returns:
         number[*shape], in the promoted dtype.
 
     Raises:
-        ShapeError: Coefficients have not one axis, or a size that is not known.
+        ShapeError: Coefficients do not have one axis, or have a symbolic size.
     """
     at = as_var(x)
     factors = as_var(coefficients, at.dtype)
@@ -353,10 +352,10 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
             given=shown_types({"coefficients": factors}),
         )
 
-    def built() -> Var:
-        found = ops.zeros_like(at)
+    def build() -> Var:
+        total = ops.zeros_like(at)
         for factor in ops.unstack(factors):
-            found = found * at + factor
-        return found
+            total = total * at + factor
+        return total
 
-    return composed("polyval", built)
+    return composed("polyval", build)

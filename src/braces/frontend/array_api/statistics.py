@@ -1,4 +1,4 @@
-"""Covariances, and reductions that leave NaN out."""
+"""Covariances, and reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 @building
 def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The sum of the numbers that are not NaN; 0 where there is none.
+    """The sum of the numbers that are not NaN; 0 if there are none.
 
     Args:
         x: number[*shape].
@@ -47,36 +47,36 @@ def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         >>> float(br.Executor().run(prog, br.Scope(), fetch=total))
         3.0
     """
-    return _without_nan(x, 0, lambda kept, _: ops.sum(kept, axis=axis, keepdims=keepdims))
+    return _without_nan(x, 0, lambda filled, _: ops.sum(filled, axis=axis, keepdims=keepdims))
 
 
 @building
 def nanprod(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The product of the numbers that are not NaN; 1 where there is none; see `nansum`."""
-    return _without_nan(x, 1, lambda kept, _: ops.prod(kept, axis=axis, keepdims=keepdims))
+    """The product of the numbers that are not NaN; 1 if there are none; see `nansum`."""
+    return _without_nan(x, 1, lambda filled, _: ops.prod(filled, axis=axis, keepdims=keepdims))
 
 
 @building
 def nanmax(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The largest of the numbers that are not NaN; NaN where there is none; see `max`."""
+    """The largest of the numbers that are not NaN; NaN if there are none; see `max`."""
     return _extreme("max", x, -np.inf, axis, keepdims)
 
 
 @building
 def nanmin(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The smallest of the numbers that are not NaN; NaN where there is none; see `min`."""
+    """The smallest of the numbers that are not NaN; NaN if there are none; see `min`."""
     return _extreme("min", x, np.inf, axis, keepdims)
 
 
 @building
 def nanmean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """The mean of the numbers that are not NaN; NaN where there is none; see `nansum`."""
+    """The mean of the numbers that are not NaN; NaN if there are none; see `nansum`."""
 
-    def mean(kept: Var, missing: Var | None) -> Var:
+    def mean(filled: Var, missing: Var | None) -> Var:
         if missing is None:
-            return ops.mean(kept, axis=axis, keepdims=keepdims)
-        return ops.sum(kept, axis=axis, keepdims=keepdims) / _left(
-            missing, axis, keepdims, kept
+            return ops.mean(filled, axis=axis, keepdims=keepdims)
+        return ops.sum(filled, axis=axis, keepdims=keepdims) / _count_valid(
+            missing, axis, keepdims, filled
         )
 
     return composed("nanmean", lambda: _without_nan(x, 0, mean))
@@ -88,19 +88,21 @@ def nanvar(
 ) -> Var:
     """The variance of the numbers that are not NaN; see `var`.
 
-    NaN where there are not more of them than the correction.
+    NaN unless there are more of them than the correction.
     """
 
-    def spread(kept: Var, missing: Var | None) -> Var:
+    def variance(filled: Var, missing: Var | None) -> Var:
         if missing is None:
-            return ops.var(kept, axis=axis, keepdims=keepdims, correction=correction)
-        means = ops.sum(kept, axis=axis, keepdims=True) / _left(missing, axis, True, kept)
-        apart = ops.where(missing, 0.0, kept - means)
-        free = _left(missing, axis, keepdims, kept) - correction
-        total = ops.sum(ops.square(apart), axis=axis, keepdims=keepdims)
+            return ops.var(filled, axis=axis, keepdims=keepdims, correction=correction)
+        means = ops.sum(filled, axis=axis, keepdims=True) / _count_valid(
+            missing, axis, True, filled
+        )
+        deviations = ops.where(missing, 0.0, filled - means)
+        free = _count_valid(missing, axis, keepdims, filled) - correction
+        total = ops.sum(ops.square(deviations), axis=axis, keepdims=keepdims)
         return total / ops.where(free > 0.0, free, np.nan)
 
-    return composed("nanvar", lambda: _without_nan(x, 0, spread))
+    return composed("nanvar", lambda: _without_nan(x, 0, variance))
 
 
 @building
@@ -112,7 +114,7 @@ def nanstd(
 
 
 def _without_nan(x: Any, filling: float, reduce: Callable[[Var, Var | None], Var]) -> Var:
-    """What becomes of numbers with something in the place of NaN, and of where that is."""
+    """Reduce numbers with NaN replaced by `filling`, given the mask of NaN."""
     var = as_var(x)
     if not is_float(var.dtype):
         return reduce(var, None)
@@ -123,25 +125,25 @@ def _without_nan(x: Any, filling: float, reduce: Callable[[Var, Var | None], Var
 def _extreme(op_type: str, x: Any, filling: float, axis: Axes, keepdims: bool) -> Var:
     reduction = getattr(ops, op_type)
 
-    def extreme(kept: Var, missing: Var | None) -> Var:
-        found = reduction(kept, axis=axis, keepdims=keepdims)
+    def extreme(filled: Var, missing: Var | None) -> Var:
+        extremes = reduction(filled, axis=axis, keepdims=keepdims)
         if missing is None:
-            return found
+            return extremes
         nothing = ops.all(missing, axis=axis, keepdims=keepdims)
-        return ops.where(nothing, ops.full_like(found, np.nan), found)
+        return ops.where(nothing, ops.full_like(extremes, np.nan), extremes)
 
     return composed(f"nan{op_type}", lambda: _without_nan(x, filling, extreme))
 
 
-def _left(missing: Var, axis: Axes, keepdims: bool, like: Var) -> Var:
-    """How many numbers are not missing."""
-    there = ops.logical_not(missing)
-    return ops.cast(ops.sum(there, axis=axis, keepdims=keepdims), like.dtype)
+def _count_valid(missing: Var, axis: Axes, keepdims: bool, like: Var) -> Var:
+    """Count the numbers that are not missing."""
+    valid = ops.logical_not(missing)
+    return ops.cast(ops.sum(valid, axis=axis, keepdims=keepdims), like.dtype)
 
 
 @building
 def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
-    """How many numbers are not zero; NaN is not.
+    """Count the numbers that are not zero; NaN counts as nonzero.
 
     Args:
         x: any[*shape].
@@ -155,8 +157,8 @@ def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
         ShapeError: There is no such axis.
     """
     var = as_var(x)
-    there = var if var.dtype == BOOL else ops.not_equal(var, ops.zeros_like(var))
-    return ops.sum(there, axis=axis, keepdims=keepdims)
+    nonzero = var if var.dtype == BOOL else ops.not_equal(var, ops.zeros_like(var))
+    return ops.sum(nonzero, axis=axis, keepdims=keepdims)
 
 
 # ---- covariances -----------------------------------------------------------------------------
@@ -164,18 +166,18 @@ def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
 
 @building
 def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
-    """How variables move together: the means of the products of their deviations.
+    """Covariance matrix: the means of the products of deviations.
 
         out[i, j] = sum_k (x[i, k] - mean_i) * (x[j, k] - mean_j) / (n - correction)
 
     Args:
         x: real[variables, n], or real[n] for one variable.
         rowvar: Whether variables are rows and not columns.
-        correction: What is taken from the number of observations; 1 gives estimates without
-            bias.
+        correction: The number subtracted from the number of observations; 1 gives unbiased
+            estimates.
 
     Returns:
-        float[variables, variables]; float[] for one that has no axis. Integers give float32.
+        float[variables, variables]; float[] for a single variable. Integers give float32.
 
     Raises:
         ShapeError: There are more axes.
@@ -193,7 +195,7 @@ def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
 
 @building
 def corrcoef(x: Operand, rowvar: bool = True) -> Var:
-    """Correlations of variables: their covariances, divided by both standard deviations.
+    """Correlation matrix: covariances divided by both standard deviations.
 
         out[i, j] = cov[i, j] / sqrt(cov[i, i] * cov[j, j]), between -1 and 1
 
@@ -202,33 +204,35 @@ def corrcoef(x: Operand, rowvar: bool = True) -> Var:
         rowvar: Whether variables are rows and not columns.
 
     Returns:
-        float[variables, variables]; float[] for one that has no axis. Integers give float32.
+        float[variables, variables]; float[] for a single variable. Integers give float32.
 
     Raises:
         ShapeError: There are more axes.
         DTypeError: Complex numbers.
     """
 
-    def built() -> Var:
-        found = _covariance("corrcoef", x, rowvar, 1.0)
-        if not found.ndim:
-            return found / found
-        spread = ops.sqrt(ops.diag(found))
-        scaled = found / ops.expand_dims(spread, axis=1) / spread
+    def build() -> Var:
+        covariances = _covariance("corrcoef", x, rowvar, 1.0)
+        if not covariances.ndim:
+            return covariances / covariances
+        deviations = ops.sqrt(ops.diag(covariances))
+        scaled = covariances / ops.expand_dims(deviations, axis=1) / deviations
         return ops.clip(scaled, -1.0, 1.0)
 
-    return composed("corrcoef", built)
+    return composed("corrcoef", build)
 
 
 def _covariance(what: str, x: Any, rowvar: bool, correction: float) -> Var:
-    (whole,) = in_floats(what, x=as_var(x))
-    if whole.ndim not in (1, 2):
+    (observations,) = in_floats(what, x=as_var(x))
+    if observations.ndim not in (1, 2):
         raise ShapeError(
             f"{what} needs a matrix, of variables and what was seen of them.",
-            given=shown_types({"x": whole}),
+            given=shown_types({"x": observations}),
         )
-    turned = whole if rowvar or whole.ndim == 1 else ops.matrix_transpose(whole)
-    apart = turned - ops.mean(turned, axis=-1, keepdims=True)
-    count = ops.size(apart.shape[-1], dtype=apart.dtype) - correction
-    other = apart if apart.ndim == 1 else ops.matrix_transpose(apart)
-    return ops.matmul(apart, other) / count
+    by_row = (
+        observations if rowvar or observations.ndim == 1 else ops.matrix_transpose(observations)
+    )
+    deviations = by_row - ops.mean(by_row, axis=-1, keepdims=True)
+    count = ops.size(deviations.shape[-1], dtype=deviations.dtype) - correction
+    other = deviations if deviations.ndim == 1 else ops.matrix_transpose(deviations)
+    return ops.matmul(deviations, other) / count
