@@ -1,4 +1,4 @@
-"""Losses of classes that each are there or not."""
+"""Binary and multilabel classification losses."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sigmoid_binary_cross_entropy(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The cross-entropy of sigmoid(logits) with target probabilities, in nats.
+    """Binary cross-entropy of sigmoid(logits) with target probabilities, in nats.
 
         out = -target * log(sigmoid(logits)) - (1 - target) * log(1 - sigmoid(logits))
             = max(logits, 0) - logits * target + log(1 + exp(-|logits|))
@@ -46,10 +46,10 @@ def sigmoid_binary_cross_entropy(
     Args:
         logits: number[*shape].
         target: number[*shape], or a single number; between 0 and 1.
-        label_smoothing: The share of the target that is brought to one half.
-        class_weights: number[size of the last axis], or a single number: how much each counts.
-        positive_weight: Likewise, of the first term of the formula alone: how much more it
-            counts that something is there.
+        label_smoothing: The fraction of the target that is replaced by one half.
+        class_weights: number[size of the last axis], or a single number: weights of classes.
+        positive_weight: As `class_weights`, for the first term of the formula only: the weight
+            of positive examples.
         reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
         name: For the result, or the block.
 
@@ -63,31 +63,31 @@ def sigmoid_binary_cross_entropy(
         return of_operator(what, logits, target, reduction=reduction, name=name)
     x, y = alike(what, logits=logits, target=target)
     weights = _last_weights(what, x, class_weights)
-    more = _last_weights(what, x, positive_weight)
+    positive_weights = _last_weights(what, x, positive_weight)
 
     def losses() -> Var:
-        wanted = _smoothed(y, label_smoothing)
-        found = one(what, x, wanted)
-        if more is not None:
-            found = found + (more - 1.0) * wanted * ops.softplus(-x)
-        return found if weights is None else found * weights
+        smoothed_target = _smoothed(y, label_smoothing)
+        loss = one(what, x, smoothed_target)
+        if positive_weights is not None:
+            loss = loss + (positive_weights - 1.0) * smoothed_target * ops.softplus(-x)
+        return loss if weights is None else loss * weights
 
     return of_operators(what, reduction, name, losses)
 
 
 def _smoothed(target: Var, smoothing: float) -> Var:
-    """Targets, of which a share is brought to one half."""
+    """Apply label smoothing: replace a fraction of the targets by one half."""
     return target * (1.0 - smoothing) + 0.5 * smoothing if smoothing else target
 
 
 def _last_weights(what: str, x: Var, weights: Any) -> Var | None:
-    """Weights along the last axis, or a single one."""
+    """Convert weights along the last axis, or a single weight."""
     if weights is None:
         return None
-    given = as_var(weights)
-    if not given.ndim:
-        return ops.cast(given, x.dtype)
-    return class_weights_of(what, x, axis_index(-1, x.ndim, what), given)
+    weight_var = as_var(weights)
+    if not weight_var.ndim:
+        return ops.cast(weight_var, x.dtype)
+    return class_weights_of(what, x, axis_index(-1, x.ndim, what), weight_var)
 
 
 @building
@@ -100,15 +100,15 @@ def multilabel_soft_margin_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The mean over classes of their binary cross-entropies.
+    """Multilabel loss: the mean over classes of binary cross-entropies.
 
         out[...] = mean_j(w[j] * sigmoid_binary_cross_entropy(logits, target)[..., j])
 
     Args:
         logits: number[*shape].
-        target: number[*shape]: 1 for each class that is there, else 0.
+        target: number[*shape]: 1 for each class that is present, else 0.
         axis: The axis of classes.
-        class_weights: number[classes]. How much each class counts.
+        class_weights: number[classes]. The weight of each class.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -121,9 +121,9 @@ def multilabel_soft_margin_loss(
     weights = class_weights_of(what, x, at, class_weights)
 
     def losses() -> Var:
-        found = one("sigmoid_binary_cross_entropy", x, y)
-        found = found if weights is None else found * along_axis(weights, at, x.ndim)
-        return ops.mean(found, axis=at)
+        loss = one("sigmoid_binary_cross_entropy", x, y)
+        loss = loss if weights is None else loss * along_axis(weights, at, x.ndim)
+        return ops.mean(loss, axis=at)
 
     return of_operators(what, reduction, name, losses)
 
@@ -138,7 +138,7 @@ def multilabel_margin_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How far classes that are not there are not below each that is.
+    """Multilabel hinge loss between each present class and each absent class.
 
         out[...] = sum_(j there) sum_(i not) max(0, margin - x[..., j] + x[..., i]) / classes
 
@@ -146,9 +146,9 @@ def multilabel_margin_loss(
 
     Args:
         prediction: number[*shape].
-        target: number[*shape]: 1 for each class that is there, else 0.
+        target: number[*shape]: 1 for each class that is present, else 0.
         axis: The axis of classes.
-        margin: By how much others are to be below.
+        margin: The required difference between present and absent classes.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -161,10 +161,10 @@ def multilabel_margin_loss(
 
     def losses() -> Var:
         own, other = ops.expand_dims(x, axis=at + 1), ops.expand_dims(x, axis=at)
-        there, absent = ops.expand_dims(y > 0, axis=at + 1), ops.expand_dims(y <= 0, axis=at)
-        counts = ops.logical_and(there, absent)
-        lacking = ops.where(counts, ops.relu(margin - own + other), 0.0)
-        return ops.mean(ops.sum(lacking, axis=at), axis=at)
+        present, absent = ops.expand_dims(y > 0, axis=at + 1), ops.expand_dims(y <= 0, axis=at)
+        counts = ops.logical_and(present, absent)
+        hinge = ops.where(counts, ops.relu(margin - own + other), 0.0)
+        return ops.mean(ops.sum(hinge, axis=at), axis=at)
 
     return of_operators(what, reduction, name, losses)
 
@@ -180,7 +180,7 @@ def focal_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The binary cross-entropy in which what is predicted well counts little.
+    """Focal loss: binary cross-entropy that down-weights well-classified examples.
 
         q = target * (1 - p) + (1 - target) * p        with p = sigmoid(logits)
         a = target * alpha + (1 - target) * (1 - alpha)
@@ -191,9 +191,9 @@ def focal_loss(
     Args:
         logits: number[*shape].
         target: number[*shape], or a single number; between 0 and 1.
-        alpha: The weight of what is there, beside 1 - alpha of what is not; `None` for 1.
-        gamma: How much less what is predicted well counts; 0 or more.
-        label_smoothing: The share of the target that is brought to one half.
+        alpha: The weight of positives; negatives have 1 - alpha. `None` gives all weight 1.
+        gamma: The focusing exponent for well-classified examples; 0 or more.
+        label_smoothing: The fraction of the target that is replaced by one half.
         reduction: `"none"`, `"mean"` or `"sum"`. The mean is over all elements.
         name: For the block.
 
@@ -207,13 +207,15 @@ def focal_loss(
     x, y = alike(what, logits=logits, target=target)
 
     def losses() -> Var:
-        wanted = _smoothed(y, label_smoothing)
-        found = one("sigmoid_binary_cross_entropy", x, wanted)
+        smoothed_target = _smoothed(y, label_smoothing)
+        loss = one("sigmoid_binary_cross_entropy", x, smoothed_target)
         if gamma:
-            missed = wanted * ops.sigmoid(-x) + (1.0 - wanted) * ops.sigmoid(x)
-            found = found * ops.pow(missed, gamma)
+            missed = smoothed_target * ops.sigmoid(-x) + (1.0 - smoothed_target) * ops.sigmoid(
+                x
+            )
+            loss = loss * ops.pow(missed, gamma)
         if alpha is None:
-            return found
-        return found * (wanted * alpha + (1.0 - wanted) * (1.0 - alpha))
+            return loss
+        return loss * (smoothed_target * alpha + (1.0 - smoothed_target) * (1.0 - alpha))
 
     return of_operators(what, reduction, name, losses)

@@ -1,6 +1,6 @@
-"""Losses of classes: of labels, which are numbers of classes, and of probabilities.
+"""Classification losses, with class labels or with target probabilities.
 
-What is asked for beside the loss itself, as weights of classes, makes it a plain block.
+Options beyond the plain loss, such as class weights, make it a plain block.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _Labelled:
-    """Labels, which of them count, and how much.
+    """Labels with class weights and an ignored label.
 
     Attributes:
-        labels: Numbers of classes.
+        labels: Class numbers.
         axis: The axis of classes, from 0.
-        weights: One for each class.
-        ignored: The label that does not count.
+        weights: The weight of each class.
+        ignored: The label of examples to ignore.
     """
 
     labels: Var
@@ -53,71 +53,71 @@ class _Labelled:
     weights: Var | None
     ignored: int | None
 
-    def kept(self) -> Var | None:
-        """Which labels count, where not all do."""
+    def mask(self) -> Var | None:
+        """Return the mask of labels that are not ignored; `None` if no label is ignored."""
         return None if self.ignored is None else ops.not_equal(self.labels, self.ignored)
 
-    def real(self) -> Var:
-        """Labels that are classes, where they count."""
-        kept = self.kept()
-        return self.labels if kept is None else ops.where(kept, self.labels, 0)
+    def valid_labels(self) -> Var:
+        """Return the labels with ignored ones replaced by class 0."""
+        mask = self.mask()
+        return self.labels if mask is None else ops.where(mask, self.labels, 0)
 
-    def counts(self, like: Var) -> Var:
-        """How much each label counts in the mean."""
-        found = ops.ones_like(like)
-        return self.counted(found if self.weights is None else self._own_weights())
+    def mean_weights(self, like: Var) -> Var:
+        """Return the weight of each label in the mean."""
+        ones = ops.ones_like(like)
+        return self.mask_ignored(ones if self.weights is None else self._own_weights())
 
-    def counted(self, losses: Var) -> Var:
-        """Losses, and 0 where labels do not count."""
-        kept = self.kept()
-        return losses if kept is None else ops.where(kept, losses, 0.0)
+    def mask_ignored(self, losses: Var) -> Var:
+        """Replace the losses of ignored labels by 0."""
+        mask = self.mask()
+        return losses if mask is None else ops.where(mask, losses, 0.0)
 
-    def weighted(self, losses: Var) -> Var:
-        """Losses times the weights of their labels."""
+    def apply_weights(self, losses: Var) -> Var:
+        """Multiply losses by the weights of their labels."""
         return losses if self.weights is None else losses * self._own_weights()
 
     def _own_weights(self) -> Var:
         assert self.weights is not None, "asked only where there are some"
-        return ops.take(self.weights, self.real(), axis=0)
+        return ops.take(self.weights, self.valid_labels(), axis=0)
 
-    def smoothed(self, losses: Var, smoothing: float, logs: Callable[[], Var]) -> Var:
-        """Losses of labels of which a share is spread over all classes."""
+    def smooth_labels(self, losses: Var, smoothing: float, logs: Callable[[], Var]) -> Var:
+        """Apply label smoothing: distribute a fraction of each label over all classes."""
         if not smoothing:
             return losses
-        spread = logs()
+        log_probs = logs()
         if self.weights is not None:
-            spread = spread * along_axis(self.weights, self.axis, spread.ndim)
-        return losses * (1.0 - smoothing) - ops.mean(spread, axis=self.axis) * smoothing
+            log_probs = log_probs * along_axis(self.weights, self.axis, log_probs.ndim)
+        return losses * (1.0 - smoothing) - ops.mean(log_probs, axis=self.axis) * smoothing
 
 
 def _labelled(
     what: str, x: Var, labels: Operand, axis: int, weights: Operand | None, ignored: int | None
 ) -> _Labelled:
-    given = as_var(labels)
-    at = check_labels(what, x, given, axis)
-    return _Labelled(given, at, class_weights_of(what, x, at, weights), ignored)
+    label_var = as_var(labels)
+    at = check_labels(what, x, label_var, axis)
+    return _Labelled(label_var, at, class_weights_of(what, x, at, weights), ignored)
 
 
 def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var | None:
-    """Weights of classes as a variable.
+    """Convert class weights to a variable.
 
     Raises:
-        ShapeError: They are not one for each class.
+        ShapeError: There is not one weight for each class.
     """
     if weights is None:
         return None
-    found = as_var(weights)
-    if found.shape != (x.shape[at],):
+    weight_var = as_var(weights)
+    if weight_var.shape != (x.shape[at],):
         raise ShapeError(
             f"{what} needs a weight for each class.",
-            given=shown_types({"x": x, "class_weights": found}),
+            given=shown_types({"x": x, "class_weights": weight_var}),
             fix=f"Class weights have the shape [{x.shape[at]}].",
         )
-    return ops.cast(found, x.dtype) if found.dtype != x.dtype else found
+    return ops.cast(weight_var, x.dtype) if weight_var.dtype != x.dtype else weight_var
 
 
 def check_smoothing(what: str, smoothing: float) -> None:
-    """Refuse a share that is none.
+    """Refuse a label smoothing outside of 0 to 1.
 
     Raises:
         ProgramError: It is not between 0 and 1.
@@ -139,7 +139,7 @@ def softmax_cross_entropy(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The cross-entropy of softmax(logits) with the class that each label names, in nats.
+    """Cross-entropy of softmax(logits) with class labels, in nats.
 
         out[...] = log(sum_j exp(logits[..., j])) - logits[..., labels[...]]
 
@@ -151,18 +151,18 @@ def softmax_cross_entropy(
         logits: number[*shape], with an axis of classes.
         labels: integer[*shape without `axis`]. Class numbers from 0.
         axis: The axis of classes.
-        label_smoothing: The share of each label that is spread over all classes.
-        class_weights: number[classes]. How much each class counts.
+        label_smoothing: The fraction of each label that is distributed over all classes.
+        class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over the sum of the weights of the
-            labels that count.
+        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the sum of the weights of
+            the labels that are not ignored.
         name: For the result, or the block.
 
     Raises:
         ShapeError: Shapes differ, or there are no classes.
         DTypeError: `labels` are not integers.
         ProgramError: Smoothing is not between 0 and 1.
-        IndexRangeError: In a run, a label is not the number of a class.
+        IndexRangeError: In a run, a label is not a valid class number.
 
     Example:
         >>> import braces as br
@@ -181,16 +181,16 @@ def softmax_cross_entropy(
     at = _labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
-        found = at.weighted(one(what, x, at.real(), axis=at.axis))
-        spread = partial(ops.log_softmax, x, axis=at.axis)
-        return at.counted(at.smoothed(found, label_smoothing, spread))
+        loss = at.apply_weights(one(what, x, at.valid_labels(), axis=at.axis))
+        log_probs = partial(ops.log_softmax, x, axis=at.axis)
+        return at.mask_ignored(at.smooth_labels(loss, label_smoothing, log_probs))
 
     return of_operators(what, reduction, name, losses, lambda: _counts(at, x))
 
 
 def _counts(at: _Labelled, x: Var) -> Var:
-    """How much each example counts, in the dtype of the predictions."""
-    return at.counts(ops.cast(at.labels, x.dtype))
+    """Return the weight of each example in the mean, in the dtype of the predictions."""
+    return at.mean_weights(ops.cast(at.labels, x.dtype))
 
 
 @building
@@ -205,28 +205,28 @@ def nll_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The negative logarithm of the probability of the class that each label names.
+    """Negative log-likelihood of class labels.
 
         out[...] = -class_weights[label] * log_probabilities[..., label]
 
-    `softmax_cross_entropy` is this of `log_softmax`, and the better way from logits.
+    Applied to `log_softmax` it is `softmax_cross_entropy`, which is preferable for logits.
 
     Args:
         log_probabilities: number[*shape], with an axis of classes.
         labels: integer[*shape without `axis`]. Class numbers from 0.
         axis: The axis of classes.
-        label_smoothing: The share of each label that is spread over all classes.
-        class_weights: number[classes]. How much each class counts.
+        label_smoothing: The fraction of each label that is distributed over all classes.
+        class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over the sum of the weights of the
-            labels that count.
+        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the sum of the weights of
+            the labels that are not ignored.
         name: For the block.
 
     Raises:
         ShapeError: Shapes differ.
         DTypeError: `labels` are not integers.
         ProgramError: Smoothing is not between 0 and 1.
-        IndexRangeError: In a run, a label is not the number of a class.
+        IndexRangeError: In a run, a label is not a valid class number.
     """
     what = "nll_loss"
     check_smoothing(what, label_smoothing)
@@ -234,14 +234,16 @@ def nll_loss(
     at = _labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
-        found = at.weighted(-_at_label(x, at))
-        return at.counted(at.smoothed(found, label_smoothing, lambda: x))
+        loss = at.apply_weights(-_at_label(x, at))
+        return at.mask_ignored(at.smooth_labels(loss, label_smoothing, lambda: x))
 
     return of_operators(what, reduction, name, losses, lambda: _counts(at, x))
 
 
 def _at_label(x: Var, at: _Labelled) -> Var:
-    chosen = ops.take_along_axis(x, ops.expand_dims(at.real(), axis=at.axis), axis=at.axis)
+    chosen = ops.take_along_axis(
+        x, ops.expand_dims(at.valid_labels(), axis=at.axis), axis=at.axis
+    )
     return ops.squeeze(chosen, axis=at.axis)
 
 
@@ -258,7 +260,7 @@ def multi_margin_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The hinge loss of several classes: how far others are not below the right one.
+    """Multiclass hinge loss.
 
         out[...] = w[y] / classes * sum_(j != y) max(0, margin - x[..., y] + x[..., j])^p
 
@@ -270,44 +272,46 @@ def multi_margin_loss(
         labels: integer[*shape without `axis`]. Class numbers from 0.
         axis: The axis of classes.
         p: 1 or 2.
-        margin: By how much others are to be below.
-        class_weights: number[classes]. How much each class counts.
+        margin: The required difference between the correct class and the others.
+        class_weights: number[classes]. The weight of each class.
         ignored_label: Examples of this label have no loss, and do not count in the mean.
-        reduction: `"none"`, `"mean"` or `"sum"`. The mean is over the examples that count,
-            whatever their weights.
+        reduction: `"none"`, `"mean"` or `"sum"`. The mean divides by the number of examples
+            that are not ignored, independent of their weights.
         name: For the block.
 
     Raises:
         ShapeError: Shapes differ.
         DTypeError: `labels` are not integers.
         ProgramError: `p` is neither 1 nor 2.
-        IndexRangeError: In a run, a label is not the number of a class.
+        IndexRangeError: In a run, a label is not a valid class number.
     """
     what = "multi_margin_loss"
     if p not in (1, 2):
         raise ProgramError(f"{what} needs p=1 or p=2, not {p!r:.40}.")
     (x,) = in_floats(what, prediction=as_var(prediction))
     at = _labelled(what, x, labels, axis, class_weights, ignored_label)
-    plain = _Labelled(at.labels, at.axis, None, ignored_label)
+    unweighted = _Labelled(at.labels, at.axis, None, ignored_label)
 
     def losses() -> Var:
         own = ops.expand_dims(_at_label(x, at), axis=at.axis)
-        lacking = ops.relu(x - own + margin)
-        lacking = ops.square(lacking) if p == 2 else lacking
-        others = ops.not_equal(_classes(x, at.axis), ops.expand_dims(at.real(), axis=at.axis))
-        found = ops.sum(ops.where(others, lacking, 0.0), axis=at.axis)
-        return at.counted(at.weighted(found) / _count(x, at.axis))
+        hinge = ops.relu(x - own + margin)
+        hinge = ops.square(hinge) if p == 2 else hinge
+        others = ops.not_equal(
+            _classes(x, at.axis), ops.expand_dims(at.valid_labels(), axis=at.axis)
+        )
+        loss = ops.sum(ops.where(others, hinge, 0.0), axis=at.axis)
+        return at.mask_ignored(at.apply_weights(loss) / _count(x, at.axis))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(plain, x))
+    return of_operators(what, reduction, name, losses, lambda: _counts(unweighted, x))
 
 
 def _classes(x: Var, axis: int) -> Var:
-    """The numbers of classes along their axis."""
+    """Return the class numbers along their axis."""
     return along_axis(one("arange", stop=x.shape[axis]), axis, x.ndim)
 
 
 def _count(x: Var, axis: int) -> Var | float:
-    """How many classes there are."""
+    """Return the number of classes."""
     size = x.shape[axis]
     if isinstance(size, int):
         return float(size)
@@ -328,7 +332,7 @@ def softmax_cross_entropy_soft(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The cross-entropy of softmax(logits) with target probabilities, in nats.
+    """Cross-entropy of softmax(logits) with target probabilities, in nats.
 
         out[...] = -sum_j class_weights[j] * target[..., j] * log_softmax(logits)[..., j]
 
@@ -336,10 +340,10 @@ def softmax_cross_entropy_soft(
 
     Args:
         logits: number[*shape], with an axis of classes.
-        target: number[*shape]. Probabilities; that they sum to one is not checked.
+        target: number[*shape]. Probabilities; their sum is not checked.
         axis: The axis of classes.
-        label_smoothing: The share of the target that is spread over all classes.
-        class_weights: number[classes]. How much each class counts.
+        label_smoothing: The fraction of the target that is distributed over all classes.
+        class_weights: number[classes]. The weight of each class.
         reduction: `"none"`, `"mean"` or `"sum"`. The mean is over examples.
         name: For the result, or the block.
 
@@ -356,11 +360,11 @@ def softmax_cross_entropy_soft(
     weights = class_weights_of(what, x, at, class_weights)
 
     def losses() -> Var:
-        wanted = y
+        weighted_target = y
         if label_smoothing:
-            wanted = y * (1.0 - label_smoothing) + label_smoothing / _count(x, at)
+            weighted_target = y * (1.0 - label_smoothing) + label_smoothing / _count(x, at)
         if weights is not None:
-            wanted = wanted * along_axis(weights, at, x.ndim)
-        return one(what, x, wanted, axis=at)
+            weighted_target = weighted_target * along_axis(weights, at, x.ndim)
+        return one(what, x, weighted_target, axis=at)
 
     return of_operators(what, reduction, name, losses)

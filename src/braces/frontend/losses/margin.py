@@ -1,4 +1,4 @@
-"""Losses with a margin, and of vectors beside others."""
+"""Margin losses and embedding (metric learning) losses."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 def hinge_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
-    """How far predictions lack of 1 on the right side.
+    """Hinge loss of two classes.
 
         out = max(0, 1 - target * prediction)
 
@@ -58,7 +58,7 @@ def hinge_loss(
 def soft_margin_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
-    """The logistic loss of two classes.
+    """Logistic loss of two classes.
 
         out = log(1 + exp(-target * prediction))
 
@@ -84,14 +84,14 @@ def hinge_embedding_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """Distances of what is alike, and how far others lack of a margin.
+    """Hinge embedding loss: distances of similar pairs, and a margin for dissimilar ones.
 
         out = distance where target is 1, max(0, margin - distance) elsewhere
 
     Args:
         distance: number[*shape].
         target: number[*shape]: 1 or -1.
-        margin: How far apart what differs is to be.
+        margin: The required distance of dissimilar pairs.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -117,15 +117,15 @@ def margin_ranking_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How far of two numbers the one that is to be larger is not.
+    """Pairwise ranking loss with a margin.
 
         out = max(0, margin - target * (first - second))
 
     Args:
         first: number[*shape].
         second: number[*shape].
-        target: number[*shape]: 1 where `first` is to be larger, -1 where `second` is.
-        margin: By how much.
+        target: number[*shape]: 1 if `first` should be larger, -1 if `second` should.
+        margin: The required difference.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -152,7 +152,7 @@ def cosine_embedding_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The cosine distance of what is alike, and how far others are above a margin.
+    """Cosine embedding loss: cosine distance of similar pairs, a margin for dissimilar ones.
 
         out[...] = 1 - cos(first, second) where target is 1
         out[...] = max(0, cos(first, second) - margin) elsewhere
@@ -161,8 +161,8 @@ def cosine_embedding_loss(
         first: number[*shape].
         second: number[*shape].
         target: number[*shape without `axis`]: 1 or -1.
-        margin: The largest cosine of what differs that is no loss.
-        axis: The axis along which vectors lie.
+        margin: The largest cosine of dissimilar pairs without a loss.
+        axis: The axis of the vectors.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -182,7 +182,7 @@ def cosine_embedding_loss(
 
 
 def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
-    """Refuse targets that are not one for each vector."""
+    """Refuse targets unless there is one for each vector."""
     at = axis_index(axis, x.ndim, what)
     if target.ndim and target.shape != (*x.shape[:at], *x.shape[at + 1 :]):
         raise ShapeError(
@@ -206,7 +206,7 @@ def triplet_margin_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How far an anchor is not nearer to what is alike than to what differs.
+    """Triplet loss: the anchor should be nearer to the positive than to the negative.
 
         d(x, y) = (sum_j |x[..., j] - y[..., j] + epsilon|^p)^(1/p)
         out[...] = max(0, d(anchor, positive) - d(anchor, negative) + margin)
@@ -216,13 +216,13 @@ def triplet_margin_loss(
 
     Args:
         anchor: number[*shape].
-        positive: number[*shape]. What is alike.
-        negative: number[*shape]. What differs.
-        margin: By how much it is to be nearer.
-        p: The power of the distance, 1 or more.
-        epsilon: Keeps gradients finite where two are equal.
-        swap: Whether the distance of `positive` and `negative` counts where it is smaller.
-        axis: The axis along which vectors lie.
+        positive: number[*shape]. Vectors similar to the anchors.
+        negative: number[*shape]. Vectors dissimilar to the anchors.
+        margin: The required difference of distances.
+        p: The order of the norm, 1 or more.
+        epsilon: Keeps gradients finite if two vectors are equal.
+        swap: Whether to use the distance from `positive` to `negative` if it is smaller.
+        axis: The axis of the vectors.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -236,15 +236,17 @@ def triplet_margin_loss(
     at = axis_index(axis, x.ndim, what)
 
     def distance(x: Var, y: Var) -> Var:
-        apart = ops.abs(x - y + epsilon)
+        difference = ops.abs(x - y + epsilon)
         if p == 2:
-            return ops.norm(apart, axis=at)
-        return ops.pow(ops.sum(ops.pow(apart, p), axis=at), 1.0 / p)
+            return ops.norm(difference, axis=at)
+        return ops.pow(ops.sum(ops.pow(difference, p), axis=at), 1.0 / p)
 
     def losses() -> Var:
-        apart = distance(x, far)
-        apart = ops.minimum(apart, distance(near, far)) if swap else apart
-        return ops.relu(distance(x, near) - apart + margin)
+        negative_distance = distance(x, far)
+        negative_distance = (
+            ops.minimum(negative_distance, distance(near, far)) if swap else negative_distance
+        )
+        return ops.relu(distance(x, near) - negative_distance + margin)
 
     return of_operators(what, reduction, name, losses)
 
@@ -259,24 +261,24 @@ def info_nce_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How well each query tells its key from others: the contrastive loss.
+    """InfoNCE contrastive loss: identify the key of each query among other keys.
 
         s[i, j] = cos(query[i], key[j]) / temperature
         out[i] = log(sum_j exp(s[i, j])) - s[i, i]
 
-    The others are the keys of the other rows; or `negatives` beside its own key. Source: van
-    den Oord, Li, Vinyals, Representation Learning with Contrastive Predictive Coding, 2018.
+    The other keys are those of the other rows; or `negatives`, if given. Source: van den Oord,
+    Li, Vinyals, Representation Learning with Contrastive Predictive Coding, 2018.
 
     Args:
         query: number[rows, size].
-        key: number[rows, size]. The one that belongs to each query.
-        negatives: number[others, size]. What belongs to none.
-        temperature: By which cosines are divided; above 0.
+        key: number[rows, size]. The positive key of each query.
+        negatives: number[others, size]. Negative keys, shared by all queries.
+        temperature: The divisor of the cosines; above 0.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
     Raises:
-        ShapeError: Shapes differ, or are no rows of vectors.
+        ShapeError: Shapes differ, or are not rows of vectors.
         ProgramError: The temperature is not above 0.
     """
     what = "info_nce_loss"
@@ -286,14 +288,14 @@ def info_nce_loss(
     _check_rows(what, query=x, **({} if others is None else {"negatives": others}))
 
     def losses() -> Var:
-        found, keys = ops.l2_normalize(x), ops.l2_normalize(k)
+        queries, keys = ops.l2_normalize(x), ops.l2_normalize(k)
         if others is None:
-            scores = ops.matmul(found, ops.matrix_transpose(keys)) / temperature
-            own = ops.sum(found * keys, axis=1) / temperature
+            scores = ops.matmul(queries, ops.matrix_transpose(keys)) / temperature
+            own = ops.sum(queries * keys, axis=1) / temperature
             return ops.logsumexp(scores, axis=1) - own
-        own = ops.sum(found * keys, axis=1, keepdims=True)
-        apart = ops.matmul(found, ops.matrix_transpose(ops.l2_normalize(others)))
-        scores = ops.concat([own, apart], axis=1) / temperature
+        own = ops.sum(queries * keys, axis=1, keepdims=True)
+        negative_scores = ops.matmul(queries, ops.matrix_transpose(ops.l2_normalize(others)))
+        scores = ops.concat([own, negative_scores], axis=1) / temperature
         return ops.logsumexp(scores, axis=1) - ops.squeeze(own, axis=1) / temperature
 
     return of_operators(what, reduction, name, losses)
@@ -309,26 +311,27 @@ def circle_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How far each vector is from those of its class, and how near to all others.
+    """Circle loss: similarity within classes, dissimilarity between classes.
 
         s[i, j] = cos(embeddings[i], embeddings[j])
         a = max(0, 1 + margin - s)   b = max(0, margin + s)
         out[i] = softplus(logsumexp_n(scale * b[i, n] * (s[i, n] - margin))
                           + logsumexp_p(scale * a[i, p] * (1 - margin - s[i, p])))
 
-    p counts the other rows of the label of row i, n those of other labels; a row that lacks
-    either has no loss. No gradient goes through a and b. Source: Sun et al., Circle Loss, 2020.
+    p runs over the other rows with the label of row i, n over the rows with other labels; a row
+    without p or n has no loss. No gradient goes through a and b. Source: Sun et al., Circle
+    Loss, 2020.
 
     Args:
         embeddings: number[rows, size].
         labels: integer[rows]: the class of each.
-        scale: By how much similarities are multiplied; above 0.
-        margin: How far similarities are to be from 1 and from 0.
+        scale: The factor of the similarities; above 0.
+        margin: The relaxation margin: similarities should be within it of 1 and of 0.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
     Raises:
-        ShapeError: These are no rows of vectors, or labels are not one for each.
+        ShapeError: They are not rows of vectors, or there is not one label for each row.
         DTypeError: Labels are not integers.
         ProgramError: The scale is not above 0.
     """
@@ -340,29 +343,31 @@ def circle_loss(
 
     def losses() -> Var:
         unit = ops.l2_normalize(x)
-        near = ops.matmul(unit, ops.matrix_transpose(unit))
-        still = ops.stop_gradient(near)
-        pull = ops.relu(1.0 + margin - still) * (1.0 - margin - near) * scale
-        push = ops.relu(still + margin) * (near - margin) * scale
-        alike = ops.equal(ops.expand_dims(classes, axis=1), classes)
+        similarity = ops.matmul(unit, ops.matrix_transpose(unit))
+        fixed = ops.stop_gradient(similarity)
+        pull = ops.relu(1.0 + margin - fixed) * (1.0 - margin - similarity) * scale
+        push = ops.relu(fixed + margin) * (similarity - margin) * scale
+        same_class = ops.equal(ops.expand_dims(classes, axis=1), classes)
         rows = one("arange", stop=x.shape[0])
         others = ops.not_equal(ops.expand_dims(rows, axis=1), rows)
-        pulled = ops.where(ops.logical_and(alike, others), pull, NEVER)
-        pushed = ops.where(alike, NEVER, push)
-        return ops.softplus(ops.logsumexp(pulled, axis=1) + ops.logsumexp(pushed, axis=1))
+        positive_terms = ops.where(ops.logical_and(same_class, others), pull, NEVER)
+        negative_terms = ops.where(same_class, NEVER, push)
+        return ops.softplus(
+            ops.logsumexp(positive_terms, axis=1) + ops.logsumexp(negative_terms, axis=1)
+        )
 
     return of_operators(what, reduction, name, losses)
 
 
 def _check_positive(what: str, **given: float) -> None:
-    """Refuse numbers that are not above 0."""
+    """Refuse options that are not positive."""
     for role, number in given.items():
         if not number > 0:
             raise ProgramError(f"{what} needs a {role} above 0, not {number!r:.40}.")
 
 
 def _check_rows(what: str, **given: Var) -> None:
-    """Refuse what is no rows of vectors of one size."""
+    """Refuse operands that are not rows of vectors of equal size."""
     size = next(iter(given.values())).shape[-1:]
     if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""What losses share: checks of operands, and what becomes of the losses of single examples."""
+"""Helpers of losses: checks of operands, and reductions over examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braces.frontend.core.all_or_nothing import building
 from braces.ops.common.rules import axis_index, float_dtype, promote
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
-"""`"none"` leaves losses apart, `"mean"` and `"sum"` make them one number."""
+"""`"none"` keeps the losses of examples, `"mean"` and `"sum"` reduce them to one number."""
 REDUCTIONS = ("none", "mean", "sum")
 
 
@@ -25,14 +25,14 @@ REDUCTIONS = ("none", "mean", "sum")
 def of_operator(
     op_type: str, *operands: Any, reduction: Reduction, name: str, **attrs: Any
 ) -> Var:
-    """A loss that is an operator, reduced."""
+    """Build a loss that is one operator, and reduce it."""
     if reduction == "none":
         return one(op_type, *operands, name=name, **attrs)
-    return _whole(op_type, reduction, name, lambda: one(op_type, *operands, **attrs))
+    return _reduce(op_type, reduction, name, lambda: one(op_type, *operands, **attrs))
 
 
 @building
-def _whole(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
+def _reduce(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
     check_reduction(what, reduction)
     return one(reduction, losses(), name=name)
 
@@ -44,45 +44,45 @@ def of_operators(
     losses: Callable[[], Var],
     weights: Callable[[], Var] | None = None,
 ) -> Var:
-    """A loss that is made of operators, reduced: a plain block.
+    """Build a loss of several operators in a plain block, and reduce it.
 
     Args:
-        what: What it is called, where it has no name.
-        reduction: As users say it.
+        what: The default name of the block.
+        reduction: The reduction that the user chose.
         name: The name of the block.
-        losses: Those of single examples.
-        weights: How much each counts in the mean; all the same where it is not given.
+        losses: Builds the losses of the examples.
+        weights: Builds the weights of the examples in the mean; equal weights by default.
     """
     check_reduction(what, reduction)
 
-    def built() -> Var:
-        found = losses()
+    def build() -> Var:
+        loss = losses()
         if reduction == "mean" and weights is not None:
-            return ops.sum(found) / ops.sum(weights())
-        return reduced(found, reduction)
+            return ops.sum(loss) / ops.sum(weights())
+        return reduced(loss, reduction)
 
-    return composed(name or what, built)
+    return composed(name or what, build)
 
 
 def reduced(losses: Var, reduction: Reduction) -> Var:
-    """Losses of rows, or what becomes of them together."""
+    """Reduce the losses of examples."""
     return losses if reduction == "none" else one(reduction, losses)
 
 
 def check_reduction(what: str, reduction: Reduction) -> None:
-    """Refuse what is no reduction.
+    """Refuse an unknown reduction.
 
     Raises:
-        ProgramError: It is none.
+        ProgramError: It is unknown.
     """
     check_one_of(what, "reduction", reduction, REDUCTIONS)
 
 
 def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> None:
-    """Refuse a word that an option does not know.
+    """Refuse a value that is not among the known values of an option.
 
     Raises:
-        ProgramError: It is none of those.
+        ProgramError: It is not one of them.
     """
     if given not in known:
         raise ProgramError(
@@ -95,7 +95,7 @@ def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> No
 
 
 def alike(what: str, **given: Any) -> list[Var]:
-    """Operands of one shape, or single numbers, in the float dtype that holds all.
+    """Convert operands of equal shape, or single numbers, to a common float dtype.
 
     Raises:
         ShapeError: Shapes differ.
@@ -113,7 +113,7 @@ def alike(what: str, **given: Any) -> list[Var]:
 
 
 def in_floats(what: str, **operands: Var) -> list[Var]:
-    """Operands in the float dtype that holds all."""
+    """Convert operands to their promoted float dtype."""
     dtype = float_dtype(promote(*(var.dtype for var in operands.values())))
     if dtype.kind == "c":
         raise DTypeError(f"{what} needs real numbers.", given=shown_types(operands))
@@ -125,17 +125,17 @@ def _in_dtype(x: Var, dtype: DType) -> Var:
 
 
 def along_axis(x: Var, axis: int, rank: int) -> Var:
-    """Numbers that lie along one axis of an array of this rank."""
+    """Reshape a vector to broadcast along one axis of an array of this rank."""
     return ops.reshape(x, (-1, *[1] * (rank - 1 - axis)))
 
 
 def shown_types(operands: dict[str, Var]) -> str:
-    """Operands as errors show them."""
+    """Format operands and their types for error messages."""
     return "   ".join(f"{slot}={var.name}: {var.type}" for slot, var in operands.items())
 
 
 def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
-    """The axis of classes, counted from 0, where labels are numbers of classes along it.
+    """Check class labels against predictions; return the non-negative axis of classes.
 
     Raises:
         DTypeError: They are not integers.
@@ -159,10 +159,10 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
 
 
 def check_at_least(what: str, least: float, **options: Any) -> None:
-    """Refuse options that are too small.
+    """Refuse options below a minimum.
 
     Raises:
-        ProgramError: One is.
+        ProgramError: An option is too small, or not a number.
     """
     for option, value in options.items():
         number = isinstance(value, int | float) and not isinstance(value, bool)

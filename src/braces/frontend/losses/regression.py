@@ -1,7 +1,7 @@
-"""Losses of predictions beside targets: differences and distributions.
+"""Regression losses: differences, and likelihoods of distributions.
 
-A loss has a number for each element or example; `reduction="mean"` or `"sum"` makes one of
-them. What is made of more than three operators is a plain block.
+A loss has a number for each element or example; `reduction="mean"` or `"sum"` reduces them to
+one number. A loss of more than three operators is a plain block.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def huber_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """Half the squared difference where that is small, linear where it is large.
+    """Huber loss: quadratic for small differences, linear for large ones.
 
         d = |prediction - target|
         out = d^2 / 2 where d <= delta, delta * (d - delta / 2) elsewhere
@@ -90,7 +90,7 @@ def huber_loss(
     Args:
         prediction: number[*shape].
         target: number[*shape], or a single number.
-        delta: Where it turns linear.
+        delta: The difference from which it is linear.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the result.
 
@@ -111,7 +111,7 @@ def smooth_l1_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The Huber loss over its bound: the slope far away is 1.
+    """Smooth L1 loss: the Huber loss divided by its threshold, with slope 1 in the tails.
 
         d = |prediction - target|
         out = d^2 / (2 * beta) where d <= beta, d - beta / 2 elsewhere
@@ -121,7 +121,7 @@ def smooth_l1_loss(
     Args:
         prediction: number[*shape].
         target: number[*shape], or a single number.
-        beta: Where it turns linear; with 0 it is the absolute error.
+        beta: The difference from which it is linear; with 0 it is the absolute error.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the result.
 
@@ -132,15 +132,15 @@ def smooth_l1_loss(
     check_at_least("smooth_l1_loss", 0, beta=beta)
     if beta == 0:
         return absolute_error(prediction, target, reduction=reduction, name=name)
-    found = huber_loss(prediction, target, beta, reduction=reduction)
-    return one("divide", found, beta, name=name)
+    huber = huber_loss(prediction, target, beta, reduction=reduction)
+    return one("divide", huber, beta, name=name)
 
 
 @building
 def log_cosh_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
-    """The logarithm of the hyperbolic cosine of the difference: nearly `huber_loss`, smooth.
+    """Log-cosh loss of the difference: a smooth approximation of `huber_loss`.
 
         d = prediction - target
         out = log(cosh(d)) = |d| + log(1 + exp(-2 |d|)) - log(2)
@@ -157,8 +157,8 @@ def log_cosh_loss(
     x, y = alike("log_cosh_loss", prediction=prediction, target=target)
 
     def losses() -> Var:
-        apart = ops.abs(x - y)
-        return apart + ops.softplus(apart * -2.0) - math.log(2)
+        difference = ops.abs(x - y)
+        return difference + ops.softplus(difference * -2.0) - math.log(2)
 
     return of_operators("log_cosh_loss", reduction, name, losses)
 
@@ -174,14 +174,14 @@ def kl_divergence(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The Kullback-Leibler divergence of a prediction from a target, in nats.
+    """Kullback-Leibler divergence of a prediction from a target, in nats.
 
         out[...] = sum_j target[..., j] * (log(target[..., j]) - log_prediction[..., j])
 
-    A probability of 0 adds 0. The mean is that over examples.
+    A probability of 0 adds 0. The mean is over examples.
 
     Args:
-        log_prediction: number[*shape]. Logarithms of probabilities, as br.log_softmax gives.
+        log_prediction: number[*shape]. Log-probabilities, such as results of br.log_softmax.
         target: number[*shape]. Probabilities.
         axis: The axis of classes.
         reduction: `"none"`, `"mean"` or `"sum"`.
@@ -206,7 +206,7 @@ def poisson_nll_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The negative logarithm of the likelihood of counts, which follow Poisson's law.
+    """Negative log-likelihood of counts under a Poisson distribution.
 
         out = exp(prediction) - target * prediction             with log_input
         out = prediction - target * log(prediction + epsilon)   without
@@ -226,17 +226,17 @@ def poisson_nll_loss(
     x, y = alike("poisson_nll_loss", prediction=prediction, target=target)
 
     def losses() -> Var:
-        found = ops.exp(x) - y * x if log_input else x - y * ops.log(x + epsilon)
-        return found + _stirling(y) if full else found
+        loss = ops.exp(x) - y * x if log_input else x - y * ops.log(x + epsilon)
+        return loss + _stirling(y) if full else loss
 
     return of_operators("poisson_nll_loss", reduction, name, losses)
 
 
 def _stirling(y: Var) -> Var:
-    """Nearly log(y!), and 0 where `y` is at most 1."""
+    """Return Stirling's approximation of log(y!), and 0 where `y` is at most 1."""
     count = ops.maximum(y, 1.0)
-    found = count * ops.log(count) - count + 0.5 * ops.log(count * (2 * math.pi))
-    return ops.where(y > 1.0, found, 0.0)
+    approximation = count * ops.log(count) - count + 0.5 * ops.log(count * (2 * math.pi))
+    return ops.where(y > 1.0, approximation, 0.0)
 
 
 @building
@@ -250,7 +250,7 @@ def gaussian_nll_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """The negative logarithm of the likelihood of a normal distribution.
+    """Negative log-likelihood under a normal distribution.
 
         v = max(variance, epsilon)
         out = (log(v) + (prediction - target)^2 / v) / 2
@@ -273,7 +273,7 @@ def gaussian_nll_loss(
 
     def losses() -> Var:
         bounded = ops.maximum(v, epsilon)
-        found = 0.5 * (ops.log(bounded) + ops.square(x - y) / bounded)
-        return found + 0.5 * math.log(2 * math.pi) if full else found
+        loss = 0.5 * (ops.log(bounded) + ops.square(x - y) / bounded)
+        return loss + 0.5 * math.log(2 * math.pi) if full else loss
 
     return of_operators("gaussian_nll_loss", reduction, name, losses)

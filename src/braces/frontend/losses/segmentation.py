@@ -1,4 +1,4 @@
-"""Losses of regions, which are given by probabilities."""
+"""Segmentation losses: overlaps of regions given by probabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dice_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """How little two regions overlap, which are given by probabilities.
+    """Dice loss: 1 minus the Dice overlap of two regions given by probabilities.
 
         out = 1 - (2 * sum(prediction * target) + smooth)
                   / (sum(prediction) + sum(target) + smooth)
@@ -32,9 +32,9 @@ def dice_loss(
     Args:
         prediction: number[*shape], between 0 and 1.
         target: number[*shape], between 0 and 1.
-        axis: The axes that sums are over; `None` is all of them, and where none is named all
-            but the first, so that there is a loss for each example.
-        smooth: Keeps the quotient finite where nothing is predicted and nothing there.
+        axis: The axes of the sums; `None` means all axes. The default `()` means all but the
+            first, which gives a loss for each example.
+        smooth: Keeps the quotient finite if prediction and target are empty.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -42,12 +42,12 @@ def dice_loss(
         ShapeError: Shapes differ, or there is no such axis.
     """
     x, y = alike("dice_loss", prediction=prediction, target=target)
-    over = _summed("dice_loss", x, axis)
+    over = _sum_axes("dice_loss", x, axis)
 
     def losses() -> Var:
-        shared = ops.sum(x * y, axis=over)
-        whole = ops.sum(x, axis=over) + ops.sum(y, axis=over)
-        return 1.0 - (2.0 * shared + smooth) / (whole + smooth)
+        overlap = ops.sum(x * y, axis=over)
+        total = ops.sum(x, axis=over) + ops.sum(y, axis=over)
+        return 1.0 - (2.0 * overlap + smooth) / (total + smooth)
 
     return of_operators("dice_loss", reduction, name, losses)
 
@@ -64,7 +64,7 @@ def tversky_loss(
     reduction: Reduction = "none",
     name: str = "",
 ) -> Var:
-    """As `dice_loss`, with weights for what is predicted alone and for what is there alone.
+    """Tversky loss: `dice_loss` with weights for false positives and false negatives.
 
         both = sum(prediction * target)
         out = 1 - (both + smooth) / (both + alpha * sum(prediction * (1 - target))
@@ -75,10 +75,10 @@ def tversky_loss(
     Args:
         prediction: number[*shape], between 0 and 1.
         target: number[*shape], between 0 and 1.
-        alpha: How much counts what is predicted and not there.
-        beta: How much counts what is there and not predicted.
-        axis: As that of `dice_loss`.
-        smooth: Keeps the quotient finite where nothing is predicted and nothing there.
+        alpha: The weight of false positives.
+        beta: The weight of false negatives.
+        axis: As for `dice_loss`.
+        smooth: Keeps the quotient finite if prediction and target are empty.
         reduction: `"none"`, `"mean"` or `"sum"`.
         name: For the block.
 
@@ -86,17 +86,19 @@ def tversky_loss(
         ShapeError: Shapes differ, or there is no such axis.
     """
     x, y = alike("tversky_loss", prediction=prediction, target=target)
-    over = _summed("tversky_loss", x, axis)
+    over = _sum_axes("tversky_loss", x, axis)
 
     def losses() -> Var:
-        both = ops.sum(x * y, axis=over)
-        said = ops.sum(x * (1.0 - y), axis=over)
-        missed = ops.sum((1.0 - x) * y, axis=over)
-        return 1.0 - (both + smooth) / (both + alpha * said + beta * missed + smooth)
+        overlap = ops.sum(x * y, axis=over)
+        false_positives = ops.sum(x * (1.0 - y), axis=over)
+        false_negatives = ops.sum((1.0 - x) * y, axis=over)
+        return 1.0 - (overlap + smooth) / (
+            overlap + alpha * false_positives + beta * false_negatives + smooth
+        )
 
     return of_operators("tversky_loss", reduction, name, losses)
 
 
-def _summed(what: str, x: Var, axis: Axes) -> tuple[int, ...]:
-    """The axes that sums are over."""
+def _sum_axes(what: str, x: Var, axis: Axes) -> tuple[int, ...]:
+    """Return the axes of the sums."""
     return axis_indices(axis if axis != () else tuple(range(1, x.ndim)), x.ndim, what)
