@@ -1,4 +1,4 @@
-"""A gradient that is written: `create_custom_gradient`, and `custom_gradient` for functions.
+"""Custom gradients (VJP rules): `create_custom_gradient`, and `custom_gradient` for functions.
 
     ste = br.create_custom_gradient("ste")   y: f32[4] = block() captures [x] as ste
     with ste.block() as f:                     body {
@@ -9,9 +9,10 @@
     y = ste()                                    return y
                                                }
 
-The block is a plain one, at the end of which its outputs get the gradient. The gradient is
-written as if it stood there, so it reads whatever the block computed. An output that it reads
-is the output with this gradient: so that, differentiated again, it is one function.
+The forward computation is a plain block. An operator at its end attaches the gradient to the
+outputs. The gradient is written in the scope of the block, so it can read all values of the
+block. An output that it reads has the custom gradient too, so that higher derivatives are
+consistent.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ WHAT = "custom gradient"
 
 
 class ForwardBlock(SubBlock):
-    """What is computed, of which the gradient is written; see `create_custom_gradient`."""
+    """The forward computation of a custom gradient; see `create_custom_gradient`."""
 
     def __init__(self, owner: CustomGradient) -> None:
         super().__init__(WHAT)
@@ -58,19 +59,19 @@ class ForwardBlock(SubBlock):
         self.given: list[Var] = []
 
     def begin(self) -> None:
-        """Take a name, and with it the beginning of the names inside."""
+        """Choose the block's name, which is the prefix of the names inside."""
         self.name = free_block_name(self.outer, self.owner.name)
         self.table = SymbolTable(parent=self.outer, block=self.name)
 
     @says_where
     def add_input(self, x: Any) -> Var:
-        """A variable from outside that the gradient is with respect to, as it is."""
+        """Declare an outer variable as an input, to which the gradient is taken; return it."""
         self.require_open("add_input")
         self.inputs.append(outer_var(self, x, "add_input"))
         return self.inputs[-1]
 
     def close(self) -> None:
-        """Refuse what would silently have no gradient."""
+        """Refuse blocks whose gradient would silently be missing."""
         if not self.outputs:
             raise ProgramError("The block has no output.", fix="Call add_output(...).")
         self.given = [var for var in self.outputs if differentiable(var.type)]
@@ -84,10 +85,10 @@ class ForwardBlock(SubBlock):
 
 
 class GradientBlock(SubBlock):
-    """From the cotangents of the outputs to those of the inputs; see `create_custom_gradient`.
+    """The VJP: cotangents of outputs to cotangents of inputs; see `create_custom_gradient`.
 
     Attributes:
-        cotangents: One for each output of a float dtype, in their order.
+        cotangents: The cotangent of each output of a float dtype, in their order.
     """
 
     def __init__(self, owner: CustomGradient, forward: ForwardBlock) -> None:
@@ -103,7 +104,7 @@ class GradientBlock(SubBlock):
         self._grads: list[Var | None] = []
 
     def begin(self) -> None:
-        """Bind the outputs and their cotangents."""
+        """Add the parameters of the block: the outputs and their cotangents."""
         for var in self.forward.given:
             param = self.param("value", var.type).name
             if var.name in self.forward.table.vars:
@@ -112,14 +113,14 @@ class GradientBlock(SubBlock):
 
     @says_where
     def add_output(self, *values: Any, **options: Any) -> None:
-        """The cotangents of the inputs, in their order; `None` for an input that gets none."""
+        """Set the cotangents of the inputs, in their order; `None` for an input without one."""
         self.require_open("add_output")
         if options:
             raise ProgramError(f"add_output takes no {', '.join(options)} here.")
         self._grads.extend(None if value is None else as_var(value) for value in values)
 
     def close(self) -> None:
-        """Hold cotangents against inputs."""
+        """Check the cotangents against the inputs and freeze the block."""
         inputs = self.forward.inputs
         if len(self._grads) != len(inputs):
             raise GradientError(
@@ -131,12 +132,12 @@ class GradientBlock(SubBlock):
         results = list[str]()
         for var, grad in zip(inputs, self._grads, strict=True):
             if grad is not None:
-                results.append(self._checked(var, shown(grad)).name)
+                results.append(self._check_cotangent(var, shown(grad)).name)
                 self.ways.append(var)
         self.body = rename_body(self.table.freeze(results), self._values)
         self.owner.backward = self
 
-    def _checked(self, var: Var, grad: Var) -> Var:
+    def _check_cotangent(self, var: Var, grad: Var) -> Var:
         if not differentiable(var.type):
             raise GradientError(
                 f"`{var.name}` has no gradient: its dtype is not a float.",
@@ -154,7 +155,7 @@ class GradientBlock(SubBlock):
 
 
 class CustomGradient:
-    """A computation with a gradient that is written; make it with `create_custom_gradient`."""
+    """A computation with a custom gradient; make it with `create_custom_gradient`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -163,13 +164,13 @@ class CustomGradient:
         self.results: tuple[Var, ...] | None = None
 
     def block(self) -> ForwardBlock:
-        """The block of what is computed."""
+        """Open the block of the forward computation."""
         if self.forward is not None:
             raise located(ProgramError("The block is written twice."), WHAT)
         return ForwardBlock(self)
 
     def gradient(self) -> GradientBlock:
-        """The block of the gradient, after that of what is computed."""
+        """Open the block of the gradient, after that of the forward computation."""
         if self.forward is None:
             raise located(
                 ProgramError(
@@ -183,16 +184,16 @@ class CustomGradient:
         return GradientBlock(self, self.forward)
 
     def __call__(self) -> Any:
-        """The outputs of the block: one variable, or a tuple."""
+        """Return the outputs of the block: one variable, or a tuple."""
         if self.results is None:
             try:
                 with current_program().transaction():
-                    self.results = self._made()
+                    self.results = self._append_ops()
             except BracesError as problem:
                 raise located(problem, WHAT) from problem.__cause__
         return self.results[0] if len(self.results) == 1 else self.results
 
-    def _made(self) -> tuple[Var, ...]:
+    def _append_ops(self) -> tuple[Var, ...]:
         forward, backward = self.forward, self.backward
         if forward is None or backward is None or backward.body is None:
             missing = "block" if forward is None else "gradient"
@@ -207,11 +208,11 @@ class CustomGradient:
                 fix="Call it in the block where it is written.",
             )
         with program.building(table):
-            made = build_custom_gradient(forward.given, backward.ways, backward.body)
+            end_vars = build_custom_gradient(forward.given, backward.ways, backward.body)
         with program.building(outer):
             append_plain_block(forward.name, table.freeze(), recompute=False)
         table.closed = True
-        new = dict(zip((var.name for var in forward.given), made, strict=True))
+        new = dict(zip((var.name for var in forward.given), end_vars, strict=True))
         ends = [new.get(var.name, var) for var in forward.outputs]
         outer.show(*(var.name for var in ends if var.table is table))
         return tuple(
@@ -219,11 +220,11 @@ class CustomGradient:
         )
 
 
-# ---- what would have no gradient -------------------------------------------------------------
+# ---- captured variables ----------------------------------------------------------------------
 
 
 def _refuse_captured(block: ForwardBlock) -> None:
-    """Refuse variables that move an output, and that no gradient would be with respect to."""
+    """Refuse captured variables that influence an output but are not declared as inputs."""
     inputs, ends = {var.name for var in block.inputs}, {var.name for var in block.given}
     body = block.table.freeze()
     for name in (*free_names(body), *(ends - body.vars.keys())):
@@ -244,28 +245,28 @@ def _refuse_captured(block: ForwardBlock) -> None:
 
 @says_where
 def create_custom_gradient(name: str = "custom") -> CustomGradient:
-    """A computation whose gradient is written, in place of the one that follows from operators.
+    """Create a computation with a custom gradient in place of the derived one.
 
-    `block()` is what is computed: `add_input` names the variables that the gradient is with
-    respect to, `add_output` what it gives. `gradient()` is written after it: it has
-    `cotangents`, one for each output of a float dtype, and `add_output` takes one cotangent for
-    each input, `None` where there is none. It may read all that the block computed, which is
-    kept for it. Called, the construct gives the outputs.
+    `block()` is the forward computation: `add_input` declares the variables that the gradient
+    is taken with respect to, `add_output` the results. `gradient()` is written after it: it has
+    `cotangents`, one for each output of a float dtype, and its `add_output` takes one cotangent
+    for each input, or `None`. It may read all values of the block, which are saved as
+    residuals. Calling the construct returns the outputs.
 
-    The gradient takes the place of the operators' own wherever gradients are taken: in loops
-    and branches, and of programs that are saved. It is made of operators, so it has gradients
-    again; an output that it reads has this gradient there, too. Forward mode (`br.jvp`) takes
-    the transpose of a gradient that is seen to be linear in its cotangents, and refuses others.
+    The custom gradient replaces that of the operators everywhere: in loops, branches and saved
+    programs. It consists of operators, so it is differentiable; an output that it reads has the
+    custom gradient there, too. Forward mode (`br.jvp`) transposes a gradient that is provably
+    linear in its cotangents, and refuses others.
 
-    What moves an output must be an input: a parameter, say, that the block reads without
-    `add_input` is refused, for its gradient would be missing without a word.
-    `br.stop_gradient(w)` says that it shall have none.
+    A variable that influences an output must be an input: a parameter that the block reads
+    without `add_input` is refused, because its gradient would silently be missing. Use
+    `br.stop_gradient(w)` if it should have none.
 
     Args:
-        name: What names inside begin with, as for `br.block`.
+        name: The prefix of the names inside, as for `br.block`.
 
     Raises:
-        ProgramError: It is no name.
+        ProgramError: It is not a valid name.
 
     Example:
         >>> import braces as br
@@ -285,7 +286,7 @@ def create_custom_gradient(name: str = "custom") -> CustomGradient:
 
 
 def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of variables whose gradient is written, in place of that of its operators.
+    """Decorate a function of variables with a custom gradient (VJP) that it returns itself.
 
         @br.custom_gradient
         def f(x, ...):
@@ -294,18 +295,20 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
                 return x_grad, ...
             return y, gradient
 
-    The variables among the positional arguments are the inputs; the function gives its result
+    The variables among the positional arguments are the inputs. The function returns its result
     and a function from the cotangents of the result to those of the inputs. Each call builds
-    what `create_custom_gradient` builds, which says more; the block is called as the function.
+    the operators of `create_custom_gradient`, where details are documented; the block has the
+    name of the function.
 
     Args:
-        function: From variables, and whatever else, to a pair: a variable, or nested tuples,
-            lists and dicts of variables; and a function that is called with a cotangent for
-            each of them that is of a float dtype, and gives a cotangent for each input, or a
-            tuple of them; `None` for an input that gets none.
+        function: From variables and any other arguments to a pair. Its first element is the
+            result: a variable, or nested tuples, lists and dicts of variables. The second is a
+            function that takes a cotangent for each result of a float dtype, and returns the
+            cotangent of the input, or a tuple with one for each input; `None` for an input
+            without one.
 
     Returns:
-        The function of the result alone.
+        A function that returns the result only.
 
     Example:
         >>> import braces as br
@@ -324,15 +327,15 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             f"custom_gradient takes a function, not {cast('Any', function)!r:.80}.",
             fix="Write @br.custom_gradient above the function.",
         )
-    called = getattr(function, "__name__", "")
-    name = "" if "<" in called else re.sub(r"\W", "_", called, flags=re.ASCII)
+    function_name = getattr(function, "__name__", "")
+    name = "" if "<" in function_name else re.sub(r"\W", "_", function_name, flags=re.ASCII)
 
     @functools.wraps(function)
     @building
-    def built(*args: Any, **kwargs: Any) -> Any:
+    def differentiable_function(*args: Any, **kwargs: Any) -> Any:
         custom = create_custom_gradient(name or "custom")
         with custom.block() as f:
-            given = [f.add_input(one) if isinstance(one, Var) else one for one in args]
+            given = [f.add_input(arg) if isinstance(arg, Var) else arg for arg in args]
             if not f.inputs:
                 raise GradientError(
                     "No argument is a variable that a gradient could be with respect to.",
@@ -342,23 +345,23 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
             outputs, gradient = _pair(function(*given, **kwargs))
             f.add_output(*values(outputs))
         with custom.gradient() as g:
-            made = gradient(*g.cotangents)
-            several = isinstance(made, tuple | list)
-            g.add_output(*(cast("Sequence[Any]", made) if several else [made]))
+            input_grads = gradient(*g.cotangents)
+            several = isinstance(input_grads, tuple | list)
+            g.add_output(*(cast("Sequence[Any]", input_grads) if several else [input_grads]))
         custom()
         return rebuild(outputs, custom.results or ())
 
-    return built
+    return differentiable_function
 
 
-def _pair(found: Any) -> tuple[Any, Callable[..., Any]]:
-    """What a function gives: its result, and the function of the gradient."""
-    pair = cast("tuple[Any, ...]", found) if isinstance(found, tuple) else ()
+def _pair(returned: Any) -> tuple[Any, Callable[..., Any]]:
+    """Unpack the return value of a function: its result, and the gradient function."""
+    pair = cast("tuple[Any, ...]", returned) if isinstance(returned, tuple) else ()
     if len(pair) != 2 or not callable(pair[1]):
         raise ProgramError(
             "A function with a custom gradient gives its result, and a function for the "
             "gradient.",
-            given=f"{found!r:.80}",
+            given=f"{returned!r:.80}",
             fix="End it with `return y, gradient`.",
         )
     return pair[0], pair[1]

@@ -1,8 +1,8 @@
-"""Matrices of derivatives: `br.jacobian`, `br.hessian`; and functions over rows: `br.vmap`.
+"""Jacobians and Hessians: `br.jacobian`, `br.hessian`; and batched functions: `br.vmap`.
 
-A Jacobian is a loop over the elements of one side: in each trip the gradient of one element of
-the target, or how the target moves with one element of the input. What trips have in common, as
-all that was computed before, is computed once.
+A Jacobian is a loop. In reverse mode each iteration computes the gradient of one element of the
+target; in forward mode, the directional derivative for one element of the input. Values that do
+not depend on the iteration, such as the forward computation, are computed once.
 """
 
 from __future__ import annotations
@@ -47,34 +47,34 @@ def jacobian(
     batch_axis: int | None = None,
     mode: Mode | None = None,
 ) -> Any:
-    """All derivatives of a target with respect to inputs.
+    """Jacobians of a target with respect to inputs.
 
         out[i…, j…] = d target[i…] / d input[j…]
 
-    With `batch_axis`, target and inputs have rows along this axis, and each row of the target
-    depends on its own row of an input alone:
+    `batch_axis` is a batch axis of target and inputs. Each batch element of the target then
+    depends only on the same element of an input:
 
         out[r, i…, j…] = d target[r, i…] / d input[r, j…]
 
-    Where a row depends on others too, as after a batch norm, that is the sum over the rows of
-    the target, as it is of `br.gradients`.
+    If it depends on other elements too, as after a batch norm, the result is summed over the
+    batch elements of the target, as with `br.gradients`.
 
     Args:
         target: A variable of a float dtype.
         inputs: Variables, differentiable and visible where the target is; one, or a list.
-        batch_axis: The axis of rows; none where it is not said.
-        mode: `"reverse"` takes a gradient for each element of the target, `"forward"` a
-            directional derivative for each of the input. By default what takes fewer, and of
-            as many, and of sizes that are not known, the reverse.
+        batch_axis: The batch axis; none by default.
+        mode: `"reverse"` computes a gradient for each element of the target, `"forward"` a
+            directional derivative for each element of the input. The default is the mode with
+            fewer iterations; reverse if they are equal or sizes are symbolic.
 
     Returns:
-        A variable for each input; of one input, that alone: [*target.shape, *input.shape], with
-        `batch_axis` [rows, *others of the target, *others of the input]. Zeros where the target
-        does not depend on it.
+        A variable for each input, or a single one for a single input: [*target.shape,
+        *input.shape]; with `batch_axis`, [rows, *others of the target, *others of the input].
+        Zeros if the target does not depend on the input.
 
     Raises:
         GradientError: A variable is not of a float dtype, or there is no such mode.
-        ShapeError: There is no such axis, or rows differ.
+        ShapeError: There is no such axis, or batch sizes differ.
 
     Example:
         >>> import braces as br
@@ -92,8 +92,10 @@ def jacobian(
         )
     several = as_list(inputs)
     with derived_beside([target], several) as (host, (end,), starts):
-        found = [_Jacobian(host, end, start, batch_axis).found(mode) for start in starts]
-    return found if isinstance(inputs, list | tuple) else found[0]
+        derivatives = [
+            _Jacobian(host, end, start, batch_axis).derivatives(mode) for start in starts
+        ]
+    return derivatives if isinstance(inputs, list | tuple) else derivatives[0]
 
 
 @building
@@ -104,21 +106,21 @@ def hessian(
     batch_axis: int | None = None,
     mode: Mode | None = None,
 ) -> Any:
-    """All second derivatives of one number.
+    """Hessian: all second derivatives of a scalar.
 
         out[i…, j…] = d2 target / (d input[i…] d input[j…])
 
-    With `batch_axis`, the target is one number for each row: see `jacobian`.
+    With `batch_axis`, the target is one number for each batch element; see `jacobian`.
 
     Args:
-        target: A variable without axes; with `batch_axis`, of the axis of rows alone.
+        target: A scalar variable; with `batch_axis`, a vector over the batch axis.
         inputs: Variables, differentiable and visible where the target is; one, or a list.
-        batch_axis: The axis of rows of the inputs; none where it is not said.
-        mode: How the gradient is differentiated; see `jacobian`.
+        batch_axis: The batch axis of the inputs; none by default.
+        mode: The mode in which the gradient is differentiated; see `jacobian`.
 
     Returns:
-        Of one input, [*shape, *shape]; of a list, a list of lists: `out[a][b]` is of inputs a
-        and b. With `batch_axis` [rows, *others, *others].
+        For one input, [*shape, *shape]; for a list, a list of lists: `out[a][b]` belongs to
+        inputs a and b. With `batch_axis` [rows, *others, *others].
 
     Raises:
         GradientError: A variable is not of a float dtype, or there is no such mode.
@@ -153,18 +155,18 @@ def hessian(
 def _second(
     grad: Var | None, way: Var, other: Var, batch_axis: int | None, mode: Mode | None
 ) -> Var:
-    """The derivatives of a gradient, which is zero where nothing connects the two."""
+    """Return the Jacobian of a gradient; zeros if the target does not depend on the input."""
     return jacobian(
         ops.zeros_like(way) if grad is None else grad, other, batch_axis=batch_axis, mode=mode
     )
 
 
 class _Jacobian:
-    """All derivatives of one variable with respect to another one.
+    """The Jacobian of one variable with respect to another one.
 
     Attributes:
         host: The block that sees both.
-        batch: The axis of rows in both; `None` where there are none.
+        batch: The batch axis of both; `None` if there is none.
     """
 
     def __init__(self, host: SymbolTable, target: Var, start: Var, batch: int | None) -> None:
@@ -175,45 +177,45 @@ class _Jacobian:
 
     def _batch(self, axis: int) -> int:
         at = {axis_index(axis, var.ndim, "jacobian") for var in (self.target, self.start)}
-        whole = [tensor_type(var).shape for var in (self.target, self.start)]
+        shapes = [tensor_type(var).shape for var in (self.target, self.start)]
         unifier = current_program().current.unifier
-        if len(at) > 1 or unifier.unify(*(one[min(at)] for one in whole)) is None:
+        if len(at) > 1 or unifier.unify(*(sizes[min(at)] for sizes in shapes)) is None:
             raise ShapeError(
                 f"jacobian needs as many rows of input and target, along axis {axis}.",
                 given=f"target: {self.target.type}   input: {self.start.type}",
             )
         return at.pop()
 
-    def found(self, mode: Mode | None) -> Var:
-        """The derivatives."""
+    def derivatives(self, mode: Mode | None) -> Var:
+        """Build the Jacobian in a mode."""
         ends, starts = self._others(self.target), self._others(self.start)
         few, most = product(starts), product(ends)
         fewer = isinstance(few, int) and (not isinstance(most, int) or few < most)
         if mode == "forward" or (mode is None and fewer):
-            rows = self._each(self.start, self.target, self._pushed)
-            whole = self._whole(rows, self.target, (*starts, *ends))
-            return self._turned(whole, len(starts))
-        rows = self._each(self.target, self.start, self._pulled)
-        return self._whole(rows, self.start, (*ends, *starts))
+            rows = self._each(self.start, self.target, self._jvp)
+            full = self._reshape_rows(rows, self.target, (*starts, *ends))
+            return self._inputs_last(full, len(starts))
+        rows = self._each(self.target, self.start, self._vjp)
+        return self._reshape_rows(rows, self.start, (*ends, *starts))
 
     def _others(self, var: Var) -> Shape:
-        """The sizes of a variable but that of the rows."""
+        """Return the sizes of a variable without the batch axis."""
         shape = tensor_type(var).shape
         return tuple(size for axis, size in enumerate(shape) if axis != self.batch)
 
     def _each(self, of: Var, like: Var, derive: Callable[[Var], Var | None]) -> Var:
-        """What is derived of each element of a variable, along a first axis.
+        """Stack the derivatives for each element of a variable along a leading axis.
 
         Args:
-            of: The variable; of all rows at once where there are any.
-            like: What has the type of what is derived.
-            derive: From ones in the place of an element, and zeros elsewhere.
+            of: The variable; elements are taken over the whole batch at once.
+            like: A variable with the type of a derivative.
+            derive: The derivative for a one-hot seed.
         """
         rnn = create_rnn()
         seeds = self._seeds(of)
         with rnn.stepnet() as net:
-            found = derive(net.add_input(seeds))
-            net.add_output(ops.zeros_like(like) if found is None else found)
+            derivative = derive(net.add_input(seeds))
+            net.add_output(ops.zeros_like(like) if derivative is None else derivative)
         return rnn()
 
     def _seeds(self, of: Var) -> Var:
@@ -222,31 +224,33 @@ class _Jacobian:
         seeds = ops.reshape(ops.eye(count, dtype=of.dtype), (count, *others))
         if self.batch is None:
             return seeds
-        led = ops.expand_dims(seeds, axis=self.batch + 1)
-        return ops.broadcast_to(led, (count, *shape))
+        expanded = ops.expand_dims(seeds, axis=self.batch + 1)
+        return ops.broadcast_to(expanded, (count, *shape))
 
-    def _pulled(self, seed: Var) -> Var | None:
+    def _vjp(self, seed: Var) -> Var | None:
         return pulled_from(self.host, [self.target], [self.start], [seed])[0]
 
-    def _pushed(self, seed: Var) -> Var | None:
+    def _jvp(self, seed: Var) -> Var | None:
         return pushed_from(self.host, [self.target], {self.start.name: seed})[0]
 
-    def _whole(self, rows: Var, like: Var, sizes: Sequence[Size]) -> Var:
-        """Rows of derivatives, each like a variable, by these sizes behind the axis of rows."""
+    def _reshape_rows(self, rows: Var, like: Var, sizes: Sequence[Size]) -> Var:
+        """Reshape stacked derivatives to these sizes, after the batch axis if there is one."""
         if self.batch is None:
             return ops.reshape(rows, tuple(sizes))
         batch = tensor_type(like).shape[self.batch]
-        led = ops.moveaxis(rows, source=self.batch + 1, destination=0)
-        return ops.reshape(led, (batch, *sizes))
+        batch_first = ops.moveaxis(rows, source=self.batch + 1, destination=0)
+        return ops.reshape(batch_first, (batch, *sizes))
 
-    def _turned(self, whole: Var, first: int) -> Var:
-        """The axes of the input, which are the first so many, behind those of the target."""
-        led = 0 if self.batch is None else 1
-        ways = range(led, led + first)
-        return ops.moveaxis(whole, source=[*ways], destination=[n - led - first for n in ways])
+    def _inputs_last(self, full: Var, first: int) -> Var:
+        """Move the leading `first` axes, those of the input, behind the target's axes."""
+        batch_rank = 0 if self.batch is None else 1
+        input_axes = range(batch_rank, batch_rank + first)
+        return ops.moveaxis(
+            full, source=[*input_axes], destination=[n - batch_rank - first for n in input_axes]
+        )
 
 
-# ---- over rows -------------------------------------------------------------------------------
+# ---- vmap ------------------------------------------------------------------------------------
 
 
 def vmap(
@@ -254,28 +258,28 @@ def vmap(
     in_axes: int | Sequence[int | None] | None = 0,
     out_axes: int = 0,
 ) -> Callable[..., Any]:
-    """A function of variables as one of many rows of them.
+    """Vectorize a function of variables over a batch axis.
 
         out[r] = function(x[r], ...)                            for all r
 
-    It is a loop over the rows, so whatever can be built is right in it, and has gradients: a
-    `br.while_loop` runs for each row as long as that row asks for, a `br.cond` takes one
-    branch for each, and what draws draws anew for each. Compiled, products and convolutions of
-    all rows are one and leave the loop, where operators say how their axes map
-    (`br.passes.vectorize_before`); what is left runs row by row.
+    It builds a loop over the batch elements. Therefore every construct is allowed in it and is
+    differentiable: a `br.while_loop` has its own trip count for each element, a `br.cond` takes
+    its own branch, and random operators draw anew. When compiled, matrix products and
+    convolutions with an axis map are vectorized over the batch and leave the loop
+    (`br.passes.batch`); the remaining operators run element by element.
 
     Args:
         function: From variables, or nested tuples, lists and dicts of them, to the same.
-        in_axes: The axis of rows of each argument; `None` for one that is the same for all. One
-            for all arguments, or one for each.
-        out_axes: The axis of rows of the results.
+        in_axes: The batch axis of each argument; `None` for an unbatched argument. A single
+            value applies to all arguments.
+        out_axes: The batch axis of the results.
 
     Returns:
-        The function of rows; its arguments are positional.
+        The batched function; its arguments are positional.
 
     Raises:
-        ProgramError: There is not one axis for each argument, or none has rows; when called.
-        ShapeError: Numbers of rows differ, or there is no such axis; when called.
+        ProgramError: There is not one axis for each argument, or all are `None`; when called.
+        ShapeError: Batch sizes differ, or there is no such axis; when called.
 
     Example:
         >>> import braces as br
@@ -293,8 +297,8 @@ def vmap(
     @building
     def mapped(*args: Any) -> Any:
         axes = _axes(in_axes, len(args))
-        found = _each_row(function, args, axes)
-        return rebuild(found, [ops.moveaxis(y, 0, out_axes) for y in values(found)])
+        results = _each_row(function, args, axes)
+        return rebuild(results, [ops.moveaxis(y, 0, out_axes) for y in values(results)])
 
     return mapped
 
@@ -313,15 +317,15 @@ def _axes(in_axes: int | Sequence[int | None] | None, count: int) -> list[int | 
 
 
 def _each_row(function: Callable[..., Any], args: Sequence[Any], axes: Sequence[Any]) -> Any:
-    """What a function makes of each row, along a first axis."""
-    led = [
+    """Scan a function over the batch elements; stack its results along a leading axis."""
+    scanned = [
         ops.moveaxis(x, axis_index(axis, x.ndim, "vmap"), 0)
         for arg, axis in zip(args, axes, strict=True)
         if axis is not None
         for x in map(as_var, values(arg))
     ]
 
-    def row(carry: None, slices: Sequence[Var]) -> tuple[None, Any]:
+    def step(carry: None, slices: Sequence[Var]) -> tuple[None, Any]:
         rows = iter(slices)
         own = (
             arg if axis is None else rebuild(arg, rows)
@@ -329,4 +333,4 @@ def _each_row(function: Callable[..., Any], args: Sequence[Any], axes: Sequence[
         )
         return carry, function(*own)
 
-    return scan(row, None, led)[1]
+    return scan(step, None, scanned)[1]
