@@ -1,4 +1,4 @@
-"""Functions that build all or nothing, and errors that say the user's line."""
+"""Transactional building: functions that append all of their operators or none."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ R = TypeVar("R")
 
 
 def building(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that leaves the program, startup included, as it was where it fails."""
+    """Wrap a function in a transaction: an error rolls back the program and its startup."""
     located = says_where(function)
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = values([args, kwargs])
-        program = program_of({"operands": given})
+        leaves = values([args, kwargs])
+        program = program_of({"operands": leaves})
         with program.transaction(), program.building(program.current):
-            if any(isinstance(value, VarInfo) for value in given):
-                found = (declared_var(program, value) for value in given)
-                args, kwargs = rebuild([args, kwargs], found)
+            if any(isinstance(value, VarInfo) for value in leaves):
+                variables = (declared_var(program, value) for value in leaves)
+                args, kwargs = rebuild([args, kwargs], variables)
             return located(*args, **kwargs)
 
     return guarded
@@ -40,11 +40,11 @@ class MissingNameError(UnknownNameError, AttributeError):
 
 
 def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
-    """The `__getattr__` of a public module, which suggests the nearest of its names.
+    """Return the `__getattr__` of a public module, which suggests the nearest name.
 
     Args:
-        module: As users write it: `br.init`.
-        names: What it offers.
+        module: The name of the module as users write it: `br.init`.
+        names: The public names of the module.
     """
 
     def missing(name: str) -> NoReturn:
@@ -60,10 +60,10 @@ def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]
 
 
 def operand(x: Any, what: str) -> Var:
-    """A variable of the program that is being built.
+    """Return an operand that is a variable of the program being built.
 
     Raises:
-        ProgramError: It is of another program, or no variable.
+        ProgramError: It belongs to another program, or is not a variable.
     """
     if not isinstance(x, Var):
         raise ProgramError(

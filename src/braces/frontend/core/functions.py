@@ -1,7 +1,7 @@
 """The operators as functions: `softmax(x, axis=-1)` appends a `softmax` to the program.
 
-Each function is made from its operator's definition: the inputs first, then the attributes, by
-position or by keyword. Operators with any number of inputs take them as one list.
+Each function is generated from its operator's definition. Inputs come first, then attributes,
+by position or by keyword. Operators with a variable number of inputs take them as one list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from braces.passes.autodiff.common import as_list
 
 
 class OperatorFunction(Completing):
-    """An operator as users call it.
+    """The public function of an operator.
 
     Attributes:
         definition: The operator.
@@ -39,18 +39,18 @@ class OperatorFunction(Completing):
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Append the operator; inputs first, then attributes, by position or by keyword.
 
-        `name=` names the operator and its output, where it is not an attribute or input itself.
+        `name=` names the operator and its output, unless the operator has such a slot itself.
         """
         definition = self.definition
         name = "" if self._names_itself else kwargs.pop("name", "")
-        given = dict(zip(self._positional, args, strict=False)) | kwargs
+        arguments = dict(zip(self._positional, args, strict=False)) | kwargs
         known = self.__signature__.parameters.keys()
-        fits = len(given) == len(args) + len(kwargs) and given.keys() <= known
-        if not fits or not self._required <= given.keys():
-            raise self._misused(args, kwargs)
+        fits = len(arguments) == len(args) + len(kwargs) and arguments.keys() <= known
+        if not fits or not self._required <= arguments.keys():
+            raise self._argument_error(args, kwargs)
         inputs: dict[str, Sequence[Any]] = {}
         attrs: dict[str, Any] = {}
-        for key, value in given.items():
+        for key, value in arguments.items():
             slot = definition.input_slots.get(key)
             if slot is None:
                 attrs[key] = value
@@ -60,8 +60,8 @@ class OperatorFunction(Completing):
                 inputs[key] = (value,)
         return unpacked(definition, apply(definition, inputs, attrs, name=name))
 
-    def _misused(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ProgramError:
-        """What is wrong with arguments, as Python says it."""
+    def _argument_error(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ProgramError:
+        """Return an error with Python's message about the arguments."""
         try:
             self.__signature__.bind(*args, **kwargs)
             what = "these arguments do not fit"
@@ -75,12 +75,12 @@ class OperatorFunction(Completing):
 
 
 def function_of(type_: str) -> OperatorFunction:
-    """The function of an operator."""
+    """Return the public function of an operator."""
     return OperatorFunction(OPS.get(type_))
 
 
 def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Define an operator of your own; see `braces.define.decorator.op` for the options.
+    """Define a custom operator; see `braces.define.decorator.op` for the options.
 
     Example:
         >>> import braces as br
@@ -100,7 +100,7 @@ def op(kernel: Callable[..., Any] | None = None, **options: Any) -> Any:
 
 
 def public_operators() -> list[str]:
-    """The operators that have a function: those on arrays, without blocks of their own."""
+    """Return the operators with a public function: those on arrays, without sub-blocks."""
     return [definition.type for definition in OPS.definitions.values() if definition.public]
 
 
@@ -108,6 +108,6 @@ FUNCTIONS: dict[str, OperatorFunction] = {
     name: function_of(name) for name in public_operators()
 }
 UNLISTED = ("add_two", "arccos", "arcsin", "arctan", "arctan2", "power", "transpose")
-"""Second spellings, which work like the first ones and are not in `dir(br)`."""
+"""Aliases that are not listed in `dir(br)`."""
 globals().update(FUNCTIONS, **{alias: FUNCTIONS[name] for alias, name in ALIASES.items()})
 __all__ = sorted({*FUNCTIONS, *ALIASES}.difference(UNLISTED))  # pyright: ignore[reportUnsupportedDunderAll]

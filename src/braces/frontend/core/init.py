@@ -1,18 +1,18 @@
-"""First values of parameters.
+"""Initializers of parameters.
 
-An initializer is a function of shape, dtype and name that builds the first value in the startup
-program. What it draws follows from the seed of `Executor.init` and the parameter's name alone,
-so that adding a parameter changes no other.
+An initializer is a function of shape, dtype and name that builds the initial value in the
+startup program. Random initial values depend on the seed of `Executor.init` and the parameter's
+name only, so adding a parameter does not change the others.
 
-Several are scaled by *fans*: how many numbers an output of the layer is summed from, and how
-many outputs an input reaches,
+Several initializers are scaled by *fans*: the number of inputs of each output of the layer, and
+the number of outputs of each input,
 
     fan_in  = shape[in_axis]  * product of all axes but these two
     fan_out = shape[out_axis] * product of all axes but these two
 
-The last axis is out and the one before it in, as `x @ w` has it and as the convolution weights
-of layouts that end in channels (`HWIO`) have it. For weights that begin with channels (`OIHW`)
-pass `in_axis=1, out_axis=0`; the layers do so on their own. A vector has one axis for both.
+By default the last axis is out and the one before it in, as in `x @ w` and in convolution
+weights of channels-last layouts (`HWIO`). For channels-first weights (`OIHW`) pass
+`in_axis=1, out_axis=0`; the layers do so themselves. A vector has one axis for both.
 
     >>> import braces as br
     >>> with br.Program() as prog:
@@ -44,35 +44,35 @@ from braces.ir.records import DATA, Literal
 from braces.ops.common.rules import axis_index
 
 Initializer: TypeAlias = "Callable[[tuple[int, ...], DType, str], Var]"
-"""From shape, dtype and name to a variable of the startup program with the first value."""
+"""From shape, dtype and name to a variable of the startup program with the initial value."""
 
 SEED = "seed"
-"""The data of a startup program that every random first value follows from."""
+"""The feed of a startup program with the random seed."""
 SEED_STATE = "seed.state"
 
 _CUT_AT_TWO = 0.87962566103423978
-"""The standard deviation of a standard normal that is cut off at -2 and 2."""
+"""The standard deviation of a standard normal distribution truncated at -2 and 2."""
 
 
 # ---- fixed values ----------------------------------------------------------------------------
 
 
 def zeros() -> Initializer:
-    """All 0."""
+    """Initialize with zeros."""
     return constant(0.0)
 
 
 def ones() -> Initializer:
-    """All 1."""
+    """Initialize with ones."""
     return constant(1.0)
 
 
 @says_where
 def constant(value: Any) -> Initializer:
-    """One number everywhere, or an array of the parameter's shape.
+    """Initialize with a constant number, or an array of the parameter's shape.
 
     Raises:
-        ShapeError: The array has another shape; raised where the parameter is made.
+        ShapeError: The array has another shape; raised when the parameter is made.
     """
     array = numbers(value)
 
@@ -92,10 +92,12 @@ def constant(value: Any) -> Initializer:
 
 @says_where
 def identity(scale: float = 1.0) -> Initializer:
-    """`scale` on the main diagonal of a matrix, 0 elsewhere; a step that copies its memory.
+    """Initialize a matrix with `scale` on the main diagonal, 0 elsewhere.
+
+    A recurrent step with an identity matrix copies its memory.
 
     Raises:
-        ShapeError: The parameter is not a matrix; raised where it is made.
+        ShapeError: The parameter is not a matrix; raised when it is made.
     """
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
@@ -114,29 +116,29 @@ def identity(scale: float = 1.0) -> Initializer:
 
 
 def salt_of(name: str) -> int:
-    """A number that follows from a name: what a random operator mixes into its key."""
+    """Return the hash of a name, which a random operator mixes into its key."""
     return zlib.crc32(name.encode())
 
 
 def seed_state() -> Var:
-    """The random state of the startup program that is being built: u32[2], (seed, 0)."""
+    """Return the random state of the startup program that is being built: u32[2], (seed, 0)."""
     program = current_program()
     table = program.table
-    found = table.find_var(SEED)
-    if found is None:
+    seed_info = table.find_var(SEED)
+    if seed_info is None:
         table.new_var(SEED, TensorType(np.dtype(np.uint32), ()), DATA)
         seed = var_of(program, table, SEED)
         return call("multiply", seed, np.asarray([1, 0], np.uint32), name=SEED_STATE)
-    if found.kind != DATA:
+    if seed_info.kind != DATA:
         raise ProgramError(
             f"A variable called `{SEED}` stands where startup programs have their seed.",
-            given=f"{SEED}: {found.type}",
+            given=f"{SEED}: {seed_info.type}",
             fix="Give it another name.",
         )
     return var_of(program, table, SEED_STATE)
 
 
-def _drawn(op_type: str, **attrs: Any) -> Initializer:
+def _random_init(op_type: str, **attrs: Any) -> Initializer:
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         state = seed_state()
         return one(op_type, state, shape=shape, dtype=dtype, salt=salt_of(name), **attrs)
@@ -146,45 +148,45 @@ def _drawn(op_type: str, **attrs: Any) -> Initializer:
 
 @says_where
 def uniform(low: float, high: float) -> Initializer:
-    """Equally likely everywhere in [low, high)."""
-    return _drawn("random_uniform", low=low, high=high)
+    """Uniform distribution on [low, high)."""
+    return _random_init("random_uniform", low=low, high=high)
 
 
 @says_where
 def normal(stddev: float = 0.01, *, mean: float = 0.0) -> Initializer:
-    """Normally distributed."""
-    return _drawn("random_normal", mean=mean, stddev=stddev)
+    """Normal distribution."""
+    return _random_init("random_normal", mean=mean, stddev=stddev)
 
 
 @says_where
 def truncated_normal(
     stddev: float = 0.01, *, mean: float = 0.0, low: float = -2.0, high: float = 2.0
 ) -> Initializer:
-    """Normally distributed, but never further from the mean than some standard deviations.
+    """Normal distribution truncated at a number of standard deviations from the mean.
 
     Args:
-        stddev: The standard deviation before the cut.
-        mean: Where the density is largest.
-        low: The bound below, in standard deviations from the mean.
-        high: The bound above, likewise.
+        stddev: The standard deviation before truncation.
+        mean: The mode of the distribution.
+        low: The lower bound, in standard deviations from the mean.
+        high: The upper bound, likewise.
     """
-    return _drawn("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
+    return _random_init("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
 
 
 @says_where
 def orthogonal(scale: float = 1.0) -> Initializer:
-    """A matrix with orthogonal columns, or rows where there are fewer; Saxe et al., 2013.
+    """Matrix with orthonormal columns, or rows if there are fewer; Saxe et al., 2013.
 
-    All axes but the last count as rows. The parameter has two axes or more.
+    All axes but the last are flattened to rows. The parameter has two axes or more.
     """
-    return _drawn("random_orthogonal", scale=scale)
+    return _random_init("random_orthogonal", scale=scale)
 
 
-# ---- random values that are scaled by fans ---------------------------------------------------
+# ---- random values scaled by fans ------------------------------------------------------------
 
 
 def fans(shape: Sequence[int], in_axis: int = -2, out_axis: int = -1) -> tuple[int, int]:
-    """How many numbers an output is summed from, and how many outputs an input reaches.
+    """Return fan-in and fan-out: inputs per output, and outputs per input.
 
     Example:
         >>> fans([8, 32]), fans([3, 3, 8, 32]), fans([32])
@@ -193,9 +195,13 @@ def fans(shape: Sequence[int], in_axis: int = -2, out_axis: int = -1) -> tuple[i
     if len(shape) < 2:
         size = math.prod(shape)
         return size, size
-    taken, given = (axis_index(axis, len(shape), "The shape") for axis in (in_axis, out_axis))
-    window = math.prod(size for axis, size in enumerate(shape) if axis not in (taken, given))
-    return shape[taken] * window, shape[given] * window
+    in_position, out_position = (
+        axis_index(axis, len(shape), "The shape") for axis in (in_axis, out_axis)
+    )
+    window = math.prod(
+        size for axis, size in enumerate(shape) if axis not in (in_position, out_position)
+    )
+    return shape[in_position] * window, shape[out_position] * window
 
 
 def _scaled(
@@ -227,13 +233,13 @@ def _lecun(fan_in: int, fan_out: int) -> float:
 
 @says_where
 def glorot_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
-    """Uniform with variance 2 / (fan_in + fan_out); Glorot, Bengio, 2010. For tanh, sigmoid."""
+    """Uniform, variance 2 / (fan_in + fan_out), for tanh and sigmoid; Glorot, Bengio, 2010."""
     return _scaled(_glorot, "uniform", in_axis, out_axis)
 
 
 @says_where
 def glorot_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
-    """Normal, cut at two standard deviations, with variance 2 / (fan_in + fan_out)."""
+    """Normal truncated at two standard deviations, with variance 2 / (fan_in + fan_out)."""
     return _scaled(_glorot, "normal", in_axis, out_axis)
 
 
@@ -245,7 +251,7 @@ def he_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
 
 @says_where
 def he_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
-    """Normal, cut at two standard deviations, with variance 2 / fan_in."""
+    """Normal truncated at two standard deviations, with variance 2 / fan_in."""
     return _scaled(_he, "normal", in_axis, out_axis)
 
 
@@ -257,15 +263,15 @@ def lecun_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
 
 @says_where
 def lecun_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
-    """Normal, cut at two standard deviations, with variance 1 / fan_in."""
+    """Normal truncated at two standard deviations, with variance 1 / fan_in."""
     return _scaled(_lecun, "normal", in_axis, out_axis)
 
 
-# ---- where nothing is said -------------------------------------------------------------------
+# ---- default ---------------------------------------------------------------------------------
 
 
 def default(shape: Sequence[int]) -> Initializer:
-    """Glorot's uniform for float parameters of two axes or more, zeros for all others."""
+    """`glorot_uniform` for float parameters with two axes or more, zeros for all others."""
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         random = len(shape) >= 2 and is_float(dtype)

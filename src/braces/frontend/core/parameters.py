@@ -1,4 +1,4 @@
-"""What layers share: their parameters and activations."""
+"""Helpers of layers: their parameters and activations."""
 
 from __future__ import annotations
 
@@ -24,47 +24,50 @@ from braces.ops.common.rules import axis_index
 
 Activation: TypeAlias = "str | Callable[[Var], Var] | None"
 Weight: TypeAlias = "Operand | bool | None"
-"""A weight as a layer takes it: `True` makes a parameter, `False` leaves it out, a variable or
-an array is the weight itself. Where nothing is said, `None`, one is made unless the layer is
-given another one."""
+"""Weight argument of a layer: `True` makes a parameter, `False` omits it, a variable or array
+is the weight itself. `None` makes a parameter unless another weight is given explicitly."""
 
 
 def is_given(weight: Weight) -> bool:
-    """Whether this is a weight itself, and not whether there is one."""
+    """Return whether the argument is a weight itself, rather than a flag."""
     return not isinstance(weight, bool | None)
 
 
 def count_of(size: Any) -> int | None:
-    """The size that weights are made for, where it is a number and not the weights.
+    """Return a layer's size argument if it is a number; `None` if it is the weights.
 
     Raises:
-        ShapeError: It is a pair, and not of a name and a number.
+        ShapeError: It is a pair other than a name and a number.
     """
-    said: Any = named_size(size)
-    return NamedSize.of(int(said), axis_name(said)) if is_number(said) else None
+    extent: Any = named_size(size)
+    return NamedSize.of(int(extent), axis_name(extent)) if is_number(extent) else None
 
 
 def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
-    """The roles of the parameters that a layer makes, of what is said of each.
+    """Return the roles of the parameters that a layer makes itself.
 
     Args:
-        said: By role, in the order in which `params=` names them.
-        beside: Whether the layer is given something else that it would make.
+        said: Weight arguments by role, in the order of `params=`.
+        beside: Whether another weight of the layer is given explicitly.
     """
     given = beside or any(map(is_given, said.values()))
-    return [role for role, one in said.items() if one is True or (one is None and not given)]
+    return [
+        role
+        for role, weight in said.items()
+        if weight is True or (weight is None and not given)
+    ]
 
 
 class Parameters:
-    """The persistable variables of one layer: what they are called, made where there are none.
+    """The persistable variables of one layer: their names, created on demand or shared.
 
     Args:
-        layer: What kind of layer it is.
-        name: The layer's name; made up where it is `None`.
-        params: The variables' own names, of which the ones that exist are shared.
-        roles: What the parameters are for, as `("w", "b")`; `params` may leave out the last.
-        states: What those after them are for that no optimizer trains; `params` may leave out
-            all of them, and the layer then has its own.
+        layer: The kind of layer.
+        name: The layer's name; generated if it is `None`.
+        params: Explicit names of the variables; existing ones are shared.
+        roles: The roles of the parameters, as `("w", "b")`; `params` may omit the last.
+        states: The roles of variables that no optimizer trains; `params` may omit all of them,
+            and the layer then has its own.
     """
 
     def __init__(
@@ -86,31 +89,33 @@ class Parameters:
     def _share(
         self, params: Sequence[Any], roles: Sequence[str], states: Sequence[str]
     ) -> None:
-        every = (*roles, *states)
-        if not every:
+        all_roles = (*roles, *states)
+        if not all_roles:
             raise ProgramError(
                 f"{self.layer} makes no parameters here, and has no use for {params!r}.",
                 fix="Give either the weights themselves, or params= with their names.",
             )
-        counts = {len(every), len(roles)} if states else {len(roles), max(len(roles) - 1, 1)}
-        wrong = isinstance(params, str) or not all(isinstance(one, str) for one in params)
+        counts = (
+            {len(all_roles), len(roles)} if states else {len(roles), max(len(roles) - 1, 1)}
+        )
+        wrong = isinstance(params, str) or not all(isinstance(param, str) for param in params)
         if wrong or len(params) not in counts - {0}:
             raise ProgramError(
                 f"{self.layer} cannot take params={params!r}.",
-                fix=f"Give a list with a name for each of: {', '.join(every)}.",
+                fix=f"Give a list with a name for each of: {', '.join(all_roles)}.",
             )
         table = current_program().current
         names = [table.look_up(given) or table.prefixed(given) for given in params]
-        given = dict(zip(every, names, strict=False))
+        given = dict(zip(all_roles, names, strict=False))
         self.shared = set(given)
         own = {role: self.names[role] for role in states if role not in given}
         self.names = given | own
 
     def find(self, role: str) -> Var | None:
-        """The variable of this role where it exists and may be shared.
+        """Return the variable of this role if it exists and may be shared.
 
         Raises:
-            DuplicateNameError: It exists, but the layer was to make its own.
+            DuplicateNameError: It exists, but the layer must make its own.
         """
         program = current_program()
         name = self.names[role]
@@ -118,71 +123,71 @@ class Parameters:
         if table is None:
             return None
         own = program.current.own_part(name)
-        found = var_of(program, table, name) if own is None else own
+        var = var_of(program, table, name) if own is None else own
         if role not in self.shared:
             raise DuplicateNameError(
                 f"There is a parameter `{name}` already.",
-                given=f"{name}: {found.type}",
+                given=f"{name}: {var.type}",
                 fix=f"Use another name; to share, write params={list(self.names.values())} in "
                 "place of the name.",
             )
-        return found
+        return var
 
     def get(self, role: str, shape: Sequence[Extent], dtype: DType, init: Any) -> Var | None:
-        """The parameter of this role, made where it is not there; `None` where unwanted.
+        """Return the parameter of this role, created if needed; `None` without this role.
 
         Raises:
-            ShapeError: The one that is there has another shape.
+            ShapeError: The existing one has another shape.
         """
         if role not in self.names:
             return None
-        found = self.find(role)
-        if found is not None:
-            self._check_shape(found, shape)
-        return self.new(role, shape, dtype, init) if found is None else found
+        var = self.find(role)
+        if var is not None:
+            self._check_shape(var, shape)
+        return self.new(role, shape, dtype, init) if var is None else var
 
-    def _check_shape(self, found: Var, shape: Sequence[Extent]) -> None:
-        if found.shape != tuple(map(named_size, shape)):
+    def _check_shape(self, var: Var, shape: Sequence[Extent]) -> None:
+        if var.shape != tuple(map(named_size, shape)):
             raise ShapeError(
-                f"{self.layer} needs a parameter of {list(shape)}, and `{found.name}` is "
-                f"{found.type}.",
+                f"{self.layer} needs a parameter of {list(shape)}, and `{var.name}` is "
+                f"{var.type}.",
                 fix="Share with layers of the same sizes only.",
             )
 
     def new(self, role: str, shape: Sequence[Extent], dtype: object, init: Any) -> Var:
-        """A new parameter for this role."""
+        """Create a new parameter for this role."""
         name = self.names[role]
         return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=True)
 
     def state(self, role: str, shape: Sequence[Extent], dtype: DType, init: Any) -> Var:
-        """The variable of this role that no optimizer trains, made where it is not there.
+        """Return the state of this role, which no optimizer trains; created if needed.
 
         Raises:
-            ProgramError: The one that is there does not outlive a run.
+            ProgramError: The existing variable is not persistable.
             ShapeError: It has another shape.
         """
-        found, name = self.find(role), self.names[role]
-        if found is None:
+        var, name = self.find(role), self.names[role]
+        if var is None:
             return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
-        if not found.persistable:
+        if not var.persistable:
             raise ProgramError(
                 f"{self.layer} cannot share `{name}`, which does not outlive a run.",
-                given=f"{name}: {found.type}",
+                given=f"{name}: {var.type}",
                 fix="Share what br.state or another layer made.",
             )
-        self._check_shape(found, shape)
-        return found
+        self._check_shape(var, shape)
+        return var
 
 
 def fixed_size(x: Var, axis: int, layer: str) -> int:
-    """The size of an axis that parameters depend on, with its name where it has one.
+    """Return the fixed size of an axis, with its axis name if it has one.
 
     Raises:
         ShapeError: It is symbolic, or there is no such axis.
     """
-    whole = tensor_type(x)
-    at = axis_index(axis, whole.rank, layer)
-    size, names = whole.shape[at], x.table.axis_names(x.name)
+    type_ = tensor_type(x)
+    at = axis_index(axis, type_.rank, layer)
+    size, names = type_.shape[at], x.table.axis_names(x.name)
     if not isinstance(size, int):
         raise ShapeError(
             f"{layer} needs to know the size of axis {axis} to make its parameters.",
@@ -193,29 +198,29 @@ def fixed_size(x: Var, axis: int, layer: str) -> int:
 
 
 def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None:
-    """Refuse options of weights that are made, where the weights themselves are given.
+    """Refuse options for creating weights if the weights themselves are given.
 
     Args:
-        layer: What kind of layer it is.
-        ways: The two ways to call it.
-        options: By name; `None` is not said.
+        layer: The kind of layer.
+        ways: The two ways to call it, for the message.
+        options: Options by name; `None` if not set.
 
     Raises:
-        ProgramError: One is said.
+        ProgramError: An option is set.
     """
-    said = [name for name, value in options.items() if value is not None]
-    if said:
+    used_options = [name for name, value in options.items() if value is not None]
+    if used_options:
         raise ProgramError(
-            f"{layer} is given its weights, and has no use for {', '.join(said)}.",
+            f"{layer} is given its weights, and has no use for {', '.join(used_options)}.",
             fix=f"Write {ways}.",
         )
 
 
 def activated(x: Var, act: Activation, name: str) -> Var:
-    """`act(x)`, where `act` is a function or the name of an operator.
+    """Apply an activation: a function or the name of an operator.
 
     Raises:
-        UnknownNameError: There is no operator of this name that takes just `x`.
+        UnknownNameError: There is no operator of this name with a single input.
     """
     if callable(act):
         return act(x)
@@ -232,5 +237,5 @@ def _is_activation(type_: str) -> bool:
 
 
 def named(act: Activation, name: str) -> str:
-    """The name for the operator before the activation: the layer's, where it is the last."""
+    """Return the name for the operator before the activation: the layer's if it is the last."""
     return name if act is None else ""

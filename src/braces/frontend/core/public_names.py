@@ -1,7 +1,7 @@
-"""Names that people type: arrays from nothing, constants, dtypes, and hints.
+"""Further public names: array creation, constants, dtypes, and hints for unknown names.
 
-What other libraries call otherwise is not repeated here; asking for it is an error that says
-what to type: `br.elementwise_add` names `br.add`.
+Names of other libraries are not aliases. Accessing one is an error that suggests the Braces
+name: `br.elementwise_add` suggests `br.add`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ __all__ = [
     "newaxis", "ones", "pi", "uint8", "uint16", "uint32", "uint64", "zeros",
 ]  # fmt: skip
 
-# ---- arrays from nothing ---------------------------------------------------------------------
+# ---- array creation --------------------------------------------------------------------------
 
 
 @says_where
 def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> Var:
-    """One number everywhere.
+    """Create an array filled with one number.
 
     Args:
         shape: Numbers or symbolic dimensions, as `[x.shape[0], 4]`.
         value: A number, or a scalar variable.
-        dtype: That of the number where it is not said: float32, int64 or bool.
+        dtype: The dtype; by default that of the number: float32, int64 or bool.
 
     Example:
         >>> import braces as br
@@ -61,31 +61,31 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )
-    kept = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
+    array = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
     if given.dtype.kind == "c" or float(given) != given.item() == given.item():
-        # No float is this number, and the attribute is one.
-        return one("broadcast_to", as_var(kept), shape=sizes)
-    return one("full", shape=sizes, value=float(given), dtype=kept.dtype)
+        # The attribute is a float and cannot represent this number exactly.
+        return one("broadcast_to", as_var(array), shape=sizes)
+    return one("full", shape=sizes, value=float(given), dtype=array.dtype)
 
 
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
-    """Zeros; see `full`."""
+    """Create an array of zeros; see `full`."""
     return full(shape, 0, dtype)
 
 
 def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
-    """Ones; see `full`."""
+    """Create an array of ones; see `full`."""
     return full(shape, 1, dtype)
 
 
 @says_where
 def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64") -> Var:
-    """Evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
+    """Create evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
 
     Args:
-        start: The first one; 0 where only one number is given, which is then `stop`.
-        stop: The end, which is not part of it.
-        step: The distance between two; negative to count down.
+        start: The first integer. A single argument is `stop`, and the first integer is 0.
+        stop: The end, exclusive.
+        step: The distance between neighbors; negative to count down.
         dtype: The dtype of the result.
 
     Example:
@@ -112,19 +112,19 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
 
 
 def asarray(value: Any, dtype: object = None) -> Var:
-    """A number, nested list or array as a constant; a variable as it is."""
+    """Convert a number, nested list or array to a constant; return a variable unchanged."""
     if not isinstance(value, Var):
         return constant(value, dtype)
     return value if dtype is None else one("cast", value, dtype=dtype)
 
 
 def einsum(equation: str, *xs: Any, name: str = "") -> Var:
-    """Products and sums in Einstein's notation.
+    """Tensor contraction in Einstein notation.
 
     Args:
         equation: As `"bij,bjk->bik"`; see the operator in the reference.
         xs: The operands.
-        name: For the operator.
+        name: The name of the operator.
 
     Example:
         >>> import braces as br
@@ -133,9 +133,9 @@ def einsum(equation: str, *xs: Any, name: str = "") -> Var:
         ...     print(br.einsum("bij,bkj->bik", x, x).type)
         f32[b,3,3]
     """
-    listed = len(xs) == 1 and isinstance(xs[0], list | tuple)
-    given = cast("Sequence[Any]", xs[0]) if listed else xs
-    return call("einsum", *given, equation=equation, name=name)
+    is_sequence = len(xs) == 1 and isinstance(xs[0], list | tuple)
+    operands = cast("Sequence[Any]", xs[0]) if is_sequence else xs
+    return call("einsum", *operands, equation=equation, name=name)
 
 
 # ---- constants and dtypes --------------------------------------------------------------------
@@ -148,23 +148,24 @@ bfloat16, float16 = SHORT_NAMES["bf16"], SHORT_NAMES["f16"]
 float32, float64 = SHORT_NAMES["f32"], SHORT_NAMES["f64"]
 complex64, complex128 = SHORT_NAMES["c64"], SHORT_NAMES["c128"]
 
-# ---- what is there, and what is not ----------------------------------------------------------
+# ---- listed and missing names ----------------------------------------------------------------
 
 MODULES = (
     "cluster", "decoding", "distributions", "dtypes", "errors", "init", "layers", "metrics",
     "optimizer", "passes", "random", "remote",
 )  # fmt: skip
-"""The modules that users see; the others are how it is done."""
+"""The public modules; all others are internal."""
 
 SECOND = (*UNLISTED, "Variable")
-"""Second spellings, which work like the first ones. `Variable` makes a parameter; in a list it
-would stand between `Var`, what all operators give, and `var`, the variance."""
+"""Aliases that are not listed. `Variable` makes a parameter; a listing would show it next to
+`Var`, the type of all results, and `var`, the variance."""
 
 
 def listed(names: Mapping[str, Any]) -> list[str]:
-    """What `dir(br)` shows of all that is in the package: one spelling of all that users need.
+    """Return the names that `dir(br)` shows: each public name without aliases.
 
-    Errors work as `br.ShapeError` and are listed in `br.errors`; only their root is here.
+    Errors are available as `br.ShapeError` and listed in `br.errors`; only their base class is
+    listed here.
     """
     hidden = {*SECOND, *dir(errors)} - {"BracesError"}
     return sorted(
@@ -177,12 +178,12 @@ def listed(names: Mapping[str, Any]) -> list[str]:
 
 
 def missing(name: str) -> NoReturn:
-    """Say what to type in place of `br.NAME`, which does not exist.
+    """Raise an error for an unknown `br.NAME` that suggests a replacement.
 
     Raises:
         AttributeError: Always.
     """
-    if name.startswith("_"):  # tools ask for many such names, and people for none
+    if name.startswith("_"):  # looked up by tools, not by users
         raise AttributeError(f"Braces has no `{name}`.", name=name)
     hint = HINTS.get(name.lower())
     known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]

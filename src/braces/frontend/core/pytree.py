@@ -1,9 +1,9 @@
-"""Nested tuples, lists and dicts of variables, as the functional constructs take and give them.
+"""Pytrees: nested tuples, lists and dicts of variables, as in `scan` and `cond`.
 
     tree := leaf | none | tuple | list | dict of trees
 
-A leaf is whatever is not one of the others: a variable, a number, a NumPy array. A place in a
-tree is written as Python would index it: `carry["h"][0]`.
+A leaf is any other value: a variable, a number, a NumPy array. A path in a tree is written as a
+Python index expression: `carry["h"][0]`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from braces.errors import ProgramError
 
 
 def is_leaf(tree: Any) -> bool:
-    """Whether this is no container."""
+    """Return whether this is a leaf: neither a container nor `None`."""
     return not isinstance(tree, tuple | list | dict) and tree is not None
 
 
 def children(tree: Any, path: str) -> list[tuple[str, Any]]:
-    """What a container holds, each with its path."""
+    """Return the children of a container, each with its path."""
     return [(f"{path}[{_key(key)}]", tree[key]) for key in _keys(tree)]
 
 
@@ -29,19 +29,19 @@ def _key(key: Any) -> str:
 
 
 def leaves(tree: Any, path: str = "") -> list[tuple[str, Any]]:
-    """All leaves with their paths, from left to right."""
+    """Return all leaves with their paths, from left to right."""
     if is_leaf(tree):
         return [(path, tree)]
     return [leaf for where, child in children(tree, path) for leaf in leaves(child, where)]
 
 
 def values(tree: Any) -> list[Any]:
-    """All leaves, from left to right."""
+    """Return all leaves, from left to right."""
     return [leaf for _, leaf in leaves(tree)]
 
 
 def rebuild(tree: Any, new: Iterable[Any]) -> Any:
-    """A tree of the same structure with other leaves.
+    """Return a tree of the same structure with new leaves.
 
     Example:
         >>> rebuild({"a": 1, "b": (2, [3])}, "xyz")
@@ -55,27 +55,27 @@ def _rebuild(tree: Any, new: Iterator[Any]) -> Any:
         return next(new)
     if tree is None:
         return None
-    made = {key: _rebuild(tree[key], new) for key in _keys(tree)}
+    new_children = {key: _rebuild(tree[key], new) for key in _keys(tree)}
     if isinstance(tree, dict):
-        return made
+        return new_children
     if isinstance(tree, list):
-        return list(made.values())
-    named = getattr(tree, "_make", tuple)  # a named tuple keeps its type
-    return named(made.values())
+        return list(new_children.values())
+    container = getattr(tree, "_make", tuple)  # a named tuple keeps its type
+    return container(new_children.values())
 
 
 def match(wanted: Any, given: Any, path: str, want_name: str, give_name: str) -> list[Any]:
-    """The leaves of `given` in the order of those of `wanted`, whose structure it must have.
+    """Return the leaves of `given`, which must have the structure of `wanted`, in its order.
 
     Args:
-        wanted: The structure.
-        given: What should have it.
-        path: What a user calls it, as `carry`.
-        want_name: Where `wanted` comes from, as `init`.
-        give_name: Where `given` comes from, as `the body`.
+        wanted: The expected structure.
+        given: The tree to match.
+        path: The user's name of the tree, as `carry`.
+        want_name: The origin of `wanted`, as `init`.
+        give_name: The origin of `given`, as `the body`.
 
     Raises:
-        ProgramError: They differ; the message says where.
+        ProgramError: The structures differ; the message names the path.
     """
     if _kind(wanted) != _kind(given) or _size(wanted) != _size(given):
         raise ProgramError(
@@ -85,10 +85,10 @@ def match(wanted: Any, given: Any, path: str, want_name: str, give_name: str) ->
         )
     if is_leaf(wanted):
         return [given]
-    found = list[Any]()
+    matched = list[Any]()
     for key, (where, child) in zip(_keys(wanted), children(wanted, path), strict=True):
-        found += match(child, given[key], where, want_name, give_name)
-    return found
+        matched += match(child, given[key], where, want_name, give_name)
+    return matched
 
 
 def _kind(tree: Any) -> str:
@@ -102,7 +102,7 @@ def _keys(tree: Any) -> Iterable[Any]:
 
 
 def _size(tree: Any) -> Any:
-    """What two containers of one kind must have in common: their keys."""
+    """Return the set of keys, which must be equal in two containers of the same kind."""
     return None if is_leaf(tree) else set(_keys(tree))
 
 

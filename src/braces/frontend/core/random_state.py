@@ -1,4 +1,4 @@
-"""What a draw follows from: the state of the program, a name, and the trips of loops."""
+"""Random numbers: derived from the program's random state, a name and loop indices."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ BELOW_ZERO = -math.ulp(0.0)
 Low: TypeAlias = "Callable[[np.finfo[Any]], Any]"
 
 
-# ---- what a draw follows from ----------------------------------------------------------------
+# ---- random state ----------------------------------------------------------------------------
 
 
 def random_state() -> Var:
-    """The random state of the program that is being built, u32[2]; made on first use."""
+    """Return the random state of the program being built, u32[2]; created on first use."""
     program = current_program()
-    found = program.table.find_var(RANDOM_STATE)
-    if found is None:
+    state_info = program.table.find_var(RANDOM_STATE)
+    if state_info is None:
         with program.building(program.table) as table, table.naming(""):
             state = persistable(
                 RANDOM_STATE, [2], _first_state, "uint32", kind=STATE, trainable=False
             )
-    elif found.kind != STATE or found.type != _STATE_TYPE:
+    elif state_info.kind != STATE or state_info.type != _STATE_TYPE:
         raise ProgramError(
             f"A variable called `{RANDOM_STATE}` stands where random numbers have their state.",
-            given=f"{RANDOM_STATE}: {found.type}",
+            given=f"{RANDOM_STATE}: {state_info.type}",
             fix="Give it another name.",
         )
     else:
@@ -63,30 +63,30 @@ def _count_runs(program: Builder, state: Var) -> None:
 
 
 def trips() -> list[Var]:
-    """The trip of each loop around the block that is being built, outermost first."""
+    """Return the iteration index of each enclosing loop, outermost first."""
     program = current_program()
-    found = [
+    indices = [
         var_of(program, table, table.trip_index)
         for table in program.current.chain()
         if table.trip_index is not None
     ]
-    return found[::-1]
+    return indices[::-1]
 
 
 def draw(op_type: str, *operands: Var, name: str = "", **attrs: Any) -> Var:
-    """Append an operator that draws, as one of this state, its name and the trips around it."""
+    """Append a random operator with the random state, a name, and the iteration indices."""
     state = random_state()
     table = current_program().current
     name = table.prefixed(name) if name else table.names.unique(op_type)
-    given = (state, *operands, *trips())
-    return call(op_type, *given, name=name, salt=salt_of(name), **attrs)
+    inputs = (state, *operands, *trips())
+    return call(op_type, *inputs, name=name, salt=salt_of(name), **attrs)
 
 
 def sizes_of(shape: Sequence[Any] | Size) -> Shape:
-    """The shape that a user means: numbers, `Dim`s, or names of symbolic dimensions.
+    """Convert a user's shape: numbers, `Dim`s, or names of symbolic dimensions.
 
     Raises:
-        ShapeError: A size is unnamed, a variable, or no size at all.
+        ShapeError: A size is unnamed, a variable, or not a size.
     """
     given = shape if isinstance(shape, list | tuple) else (shape,)
     for size in given:
@@ -111,12 +111,12 @@ def _refuse_unnamed() -> Dim:
 
 
 class Parameters:
-    """The parameters of a draw, broadcast to what is drawn.
+    """The parameters of a distribution, broadcast to the shape of the samples.
 
     Attributes:
-        what: What is drawn, for messages.
-        sizes: The shape of what is drawn.
-        dtype: Its dtype, in which the parameters are.
+        what: The name of the distribution, for messages.
+        sizes: The shape of the samples.
+        dtype: The dtype of the samples and parameters.
     """
 
     def __init__(
@@ -128,13 +128,13 @@ class Parameters:
         /,
         **given: Operand,
     ) -> None:
-        """Read parameters.
+        """Convert the parameters to variables.
 
         Args:
-            what: What is drawn.
-            shape: That a user gives; that of the parameters where it is `None`.
-            dtype: That a user gives; that of the parameters where it is `None`.
-            axes: How many axes behind all others a parameter has for one draw.
+            what: The name of the distribution.
+            shape: The user's shape; that of the parameters if it is `None`.
+            dtype: The user's dtype; that of the parameters if it is `None`.
+            axes: The number of trailing event axes of a parameter.
             **given: The parameters: numbers, arrays, variables.
 
         Raises:
@@ -144,7 +144,9 @@ class Parameters:
         self.what = what
         self.dtype, self._vars = in_one_dtype(what, dtype, **given)
         shapes = [tensor_type(var).shape for var in self._vars.values()]
-        self.sizes = self._sizes(shape, [one[: len(one) - axes] for one in shapes])
+        self.sizes = self._sizes(
+            shape, [shape_of_param[: len(shape_of_param) - axes] for shape_of_param in shapes]
+        )
 
     def __getitem__(self, name: str) -> Var:
         return self._vars[name]
@@ -164,60 +166,60 @@ class Parameters:
         return sizes
 
     def broadcast(self, name: str) -> Var:
-        """A parameter in the shape of what is drawn."""
+        """Broadcast a parameter to the shape of the samples."""
         return ops.broadcast_to(self[name], self.sizes)
 
     def noise(self, function: Callable[[Var], Var], low: Low = lambda info: 0.0) -> Var:
-        """What a function makes of numbers that are equally likely everywhere in [low, 1).
+        """Transform uniform random numbers from [low, 1) to samples.
 
-        Those of 16 bits are made of float32.
+        Samples of 16-bit dtypes are computed in float32.
 
         Args:
-            function: From such numbers to what is drawn.
-            low: From what NumPy tells of a dtype to the smallest number of it.
+            function: From uniform numbers to samples.
+            low: From the `np.finfo` of a dtype to the lower bound.
         """
-        wide = np.promote_types(self.dtype, FLOAT32)
-        least = float(low(np.finfo(wide)))
-        drawn = draw("random_uniform", shape=self.sizes, low=least, dtype=wide)
-        return ops.cast(function(drawn), self.dtype)
+        compute_dtype = np.promote_types(self.dtype, FLOAT32)
+        least = float(low(np.finfo(compute_dtype)))
+        uniform = draw("random_uniform", shape=self.sizes, low=least, dtype=compute_dtype)
+        return ops.cast(function(uniform), self.dtype)
 
 
 def in_one_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, dict[str, Var]]:
-    """Parameters as variables of the dtype that a user gives, or that variables have.
+    """Convert parameters to variables of the user's dtype, or the dtype of the variables.
 
     Raises:
         DTypeError: It is not a real floating dtype, or a parameter is complex.
     """
-    found = _float_dtype(what, dtype, given)
-    vars = {name: as_var(value, found) for name, value in given.items()}
-    return found, {name: ops.cast(var, found) for name, var in vars.items()}
+    float_dtype_ = _float_dtype(what, dtype, given)
+    vars = {name: as_var(value, float_dtype_) for name, value in given.items()}
+    return float_dtype_, {name: ops.cast(var, float_dtype_) for name, var in vars.items()}
 
 
 def _float_dtype(what: str, dtype: object, given: Mapping[str, Operand]) -> DType:
     if dtype is None:
         vars = [var for var in given.values() if isinstance(var, Var)]
         dtype = float_dtype(promote(*(var.dtype for var in vars))) if vars else FLOAT32
-    found = dtype_of(dtype)
-    if not is_float(found) or found.kind == "c":
+    result = dtype_of(dtype)
+    if not is_float(result) or result.kind == "c":
         raise DTypeError(
-            f"{what} draws real numbers, not {found}.", fix="Use a floating dtype."
+            f"{what} draws real numbers, not {result}.", fix="Use a floating dtype."
         )
-    return found
+    return result
 
 
 def keys_for(sizes: Shape) -> Var:
-    """A key for each number that is drawn, u32[*sizes, 2]."""
+    """Draw a random key for each sample, u32[*sizes, 2]."""
     high = int(np.iinfo(np.uint32).max)
     return draw("random_randint", shape=(*sizes, 2), low=0, high=high, dtype=np.uint32)
 
 
 def check_numbers(what: str, low: float, high: float = np.inf, /, **given: Operand) -> None:
-    """Refuse numbers that are not above `low`, or above `high`; variables a run alone knows.
+    """Refuse numbers outside of (low, high]; variables are not checked.
 
-    With `BELOW_ZERO` as `low`, they may be 0.
+    With `BELOW_ZERO` as `low`, 0 is allowed.
 
     Raises:
-        ProgramError: One is.
+        ProgramError: A number is out of range.
     """
     for name, value in given.items():
         if not isinstance(value, Var) and not _lies(np.asarray(value), low, high):

@@ -1,4 +1,4 @@
-"""What programs are built from: data, parameters, states, constants."""
+"""Variables of programs: data, parameters, states, constants."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from braces.ir.records import DATA, PARAMETER, STATE, Literal, VarInfo
 
 @building
 def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
-    """A variable that every run feeds.
+    """Declare a variable that every run feeds.
 
     Args:
-        name: Its name, as feeds spell it.
+        name: Its name in the feed.
         shape: The size of each axis: a number, a name for a symbolic dimension, `None` for an
-            unnamed one, or a pair of a name and a number, as `("embed", 16)`, which a layout
-            knows the axis by; see `parameter`.
-        dtype: The dtype that is fed.
+            unnamed one, or a pair of an axis name for layouts and a number, as `("embed", 16)`;
+            see `parameter`.
+        dtype: The dtype of the fed array.
 
     Example:
         >>> import braces as br
@@ -51,7 +51,7 @@ def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
 
 
 def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
-    """The sizes of a shape, and the names that stand beside numbers."""
+    """Return the sizes of a shape, and the axis names of numbers."""
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise ShapeError(
             f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
@@ -72,21 +72,21 @@ def parameter(
     *,
     trainable: bool = True,
 ) -> Var:
-    """A persistable variable that optimizers train.
+    """Create a parameter: a persistable variable that optimizers train.
 
     Args:
-        name: Its name in scopes and files; made up where it is `None`.
-        shape: Numbers, each alone or in a pair with a name of its axis: `[("embed", 16),
-            ("mlp", 32)]`. By these names a `br.Layout` knows how several devices hold it; to
-            what is computed they make no difference. Several sizes may have the same name.
-        init: An initializer of `br.init`, or an array or number; Glorot's uniform where the
-            parameter has two axes or more, zeros otherwise.
-        dtype: A float dtype to be trainable.
+        name: Its name in scopes and files; generated if it is `None`.
+        shape: Numbers, each alone or in a pair with an axis name: `[("embed", 16), ("mlp",
+            32)]`. A `br.Layout` shards the parameter by these names; they do not affect the
+            computation. Several axes may have the same name.
+        init: An initializer of `br.init`, or an array or number; by default `glorot_uniform`
+            for two axes or more, zeros otherwise.
+        dtype: The dtype; a trainable parameter needs a float dtype.
         trainable: False freezes it.
 
     Raises:
         DuplicateNameError: There is a variable of this name.
-        ShapeError: A size is no number.
+        ShapeError: A size is not a number.
 
     Example:
         >>> import braces as br
@@ -105,7 +105,7 @@ def state(
     init: Initializer | Any = 0.0,
     dtype: object = "float32",
 ) -> Var:
-    """A persistable variable that no optimizer trains: a counter, a running mean."""
+    """Create a persistable variable that no optimizer trains: a counter, a running mean."""
     return persistable(name, shape, init, dtype, kind=STATE, trainable=False)
 
 
@@ -118,14 +118,14 @@ def persistable(
     kind: str,
     trainable: bool,
 ) -> Var:
-    """Define a persistable variable, and its first value in the startup program."""
+    """Define a persistable variable, and its initial value in the startup program."""
     program = current_program()
-    kept = dtype_of(dtype)
-    given, axes = _sizes(program, shape)
-    type_ = TensorType(kept, _fixed_sizes(name, given))
+    dtype_ = dtype_of(dtype)
+    sizes, axes = _sizes(program, shape)
+    type_ = TensorType(dtype_, _fixed_sizes(name, sizes))
     here = program.current
-    called = here.prefixed(name) if name else here.names.unique(kind)
-    return _define(program, here, VarInfo(called, type_, kind, trainable, axes), init)
+    full_name = here.prefixed(name) if name else here.names.unique(kind)
+    return _define(program, here, VarInfo(full_name, type_, kind, trainable, axes), init)
 
 
 def _define(
@@ -134,17 +134,17 @@ def _define(
     info: VarInfo,
     init: Any,
 ) -> Var:
-    """The variable, or its part in a block of which each run has its own."""
+    """Define the variable; in a block with parameters per step, return its slice."""
     table, name = program.table, info.name
     for block in here.chain():
         if block.owning is not None and block.parent is not None:
             count, outer = block.owning.count, block.parent
             type_ = TensorType(info.dtype, (count, *info.shape))
-            one_each = info.with_(type=type_, axes=info.axes and (None, *info.axes))
-            whole = _define(program, outer, one_each, of_each(init, count))
-            part = block.owning.cut(whole)
-            part.table.name_axes(part.name, info.axes)
-            return part
+            stacked_info = info.with_(type=type_, axes=info.axes and (None, *info.axes))
+            stacked = _define(program, outer, stacked_info, of_each(init, count))
+            slice_ = block.owning.cut(stacked)
+            slice_.table.name_axes(slice_.name, info.axes)
+            return slice_
     if table.find_var(name) is not None:
         raise DuplicateNameError(
             f"There is a variable `{name}` already.",
@@ -157,20 +157,22 @@ def _define(
 
 
 def of_each(init: Any, count: int) -> Initializer:
-    """First values of several, each drawn as it is for itself, stacked along a first axis."""
+    """Return an initializer that stacks `count` independent initial values."""
 
     def stacked(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         names = [f"{name}@{at}" for at in range(count)]
-        return one("stack", *(_made(init, shape[1:], dtype, each) for each in names), axis=0)
+        return one(
+            "stack", *(_initial_value(init, shape[1:], dtype, each) for each in names), axis=0
+        )
 
     return stacked
 
 
-def _made(init: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Var:
-    """A first value as an initializer makes it, or as it is given."""
+def _initial_value(init: Any, shape: tuple[int, ...], dtype: DType, name: str) -> Var:
+    """Return an initial value: the result of an initializer, or the given value."""
     init = initializers.default(shape) if init is None else init
-    made: Any = init(shape, dtype, name) if callable(init) else init
-    return made if isinstance(made, Var) else _first_value(made, shape, dtype)
+    value: Any = init(shape, dtype, name) if callable(init) else init
+    return value if isinstance(value, Var) else _first_value(value, shape, dtype)
 
 
 def _fixed_sizes(name: str | None, sizes: tuple[Size, ...]) -> tuple[int, ...]:
@@ -189,7 +191,7 @@ def _initialize(program: Builder, info: VarInfo, init: Any) -> None:
     shape = tuple(size for size in info.shape if isinstance(size, int))
     with startup.building(startup.table):
         startup.table.new_var(name, info.type, STATE, axes=info.axes)
-        value = _made(init, shape, info.dtype, name)
+        value = _initial_value(init, shape, info.dtype, name)
         if value.type != info.type:
             raise ShapeError(
                 f"The initial value of `{name}` has another type.",
@@ -203,7 +205,7 @@ def _initialize(program: Builder, info: VarInfo, init: Any) -> None:
 def _refuse_strangers(program: Builder, name: str) -> None:
     """Refuse an initializer that makes persistable variables, as `br.random` does.
 
-    What it made was defined after the variable itself; the others were looked at before.
+    Such variables are defined after the variable itself; all earlier ones have been checked.
     """
     for info in reversed(program.startup.table.vars.values()):
         if info.name == name:
@@ -234,22 +236,22 @@ def Variable(
     name: str | None = None,
     init: Any = None,
 ) -> Var:
-    """A parameter with a made-up name, in the spelling of the design documents.
+    """Create a parameter with a generated name; the spelling of the design documents.
 
-    This is a function, and what it makes is a `br.Var`, as all that is built: `isinstance`
-    takes that. The values of a scope lie in a `braces.scope.Variable`, which is another thing.
+    This is a function that returns a `br.Var`, which is the class for `isinstance`. It is
+    unrelated to `braces.scope.Variable`, which holds a value of a scope.
     """
     return parameter(name, shape, init, dtype)
 
 
 @says_where
 def get_variable(name: str) -> Var:
-    """The variable of this name, from the current block or any that encloses it.
+    """Look up a variable by name, in the current block and all enclosing ones.
 
-    In a plain block its prefix may be left out: `q.w` is `encoder/q.w` there, if there is one.
+    In a plain block its prefix may be omitted: there `q.w` means `encoder/q.w`, if it exists.
 
     Raises:
-        UnknownNameError: There is none; near misses are suggested.
+        UnknownNameError: There is none; similar names are suggested.
     """
     program = current_program()
     known = program.current.look_up(name) or name
@@ -261,27 +263,28 @@ def get_variable(name: str) -> Var:
 def constant(
     value: Operand, dtype: object = None, shape: Sequence[int] | int | None = None
 ) -> Var:
-    """A constant: a number, a nested list, or an array.
+    """Create a constant: a number, a nested list, or an array.
 
-    For all that is written into a program, here and beside variables, as in `x * 0.5`:
+    Dtype promotion of literals, here and in expressions such as `x * 0.5`:
 
-    - A *number* is one of Python, a NumPy scalar, an array without axes, or a nested list of
-      Python numbers. Beside a variable it takes the variable's dtype: `x + np.float64(0.1)` is
-      what `x + 0.1` is. Where the variable's dtype is of a lesser kind, a fraction is a
-      float32, an integer an int64, a complex number a complex64 (complex128 beside float64).
+    - A *number* is a Python number, a NumPy scalar, an array without axes, or a nested list of
+      Python numbers. In an expression it takes the dtype of the variable (weak typing):
+      `x + np.float64(0.1)` equals `x + 0.1`. If the variable's dtype is of a lower kind, a
+      fraction is a float32, an integer an int64, a complex number a complex64 (complex128 with
+      float64).
     - An *array* with axes keeps its dtype, and promotes as a variable does.
-    - *Alone*, as here, what has a dtype keeps it; Python's integers are int64, its floats
+    - *Alone*, as here, a value with a dtype keeps it; Python integers are int64, Python floats
       float32.
-    - A fraction is rounded to its dtype, and what would overflow is refused; so is what an
-      integer dtype cannot hold: 300 in int8, -1 in uint8, 0.5, NaN.
+    - A fraction is rounded to its dtype. Overflow is refused, and so are values that an integer
+      dtype cannot represent: 300 in int8, -1 in uint8, 0.5, NaN.
 
     Args:
         value: The value.
-        dtype: Another dtype, that can hold the value.
+        dtype: Another dtype that can represent the value.
         shape: Fill this shape with the number.
 
     Raises:
-        DTypeError: The value is no number, or does not fit into its dtype.
+        DTypeError: The value is not a number, or its dtype cannot represent it.
 
     Example:
         >>> import braces as br
