@@ -103,23 +103,23 @@ def interp(
         >>> br.Executor().run(prog, br.Scope(), fetch=y).tolist()
         [5.0, 30.0]
     """
-    at, points, known = (as_var(operand) for operand in (x, xp, fp))
-    shown = shown_types({"x": at, "xp": points, "fp": known})
+    positions, points, known = (as_var(operand) for operand in (x, xp, fp))
+    shown = shown_types({"x": positions, "xp": points, "fp": known})
     if points.ndim != 1 or known.ndim != 1 or not same_size(points.shape[0], known.shape[0]):
         raise ShapeError("interp needs a number for each point, along one axis.", given=shown)
     if points.shape[0] == 0:
         raise ShapeError("interp needs a point at least.", given=shown)
-    at, points, known = in_floats("interp", x=at, xp=points, fp=known)
+    positions, points, known = in_floats("interp", x=positions, xp=points, fp=known)
     if period is not None and not period > 0:
         raise ProgramError(f"interp needs a period above 0, not {period!r:.40}.")
 
     def build() -> Var:
         if period is not None:
-            return _interpolate(*_extend_period(at, points, known, period))
-        value_at = _interpolate(at, points, known)
+            return _interpolate(*_extend_period(positions, points, known, period))
+        value_at = _interpolate(positions, points, known)
         for end, given, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
             end_value = known[end] if given is None else given
-            value_at = ops.where(beyond(at, points[end]), end_value, value_at)
+            value_at = ops.where(beyond(positions, points[end]), end_value, value_at)
         return value_at
 
     return composed("interp", build)

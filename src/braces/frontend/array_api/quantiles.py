@@ -196,7 +196,7 @@ def _between(ordered: Var, places: Var, method: str) -> Var:
 
 
 def _take_last(ordered: Var, places: Var) -> Var:
-    at = ops.cast(places, INT64)
-    if at.ndim == 1:
-        return ops.take(ordered, at, axis=-1)
-    return ops.take_along_axis(ordered, at, axis=-1)
+    indices = ops.cast(places, INT64)
+    if indices.ndim == 1:
+        return ops.take(ordered, indices, axis=-1)
+    return ops.take_along_axis(ordered, indices, axis=-1)

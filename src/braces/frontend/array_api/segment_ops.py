@@ -328,10 +328,10 @@ def histogram(
         flat = ops.reshape(var, (-1,))
         edges = _bin_edges(flat, bins, range)
         count = edges.shape[0]
-        at = ops.searchsorted(edges, flat, side="right")
-        at = ops.where(flat == edges[-1], ops.size(count - 1), at)
-        ones = ops.ones_like(at) if given is None else ops.reshape(given, (-1,))
-        counts = _sum_by_id(ones, at, count + 1)[1:-1]
+        bin_ids = ops.searchsorted(edges, flat, side="right")
+        bin_ids = ops.where(flat == edges[-1], ops.size(count - 1), bin_ids)
+        ones = ops.ones_like(bin_ids) if given is None else ops.reshape(given, (-1,))
+        counts = _sum_by_id(ones, bin_ids, count + 1)[1:-1]
         if not density:
             return counts, edges
         return counts / (ops.sum(counts) * (edges[1:] - edges[:-1])), edges

@@ -272,9 +272,9 @@ def _padding(mode: str, count: int) -> tuple[int, int]:
 def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
     """Return the longer sequence, the shorter one, and the size of the shorter one."""
     check_one_of(what, "mode", mode, MODES)
-    shown = shown_types({"x": x, "y": y})
+    types = shown_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
-        raise ShapeError(f"{what} needs two sequences, neither empty.", given=shown)
+        raise ShapeError(f"{what} needs two sequences, neither empty.", given=types)
     if isinstance(x.shape[0], int):
         swapped = not isinstance(y.shape[0], int) or y.shape[0] > x.shape[0]
         x, y = (y, x) if swapped else (x, y)
@@ -282,7 +282,7 @@ def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, in
     if not isinstance(count, int):
         raise ShapeError(
             f"{what} needs a sequence whose size is known.",
-            given=shown,
+            given=types,
             fix="For two of unknown sizes, multiply br.rfft of both.",
         )
     return x, y, count
@@ -344,8 +344,8 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
     Raises:
         ShapeError: Coefficients do not have one axis, or have a symbolic size.
     """
-    at = as_var(x)
-    factors = as_var(coefficients, at.dtype)
+    x_var = as_var(x)
+    factors = as_var(coefficients, x_var.dtype)
     if factors.ndim != 1 or not isinstance(factors.shape[0], int):
         raise ShapeError(
             "polyval needs coefficients along one axis, of a size that is known.",
@@ -353,9 +353,9 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
         )
 
     def build() -> Var:
-        total = ops.zeros_like(at)
+        total = ops.zeros_like(x_var)
         for factor in ops.unstack(factors):
-            total = total * at + factor
+            total = total * x_var + factor
         return total
 
     return composed("polyval", build)

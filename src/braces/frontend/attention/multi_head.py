@@ -78,15 +78,15 @@ def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
             sizes = new.shape[axis], cached.shape[axis]
             agree("attention", "a cache of its rows, heads and size", *sizes, new, cached)
     dtype = cache.position.dtype
-    more = ops.cast(one("size", value=k.shape[-2]), dtype)
+    count = ops.cast(one("size", value=k.shape[-2]), dtype)
     room = ops.cast(one("arange", stop=cache.key.shape[-2]), dtype)
-    last = ops.take(room, cache.position + (more - 1), axis=0)  # an error beyond the capacity
+    last = ops.take(room, cache.position + (count - 1), axis=0)  # an error beyond the capacity
     zero = one("full", shape=(), value=0, dtype=dtype)
-    starts = [zero, zero, last - (more - 1), zero]
+    starts = [zero, zero, last - (count - 1), zero]
     return AttentionCache(
         ops.dynamic_update_slice(cache.key, k, starts),
         ops.dynamic_update_slice(cache.value, v, starts),
-        cache.position + more,
+        cache.position + count,
     )
 
 

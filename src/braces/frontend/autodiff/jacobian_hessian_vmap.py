@@ -146,18 +146,18 @@ def hessian(
     starts = differentiable_vars(as_list(inputs), [target])
     grads = gradients(target, starts)
     rows = [
-        [_second(grad, way, other, batch_axis, mode) for other in starts]
-        for grad, way in zip(grads, starts, strict=True)
+        [_second(grad, start, other, batch_axis, mode) for other in starts]
+        for grad, start in zip(grads, starts, strict=True)
     ]
     return rows if isinstance(inputs, list | tuple) else rows[0][0]
 
 
 def _second(
-    grad: Var | None, way: Var, other: Var, batch_axis: int | None, mode: Mode | None
+    grad: Var | None, start: Var, other: Var, batch_axis: int | None, mode: Mode | None
 ) -> Var:
     """Return the Jacobian of a gradient; zeros if the target does not depend on the input."""
     return jacobian(
-        ops.zeros_like(way) if grad is None else grad, other, batch_axis=batch_axis, mode=mode
+        ops.zeros_like(start) if grad is None else grad, other, batch_axis=batch_axis, mode=mode
     )
 
 
@@ -189,9 +189,11 @@ class _Jacobian:
     def derivatives(self, mode: Mode | None) -> Var:
         """Build the Jacobian in a mode."""
         ends, starts = self._others(self.target), self._others(self.start)
-        few, most = product(starts), product(ends)
-        fewer = isinstance(few, int) and (not isinstance(most, int) or few < most)
-        if mode == "forward" or (mode is None and fewer):
+        input_count, target_count = product(starts), product(ends)
+        forward_is_shorter = isinstance(input_count, int) and (
+            not isinstance(target_count, int) or input_count < target_count
+        )
+        if mode == "forward" or (mode is None and forward_is_shorter):
             rows = self._each(self.start, self.target, self._jvp)
             full = self._reshape_rows(rows, self.target, (*starts, *ends))
             return self._inputs_last(full, len(starts))

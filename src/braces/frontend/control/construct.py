@@ -112,8 +112,8 @@ def new_dim(table: SymbolTable, stem: str) -> Dim:
     """Make a dimension whose name no dimension visible in the block has."""
     types = [info.type for scope in table.chain() for info in scope.vars.values()]
     shapes = (t.element.shape if isinstance(t, ListType) else t.shape for t in types)
-    taken = {size for shape in shapes for size in shape if isinstance(size, Dim)}
-    while (dim := Dim.named(table.names.unique_word(stem))) in taken:
+    used_dims = {size for shape in shapes for size in shape if isinstance(size, Dim)}
+    while (dim := Dim.named(table.names.unique_word(stem))) in used_dims:
         pass
     return dim
 
@@ -262,7 +262,7 @@ class Memory(Var):
 
 
 def dtype_beside(type_: Type) -> DType | None:
-    """Return the dtype that numbers take beside a variable; `None` for a list."""
+    """Return the dtype that numbers take in expressions with a variable; `None` for a list."""
     return None if isinstance(type_, ListType) else type_.dtype
 
 

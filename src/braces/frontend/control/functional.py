@@ -248,9 +248,9 @@ def _check_alike(path: str, results: dict[str, Var]) -> None:
         )
 
 
-def _results(called: Any, like: Any) -> Any:
-    several = isinstance(called, tuple)
-    return rebuild(like, cast("tuple[Any, ...]", called) if several else (called,))
+def _results(outputs: Any, like: Any) -> Any:
+    several = isinstance(outputs, tuple)
+    return rebuild(like, cast("tuple[Any, ...]", outputs) if several else (outputs,))
 
 
 @building

@@ -131,7 +131,7 @@ class Branches(ABC):
         """The outputs of the block that ran: one variable, or a tuple."""
         if self.results is None:
             with current_program().transaction():
-                self.results = self._made()
+                self.results = self._append_op()
         return self.results[0] if len(self.results) == 1 else self.results
 
     @says_where
@@ -197,7 +197,7 @@ class Branches(ABC):
         return missing
 
     @abstractmethod
-    def _made(self) -> tuple[Var, ...]:
+    def _append_op(self) -> tuple[Var, ...]:
         """Append the operator and return its outputs."""
 
     def finish(self, index: Var, branches: Sequence[Branch], total: bool) -> tuple[Var, ...]:
@@ -254,7 +254,7 @@ class IfElse(Branches):
     def _opened(self, side: bool) -> Branch:
         return self.opened(side, "true_rows" if side else "false_rows")
 
-    def _made(self) -> tuple[Var, ...]:
+    def _append_op(self) -> tuple[Var, ...]:
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
             raise located(ProgramError("The if-else is used before its blocks end."), self.what)

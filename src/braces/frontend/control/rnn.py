@@ -83,17 +83,17 @@ class StepNet(LoopBlock):
         """
         self.require_open("add_input")
         var = outer_var(self, x, "add_input")
-        whole = tensor_type(var)
-        if not whole.rank:
+        type_ = tensor_type(var)
+        if not type_.rank:
             raise located(ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what)
-        at = axis_index(axis, whole.rank, "add_input")
-        self._agree(var, whole.shape[at])
+        at = axis_index(axis, type_.rank, "add_input")
+        self._agree(var, type_.shape[at])
         if at:
             with self.program.building(self.outer):
                 var = one("moveaxis", var, source=at, destination=0)
-        other_sizes = (*whole.shape[:at], *whole.shape[at + 1 :])
+        other_sizes = (*type_.shape[:at], *type_.shape[at + 1 :])
         inner = self.param(
-            f"{x.name if isinstance(x, Var) else 'input'}.step", whole.with_shape(other_sizes)
+            f"{x.name if isinstance(x, Var) else 'input'}.step", type_.with_shape(other_sizes)
         )
         self.inputs.append((var, inner))
         return inner

@@ -47,8 +47,8 @@ class Switch(Branches):
     def _key(self, when: Any) -> Any:
         if self.index is None:
             return self._condition(predicate_of(when, self.what, rows=True))
-        taken = {branch.key for branch in self.branches}
-        if not isinstance(when, int) or isinstance(when, bool) or when in taken:
+        used_keys = {branch.key for branch in self.branches}
+        if not isinstance(when, int) or isinstance(when, bool) or when in used_keys:
             raise located(
                 ProgramError(
                     f"case({when!r}) is not a new integer.",
@@ -107,7 +107,7 @@ class Switch(Branches):
                 self.what,
             )
 
-    def _made(self) -> tuple[Var, ...]:
+    def _append_op(self) -> tuple[Var, ...]:
         if not self.branches:
             raise located(ProgramError("The switch has no cases yet."), self.what)
         branches = list(self.branches)

@@ -178,19 +178,19 @@ def softmax_cross_entropy(
     if class_weights is None and ignored_label is None and not label_smoothing:
         return of_operator(what, logits, labels, axis=axis, reduction=reduction, name=name)
     (x,) = in_floats(what, logits=as_var(logits))
-    at = _labelled(what, x, labels, axis, class_weights, ignored_label)
+    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
-        loss = at.apply_weights(one(what, x, at.valid_labels(), axis=at.axis))
-        log_probs = partial(ops.log_softmax, x, axis=at.axis)
-        return at.mask_ignored(at.smooth_labels(loss, label_smoothing, log_probs))
+        loss = labelled.apply_weights(one(what, x, labelled.valid_labels(), axis=labelled.axis))
+        log_probs = partial(ops.log_softmax, x, axis=labelled.axis)
+        return labelled.mask_ignored(labelled.smooth_labels(loss, label_smoothing, log_probs))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(at, x))
+    return of_operators(what, reduction, name, losses, lambda: _counts(labelled, x))
 
 
-def _counts(at: _Labelled, x: Var) -> Var:
+def _counts(labelled: _Labelled, x: Var) -> Var:
     """Return the weight of each example in the mean, in the dtype of the predictions."""
-    return at.mean_weights(ops.cast(at.labels, x.dtype))
+    return labelled.mean_weights(ops.cast(labelled.labels, x.dtype))
 
 
 @building
@@ -231,20 +231,20 @@ def nll_loss(
     what = "nll_loss"
     check_smoothing(what, label_smoothing)
     (x,) = in_floats(what, log_probabilities=as_var(log_probabilities))
-    at = _labelled(what, x, labels, axis, class_weights, ignored_label)
+    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
-        loss = at.apply_weights(-_at_label(x, at))
-        return at.mask_ignored(at.smooth_labels(loss, label_smoothing, lambda: x))
+        loss = labelled.apply_weights(-_at_label(x, labelled))
+        return labelled.mask_ignored(labelled.smooth_labels(loss, label_smoothing, lambda: x))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(at, x))
+    return of_operators(what, reduction, name, losses, lambda: _counts(labelled, x))
 
 
-def _at_label(x: Var, at: _Labelled) -> Var:
+def _at_label(x: Var, labelled: _Labelled) -> Var:
     chosen = ops.take_along_axis(
-        x, ops.expand_dims(at.valid_labels(), axis=at.axis), axis=at.axis
+        x, ops.expand_dims(labelled.valid_labels(), axis=labelled.axis), axis=labelled.axis
     )
-    return ops.squeeze(chosen, axis=at.axis)
+    return ops.squeeze(chosen, axis=labelled.axis)
 
 
 @building
@@ -289,18 +289,19 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ProgramError(f"{what} needs p=1 or p=2, not {p!r:.40}.")
     (x,) = in_floats(what, prediction=as_var(prediction))
-    at = _labelled(what, x, labels, axis, class_weights, ignored_label)
-    unweighted = _Labelled(at.labels, at.axis, None, ignored_label)
+    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
+    unweighted = _Labelled(labelled.labels, labelled.axis, None, ignored_label)
 
     def losses() -> Var:
-        own = ops.expand_dims(_at_label(x, at), axis=at.axis)
+        own = ops.expand_dims(_at_label(x, labelled), axis=labelled.axis)
         hinge = ops.relu(x - own + margin)
         hinge = ops.square(hinge) if p == 2 else hinge
         others = ops.not_equal(
-            _classes(x, at.axis), ops.expand_dims(at.valid_labels(), axis=at.axis)
+            _classes(x, labelled.axis),
+            ops.expand_dims(labelled.valid_labels(), axis=labelled.axis),
         )
-        loss = ops.sum(ops.where(others, hinge, 0.0), axis=at.axis)
-        return at.mask_ignored(at.apply_weights(loss) / _count(x, at.axis))
+        loss = ops.sum(ops.where(others, hinge, 0.0), axis=labelled.axis)
+        return labelled.mask_ignored(labelled.apply_weights(loss) / _count(x, labelled.axis))
 
     return of_operators(what, reduction, name, losses, lambda: _counts(unweighted, x))
 

@@ -225,16 +225,20 @@ class _Call:
         table = self.host.table
         new = list[VarInfo]()
         for info in infos:
-            here = info.with_(name=self.prefix + info.name)
-            existing = table.find_var(here.name)
+            host_info = info.with_(name=self.prefix + info.name)
+            existing = table.find_var(host_info.name)
             if existing is None:
                 table.new_var(
-                    here.name, info.type, info.kind, trainable=info.trainable, axes=info.axes
+                    host_info.name,
+                    info.type,
+                    info.kind,
+                    trainable=info.trainable,
+                    axes=info.axes,
                 )
                 new.append(info)
             elif (existing.type, existing.kind) != (info.type, info.kind):
                 raise DuplicateNameError(
-                    f"There is another `{here.name}` already.",
+                    f"There is another `{host_info.name}` already.",
                     given=f"{existing.type} here, {info.type} in the program that is called",
                     fix="Call it by another name: br.call(..., name=...).",
                 )
@@ -307,9 +311,9 @@ def placed(
     """
     home, renames, inputs = SymbolTable(), dict[str, str](), dict[str, Var]()
     for at, (old, var) in enumerate(values.items()):
-        here = renames[old] = f"@{at}"  # no name in the block contains this character
-        home.vars[here] = VarInfo(here, main.vars[old].type)
-        inputs[here] = var
+        inner_name = renames[old] = f"@{at}"  # no name in the block has this form
+        home.vars[inner_name] = VarInfo(inner_name, main.vars[old].type)
+        inputs[inner_name] = var
     inside = {n: info for n, info in main.vars.items() if info.kind == VALUE}
     new_vars = dict(values)
     if main.ops:
