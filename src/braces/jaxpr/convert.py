@@ -84,15 +84,17 @@ class Importer:
                 return value
         return None
 
-    def _find_in(self, jaxpr: Any, known: Mapping[Any, Value], variable: Any) -> Value | None:
+    def _find_in(
+        self, jaxpr: Any, environment: Mapping[Any, Value], variable: Any
+    ) -> Value | None:
         if isinstance(variable, extend.Literal):
             return written(variable)
-        if variable in known:
-            return known[variable]
+        if variable in environment:
+            return environment[variable]
         eqn = next((eqn for eqn in jaxpr.eqns if variable in eqn.outvars), None)
         if eqn is None:
             return None
-        values = [self._find_in(jaxpr, known, atom) for atom in eqn.invars]
+        values = [self._find_in(jaxpr, environment, atom) for atom in eqn.invars]
         assert all(value is not None for value in values), "a jaxpr is closed"
         results = self._equation(eqn, cast("list[Value]", values))
         return results[list(eqn.outvars).index(variable)]
@@ -207,9 +209,9 @@ def written(literal: Any) -> np.ndarray[Any, Any]:
     return np.asarray(literal.val, literal.aval.dtype)
 
 
-def _check(equation: Equation, made: Sequence[Value]) -> None:
+def _check(equation: Equation, results: Sequence[Value]) -> None:
     """Check the results of a rule against JAX's abstract values."""
-    for value, outvar in zip(made, equation.eqn.outvars, strict=True):
+    for value, outvar in zip(results, equation.eqn.outvars, strict=True):
         aval = in_words(outvar.aval)
         same = value.dtype == aval.dtype and value.ndim == len(aval.shape)
         assert same, f"{equation.name} gave {value!r} for {outvar.aval}"

@@ -293,9 +293,9 @@ class Worker:
             raise _closed()
         return self._asked
 
-    def _load_again(self, asked: Asked, shipment: Shipment) -> None:
+    def _load_again(self, connection: Asked, shipment: Shipment) -> None:
         try:
-            self._good(asked.ask(shipment.message))
+            self._good(connection.ask(shipment.message))
         except BaseException:
             self._drop()
             raise
@@ -323,15 +323,15 @@ def _stuck_error(timeout_s: float) -> RunError:
     )
 
 
-def _died_error(told: str, moves: Sequence[str]) -> RemoteError:
+def _died_error(ending: str, moves: Sequence[str]) -> RemoteError:
     if not moves:
         return RemoteError(
-            f"The worker {told}, {TIMES} times in this run.",
+            f"The worker {ending}, {TIMES} times in this run.",
             fix="See what it wrote; a smaller batch may fit into its memory.",
         )
     shown = ", ".join(f"`{name}`" for name in moves[:MOST_SHOWN])
     return RemoteError(
-        f"The worker {told}, and what its program had updated is lost: {shown}"
+        f"The worker {ending}, and what its program had updated is lost: {shown}"
         f"{', …' if len(moves) > MOST_SHOWN else ''}.",
         fix="Load the last values that you have: worker.load(program, scope).",
     )

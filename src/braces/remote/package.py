@@ -136,22 +136,22 @@ def _definition(program: Any, scope: Scope) -> ProgramDef:
     )
 
 
-def _values(whole: ProgramDef, scope: Scope) -> dict[str, Array]:
+def _values(definition: ProgramDef, scope: Scope) -> dict[str, Array]:
     """Return copies of the persistable values of a program."""
-    kept = (info for info in whole.main.vars.values() if info.persistable)
+    kept = (info for info in definition.main.vars.values() if info.persistable)
     infos = {check_stored_name(info.name): info for info in kept}
     check_states(infos, read_states(infos, scope), Sizes())
     return host_arrays(scope, infos, copy=True)
 
 
-def _runs_counted(whole: ProgramDef) -> int | None:
+def _runs_counted(definition: ProgramDef) -> int | None:
     """Return the increment of the random state's counter by a run.
 
     It is `None` if a run updates the state in another way.
     """
-    if RANDOM_STATE not in whole.updates:
+    if RANDOM_STATE not in definition.updates:
         return 0
-    maker = producers(whole.main.ops).get(whole.updates[RANDOM_STATE])
+    maker = producers(definition.main.ops).get(definition.updates[RANDOM_STATE])
     if maker is None or [*maker.reads()] != [RANDOM_STATE]:
         return None
     return runs_counted(maker)

@@ -316,9 +316,13 @@ def _read_info(file: TensorFile) -> CheckpointInfo:
     return CheckpointInfo(stored, file.record.get("data_position"))
 
 
-def _intact_advice(found: dict[int, Path], damaged: int) -> str:
+def _intact_advice(checkpoints: dict[int, Path], damaged: int) -> str:
     """Return advice about intact checkpoints in place of a damaged one."""
-    others = (step for step in reversed(found) if step != damaged and _is_readable(found[step]))
+    others = (
+        step
+        for step in reversed(checkpoints)
+        if step != damaged and _is_readable(checkpoints[step])
+    )
     readable = list(itertools.islice(others, _MOST_NAMED))
     if not readable:
         return "No other checkpoint of this folder can be read."

@@ -292,9 +292,9 @@ def _read_program(file: TensorFile, name: str, signature: Any) -> NamedProgram:
     return NamedProgram(program, tuple(feeds), named, as_dict)
 
 
-def _check_known(names: Iterable[Any], known: Iterable[str], what: str) -> None:
+def _check_known(names: Iterable[Any], declared: Iterable[str], what: str) -> None:
     for name in names:
-        if not isinstance(name, str) or name not in known:
+        if not isinstance(name, str) or name not in declared:
             raise FileFormatError(f"{name!r:.80}, a {what}, is not in the program.")
 
 
@@ -315,10 +315,10 @@ def _check_variables(name: str, program: Program, stored: Mapping[str, TensorTyp
             )
 
 
-def _fits(info: VarInfo, found: TensorType, sizes: Sizes) -> bool:
-    shape: Any = found.shape
+def _fits(info: VarInfo, stored_type: TensorType, sizes: Sizes) -> bool:
+    shape: Any = stored_type.shape
     return (
         isinstance(info.type, TensorType)
-        and info.type.dtype == found.dtype
+        and info.type.dtype == stored_type.dtype
         and bind_sizes(info.type, shape, sizes) is None
     )

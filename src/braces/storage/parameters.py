@@ -195,8 +195,8 @@ def _check_in_file(names: Iterable[str], stored: Mapping[str, Any]) -> tuple[str
     return selected
 
 
-def _check_same(held: Mapping[str, Any], stored: Mapping[str, TensorType]) -> None:
-    differing = differences(held, stored, "the file")
+def _check_same(scope_types: Mapping[str, Any], stored: Mapping[str, TensorType]) -> None:
+    differing = differences(scope_types, stored, "the file")
     if differing:
         raise FileFormatError(
             f"The file and the scope differ in {len(differing)} variables.",

@@ -296,8 +296,8 @@ def _cover_axis(sides: set[tuple[int, int]], size: int) -> bool:
     return at == size
 
 
-def _are_sizes(found: Any) -> bool:
-    return is_list(found) and all(type(n) is int and 0 <= n <= LARGEST_INT for n in found)
+def _are_sizes(value: Any) -> bool:
+    return is_list(value) and all(type(n) is int and 0 <= n <= LARGEST_INT for n in value)
 
 
 def _mismatch_error(what: str, file: TensorFile) -> FileFormatError:

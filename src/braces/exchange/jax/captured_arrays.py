@@ -45,14 +45,16 @@ def names_of_arrays(function: Callable[..., Any]) -> dict[Identity, str]:
     return names
 
 
-def _collect_names(value: Any, name: str, found: dict[Identity, str], depth: int) -> None:
+def _collect_names(
+    value: Any, name: str, names_by_identity: dict[Identity, str], depth: int
+) -> None:
     for path, leaf in _leaves(value):
         path_name = ".".join(filter(None, (name, *path)))
         if is_array(leaf):
-            found.setdefault(identity(leaf), path_name)
+            names_by_identity.setdefault(identity(leaf), path_name)
         elif depth and callable(leaf):
             for inner, inner_value in _captured_variables(leaf):
-                _collect_names(inner_value, inner, found, depth - 1)
+                _collect_names(inner_value, inner, names_by_identity, depth - 1)
 
 
 def _leaves(value: Any) -> list[tuple[tuple[str, ...], Any]]:

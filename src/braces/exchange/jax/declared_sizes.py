@@ -64,14 +64,14 @@ def axes_of(name: str, shape: Sequence[Any], said: Any) -> tuple[Axis, ...]:
     return tuple(_axis(name, *pair) for pair in zip(sizes, own, strict=True))
 
 
-def _axis(name: str, said: Any, own: Size) -> Axis:
-    if said is None:
+def _axis(name: str, declared: Any, own: Size) -> Axis:
+    if declared is None:
         return Axis(own)
-    if isinstance(said, str):
-        return parse_axis(said)
-    if said != own:
+    if isinstance(declared, str):
+        return parse_axis(declared)
+    if declared != own:
         raise ShapeError(
-            f"An axis of `{name}` has the size {own}, and sizes says {said!r:.60}.",
+            f"An axis of `{name}` has the size {own}, and sizes says {declared!r:.60}.",
             fix="Write a name for a size that only a run knows, or None for the example's.",
         )
     return Axis(own)

@@ -206,16 +206,16 @@ def _input(var: Variable, shape: Sequence[Any]) -> Held:
     return Rows.of(variable, data(f"{input_name}.lengths", shape[:1], dtype="int64"))
 
 
-def _shape(var: Variable, said: Sequence[Any] | None) -> list[Any]:
+def _shape(var: Variable, sizes: Sequence[Any] | None) -> list[Any]:
     """Return the shape of an input; unknown sizes are declared or symbolic."""
     own: list[Size | str | None] = [None if n < 0 else n for n in var.dims]
     if var.level:
         own = ["batch", "time", *own[1:]]
-    if said is None:
+    if sizes is None:
         return own
-    if len(said) != len(own):
+    if len(sizes) != len(own):
         raise ShapeError(
-            f"`{var.name:.80}` has {len(own)} axes, and the shape that is said {len(said)}.",
-            given=f"{own} and {list(said)}",
+            f"`{var.name:.80}` has {len(own)} axes, and the shape that is said {len(sizes)}.",
+            given=f"{own} and {list(sizes)}",
         )
-    return list(said)
+    return list(sizes)

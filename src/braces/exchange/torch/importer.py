@@ -115,10 +115,10 @@ def _declare_input(reader: Reader, node: Any, spec: Any) -> Any:
 # ---- outputs ---------------------------------------------------------------------------------
 
 
-def _fetch_outputs(reader: Reader, exported: Any, made: Sequence[Any]) -> None:
+def _fetch_outputs(reader: Reader, exported: Any, values: Sequence[Any]) -> None:
     """Fetch the outputs of an export, and add its mutations as updates."""
     specs, names = exported.graph_signature.output_specs, output_names(exported)
-    for spec, value, name in zip(specs, made, names, strict=True):
+    for spec, value, name in zip(specs, values, names, strict=True):
         try:
             _output(reader, spec, value, name)
         except BracesError as error:

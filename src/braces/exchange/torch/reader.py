@@ -195,20 +195,20 @@ class Reader:
             return result
         return rename_made(self.program.current, before, result, cleaned(node.name))
 
-    def _checked(self, made: Value, said: Any) -> Value:
+    def _checked(self, value: Value, declared: Any) -> Value:
         """Return a variable in the declared dtype, and with the declared sizes."""
-        shape = getattr(said, "shape", None)
-        if not isinstance(made, Var) or shape is None:
-            return made
-        if len(shape) != made.ndim:
-            raise _shape_error(made, shape)
-        own_sizes = made.shape
+        shape = getattr(declared, "shape", None)
+        if not isinstance(value, Var) or shape is None:
+            return value
+        if len(shape) != value.ndim:
+            raise _shape_error(value, shape)
+        own_sizes = value.shape
         sizes = [self.symbols.agreed(*pair) for pair in zip(own_sizes, shape, strict=True)]
         if any(isinstance(a, int) and a != b for a, b in zip(own_sizes, sizes, strict=True)):
-            raise _shape_error(made, shape)
+            raise _shape_error(value, shape)
         if any(a != b for a, b in zip(own_sizes, sizes, strict=True)):
-            made = ops.ensure_shape(made, sizes)
-        return in_dtype(made, dtype_from(said.dtype))
+            value = ops.ensure_shape(value, sizes)
+        return in_dtype(value, dtype_from(declared.dtype))
 
     def _memory(self, values: Mapping[Any, Value], node: Any) -> Memory:
         """Return the storage of the first argument of a node."""
@@ -247,9 +247,9 @@ def _as_list(value: Value) -> Sequence[Value]:
     return cast("Sequence[Value]", value) if isinstance(value, list) else [value]
 
 
-def _shape_error(made: Var, shape: Sequence[Any]) -> ShapeError:
+def _shape_error(value: Var, shape: Sequence[Any]) -> ShapeError:
     return ShapeError(
-        f"This gives {made.type}, where the export says {list(shape)}.",
+        f"This gives {value.type}, where the export says {list(shape)}.",
         fix="This is a fault of Braces' rule for it; please report it.",
     )
 

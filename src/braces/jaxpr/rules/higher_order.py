@@ -169,8 +169,8 @@ def _select_rows(
 # ---- blocks ----------------------------------------------------------------------------------
 
 
-def _run(runner: Runner, closed: Any, given: Sequence[Value]) -> list[Value]:
-    return runner.run(closed.jaxpr, closed.consts, given)
+def _run(runner: Runner, closed: Any, operands: Sequence[Value]) -> list[Value]:
+    return runner.run(closed.jaxpr, closed.consts, operands)
 
 
 def _block(
@@ -181,11 +181,11 @@ def _block(
 ) -> Body:
     """Build a nested block from its parameters."""
 
-    def built(params: list[Var]) -> list[Var]:
+    def build_body(params: list[Var]) -> list[Var]:
         runner = e.runner.inner()
         return [runner.lift(value) for value in build(runner, params)]
 
-    return build_block(types, built, names)
+    return build_block(types, build_body, names)
 
 
 CALLS: Mapping[str, Rule] = {

@@ -36,7 +36,7 @@ def typed(array: Array, dtype: DType) -> Array:
 def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
     """Vectorize a function of numbers and sizes over arrays."""
 
-    def folded(*arrays: Array) -> Array:
+    def fold_node(*arrays: Array) -> Array:
         operands = np.broadcast_arrays(*arrays)
         check_size(operands[0].shape)
         objects = [array.astype(object).ravel().tolist() for array in operands]
@@ -44,17 +44,17 @@ def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
         results[:] = list(starmap(compute, zip(*objects, strict=True)))
         return results.reshape(operands[0].shape)
 
-    return folded
+    return fold_node
 
 
 def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
     """Vectorize a comparison of numbers and sizes over arrays."""
     each = each_number(compute)
 
-    def folded(*arrays: Array) -> Known:
+    def fold_node(*arrays: Array) -> Known:
         return Known(np.asarray(each(*arrays), np.bool_), BOOL)
 
-    return folded
+    return fold_node
 
 
 def counted(first: Number, last: Number, step: Number) -> Array:

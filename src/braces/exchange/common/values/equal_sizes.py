@@ -53,8 +53,8 @@ def _representative(equal_sizes: Sequence[Size]) -> Size:
     return next(numbers, min(equal_sizes, key=lambda size: len(str(size)), default=1))
 
 
-def _broadcast_sizes(x: Var, wanted: Sequence[Size]) -> list[Size]:
-    return [1 if size == 1 else want for size, want in zip(x.shape, wanted, strict=True)]
+def _broadcast_sizes(x: Var, target: Sequence[Size]) -> list[Size]:
+    return [1 if size == 1 else want for size, want in zip(x.shape, target, strict=True)]
 
 
 def _assert_sizes(x: Var, asserted: Sequence[Size]) -> Var:

@@ -284,10 +284,10 @@ class Reader:
             node.names.makers[output_name] = (inner, entry.name, at)
         return [inner.value(entry.name) for entry in graph.output]
 
-    def _inside(self, outer: Names, graph: Any, given: Sequence[Value]) -> Names:
+    def _inside(self, outer: Names, graph: Any, arguments: Sequence[Value]) -> Names:
         """Read a subgraph, and return its names."""
         inner = outer.inner()
-        for entry, value in zip(graph.input, given, strict=False):
+        for entry, value in zip(graph.input, arguments, strict=False):
             inner.values[entry.name] = value
         self.initializers(inner, graph)
         with self._deeper():
@@ -382,10 +382,12 @@ class Reader:
             scope.values[name] = outputs[at]
         return outputs[at]
 
-    def _folded(self, node: Node, given: Sequence[Value], *, weights: bool) -> Sequence[Known]:
+    def _folded(
+        self, node: Node, operands: Sequence[Value], *, weights: bool
+    ) -> Sequence[Known]:
         """Return the outputs of a node if its inputs are known, else nothing."""
         inputs = list[Known | None]()
-        for value in given:
+        for value in operands:
             if value is not None and not isinstance(value, Known):
                 return ()
             if value is not None and value.weight and not weights:

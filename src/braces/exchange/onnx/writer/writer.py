@@ -97,13 +97,13 @@ class Writer:
         return _by_name(op, dict(zip(slots, map(_listed, slot_results), strict=False)))
 
 
-def _listed(made: str | Sequence[str]) -> Sequence[str]:
-    return [made] if isinstance(made, str) else made
+def _listed(names: str | Sequence[str]) -> Sequence[str]:
+    return [names] if isinstance(names, str) else names
 
 
-def _by_name(op: Op, found: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _by_name(op: Op, names_by_slot: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {
         variable: name
         for slot, variables in op.outputs.items()
-        for variable, name in zip(variables, found[slot], strict=True)
+        for variable, name in zip(variables, names_by_slot[slot], strict=True)
     }

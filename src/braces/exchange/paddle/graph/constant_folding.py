@@ -84,11 +84,11 @@ def spread(y: Array, rank: int, axis: int) -> Array:
 
 
 def _binary(compute: Callable[[Number, Number], Number]) -> Fold:
-    def folded(node: Node) -> Array:
+    def fold_node(node: Node) -> Array:
         x, y = _array(node, "X"), _array(node, "Y")
         return each_number(compute)(x, spread(y, x.ndim, node.attr("axis", -1)))
 
-    return folded
+    return fold_node
 
 
 def _comparison(compute: Callable[..., bool]) -> Fold:
@@ -233,7 +233,7 @@ def _range(node: Node) -> Array:
 
 
 def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
-    def folded(node: Node) -> Array:
+    def fold_node(node: Node) -> Array:
         x = _array(node, "X")
         axes = node.attr("dim") or range(x.ndim)
         if not node.attr("reduce_all") and len({axis % x.ndim for axis in axes}) < x.ndim:
@@ -242,7 +242,7 @@ def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
         total_[...] = reduce(compute, x.ravel().tolist(), first)
         return total_
 
-    return folded
+    return fold_node
 
 
 def _gather_rows(node: Node) -> Array:

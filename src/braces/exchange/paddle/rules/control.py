@@ -76,12 +76,12 @@ def while_(node: Node) -> Results:
     return {}
 
 
-def _loop(node: Node, at: int, before: Mapping[str, Var], asked: str) -> list[Var]:
+def _loop(node: Node, at: int, before: Mapping[str, Var], condition: str) -> list[Var]:
     """Build the loop around a block with these initial memories; return the final ones."""
     loop = create_while()
     with loop.block() as body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
-        body.set_condition(in_dtype(scalar(memories[asked]), BOOL))
+        body.set_condition(in_dtype(scalar(memories[condition]), BOOL))
         inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name, memory in memories.items():
             memory.update(fitting(node.runner.lift(inner.value(name)), memory))
@@ -97,7 +97,7 @@ def _read(node: Node, at: int, memories: Mapping[str, Var]) -> Names:
 
 
 def _types_after(
-    node: Node, at: int, before: Mapping[str, Var], asked: str, names: Sequence[str]
+    node: Node, at: int, before: Mapping[str, Var], condition: str, names: Sequence[str]
 ) -> dict[str, Type]:
     """Return the types of names that begin inside a block."""
     types = dict[str, Type]()
@@ -108,7 +108,7 @@ def _types_after(
         for name in names:
             if begun(inner, name) and not undefined(inner.find(name)):
                 types[name] = node.runner.lift(inner.value(name)).type
-        body.set_condition(in_dtype(scalar(memories[asked]), BOOL))
+        body.set_condition(in_dtype(scalar(memories[condition]), BOOL))
         for memory in memories.values():
             memory.update(memory)
     return types
@@ -180,13 +180,13 @@ def conditional(node: Node) -> Results:
 
 
 def _cases(
-    names: Names, at: int, made: Sequence[str], asked: Var, before: Sequence[Held]
+    names: Names, at: int, result_names: Sequence[str], condition: Var, before: Sequence[Held]
 ) -> list[Value]:
     """Return the results of a conditional block, name by name."""
     results = list[Case]()
-    for name, previous in zip(made, before, strict=True):
+    for name, previous in zip(result_names, before, strict=True):
         previous_value = None if isinstance(previous, type) or undefined(previous) else previous
-        results.append(Case(names, at, name, asked, previous_value, results))
+        results.append(Case(names, at, name, condition, previous_value, results))
     return list(results)
 
 

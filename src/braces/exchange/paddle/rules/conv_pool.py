@@ -46,7 +46,7 @@ def padding_of(node: Node, rank: int) -> Padding:
 def conv(rank: int) -> Rule:
     """Return the rule of a convolution."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         w, groups = node.var("Filter"), node.attr("groups", 1)
 
         def convolve(x: Var) -> Var:
@@ -58,13 +58,13 @@ def conv(rank: int) -> Rule:
 
         return turned(node, node.var("Input"), convolve)
 
-    return computed
+    return rule
 
 
 def conv_transpose(rank: int) -> Rule:
     """Return the rule of a transposed convolution."""
 
-    def computed(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         w, strides = node.var("Filter"), tuple(node.attr("strides"))
         if node.attr("output_size"):
             node.refuse("has an output_size", "Export it with output_padding.")
@@ -80,7 +80,7 @@ def conv_transpose(rank: int) -> Rule:
 
         return turned(node, node.var("Input"), convolve)
 
-    return computed
+    return rule
 
 
 def pool(rank: int) -> Rule:

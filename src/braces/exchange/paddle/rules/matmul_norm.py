@@ -38,8 +38,8 @@ def matmul(node: Node) -> Var:
     return scaled(ops.matmul(x, y), node.attr("alpha", 1.0))
 
 
-def _maybe_transpose(x: Var, turned: bool) -> Var:
-    return ops.swapaxes(x, -1, -2) if turned and x.ndim > 1 else x
+def _maybe_transpose(x: Var, is_transposed: bool) -> Var:
+    return ops.swapaxes(x, -1, -2) if is_transposed and x.ndim > 1 else x
 
 
 def dot(node: Node) -> Var:

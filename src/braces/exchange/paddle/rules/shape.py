@@ -132,9 +132,9 @@ def _static_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     return part_of(x, axis, start, end, step)
 
 
-def _backwards(whole: Size, start: int, end: int) -> tuple[int | None, int | None]:
+def _backwards(axis_size: Size, start: int, end: int) -> tuple[int | None, int | None]:
     """Return the bounds of a slice backwards; an end before the first element includes it."""
-    size_ = whole if isinstance(whole, int) else None
+    size_ = axis_size if isinstance(axis_size, int) else None
     ends_before_start = end < 0 and size_ is not None and end + size_ < 0
     return start, None if ends_before_start else end
 

@@ -84,26 +84,26 @@ class Symbols:
             return own
         return self.known.setdefault(str(said.node.expr), own)
 
-    def _from(self, expression: Any, said: Any) -> Size:
+    def _from(self, expression: Any, sym_int: Any) -> Size:
         kind = type(expression).__name__
         if str(expression) in self.known:
             return self.known[str(expression)]
         if is_symbol(expression):
-            return self._named(expression, said)
+            return self._named(expression, sym_int)
         if expression.is_Integer:
             return int(expression)
         if kind == "Pow" and expression.exp.is_Integer and expression.exp > 0:
-            return dims.product([self._from(expression.base, said)] * int(expression.exp))
+            return dims.product([self._from(expression.base, sym_int)] * int(expression.exp))
         combine = JOINED.get(kind)
         if combine is None:
             raise ShapeError(f"The size {expression} is not one that programs compute.")
-        first, *operands = (self._from(part, said) for part in expression.args)
+        first, *operands = (self._from(part, sym_int) for part in expression.args)
         for part in operands:
             first = combine(first, part)
         return first
 
-    def _named(self, symbol: Any, said: Any) -> Size:
-        env, symbol_name = said.node.shape_env, str(symbol)
+    def _named(self, symbol: Any, sym_int: Any) -> Size:
+        env, symbol_name = sym_int.node.shape_env, str(symbol)
         name = dimension_name(_user_names(env).get(symbol_name, symbol_name))
         if name is None or env.is_unbacked_symint(symbol):
             raise ShapeError(f"Nothing says what the size {symbol} is.")

@@ -80,11 +80,11 @@ def shape_of(value: Value) -> tuple[Size, ...]:
 def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:
     """Fold a node by a function of its inputs alone."""
 
-    def folded(node: Node, *arrays: Array) -> Array | Known:
+    def fold_node(node: Node, *arrays: Array) -> Array | Known:
         del node
         return compute(*arrays)
 
-    return folded
+    return fold_node
 
 
 def _quotient(x: Number, y: Number) -> Number:
@@ -223,7 +223,7 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
 def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
     """Fold a reduction by a binary function, with an initial value if the axis may be empty."""
 
-    def folded(node: Node, x: Array, axes: Array | None = None) -> Array:
+    def fold_node(node: Node, x: Array, axes: Array | None = None) -> Array:
         along = _axes(node, axes)
         if not along and node.flag("noop_with_empty_axes"):
             return x
@@ -236,7 +236,7 @@ def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
         kept_shape = [1 if i in reduced_axes else n for i, n in enumerate(x.shape)]
         return totals.reshape(kept_shape) if node.flag("keepdims", default=True) else totals
 
-    return folded
+    return fold_node
 
 
 def _transpose(node: Node, x: Array) -> Array:

@@ -25,12 +25,12 @@ PARITY = 0x1BD11BDA
 def call(parameter: str) -> Rule:
     """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
 
-    def inlined(e: Equation, *values: str) -> list[str]:
+    def inline_call(e: Equation, *values: str) -> list[str]:
         inner = e.params[parameter]
         closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
         return e.call(closed, values)
 
-    return inlined
+    return inline_call
 
 
 def cond(e: Equation, index: str, *values: str) -> list[str]:

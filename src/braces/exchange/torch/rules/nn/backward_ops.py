@@ -41,14 +41,14 @@ def pulled(
 def of_first(rule: Callable[..., Any]) -> Callable[..., Var]:
     """Return the gradient of a unary rule, as a rule of the output gradient and the array."""
 
-    def computed(grad: Var, x: Var, *options: Any) -> Var:
+    def apply_rule(grad: Var, x: Var, *options: Any) -> Var:
         def forward(x: Var) -> Var:
             return rule(x, *options)
 
         (grad_of_x,) = pulled(forward, [x], [True], grad)
         return ops.zeros_like(x) if grad_of_x is None else grad_of_x
 
-    return computed
+    return apply_rule
 
 
 def of_convolution(

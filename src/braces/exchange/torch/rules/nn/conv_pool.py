@@ -36,7 +36,7 @@ def both_ends(padding: Ints | str, rank: int) -> Padding:
 def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
     """Extend a rule to a single example without a batch axis."""
 
-    def computed(x: Var, *rest: Any, **options: Any) -> Any:
+    def apply_rule(x: Var, *rest: Any, **options: Any) -> Any:
         if x.ndim > rank + 1:
             return rule(x, *rest, **options)
         batch_result = rule(ops.expand_dims(x, axis=0), *rest, **options)
@@ -44,7 +44,7 @@ def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
             return ops.squeeze(batch_result, axis=0)
         return tuple(ops.squeeze(part, axis=0) for part in batch_result)
 
-    return computed
+    return apply_rule
 
 
 # ---- convolutions ----------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
 def conv(rank: int) -> Callable[..., Var]:
     """Return the rule of a convolution."""
 
-    def computed(
+    def rule(
         x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints | str = 0,
         dilation: Ints = 1, groups: int = 1,
     ) -> Var:  # fmt: skip
@@ -63,13 +63,13 @@ def conv(rank: int) -> Callable[..., Var]:
             dilation=each(dilation, rank), groups=groups,
         )  # fmt: skip
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def conv_transpose(rank: int) -> Callable[..., Var]:
     """Return the rule of a transposed convolution."""
 
-    def computed(
+    def rule(
         x: Var, w: Var, b: Var | None = None, stride: Ints = 1, padding: Ints = 0,
         extra: Ints = 0, groups: int = 1, dilation: Ints = 1,
     ) -> Var:  # fmt: skip
@@ -79,7 +79,7 @@ def conv_transpose(rank: int) -> Callable[..., Var]:
             output_padding=each(extra, rank), dilation=each(dilation, rank), groups=groups,
         )  # fmt: skip
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def convolution(
@@ -110,7 +110,7 @@ def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> di
 def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
     """Return the rule of max pooling, with optional indices in the plane."""
 
-    def computed(
+    def rule(
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
         up: bool = False,
     ) -> Any:  # fmt: skip
@@ -121,13 +121,13 @@ def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
         out, at = call(f"max_pool{places}{rank}d", x, **attrs)
         return out, in_dtype(at, INT64)
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def avg_pool(rank: int) -> Callable[..., Var]:
     """Return the rule of average pooling."""
 
-    def computed(
+    def rule(
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, up: bool = False,
         count_margin: bool = True, divisor: int | None = None,
     ) -> Var:  # fmt: skip
@@ -140,7 +140,7 @@ def avg_pool(rank: int) -> Callable[..., Var]:
         plain = call(f"avg_pool{rank}d", x, window=attrs["window"], stride=attrs["stride"])
         return plain * (math.prod(attrs["window"]) / divisor)
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tuple[int, int]:
@@ -197,11 +197,11 @@ def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
 def between(mode: str) -> Callable[..., Var]:
     """Return the rule of an interpolating resize."""
 
-    def computed(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
+    def rule(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
         coordinates = "align_corners" if corners else "half_pixel"
         return resized(x, wanted, scales, mode=mode, coordinates=coordinates)
 
-    return computed
+    return rule
 
 
 def any_convolution(*given: Any) -> Var:

@@ -51,10 +51,10 @@ def embedding_bag(
     return total, None, None, None
 
 
-def _bag_maxima(rows: Var, bags: Var, kept: Var, shape: Sequence[Size]) -> Var:
+def _bag_maxima(rows: Var, bags: Var, counted: Var, shape: Sequence[Size]) -> Var:
     """Return the maximum of each column of a bag; zeros for an empty one."""
     start = filled(shape, -inf, dtype=rows.dtype)
-    masked_rows = ops.where(ops.expand_dims(kept, axis=1), rows, -inf)
+    masked_rows = ops.where(ops.expand_dims(counted, axis=1), rows, -inf)
     maxima = ops.scatter_nd(start, masked_rows, [bags], reduction="max")
     return ops.where(ops.equal(maxima, -inf), 0.0, maxima)
 
@@ -83,12 +83,12 @@ def distances_within(x: Var, p: float = 2.0) -> Var:
 # ---- frequencies -----------------------------------------------------------------------------
 
 
-def _normalize(made: Var, sizes: Sequence[Size], how: int) -> Var:
+def _normalize(spectrum: Var, sizes: Sequence[Size], how: int) -> Var:
     """Normalize a transform: not at all, by the root of its size, or by its size."""
     if not how:
-        return made
-    count = in_dtype(number_of(dims.product(sizes)), made.dtype)
-    return made / (ops.sqrt(count) if how == 1 else count)
+        return spectrum
+    count = in_dtype(number_of(dims.product(sizes)), spectrum.dtype)
+    return spectrum / (ops.sqrt(count) if how == 1 else count)
 
 
 def _sizes(x: Var, axes: Sequence[int]) -> list[Size]:

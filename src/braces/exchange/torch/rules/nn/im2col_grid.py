@@ -33,13 +33,13 @@ def constant(array: Array) -> Var:
 def adaptive_max(rank: int) -> Callable[..., Any]:
     """Return the rule of adaptive max pooling with indices."""
 
-    def computed(x: Var, wanted: Ints) -> tuple[Var, Var]:
+    def rule(x: Var, wanted: Ints) -> tuple[Var, Var]:
         space = numbers(x.shape[2:], "An adaptive pool")
         counts = each(wanted, rank)
         tables = [_adaptive_positions(n, count) for n, count in zip(space, counts, strict=True)]
         return _window_maxima(x, [constant(table) for table in tables])
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def numbers(sizes: Sequence[Size], what: str) -> list[int]:
@@ -93,7 +93,7 @@ def _window_maxima(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
 def fractional(rank: int) -> Callable[..., Any]:
     """Return the rule of fractional max pooling with indices."""
 
-    def computed(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
+    def rule(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
         space = numbers(x.shape[2:], "A fractional pool")
         axes = zip(space, each(wanted, rank), each(window, rank), strict=True)
         # the samples belong to the axes in reverse order for two axes, in order for three
@@ -103,7 +103,7 @@ def fractional(rank: int) -> Callable[..., Any]:
             for at, sizes in zip(order, axes, strict=True)
         ])  # fmt: skip
 
-    return batched(rank, computed)
+    return batched(rank, rule)
 
 
 def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
@@ -124,15 +124,13 @@ def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
 def max_unpool(rank: int) -> Callable[..., Var]:
     """Return the rule of max unpooling."""
 
-    def computed(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
+    def rule(x: Var, at: Var, size: Sequence[Size], *rest: Any) -> Var:
         if x.ndim == rank + 1:
-            batch_result = computed(
-                ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size
-            )
+            batch_result = rule(ops.expand_dims(x, axis=0), ops.expand_dims(at, axis=0), size)
             return ops.squeeze(batch_result, axis=0)
         return call(f"max_unpool{rank}d", x, at, shape=(*x.shape[:2], *size))
 
-    return computed
+    return rule
 
 
 # ---- columns ---------------------------------------------------------------------------------
@@ -214,14 +212,14 @@ def alpha_dropout(*, channels: bool) -> Callable[..., Var]:
     """Return the rule of alpha dropout, which preserves mean and variance after SELU."""
     low = -1.7580993408473766
 
-    def dropped(x: Var, rate: float, training: bool) -> Var:
+    def rule(x: Var, rate: float, training: bool) -> Var:
         if not training or not rate:
             return x
         keep_mask = drawn_zeros(x, rate, channels=channels)
         scale = ((low * low * rate + 1.0) * (1.0 - rate)) ** -0.5
         return (x * keep_mask + (1.0 - keep_mask) * low) * scale - low * rate * scale
 
-    return dropped
+    return rule
 
 
 PLANES: Mapping[str, Callable[..., Any]] = {

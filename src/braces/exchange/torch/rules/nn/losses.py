@@ -23,10 +23,10 @@ WHOLE: Mapping[int, Callable[[Var], Var]] = {
 def elementwise(loss: Callable[[Var, Var], Var]) -> Callable[..., Var]:
     """Return the rule of an elementwise loss."""
 
-    def computed(x: Var, y: Var, reduction: int = MEAN) -> Var:
+    def rule(x: Var, y: Var, reduction: int = MEAN) -> Var:
         return WHOLE[reduction](loss(x, y))
 
-    return computed
+    return rule
 
 
 def nll_loss(

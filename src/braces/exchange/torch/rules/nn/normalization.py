@@ -39,12 +39,12 @@ def batch_norm(
     return out, None, None, next_mean, next_variance
 
 
-def _unbiased(x: Var, variance: Var, moved: Var, momentum: float) -> Var:
+def _unbiased(x: Var, variance: Var, biased: Var, momentum: float) -> Var:
     """Return the running variance after an update by the unbiased variance."""
     decayed = (1.0 - momentum) * variance
     count = product([x.shape[0], *x.shape[2:]])
-    numbers = in_dtype(one("size", value=count, dtype=INT64), moved.dtype)
-    return decayed + (moved - decayed) * (numbers / (numbers - 1.0))
+    numbers = in_dtype(one("size", value=count, dtype=INT64), biased.dtype)
+    return decayed + (biased - decayed) * (numbers / (numbers - 1.0))
 
 
 def batch_norm_alone(

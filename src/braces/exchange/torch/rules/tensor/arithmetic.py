@@ -84,12 +84,12 @@ def operand(value: Any, dtype: DType) -> Any:
 def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
     """Return the rule of a binary operator with dtype promotion; bools may use another one."""
 
-    def computed(x: Any, y: Any) -> Var:
+    def rule(x: Any, y: Any) -> Var:
         dtype = common(x, y)
         chosen = logical if logical and dtype == BOOL else op_type
         return ops.function_of(chosen)(operand(x, dtype), operand(y, dtype))
 
-    return computed
+    return rule
 
 
 def on_floats(function: Callable[[Var], Var]) -> Callable[[Var], Var]:
@@ -255,13 +255,13 @@ def to_other(x: Var, other: Var, *rest: Any) -> Var:
 def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
     """Return the rule of a maximum or minimum that ignores NaN; the first of ties wins."""
 
-    def computed(x: Var, y: Var) -> Var:
+    def rule(x: Var, y: Var) -> Var:
         dtype = common(x, y)
         x, y = in_dtype(x, dtype), in_dtype(y, dtype)
         first = ops.function_of(comparison)(x, y)
         return ops.where(first | ops.isnan(y) if is_float(dtype) else first, x, y)
 
-    return computed
+    return rule
 
 
 def sign(x: Var) -> Var:

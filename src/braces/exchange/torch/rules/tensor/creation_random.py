@@ -33,19 +33,19 @@ def filled(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
 def of_value(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays, by shape."""
 
-    def made(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
+    def rule(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
         return filled(shape, value, dtype=dtype)
 
-    return made
+    return rule
 
 
 def like(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays in the shape of another."""
 
-    def made(x: Var, *, dtype: DType | None = None) -> Var:
+    def rule(x: Var, *, dtype: DType | None = None) -> Var:
         return filled(x.shape, value, dtype=dtype or x.dtype)
 
-    return made
+    return rule
 
 
 def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
@@ -56,10 +56,10 @@ def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
 def new_of(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays in the dtype of another."""
 
-    def made(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
+    def rule(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
         return filled(shape, value, dtype=dtype or x.dtype)
 
-    return made
+    return rule
 
 
 def scalar(value: Any, *, dtype: DType | None = None) -> Var:
@@ -144,10 +144,10 @@ def new_full(x: Var, shape: Sizes, value: Any, *, dtype: DType | None = None) ->
 def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
     """Return the rule of random numbers in the shape of another array."""
 
-    def drawn(x: Var, *, dtype: DType | None = None) -> Var:
+    def rule(x: Var, *, dtype: DType | None = None) -> Var:
         return draw(x.shape, dtype=dtype or x.dtype)
 
-    return drawn
+    return rule
 
 
 def drawn_between(*bounds: Any, dtype: DType = INT64) -> Var:

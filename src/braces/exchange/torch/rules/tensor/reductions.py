@@ -15,9 +15,7 @@ from braces.frontend.core import functions as ops
 def reduced(op_type: str) -> Callable[..., Var]:
     """Return the rule of a reduction with an optional result dtype."""
 
-    def computed(
-        x: Var, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
-    ) -> Var:
+    def rule(x: Var, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Var:
         if dtype is not None:
             x = in_dtype(x, dtype)
         elif x.dtype.kind == "b":
@@ -26,33 +24,33 @@ def reduced(op_type: str) -> Callable[..., Var]:
             return ops.identity(x)
         return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
 
-    return computed
+    return rule
 
 
 def plain(op_type: str) -> Callable[..., Var]:
     """Return the rule of a reduction without dtype changes."""
 
-    def computed(x: Var, axes: Axes = None, keepdims: bool = False) -> Var:
+    def rule(x: Var, axes: Axes = None, keepdims: bool = False) -> Var:
         if not x.ndim:
             return ops.identity(x)
         return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
 
-    return computed
+    return rule
 
 
 def truth(op_type: str) -> Callable[..., Var]:
     """Return the rule of a logical reduction; nonzero is true."""
 
-    def computed(x: Var, *rest: Any) -> Var:
+    def rule(x: Var, *rest: Any) -> Var:
         return plain(op_type)(in_dtype(x, BOOL), *rest)
 
-    return computed
+    return rule
 
 
 def extreme(op_type: str) -> Callable[..., Any]:
     """Return the rule of a maximum or minimum along an axis, with indices."""
 
-    def computed(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
+    def rule(x: Var, axis: int, keepdims: bool = False) -> tuple[Var, Var]:
         if not x.ndim:
             return ops.identity(x), ops.zeros_like(x, dtype=INT64)
         at = ops.function_of(f"arg{op_type}")(x, axis=axis, keepdims=True)
@@ -61,13 +59,13 @@ def extreme(op_type: str) -> Callable[..., Any]:
             at, extremes = ops.squeeze(at, axis=axis), ops.squeeze(extremes, axis=axis)
         return extremes, in_dtype(at, INT64)
 
-    return computed
+    return rule
 
 
 def place(op_type: str) -> Callable[..., Var]:
     """Return the rule of an argmax or argmin."""
 
-    def computed(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
+    def rule(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
         if not x.ndim:
             return ops.zeros_like(x, dtype=INT64)
         position = ops.function_of(op_type)(
@@ -75,38 +73,38 @@ def place(op_type: str) -> Callable[..., Var]:
         )
         return ops.reshape(position, (1,) * x.ndim) if keepdims and axis is None else position
 
-    return computed
+    return rule
 
 
 def spread(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation with a correction."""
 
-    def computed(
+    def rule(
         x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
     ) -> Var:
         less = 1.0 if correction is None else float(correction)
         function = ops.function_of(op_type)
         return function(x, axis=along(axes), keepdims=keepdims, correction=less)
 
-    return computed
+    return rule
 
 
 def spread_of_all(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation of all numbers."""
 
-    def computed(x: Var, unbiased: bool = True) -> Var:
+    def rule(x: Var, unbiased: bool = True) -> Var:
         return spread(op_type)(x, correction=float(unbiased))
 
-    return computed
+    return rule
 
 
 def spread_along(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation along axes."""
 
-    def computed(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
+    def rule(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
         return spread(op_type)(x, axes, keepdims, correction=float(unbiased))
 
-    return computed
+    return rule
 
 
 def var_mean(
@@ -127,22 +125,22 @@ def var_mean_along(
 def running(op_type: str) -> Callable[..., Var]:
     """Return the rule of a cumulative sum or product."""
 
-    def computed(x: Var, axis: int, *, dtype: Any = None) -> Var:
+    def rule(x: Var, axis: int, *, dtype: Any = None) -> Var:
         x = x if dtype is None else in_dtype(x, dtype)
         x = x if is_float(x.dtype) else in_dtype(x, INT64)
         return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.identity(x)
 
-    return computed
+    return rule
 
 
 def softmax(op_type: str) -> Callable[..., Var]:
     """Return the rule of a softmax with an optional dtype."""
 
-    def computed(x: Var, axis: int, dtype: Any = None) -> Var:
+    def rule(x: Var, axis: int, dtype: Any = None) -> Var:
         x = as_float(x) if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
         return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.exp(x - x)
 
-    return computed
+    return rule
 
 
 def sort_stable(

@@ -42,10 +42,10 @@ def unflatten(x: Var, axis: int, parts: Sizes) -> Var:
     return in_shape(x, (*x.shape[:at], *_resolve_rest(x.shape[at], parts), *x.shape[at + 1 :]))
 
 
-def _resolve_rest(whole: Size, parts: Sizes) -> list[Size]:
+def _resolve_rest(axis_size: Size, parts: Sizes) -> list[Size]:
     """Return sizes with -1 inferred if the division is exact."""
     others = dims.product([size for size in parts if size != -1])
-    inferred = dims.divide_exactly(whole, others) if -1 in parts else None
+    inferred = dims.divide_exactly(axis_size, others) if -1 in parts else None
     return [inferred if size == -1 and inferred is not None else size for size in parts]
 
 
@@ -190,10 +190,10 @@ def constant_pad(x: Var, widths: Sizes, value: Any = 0) -> Var:
 def padding_like(mode: str) -> Callable[..., Var]:
     """Return the rule of padding by the array's own elements."""
 
-    def computed(x: Var, widths: Sizes) -> Var:
+    def rule(x: Var, widths: Sizes) -> Var:
         return pad(x, widths, mode)
 
-    return computed
+    return rule
 
 
 def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
@@ -214,10 +214,10 @@ def diagonal(x: Var, k: int = 0, first: int = 0, second: int = 1) -> Var:
 def with_diagonal(op_type: str) -> Callable[..., Var]:
     """Return the rule of an operator with a diagonal offset `k`."""
 
-    def computed(x: Var, k: int = 0) -> Var:
+    def rule(x: Var, k: int = 0) -> Var:
         return ops.function_of(op_type)(x, k=k)
 
-    return computed
+    return rule
 
 
 def as_other(rule: Callable[..., Var]) -> Callable[[Var, Var], Var]:

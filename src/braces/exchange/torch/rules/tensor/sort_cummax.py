@@ -23,7 +23,7 @@ def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
     The last of ties receives the gradient.
     """
 
-    def computed(x: Var, axis: int) -> tuple[Var, Var]:
+    def rule(x: Var, axis: int) -> tuple[Var, Var]:
         if not x.ndim:
             return x, ops.zeros_like(x, dtype=INT64)
         best = ops.function_of(op_type)(x, axis=axis)
@@ -35,7 +35,7 @@ def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
         last_positions = ops.cummax(ops.where(is_best, count, ops.zeros_like(count)), axis=axis)
         return ops.take_along_axis(x, last_positions, axis=axis), last_positions
 
-    return computed
+    return rule
 
 
 def running_logsumexp(x: Var, axis: int) -> Var:

@@ -30,18 +30,18 @@ def checked(*given: Any, **options: Any) -> None:
 def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
     """Return the rule of size arithmetic; variables use an operator instead."""
 
-    def made(*given: Any) -> Any:
+    def apply_rule(*given: Any) -> Any:
         if any(isinstance(value, Var) for value in given):
             return rule(*given)
         return of_sizes(*given)
 
-    return made
+    return apply_rule
 
 
 def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
     """Return the rule of a size comparison; an undecidable one is a symbolic bool."""
 
-    def made(*given: Any) -> Any:
+    def rule(*given: Any) -> Any:
         if any(isinstance(value, Var) for value in given):
             return ops.function_of(op_type)(*(operand(value, INT64) for value in given))
         try:
@@ -49,19 +49,19 @@ def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
         except Unknown:
             return Asked(op_type, given)
 
-    return made
+    return rule
 
 
 def joined(op_type: str) -> Callable[[Any, Any], Any]:
     """Return the rule of a logical and, or of an or."""
     logical = {"logical_and": sizes.both, "logical_or": sizes.either}[op_type]
 
-    def made(x: Any, y: Any) -> Any:
+    def rule(x: Any, y: Any) -> Any:
         if isinstance(x, bool) and isinstance(y, bool):
             return logical(x, y)
         return ops.function_of(op_type)(*(operand(value, BOOL) for value in (x, y)))
 
-    return made
+    return rule
 
 
 def quotient(x: Any, y: Any) -> Any:
@@ -124,12 +124,12 @@ def as_whole(x: Any) -> Any:
 def rounded(op_type: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the rule of a rounding; sizes are integers already."""
 
-    def made(x: Any) -> Any:
+    def rule(x: Any) -> Any:
         if isinstance(x, Var):
             return operand(arithmetic.whole(op_type)(x), INT64)
         return x if isinstance(x, Dim) else plain(x)
 
-    return made
+    return rule
 
 
 def total(parts: Sequence[Any]) -> Any:
@@ -140,12 +140,12 @@ def total(parts: Sequence[Any]) -> Any:
 def function(name: str) -> Callable[[Any], Any]:
     """Return the rule of a real function."""
 
-    def made(x: Any) -> Any:
+    def rule(x: Any) -> Any:
         if not isinstance(x, Var | Dim):
             return getattr(math, name)(x)
         return ops.function_of(name)(operand(x, FLOAT64))
 
-    return made
+    return rule
 
 
 def numel(x: Var) -> Size:

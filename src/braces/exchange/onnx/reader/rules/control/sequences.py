@@ -47,14 +47,14 @@ def known_sequence(node: Node, place: int) -> Var | list[Value]:
     return value if node.maybe_known(place) is not None else _listed(node, value)
 
 
-def _listed(node: Node, found: Value) -> Var:
+def _listed(node: Node, value: Value) -> Var:
     """Return a sequence as a list of the program."""
-    if is_list(found):
-        return found
-    if not isinstance(found, list) or not found:
+    if is_list(value):
+        return value
+    if not isinstance(value, list) or not value:
         node.refuse("is given a sequence without values")
     runner = node.names.runner
-    return list_of(runner, found, common_type(runner, found))
+    return list_of(runner, value, common_type(runner, value))
 
 
 def place(node: Node, at: int, length: int, default: int) -> int:

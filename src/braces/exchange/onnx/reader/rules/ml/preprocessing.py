@@ -83,10 +83,10 @@ def one_hot(node: Node) -> Var:
     )
 
 
-def _first_true(found: Var, otherwise: int) -> Var:
+def _first_true(matches: Var, otherwise: int) -> Var:
     """Return the index of the first true element of a row, or a default."""
-    at = ops.argmax(ops.cast(found, "int32"), axis=-1)
-    return ops.where(ops.any(found, axis=-1), in_dtype(at, INT64), number(otherwise, INT64))
+    at = ops.argmax(ops.cast(matches, "int32"), axis=-1)
+    return ops.where(ops.any(matches, axis=-1), in_dtype(at, INT64), number(otherwise, INT64))
 
 
 def label_encoder(node: Node) -> Var:

@@ -161,10 +161,10 @@ class Places:
         return self.numbers[at]
 
 
-def _index_of(ordered: Array, wanted: Array) -> Array:
+def _index_of(ordered: Array, keys: Array) -> Array:
     """Return the indices of values in an ordered array; -1 for those absent."""
-    at = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
-    return np.where(ordered[at] == wanted, at, -1)
+    at = np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)
+    return np.where(ordered[at] == keys, at, -1)
 
 
 def _nodes_by_name(node: Node, dtype: DType) -> tuple[Places, Nodes]:

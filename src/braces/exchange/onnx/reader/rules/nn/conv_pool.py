@@ -207,11 +207,11 @@ def over_all(node: Node) -> Var:
 def over_plane(function: Callable[..., Var]) -> Rule:
     """Return the rule of a global pool."""
 
-    def pooled(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         x = node.var(0)
         return function(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
-    return pooled
+    return rule
 
 
 def max_unpool(node: Node) -> Var:

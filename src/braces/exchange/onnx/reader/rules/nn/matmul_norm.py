@@ -60,12 +60,12 @@ def batch_norm(node: Node) -> tuple[Var, ...]:
     return _normalize(node, x, params)
 
 
-def _normalize_features(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
+def _normalize_features(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
     """Normalize each feature separately, an option of version 7."""
     feature_shape = x.shape[1:]
     flat = ops.reshape(x, (x.shape[0], product(feature_shape)))
     out, *others = _normalize(
-        node, flat, [ops.reshape(p, (product(feature_shape),)) for p in given]
+        node, flat, [ops.reshape(p, (product(feature_shape),)) for p in params]
     )
     return (
         ops.reshape(out, x.shape),
@@ -73,8 +73,8 @@ def _normalize_features(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]
     )
 
 
-def _normalize(node: Node, x: Var, given: list[Var]) -> tuple[Var, ...]:
-    scale, shift, mean, variance = given
+def _normalize(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
+    scale, shift, mean, variance = params
     x = as_weights(x, {1: scale.shape[0]})
     infers_mode = node.version < SAYS_WHETHER_IT_TRAINS
     is_training = (

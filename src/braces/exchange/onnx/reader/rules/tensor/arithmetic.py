@@ -171,10 +171,10 @@ def on(function: Callable[[Var], Var]) -> Rule:
 def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
     """Return the rule of an activation with numbers as attributes."""
 
-    def activated(node: Node) -> Var:
+    def rule(node: Node) -> Var:
         return function(node.var(0), *(node.attr(k, v) for k, v in defaults.items()))
 
-    return activated
+    return rule
 
 
 def selu(x: Var, alpha: float, gamma: float) -> Var:

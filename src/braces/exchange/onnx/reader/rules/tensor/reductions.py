@@ -49,30 +49,30 @@ def reduction(
         single: The elementwise function if no axis is reduced; by default the identity.
     """
 
-    def reduced(node: Node) -> Var:
+    def reduce_axes(node: Node) -> Var:
         x, axes = node.var(0), axes_of(node, 1, since)
         if not axes and node.flag("noop_with_empty_axes"):
             return x if single is None else single(x)
         keepdims_ = node.flag("keepdims", default=True)
         return in_dtype(function(x, axis=axes or None, keepdims=keepdims_), x.dtype)
 
-    return reduced
+    return reduce_axes
 
 
 def of_bools(function: Reduction) -> Reduction:
     """Return a reduction that takes bools as 0 and 1."""
 
-    def reduced(x: Var, **options: Any) -> Var:
+    def reduce_axes(x: Var, **options: Any) -> Var:
         return function(ops.cast(x, "uint8") if x.dtype == BOOL else x, **options)
 
-    return reduced
+    return reduce_axes
 
 
 def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reduction:
     """Return a minimum or maximum whose empty result is the identity element."""
     reduce = of_bools(function)
 
-    def reduced(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
+    def reduce_axes(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
         axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
         if 0 not in [x.shape[a] for a in axes]:
             return reduce(_never_empty(x, axes, otherwise), axis=axis, keepdims=keepdims)
@@ -81,7 +81,7 @@ def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reducti
         ]
         return ops.broadcast_to(number(otherwise(x.dtype), x.dtype), reduced_shape)
 
-    return reduced
+    return reduce_axes
 
 
 def _never_empty(x: Var, axes: Iterable[int], otherwise: Callable[[DType], float]) -> Var:

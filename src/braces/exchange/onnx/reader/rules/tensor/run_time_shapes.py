@@ -77,10 +77,10 @@ def looked_at(x: Var, shape: Sequence[Size]) -> Var:
     )
 
 
-def _unify_size(own: Size, wanted: Part) -> Size:
-    if not isinstance(own, Dim) or isinstance(wanted, Told) or wanted in (own, 1):
+def _unify_size(own: Size, target: Part) -> Size:
+    if not isinstance(own, Dim) or isinstance(target, Told) or target in (own, 1):
         return own
-    return wanted if isinstance(wanted, int) else sizes.largest(own, wanted)
+    return target if isinstance(target, int) else sizes.largest(own, target)
 
 
 def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
