@@ -88,8 +88,8 @@ class Mesh:
         """
         fixed = math.prod(size for size in self.axes.values() if size != -1)
         left = devices // fixed
-        whole = -1 not in self.axes.values() or left * fixed == devices
-        if not left or not whole:
+        is_divisible = -1 not in self.axes.values() or left * fixed == devices
+        if not left or not is_divisible:
             raise DeviceError(
                 f"{self!r} does not lie on {devices} device{'s' * (devices != 1)}.",
                 given=f"it takes {fixed}{', or a multiple' * (-1 in self.axes.values())}",
@@ -345,11 +345,11 @@ _EXAMPLES = {
 }
 
 
-def _check_mapping(what: str, given: Any) -> dict[str, Any]:
-    mapping: Any = {} if given is None else given
+def _check_mapping(what: str, argument: Any) -> dict[str, Any]:
+    mapping: Any = {} if argument is None else argument
     if not isinstance(mapping, Mapping):
         raise LayoutError(
-            f"{what}={given!r:.80} is no dict with names.",
+            f"{what}={argument!r:.80} is no dict with names.",
             fix=f"Write {_EXAMPLES[what]}.",
         )
     return {_check_text(what, name): value for name, value in cast("Any", mapping).items()}

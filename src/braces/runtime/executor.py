@@ -56,7 +56,7 @@ class Executor(Hinted):
             operator by operator. Its tracing JIT dispatches hot sequences of small operators
             together, with the same bits, unless a listener, kept scope or profile observes
             each. Both modes give the same results.
-        device: `"cpu:0"`, `"gpu:0"`, …; the default device of JAX where it is `None`.
+        device: `"cpu:0"`, `"gpu:0"`, …; `None` is the default device of JAX.
         layout: The sharding of values on several devices, which then run each program together;
             see `br.Layout`. `init` creates values in their place, and the first run moves the
             values of a scope there. Interpretation uses one device. In several processes, each
@@ -215,9 +215,11 @@ class Executor(Hinted):
         seeded_states = (
             NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
         )
-        kept = dict[str, Scope]() if keep_scopes else None
-        results = runnable.run(Run(scope, feeds, watch, seeded_states, listeners, kept))
-        self.step_scopes = kept or {}
+        step_scopes_by_path = dict[str, Scope]() if keep_scopes else None
+        results = runnable.run(
+            Run(scope, feeds, watch, seeded_states, listeners, step_scopes_by_path)
+        )
+        self.step_scopes = step_scopes_by_path or {}
         self._counters.runs += 1
         return shape_up(results)
 

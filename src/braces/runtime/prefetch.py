@@ -51,9 +51,9 @@ class Feeds:
         self, batches: Iterable[Any], ready: Callable[[Any], Feed], ahead: int
     ) -> None:
         read = _get_iterator(batches)
-        self._shelf = shelf = _Shelf(ahead)
+        self._shelf = shelf = _PrefetchQueue(ahead)
         self._stop = finalize(self, shelf.close)
-        work = copy_context().run, _fill, shelf, read, ready
+        work = copy_context().run, _produce_feeds, shelf, read, ready
         self._thread = Thread(target=work[0], args=work[1:], name="braces feeds", daemon=True)
         self._thread.start()
 
@@ -95,7 +95,7 @@ def _get_iterator(batches: Any) -> Iterator[Any]:
 
 
 @dataclass(eq=False)
-class _Shelf:
+class _PrefetchQueue:
     """Bounded queue between the producer and the consumer of feeds.
 
     Attributes:
@@ -147,7 +147,9 @@ class _Shelf:
             self.changed.notify_all()
 
 
-def _fill(shelf: _Shelf, batches: Iterator[Any], ready: Callable[[Any], Feed]) -> None:
+def _produce_feeds(
+    shelf: _PrefetchQueue, batches: Iterator[Any], ready: Callable[[Any], Feed]
+) -> None:
     """Body of the producer thread; holds no reference to the consumer."""
     try:
         while shelf.wants_more():

@@ -64,19 +64,19 @@ class PureFunction:
         self, values: Mapping[str, Any], feeds: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Return results, next values and status; see the class."""
-        inputs = {
+        given = {
             **_select_inputs(values, self.states, "value"),
             **_select_inputs(feeds, self.feeds, "feed"),
         }
         sizes = Sizes()
         for name, info in {**self.states, **self.feeds}.items():
-            conflict = bind_sizes(info.type, np.shape(inputs[name]), sizes)
+            conflict = bind_sizes(info.type, np.shape(given[name]), sizes)
             if conflict is not None:
                 raise ShapeError(
-                    f"`{name}` has the shape {list(np.shape(inputs[name]))}: {conflict}.",
-                    inputs=f"{name}: {info.type}",
+                    f"`{name}` has the shape {list(np.shape(given[name]))}: {conflict}.",
+                    given=f"{name}: {info.type}",
                 )
-        return self.computed(inputs, sizes)
+        return self.computed(given, sizes)
 
     def computed(
         self, given: Mapping[str, Any], sizes: Sizes
@@ -86,23 +86,23 @@ class PureFunction:
         with own_settings(), jax.threefry_partitionable(True):
             return call(lambda given: self._run(given, sizes), self._typed(given))
 
-    def _typed(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _typed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Convert inputs to the dtypes of the program."""
         infos = {**self.states, **self.feeds}
-        return {name: _np.asarray(given[name], infos[name].dtype) for name in infos}
+        return {name: _np.asarray(inputs[name], infos[name].dtype) for name in infos}
 
     def _run(
-        self, given: Mapping[str, Any], sizes: Sizes
+        self, inputs: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         rooms = {s.history: self._room for s in self._sites.values() if s.history}
         lowerer = Lowerer(sizes, self._sites, rooms, transposable=True)
-        env = dict(given)
+        env = dict(inputs)
         state = lowerer.run(self._body, env, "", start_state(self._sites))
         codes = [self._code(site, state.sites[path]) for path, site in self._sites.items()]
         status = _np.stack(codes) if codes else _np.zeros(0, "int32")
         good = _np.all(status == 0)
         after = {
-            name: _np.where(good, env[source], given.get(name, env[source]))
+            name: _np.where(good, env[source], inputs.get(name, env[source]))
             if codes
             else env[source]
             for name, source in self._after.items()

@@ -193,18 +193,22 @@ def _jit(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any
 
 @lru_cache(MOST_KERNELS)
 def _kernel(
-    definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout, options: XlaOptions
+    definition: OpDef,
+    attrs: Attributes,
+    input_layout: Layout,
+    wanted: Layout,
+    options: XlaOptions,
 ) -> Callable[..., Sequence[Any]]:
-    compute = _build_compute(definition, attrs, given, wanted)
+    compute = _build_compute(definition, attrs, input_layout, wanted)
     function = guarded(lambda values: compute(*values))
     return _jit(lambda *values: function(values), options)
 
 
 @lru_cache(MOST_KERNELS)
 def _compile_check(
-    definition: OpDef, attrs: Attributes, given: Layout, options: XlaOptions
+    definition: OpDef, attrs: Attributes, input_layout: Layout, options: XlaOptions
 ) -> Callable[..., Any]:
-    return _jit(_build_check(definition, attrs, given), options)
+    return _jit(_build_check(definition, attrs, input_layout), options)
 
 
 @lru_cache(MOST_KERNELS)
@@ -230,12 +234,12 @@ def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., An
 
 
 def _build_compute(
-    definition: OpDef, attrs: Attributes, given: Layout, wanted: Layout
+    definition: OpDef, attrs: Attributes, input_layout: Layout, wanted: Layout
 ) -> Callable[..., Sequence[Any]]:
     slots = tuple(slot for slot, _ in wanted)
 
     def compute(*values: Any) -> Sequence[Any]:
-        results = definition.compute(_group_by_slot(given, values), dict(attrs), slots)
+        results = definition.compute(_group_by_slot(input_layout, values), dict(attrs), slots)
         return [
             value
             for slot, number in wanted
@@ -245,8 +249,12 @@ def _build_compute(
     return compute
 
 
-def _build_check(definition: OpDef, attrs: Attributes, given: Layout) -> Callable[..., Any]:
-    return lambda *values: told_offence(definition, _group_by_slot(given, values), dict(attrs))
+def _build_check(
+    definition: OpDef, attrs: Attributes, input_layout: Layout
+) -> Callable[..., Any]:
+    return lambda *values: told_offence(
+        definition, _group_by_slot(input_layout, values), dict(attrs)
+    )
 
 
 def _layout_of(slots: Slots) -> Layout:

@@ -184,9 +184,9 @@ class Clock:
             label = owner.path[len(owner.inside) + 1 :]
             self._keep(label, owner.began_ns, owner.ended_ns, {"path": owner.path})
 
-    def _keep(self, name: str, start_ns: int, end_ns: int, told: Mapping[str, str]) -> None:
+    def _keep(self, name: str, start_ns: int, end_ns: int, facts: Mapping[str, str]) -> None:
         if len(self.spans) < MOST_SPANS:
-            self.spans.append(Span(name, start_ns, end_ns, TRACK, told))
+            self.spans.append(Span(name, start_ns, end_ns, TRACK, facts))
         else:
             self.left_out += 1
 

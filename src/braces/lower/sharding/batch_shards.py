@@ -56,12 +56,12 @@ def apply_to_own_batch(equation: Traced, operand: Any) -> Any:
 
 def _partitioned(compute: Callable[..., Any], rank: int, inner: int) -> Callable[..., Any]:
     """Return an operation on one array and a number, with the partition of its batch axes."""
-    whole = (None,) * inner
+    replicated = (None,) * inner
 
     def partition(mesh: Any, operands: Any, result: Any) -> Any:
         del result
         cut = (*operands[0].sharding.spec, *(None,) * rank)[: rank - inner]
-        specs = jax.sharding.PartitionSpec(*cut, *whole), jax.sharding.PartitionSpec()
+        specs = jax.sharding.PartitionSpec(*cut, *replicated), jax.sharding.PartitionSpec()
         own, alike = (jax.sharding.NamedSharding(mesh, spec) for spec in specs)
         return mesh, _row_major(compute), own, (own, alike)
 

@@ -235,9 +235,9 @@ class Lowerer:
                 for site in islice(owners, 1):
                     yield site, value
 
-    def _check_sizes(self, found: Mapping[str, Any], here: str, state: State) -> State:
+    def _check_sizes(self, dynamic_sizes: Mapping[str, Any], here: str, state: State) -> State:
         """Compare data-dependent sizes with the assumed sizes."""
-        for name, size in found.items():
+        for name, size in dynamic_sizes.items():
             size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
             room = assumed if name in self.rounded else 0
             fits = (size > 0) & (size <= room) if room else size == assumed

@@ -88,9 +88,9 @@ class ManyDraws:
 
     def begin(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Start a computation; return the arguments that do not belong to these groups."""
-        rest = len(given) - len(self.starts)
-        self.given, self.drawn = given[rest:], {}
-        return given[:rest]
+        own_count = len(given) - len(self.starts)
+        self.given, self.drawn = given[own_count:], {}
+        return given[:own_count]
 
     def get(self, path: str, op: Op, values: Values) -> Any:
         """Return the values of this operator; `None` if it is not in a group."""
@@ -105,8 +105,8 @@ class ManyDraws:
         return self.drawn[path]
 
 
-def _count_returned(op: Op, kept: Collection[str]) -> int:
+def _count_returned(op: Op, returned_names: Collection[str]) -> int:
     """Return the number of elements that it draws for the block to return, or 0."""
     single_input = len(list(op.reads())) == 1  # in no loop, whose iteration it would read
-    returned = single_input and all(name in kept for name in op.binds())
+    returned = single_input and all(name in returned_names for name in op.binds())
     return DRAWINGS[op.type].count(op.attrs) if returned else 0

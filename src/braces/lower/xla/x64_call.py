@@ -105,9 +105,9 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, code: Traced) -> An
             lambda inputs: jax.tree.unflatten(linear_trees[0], inputs[0])(*inputs[1]),
             (residuals, [tangents[at] for at in moving]),
         )
-    found = dict(zip(smooth, tangents_out, strict=True))
+    tangents_by_position = dict(zip(smooth, tangents_out, strict=True))
     zeros = [ad.Zero(aval.to_tangent_aval()) for aval in code.out_avals]
-    return results, [found.get(at, zero) for at, zero in enumerate(zeros)]
+    return results, [tangents_by_position.get(at, zero) for at, zero in enumerate(zeros)]
 
 
 def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[Any]:
@@ -117,8 +117,8 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[
     known = {at: one for at, one in enumerate(operands) if at not in linear}
     shapes = [operands[at].aval for at in linear]
 
-    def of_known(given: Any) -> Any:
-        known, cotangents = given
+    def of_known(residuals: Any) -> Any:
+        known, cotangents = residuals
 
         def of_linear(*values: Any) -> Any:
             replaced = {**known, **dict(zip(linear, values, strict=True))}

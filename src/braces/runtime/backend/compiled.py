@@ -90,10 +90,10 @@ class CompiledPlan:
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
-        whole = plan.compiled
-        same = whole.main is plan.body
-        sites = plan.sites if same else find_sites(whole.main)
-        self.exact = Form(whole.main, whole.updates, sites)
+        compiled_program = plan.compiled
+        same = compiled_program.main is plan.body
+        sites = plan.sites if same else find_sites(compiled_program.main)
+        self.exact = Form(compiled_program.main, compiled_program.updates, sites)
         self.known = Known(histories(sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
@@ -200,10 +200,10 @@ class CompiledPlan:
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
     def _failure(
-        self, run: Run, found: list[int], failures: list[tuple[Site, int]]
+        self, run: Run, status: list[int], failures: list[tuple[Site, int]]
     ) -> BracesError:
         """Return the error of a failed run."""
-        if self.check_nan and found[-1]:
+        if self.check_nan and status[-1]:
             interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
         failure = site.failure(code)
@@ -226,21 +226,21 @@ class CompiledPlan:
         return Form(body, padded.updates, find_sites(body), dims, cuts)
 
     def _recorded(
-        self, form: Form, executable: Executable, found: list[int], results: list[Any]
+        self, form: Form, executable: Executable, status: list[int], results: list[Any]
     ) -> list[Any]:
         """Return results without padding; record the sizes that the run reported.
 
         If the run needed exact sizes, the next runs start with them.
         """
         self.rounded = form
-        counts = executable.counts(found) if executable.sizes else {}
-        self.known.record(executable.needed(found), counts, form.rounded)
+        counts = executable.counts(status) if executable.sizes else {}
+        self.known.record(executable.needed(status), counts, form.rounded)
         return form.cut(results, counts) if form.rounded else results
 
-    def _absorb_status(self, form: Form, executable: Executable, found: list[int]) -> bool:
+    def _absorb_status(self, form: Form, executable: Executable, status: list[int]) -> bool:
         """Correct the assumptions that a run disproved; return whether there were any."""
-        failed = [site for site, _ in executable.failed(found)]
-        counts, needed = executable.counts(found), executable.needed(found)
+        failed = [site for site, _ in executable.failed(status)]
+        counts, needed = executable.counts(status), executable.needed(status)
         lengths = {site.length for site in failed if site.length}
         overflowed = {site.history for site in failed if site.history}
         for name in lengths:
@@ -280,8 +280,8 @@ class CompiledPlan:
             raise
         first, end = self.fetched, self.told
         # With interruptible loops, wait for the status even if empty: then `watch` is set.
-        found: list[int] = np.asarray(outputs[end]).tolist() if len(outputs) > end else []
-        good = run.watch.error is None and (not found or executable.holds(found))
+        status: list[int] = np.asarray(outputs[end]).tolist() if len(outputs) > end else []
+        good = run.watch.error is None and (not status or executable.holds(status))
         if good and not run.given:
             if self.updates:
                 values = outputs[first:end]
@@ -296,7 +296,7 @@ class CompiledPlan:
                 tuple(values_by_name), list(values_by_name.values()), self.narrow
             )
             run.scope.put_all(values_by_name, values)
-        return outputs[:first], found, good
+        return outputs[:first], status, good
 
     def _arguments(self, run: Run) -> list[Any]:
         """Return the arguments: replaced values, other values, and data."""
@@ -435,9 +435,9 @@ class CompiledPlan:
         early = not self.check_nan and (flags or self.asks)
         places = early_places(form.body, form.updates, flags) if early else {}
 
-        def function(*given: Any) -> Any:
-            given = lowerer.draws.begin(given)
-            *values, lowerer.ticket = given if self.asks else (*given, None)
+        def function(*inputs: Any) -> Any:
+            inputs = lowerer.draws.begin(inputs)
+            *values, lowerer.ticket = inputs if self.asks else (*inputs, None)
             lowerer.loops = []
             env = dict(zip(names, values, strict=True))
             commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
@@ -460,10 +460,10 @@ class CompiledPlan:
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
         call = partial(call_told, code, self.device)
-        made = Executable(code, *facts, call, lowerer.draws.starts)
+        executable = Executable(code, *facts, call, lowerer.draws.starts)
         if not wide and self.device is None:
-            made.call = partial(call_first, made)
-        return made
+            executable.call = partial(call_first, executable)
+        return executable
 
     def _code(
         self,

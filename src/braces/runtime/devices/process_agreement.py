@@ -94,7 +94,7 @@ def process_index() -> int:
 
 
 def shortened(value: str) -> str:
-    """A text that is short enough to be compared, and tells the same from other.
+    """Return a text that is short enough to be compared, and differs if the value differs.
 
     Example:
         >>> shortened("a"), len(shortened("a" * 5000))
@@ -157,7 +157,7 @@ def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
 
 
 def said_processes(numbers: list[int]) -> str:
-    """Some processes, in words; long lists are cut.
+    """Return some processes in words; long lists are truncated.
 
     Example:
         >>> said_processes([1]), said_processes([0, 2, 3])

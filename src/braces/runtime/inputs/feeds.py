@@ -146,19 +146,19 @@ def _convert_exactly(array: Any, dtype: Any) -> Any:
     return result if back is not None and np.array_equal(back, array) else None
 
 
-def _reason_not_convertible(given: Any, declared: Any, written: bool) -> str:
+def _reason_not_convertible(dtype: Any, declared: Any, written: bool) -> str:
     """Return the reason why a dtype cannot be converted to another, or an empty text."""
-    if is_stored(given) or is_stored(declared):
+    if is_stored(dtype) or is_stored(declared):
         return "what is only stored is fed as it is"
-    if given.kind not in "biu" and not is_float(given):
+    if dtype.kind not in "biu" and not is_float(dtype):
         return "it holds no numbers"
     if declared.kind == "b":
         return "numbers are no bools"
-    if is_integer(declared) and is_float(given):
+    if is_integer(declared) and is_float(dtype):
         return "floats are no integers"
-    if is_integer(given) and is_float(declared) and not written:
+    if is_integer(dtype) and is_float(declared) and not written:
         return "an array of integers is not one of floats"
-    if given.kind == "c" and declared.kind != "c":
+    if dtype.kind == "c" and declared.kind != "c":
         return "complex numbers are not real"
     return ""
 

@@ -141,7 +141,7 @@ def _parse_instructions(text: str) -> Iterator[Instruction]:
 
 
 def _parse_called(code: str) -> tuple[str, ...]:
-    several = (one or many for one, many in _CALLED.findall(code))
+    several = (single or many for single, many in _CALLED.findall(code))
     return tuple(name.strip().lstrip("%") for names in several for name in names.split(","))
 
 

@@ -141,8 +141,8 @@ class Session:
         limit = task.timeout_s
         watch = Watch() if limit is None else Watch.lasting(limit)
         seed = task.seed
-        given = NONE_GIVEN if seed is None else seeded(self.plan.random_states, seed)
-        return Run(task.scope, feeds, watch, given, clock=clock, making=self.maker)
+        replacements = NONE_GIVEN if seed is None else seeded(self.plan.random_states, seed)
+        return Run(task.scope, feeds, watch, replacements, clock=clock, making=self.maker)
 
     def warm_up(self, number: int) -> None:
         """Run once, and record only the total time."""

@@ -33,7 +33,7 @@ class Compiled:
 
 
 @dataclass(eq=False)
-class _Ran:
+class _Execution:
     """An executed instruction.
 
     Attributes:
@@ -47,7 +47,7 @@ class _Ran:
 
     event: Event
     instruction: Instruction
-    parent: _Ran | None
+    parent: _Execution | None
     covered_ns: float = 0.0
     until_ns: float = 0.0
     key: Key = ()
@@ -104,7 +104,7 @@ class Account:
         first, last = min(e.start_ns for e in events), max(e.end_ns for e in events)
         return round(first), round(last)
 
-    def _enter(self, several: Iterable[_Ran]) -> None:
+    def _enter(self, several: Iterable[_Execution]) -> None:
         calls = defaultdict[tuple[Key, str], Counter[str]](Counter)
         for ran in several:
             self.works.setdefault(ran.key, Work()).self_ns += ran.self_ns
@@ -114,7 +114,7 @@ class Account:
         for (key, _), counts in calls.items():
             self.works[key].calls += max(counts.values())
 
-    def _draw(self, several: Iterable[_Ran], compiled: Compiled, tracks: _Tracks) -> None:
+    def _draw(self, several: Iterable[_Execution], compiled: Compiled, tracks: _Tracks) -> None:
         ops = dict(zip(compiled.numbering.places, compiled.numbering.ops, strict=True))
         for ran in several:
             if len(self.spans) >= MOST_SPANS:
@@ -132,9 +132,9 @@ class _Tracks:
 
     def __init__(self) -> None:
         self._open = defaultdict[str, list[float]](list)
-        self._of = dict[_Ran, str]()
+        self._of = dict[_Execution, str]()
 
-    def find(self, ran: _Ran) -> str:
+    def find(self, ran: _Execution) -> str:
         """Return the track of an instruction; calls are in the order of starts.
 
         It is the track of the parent loop if the span fits there, else one of its thread.
@@ -158,12 +158,12 @@ class _Tracks:
         return not ends or event.end_ns <= ends[-1]
 
 
-def _link_parents(code: Code, events: Sequence[Event]) -> list[_Ran]:
+def _link_parents(code: Code, events: Sequence[Event]) -> list[_Execution]:
     """Return the executed instructions by start, each with its parent."""
-    executed, latest = list[_Ran](), dict[str, _Ran]()
+    executed, latest = list[_Execution](), dict[str, _Execution]()
     for event in sorted(events, key=lambda entry: (entry.start_ns, -entry.end_ns)):
         instruction = code.instructions.get(event.name) or Instruction(event.name, "")
-        ran = _Ran(event, instruction, _find_parent(code, instruction, event, latest))
+        ran = _Execution(event, instruction, _find_parent(code, instruction, event, latest))
         executed.append(ran)
         latest[event.name] = ran
     _infer_ends(code, executed, frozenset(latest))
@@ -174,8 +174,8 @@ def _link_parents(code: Code, events: Sequence[Event]) -> list[_Ran]:
 
 
 def _find_parent(
-    code: Code, instruction: Instruction, event: Event, latest: Mapping[str, _Ran]
-) -> _Ran | None:
+    code: Code, instruction: Instruction, event: Event, latest: Mapping[str, _Execution]
+) -> _Execution | None:
     """Return the instruction that runs the computation of another, or one around it."""
     caller = code.callers.get(instruction.computation)
     while caller is not None:
@@ -186,7 +186,7 @@ def _find_parent(
     return None
 
 
-def _infer_ends(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> None:
+def _infer_ends(code: Code, several: Sequence[_Execution], there: frozenset[str]) -> None:
     """Infer the unknown ends of events.
 
     An unknown end is the start of the next dependent event: an instruction that reads the
@@ -195,7 +195,7 @@ def _infer_ends(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> N
     """
     end = max((ran.event.start_ns for ran in several), default=0.0)
     end = max([end, *(ran.event.end_ns for ran in several if ran.event.sure)])
-    last = dict[_Ran, float]()
+    last = dict[_Execution, float]()
     for at, ran in reversed(list(enumerate(several))):
         event, parent = ran.event, ran.parent
         if not event.sure:
@@ -207,7 +207,7 @@ def _infer_ends(code: Code, several: Sequence[_Ran], there: frozenset[str]) -> N
 
 
 def _find_next_start(
-    code: Code, later: Iterable[_Ran], ran: _Ran, there: frozenset[str]
+    code: Code, later: Iterable[_Execution], ran: _Execution, there: frozenset[str]
 ) -> float:
     """Return the first start that must follow the end of an instruction."""
     after, own = (
@@ -232,7 +232,7 @@ def _find_dependents(code: Code, name: str, there: frozenset[str]) -> set[str]:
     return names
 
 
-def _attribute_ops(compiled: Compiled, ran: _Ran, entered: bool) -> Key:
+def _attribute_ops(compiled: Compiled, ran: _Execution, entered: bool) -> Key:
     """Return the operators that an instruction was compiled from.
 
     Costly ones come first, and those that own blocks last, except for a loop executed as a
