@@ -1,1 +1,1 @@
-"""Programs of other systems, read and written."""
+"""Import and export of programs of other systems."""

@@ -110,7 +110,7 @@ def introduce(link: socket.socket, key: bytes, address: str) -> None:
 
 
 class _ClosedError(ConnectionError):
-    """The other side closed the connection during the handshake."""
+    """An orderly close by the other side, after it had read everything."""
 
 
 def _refused_error(what: str) -> RemoteError:

@@ -18,7 +18,7 @@ POLL_S = 0.1
 
 
 class Departures:
-    """Calls a function for each client that leaves before it has its answer."""
+    """Calls a function for each client that disconnects before it has its answer."""
 
     def __init__(self) -> None:
         self._waiting = dict[socket.socket, Callable[[], None]]()
@@ -63,7 +63,7 @@ class Departures:
 
 
 def is_readable(connection: socket.socket) -> bool:
-    """Return whether a connection has something to read, its end included, or is closed."""
+    """Return whether a connection has data or has ended, or is closed on this side."""
     try:
         with selectors.DefaultSelector() as selector:
             selector.register(connection, selectors.EVENT_READ)

@@ -26,7 +26,7 @@ Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 
 
 def read_examples(graph: Any, given: Examples | None) -> dict[str, Any]:
-    """Return the example of each input by name: an array, or a list of them for a sequence.
+    """Return the example of each input by name: an array, or a list of arrays for a sequence.
 
     Args:
         graph: The graph of the model.

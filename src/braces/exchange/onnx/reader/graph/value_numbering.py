@@ -19,7 +19,7 @@ LARGEST_BYTES = 1 << 14
 
 
 class GraphNames(Protocol):
-    """The values of names in a graph, as far as they were read."""
+    """The names of a graph, with the values that were read already."""
 
     values: dict[str, Any]
 

@@ -42,14 +42,14 @@ class Places:
 
     @property
     def indexed(self) -> list[int]:
-        """The axes that are not taken whole."""
+        """The axes that need indices."""
         shape = self.e.type().shape
         explicit_axes = {*self.gone, *self.started, *self.beside}
         return [i for i in range(len(shape)) if i in explicit_axes or self.sizes[i] != shape[i]]
 
     @property
     def whole(self) -> list[int]:
-        """The axes that are taken whole."""
+        """The axes that are taken entirely, without indices."""
         indexed = self.indexed
         return [i for i in range(len(self.sizes)) if i not in indexed]
 
