@@ -1,16 +1,16 @@
-"""Passes: from program to program, one a file; no pass names an operator type.
+"""Passes: functions from program to program, one per file; no pass names an operator type.
 
     exe = br.Executor(passes=(*br.passes.default, mine))
     exe = br.Executor(passes=br.passes.default.without("vectorize_before"))
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.dce(prog)                  # a new program
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
-    cut = br.passes.checkpoint(16)(prog)         # some passes take arguments
+    cut = br.passes.segments(16)(prog)           # some passes take arguments
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # what each pass did, or why not
 
 Attributes:
-    default: What an executor runs by itself.
+    default: The passes of an executor that was given none.
 """
 
 from braces.passes.autodiff.checkpoint import checkpoint

@@ -1,4 +1,4 @@
-"""All passes that need no further word, by name, and those that an executor has by itself."""
+"""Registry of passes and pass factories by name, and the default passes."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from braces.passes.verify.program import verified
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
 
 PASSES = {
-    one.name: one
-    for one in (
-        VECTORIZE_BEFORE,
-        STRIP_MINE,
-        VECTORIZE_AFTER,
-        REMOVE_DELAY_MEMORIES,
-        DROP_CUSTOM_GRADIENTS,
-        DCE,
+    pass_.name: pass_
+    for pass_ in (
+        BATCH,
+        CHUNK,
+        DEFER,
+        DELAY,
+        DROP_GRADIENTS,
+        ELIMINATE,
         FOR_TEST,
         LICM,
         INLINE,
@@ -83,7 +83,7 @@ MAKERS: dict[str, Callable[..., Pass]] = {
     "mixed_precision": mixed_precision,
     "checkpoint": checkpoint,
 }
-"""What makes passes that need words, by name."""
+"""Factories of the passes that take arguments, by name."""
 
 WORDS = {
     "gradients": "TARGET,INPUT,...",
@@ -92,4 +92,4 @@ WORDS = {
     "mixed_precision": "DTYPE",
     "checkpoint": "TRIPS,LOOP,...",
 }
-"""The words that each needs, as in `checkpoint:16`."""
+"""The arguments of each factory on the command line, as in `segments:16`."""

@@ -1,1 +1,1 @@
-"""Cost, memory, report."""
+"""Cost model, peak memory and the report of passes."""

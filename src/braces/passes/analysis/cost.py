@@ -1,4 +1,4 @@
-"""What programs take, as values: operations and bytes; sizes that are not known are symbols."""
+"""Costs of programs as values: operations and bytes; unknown sizes are symbols."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Sizes: TypeAlias = "Mapping[str, Size]"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What something takes; sizes that are not known are symbols.
+    """Cost in operations and bytes; unknown sizes are symbols.
 
     Attributes:
-        operations: Sums, products, comparisons and functions of numbers: FLOPs. A product that
-            is added to a sum is two.
-        bytes_read: The bytes of all that operators read.
-        bytes_written: The bytes of all that they bind.
+        operations: FLOPs: sums, products, comparisons and functions of numbers. A multiply-add
+            is two.
+        bytes_read: The bytes of all operands of operators.
+        bytes_written: The bytes of all their results.
 
     Example:
         >>> from braces.dims import Dim
@@ -42,7 +42,7 @@ class Cost:
 
     @property
     def bytes(self) -> Size:
-        """The bytes that are read and written."""
+        """Bytes read and written."""
         return self.bytes_read + self.bytes_written
 
     @property
@@ -55,16 +55,16 @@ class Cost:
 
     @staticmethod
     def of(costs: Iterable[Cost]) -> Cost:
-        """What all of these take together."""
-        parts = [one.parts for one in costs]
+        """Return the sum of several costs."""
+        parts = [cost.parts for cost in costs]
         return Cost(*map(sum_of, zip(*parts, strict=True))) if parts else Cost()
 
     def times(self, count: Size) -> Cost:
-        """What so many of it take."""
+        """Return the cost of several executions."""
         return self if count == 1 else Cost(*(part * count for part in self.parts))
 
     def at(self, sizes: Sizes) -> Cost:
-        """The same with sizes in place of symbols."""
+        """Substitute sizes for symbols."""
         return Cost(*(substitute(part, sizes) for part in self.parts)) if sizes else self
 
     def __str__(self) -> str:
@@ -73,16 +73,16 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class OpCost:
-    """What one operator takes in a run of the program.
+    """Cost of one operator in a run of the program.
 
     Attributes:
-        path: Of the operator, as `loop_0/body/matmul_0`.
+        path: Path of the operator, as `loop_0/body/matmul_0`.
         type: Its type.
-        runs: How often it runs.
-        cost: What all these runs take; of what owns blocks, all that is in them.
+        runs: Number of executions.
+        cost: Cost of all executions; for an operator with blocks, of all operators in them.
         owns_blocks: Whether it owns blocks.
-        told: Whether its definition tells how many operations it takes; where it does not, one
-            is counted for each number that it gives.
+        told: Whether its definition counts its operations; if not, one is counted for each
+            element of its results.
     """
 
     path: str
@@ -95,11 +95,11 @@ class OpCost:
 
 @dataclass(frozen=True)
 class ProgramCost:
-    """What a program takes, and each operator in it; `print` shows it.
+    """Cost of a program, and of each operator in it; `print` shows it.
 
     Attributes:
-        total: What a run of the program takes. ops: What each operator takes, those in blocks
-        too, in program order. peak_bytes: How many bytes are alive at once, at most; estimated
+        total: Cost of a run of the program. ops: Cost of each operator, those in blocks too, in
+        program order. peak_bytes: Peak memory in bytes; estimated
         (`braces.passes.analysis.peak_memory`).
     """
 
@@ -109,27 +109,27 @@ class ProgramCost:
 
     @property
     def operations(self) -> Size:
-        """The FLOPs of a run."""
+        """FLOPs of a run."""
         return self.total.operations
 
     @property
     def bytes(self) -> Size:
-        """The bytes that operators read and write in a run."""
+        """Bytes that operators read and write in a run."""
         return self.total.bytes
 
     @property
     def by_type(self) -> dict[str, Cost]:
-        """What all operators of a type take; all cases of a branch count here."""
-        found: dict[str, list[Cost]] = {}
-        for one in self.ops:
-            if not one.owns_blocks:
-                found.setdefault(one.type, []).append(one.cost)
-        return {type_: Cost.of(costs) for type_, costs in found.items()}
+        """Cost of all operators of each type; all cases of a branch count."""
+        costs_by_type: dict[str, list[Cost]] = {}
+        for op_cost in self.ops:
+            if not op_cost.owns_blocks:
+                costs_by_type.setdefault(op_cost.type, []).append(op_cost.cost)
+        return {type_: Cost.of(costs) for type_, costs in costs_by_type.items()}
 
     @property
     def untold(self) -> tuple[str, ...]:
-        """The types of operators that do not tell how many operations they take."""
-        return tuple(sorted({one.type for one in self.ops if not one.told}))
+        """Types of operators that do not count their operations."""
+        return tuple(sorted({op_cost.type for op_cost in self.ops if not op_cost.told}))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -142,16 +142,16 @@ class ProgramCost:
             f"written     {amount(total.bytes_written, 'B')}",
             f"peak        {amount(self.peak_bytes, 'B')}",
         ]
-        counts, costs = Counter(one.type for one in self.ops), self.by_type
+        counts, costs = Counter(item.type for item in self.ops), self.by_type
         ranked = sorted(costs, key=lambda name: _rank(costs[name]), reverse=True)
         cells = [
             [
                 str(counts[type_]),
                 type_,
-                *map(amount, (one.operations, one.bytes), ("FLOP", "B")),
+                *map(amount, (item.operations, item.bytes), ("FLOP", "B")),
             ]
-            for type_, one in ((type_, costs[type_]) for type_ in ranked)
-            if one != Cost()
+            for type_, item in ((type_, costs[type_]) for type_ in ranked)
+            if item != Cost()
         ]
         lines += [f"  {line}" for line in columns(cells, right=(0,))]
         if self.untold:
@@ -160,7 +160,7 @@ class ProgramCost:
 
 
 def trips_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
-    """How many trips a loop makes, at most; a symbol where only a run knows."""
+    """Return the trip count of a loop, at most; a symbol if it is data-dependent."""
     if view.length is not None:
         return view.length
     if view.slices:
@@ -169,13 +169,13 @@ def trips_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
 
 
 def number_of(size: Size) -> int:
-    """A size, as if all that is not known were 100; to compare by."""
+    """Evaluate a size with 100 for each unknown dimension, for comparisons."""
     names = size.names() if isinstance(size, Dim) else ()
-    found = substitute(size, dict.fromkeys(names, 100))
-    assert isinstance(found, int)
-    return found
+    value = substitute(size, dict.fromkeys(names, 100))
+    assert isinstance(value, int)
+    return value
 
 
 def _rank(cost: Cost) -> tuple[int, int]:
-    """In which order costs are listed."""
+    """Return the sort key of listed costs."""
     return number_of(cost.operations), number_of(cost.bytes)

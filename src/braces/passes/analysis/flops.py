@@ -1,17 +1,17 @@
-"""How many operations a program takes and how many bytes it moves, as its types tell.
+"""Cost model: FLOPs and bytes moved by a program, derived from its types.
 
-Of each operator the definition tells the operations (`braces.define.axes.flop_count`); its
-bytes are those of what it reads and of what it binds, as if each were computed by itself. What
-owns blocks takes what these take:
+The definition of an operator counts its operations (`braces.define.axes.flop_count`). Its bytes
+are those of its operands and results, as if it were computed alone (no fusion). An operator
+with blocks costs:
 
-    a loop               its trips times a trip
-    a switch             the case that takes most
-    a row-wise branch    the case that takes most, as if all rows were its own
+    a loop                  its trip count times one iteration
+    a switch                the most expensive case
+    a partitioned branch    the most expensive case, as if all batch elements took it
 
-What is not known is a symbol: sizes by their names, and trips that only a run knows by the name
-of the loop, as `loop_0.trips`. Products, and all bytes, are exact so. Estimates are branches,
-loops that may stop early, what works element by element or along an axis (a number for each
-entry, which definitions say), and the gradient kernels of that.
+Unknown quantities are symbols: sizes by their names, and data-dependent trip counts by the name
+of the loop, as `loop_0.trips`. Matrix products and all bytes are exact. Estimates are:
+branches, loops that may stop early, pointwise operators and operators along an axis (operations
+per element, from the definitions), and the gradient kernels of these.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ View: TypeAlias = "LoopView | CasesView | PartitionView | CustomGradientView | N
 
 
 def cost_of(op: Op, infos: Vars) -> tuple[Cost, bool]:
-    """What an operator without blocks takes, and whether its definition tells the operations.
+    """Return the cost of an operator without blocks, and whether its FLOPs are defined.
 
     Args:
         op: The operator.
@@ -57,25 +57,29 @@ def cost_of(op: Op, infos: Vars) -> tuple[Cost, bool]:
 
 def _cost_of(op: Op, inputs: Types, outputs: Types) -> tuple[Cost, bool]:
     definition = OPS.get(op.type)
-    if _gives_its_input(definition, inputs, outputs):
+    if _is_free(definition, inputs, outputs):
         return Cost(), True
     written = _bytes(outputs)
-    whole = {slot: given for slot, given in inputs.items() if slot not in definition.picks}
-    read = _bytes(whole) + (written if len(whole) < len(inputs) else 0)
+    read_inputs = {
+        slot: types for slot, types in inputs.items() if slot not in definition.picks
+    }
+    read = _bytes(read_inputs) + (written if len(read_inputs) < len(inputs) else 0)
     try:
         operations = definition.count(inputs, outputs, op.attrs)
-    except ShapeError:  # what does not fit tells nothing
+    except ShapeError:  # ill-typed: not counted
         operations = None
-    told = operations is not None
-    return Cost(operations if told else _numbers(outputs), read, written), told
+    is_counted = operations is not None
+    return Cost(
+        operations if is_counted else _element_count(outputs), read, written
+    ), is_counted
 
 
 def _types(slots: Mapping[str, Sequence[str]], infos: Vars) -> Types:
     return {slot: tuple(infos[n].type for n in names) for slot, names in slots.items() if names}
 
 
-def _gives_its_input(definition: OpDef, inputs: Types, outputs: Types) -> bool:
-    """Whether nothing moves, as numbers lie in memory."""
+def _is_free(definition: OpDef, inputs: Types, outputs: Types) -> bool:
+    """Return whether no element moves: the result has the memory layout of the operand."""
     same = list(inputs.values()) == list(outputs.values())
     return bool(definition.changes_only) and (same or definition.changes_only == SHAPE)
 
@@ -84,7 +88,7 @@ def _bytes(types: Types) -> Size:
     return sum_of(map(bytes_of, chain.from_iterable(types.values())))
 
 
-def _numbers(types: Types) -> Size:
+def _element_count(types: Types) -> Size:
     return sum_of(product(shape_of(type_)) for type_ in chain.from_iterable(types.values()))
 
 
@@ -93,13 +97,13 @@ def _numbers(types: Types) -> Size:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a block stands in.
+    """Context of a block.
 
     Attributes:
-        infos: The variables that it sees, those of the innermost block first.
-        path: Its own.
-        runs: How often it runs.
-        sizes: What stands for the sizes of the cases around it.
+        infos: The variables visible in it, those of the innermost block first.
+        path: Path of the block.
+        runs: Number of executions.
+        sizes: Substitution of the sizes of the enclosing cases.
     """
 
     infos: ChainMap[str, VarInfo]
@@ -108,60 +112,60 @@ class _Around:
     sizes: Sizes = field(default_factory=dict[str, Size])
 
     def inside(self, path: str, body: Body, runs: Size, sizes: Sizes) -> _Around:
-        """What a block of an operator in it stands in, which runs so often each time."""
+        """Return the context of a sub-block that is executed `runs` times per execution."""
         infos = ChainMap({**body.vars}, *self.infos.maps)
         return _Around(infos, path, self.runs * runs, {**self.sizes, **sizes})
 
 
 class _Counter:
-    """Counts blocks within each other, and collects what is found of each operator."""
+    """Counts nested blocks, and collects the cost of each operator."""
 
     def __init__(self) -> None:
         self.found: list[OpCost] = []
         self._known: dict[Any, tuple[Cost, bool]] = {}
 
     def block(self, body: Body, around: _Around) -> Cost:
-        """What one run of a block takes."""
+        """Return the cost of one execution of a block."""
         return Cost.of(self._op(op, around) for op in body.ops)
 
     def _op(self, op: Op, around: _Around) -> Cost:
-        place, path = len(self.found), f"{around.path}/{op.name}".lstrip("/")
-        owns_blocks, told = bool(op.bodies()), True
+        position, path = len(self.found), f"{around.path}/{op.name}".lstrip("/")
+        owns_blocks, is_counted = bool(op.bodies()), True
         if owns_blocks:
             cost = self._blocks(op, path, around)
         else:
-            cost, told = self._kernel(op, around.infos)
+            cost, is_counted = self._kernel(op, around.infos)
             cost = cost.at(around.sizes)
-        whole = cost.times(around.runs)
-        entry = OpCost(path, op.type, around.runs, whole, owns_blocks, told)
-        self.found.insert(place, entry)
+        total_cost = cost.times(around.runs)
+        entry = OpCost(path, op.type, around.runs, total_cost, owns_blocks, is_counted)
+        self.found.insert(position, entry)
         return cost
 
     def _kernel(self, op: Op, infos: Vars) -> tuple[Cost, bool]:
-        """As `cost_of`, once for all operators that differ in names alone."""
+        """Memoized `cost_of`: once for all operators that differ in names only."""
         inputs, outputs = _types(op.inputs, infos), _types(op.outputs, infos)
-        key = (op.type, *(tuple(one.items()) for one in (inputs, outputs, op.attrs)))
+        key = (op.type, *(tuple(mapping.items()) for mapping in (inputs, outputs, op.attrs)))
         if key not in self._known:
             self._known[key] = _cost_of(op, inputs, outputs)
         return self._known[key]
 
     def _blocks(self, op: Op, path: str, around: _Around) -> Cost:
-        """What one run of an operator with blocks takes."""
+        """Return the cost of one execution of an operator with blocks."""
         view, costs = view_of(op), list[Cost]()
         for at, (label, body) in enumerate(op.bodies().items()):
-            runs, sizes = _run_of(view, at, body, around.infos)
+            runs, sizes = _executions_of(view, at, body, around.infos)
             cost = self.block(body, around.inside(f"{path}/{label}", body, runs, sizes))
             costs.append(cost.times(runs))
-        return reduce(_most, costs, Cost()) if _is_one_of(view) else Cost.of(costs)
+        return reduce(_maximum, costs, Cost()) if _is_branch(view) else Cost.of(costs)
 
 
-def _is_one_of(view: View) -> bool:
-    """Whether one block runs, or each on its share of rows."""
+def _is_branch(view: View) -> bool:
+    """Return whether one block runs, or each block on its share of the batch elements."""
     return isinstance(view, CasesView) or (isinstance(view, PartitionView) and view.compact)
 
 
-def _run_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
-    """How often a block runs each time, and what stands for sizes that are its own."""
+def _executions_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
+    """Return the executions of a block per execution of its owner, and its own sizes."""
     if isinstance(view, LoopView):
         trips = trips_of(view, infos)
         return (trips + 1 if body is view.condition else trips), {}
@@ -169,12 +173,12 @@ def _run_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
         return 0, {}
     if isinstance(view, PartitionView):
         case = view.cases[at]
-        rows, own = infos[case.mask].shape[0], case.count
-        return 1, {own.name: rows} if isinstance(own, Dim) and own.name else {}
+        batch_size, own = infos[case.mask].shape[0], case.count
+        return 1, {own.name: batch_size} if isinstance(own, Dim) and own.name else {}
     return 1, {}
 
 
-def _most(left: Cost, right: Cost) -> Cost:
+def _maximum(left: Cost, right: Cost) -> Cost:
     return Cost(*(call("max", a, b) for a, b in zip(left.parts, right.parts, strict=True)))
 
 
@@ -182,10 +186,10 @@ def _most(left: Cost, right: Cost) -> Cost:
 
 
 def program_cost(program: ProgramDef) -> ProgramCost:
-    """What a run of all operators of a program takes.
+    """Return the cost of a run of all operators of a program.
 
     Raises:
-        ShapeError: It depends on so many sizes that no text holds it.
+        ShapeError: It depends on more sizes than the text of a size can hold.
     """
     counter = _Counter()
     try:
@@ -207,34 +211,36 @@ def cost(
     sizes: Mapping[str, int] | None = None,
     passes: Sequence[Pass] = (DCE,),
 ) -> ProgramCost:
-    """What a run of a program takes; see `Program.cost`."""
-    names, whole = target_names(program.definition, fetch)
-    asked = wanted(whole, names)
-    told = checked_sizes(asked, sizes)
-    with planning(None, told):
-        made = optimised(without_gradients(asked), as_passes(passes))
-    return cost_at(made, told)
+    """Return the cost of a run of a program; see `Program.cost`."""
+    names, pruned = target_names(program.definition, fetch)
+    targets_program = wanted(pruned, names)
+    known_sizes = checked_sizes(targets_program, sizes)
+    with planning(None, known_sizes):
+        optimized = optimised(without_gradients(targets_program), as_passes(passes))
+    return cost_at(optimized, known_sizes)
 
 
 def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:
-    """As `program_cost`, with numbers in place of some symbols."""
+    """Return `program_cost` with numbers for some symbols."""
     if not sizes:
         return program_cost(program)
     main = resolve_body(program.main, lambda size: substitute(size, sizes))
-    found = program_cost(program.with_(main=main))
+    symbolic_cost = program_cost(program.with_(main=main))
     ops = (
-        replace(one, cost=one.cost.at(sizes), runs=substitute(one.runs, sizes))
-        for one in found.ops
+        replace(op_cost, cost=op_cost.cost.at(sizes), runs=substitute(op_cost.runs, sizes))
+        for op_cost in symbolic_cost.ops
     )
-    return ProgramCost(found.total.at(sizes), tuple(ops), substitute(found.peak_bytes, sizes))
+    return ProgramCost(
+        symbolic_cost.total.at(sizes), tuple(ops), substitute(symbolic_cost.peak_bytes, sizes)
+    )
 
 
 def checked_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
-    """The sizes that a user says, by name; `None` for none.
+    """Check the sizes of a user, by name; `None` for none.
 
     Raises:
-        UnknownNameError: No type and no number of trips has such a name.
-        ShapeError: One is no number from 0.
+        UnknownNameError: No dimension and no trip count has such a name.
+        ShapeError: A size is no number from 0.
     """
     sizes: Mapping[str, int] = given or {}
     for name, size in sizes.items():
@@ -252,11 +258,11 @@ def checked_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
 
 
 def _names(program: ProgramDef) -> set[str]:
-    """What may be said of the sizes and trips of a program."""
-    found, vars_ = set[str](), ChainMap[str, VarInfo]()
+    """Return the names of dimensions and trip counts of a program."""
+    names, vars_ = set[str](), ChainMap[str, VarInfo]()
     for body, _ in all_bodies(program.main):
         vars_.maps.append({**body.vars})
-        found = found.union(*(dimensions(shape_of(one.type)) for one in body.vars.values()))
+        names = names.union(*(dimensions(shape_of(info.type)) for info in body.vars.values()))
     views = (view_of(op) for _, op in all_ops(program.main))
     trips = tuple(trips_of(view, vars_) for view in views if isinstance(view, LoopView))
-    return found | dimensions(trips)
+    return names | dimensions(trips)

@@ -1,17 +1,16 @@
-"""How many bytes are alive at once in a run, estimated from types and the order of operators.
+"""Peak memory of a run, estimated by liveness analysis of types and operator order.
 
-Compiled code has the last word, and XLA computes many operators as one. So this takes as
+The compiler decides in the end, and XLA fuses operators. The estimate assumes for a value:
 
-    not there     what works element by element, for one reader that is no product
-    the same      what differs in shape alone; what an operator that works element by element
-                  reads last and gives; the first values of memories and their last ones
-    new           all else, from the operator that binds it to the last one that reads it
+    no buffer       result of a pointwise operator with a single consumer that is no matmul
+    same buffer     result of a reshape; result of a pointwise operator, in the buffer of an
+                    operand that dies there; initial and final values of memories (carries)
+    new buffer      all other values, live from the operator that binds them to the last use
 
-Data and persistable variables are there all the time, and a next value takes the place of the
-one before where nothing reads that any more. A loop has its rows, and the histories that its
-gradient reads, for all trips and whatever one trip takes at most; of several cases that one
-counts which takes most. Sizes that are not known are symbols in what is told, and as if they
-were 100 where two moments are compared.
+Data and persistable variables are always live. A next value reuses the buffer of the old value
+if nothing reads that any more. A loop holds its stacked outputs and the lists that its gradient
+reads for all iterations, and the peak of one iteration. A branch has the peak of its largest
+case. Unknown sizes are symbols in the result, and count as 100 where two moments are compared.
 """
 
 from __future__ import annotations
@@ -34,55 +33,55 @@ Vars: TypeAlias = "ChainMap[str, VarInfo]"
 
 @dataclass(frozen=True)
 class _Moment:
-    """What is alive at a moment: its bytes, and about how many these are."""
+    """Live bytes at one point of the program, and their approximate number."""
 
     parts: tuple[Size, ...] = ()
     number: int = 0
 
     @staticmethod
     def of(parts: Iterable[Size]) -> _Moment:
-        kept = tuple(size for size in parts if size != 0)
-        return _Moment(kept, sum(map(number_of, kept)))
+        nonzero_sizes = tuple(size for size in parts if size != 0)
+        return _Moment(nonzero_sizes, sum(map(number_of, nonzero_sizes)))
 
     def __add__(self, other: _Moment) -> _Moment:
         return _Moment(self.parts + other.parts, self.number + other.number)
 
 
-def _most(moments: Iterable[_Moment]) -> _Moment:
-    return max(moments, key=lambda one: one.number, default=_Moment())
+def _largest(moments: Iterable[_Moment]) -> _Moment:
+    return max(moments, key=lambda moment: moment.number, default=_Moment())
 
 
 def peak_bytes(program: ProgramDef) -> Size:
-    """How many bytes are alive at once, at most, in a run of all operators of a program.
+    """Return the peak memory in bytes of a run of all operators of a program.
 
     Raises:
-        ShapeError: It depends on so many sizes that no text holds it.
+        ShapeError: It depends on more sizes than the text of a size can hold.
     """
     main, infos = program.main, ChainMap({**program.main.vars})
     bound = {name for op in main.ops for name in op.binds()}
     ends = (*main.results, *program.updates.values())
-    read = dict.fromkeys((*(name for op in main.ops for name in op.reads()), *ends))
-    given = [bytes_of(infos[name].type) for name in read if name not in bound]
+    read_names = dict.fromkeys((*(name for op in main.ops for name in op.reads()), *ends))
+    input_bytes = [bytes_of(infos[name].type) for name in read_names if name not in bound]
     block = _Block(main, infos, ends)
     for name, after in program.updates.items():
-        if name in read:
+        if name in read_names:
             block.replace(name, after)
-    return sum_of((_Moment.of(given) + block.peak()).parts)
+    return sum_of((_Moment.of(input_bytes) + block.peak()).parts)
 
 
 class _Block:
-    """The values that a block binds, and how long each of them is there.
+    """Liveness of the values that a block binds.
 
     Attributes:
         body: The block.
-        infos: The variables that it sees.
-        growth: How much a history has grown, by the name that it has after that.
+        infos: The visible variables.
+        growth: Bytes by which a list has grown, by its name after that.
 
     Args:
         body: The block.
-        infos: The variables that it sees.
-        ends: What is read after it.
-        cut: Parameters that are copied for it.
+        infos: The visible variables.
+        ends: Values read after the block.
+        cut: Parameters that are copied for it: slices.
     """
 
     def __init__(
@@ -100,26 +99,31 @@ class _Block:
         self._placed: set[str] = set()
 
     def replace(self, state: str, after: str) -> None:
-        """Let a next value take the place of the one before, where that is read no more."""
-        made = {name: at for at, op in enumerate(self.body.ops) for name in op.binds()}
-        if after in made and self._last.get(self._root.get(state, state), -1) <= made[after]:
+        """Let a next value reuse the buffer of the old value if that is dead by then."""
+        positions = {name: at for at, op in enumerate(self.body.ops) for name in op.binds()}
+        if (
+            after in positions
+            and self._last.get(self._root.get(state, state), -1) <= positions[after]
+        ):
             self._placed.add(self._root.get(after, after))
 
-    # ---- how long values are there -----------------------------------------------------------
+    # ---- liveness ----------------------------------------------------------------------------
 
     def _is_fused(self, op: Op) -> bool:
-        """Whether an operator is computed within the only one that reads what it gives."""
+        """Return whether an operator is fused into its only consumer."""
         definition, names = OPS.get(op.type), [*op.binds()]
         if not definition.cheap or not self._ends.isdisjoint(names):
             return False
         if not [*op.reads()]:
             return True
-        readers = [one for name in names for one in self._readers.get(name, ())]
-        within = all(not one.bodies() and not OPS.get(one.type).costly for one in readers)
+        readers = [reader for name in names for reader in self._readers.get(name, ())]
+        within = all(
+            not reader.bodies() and not OPS.get(reader.type).costly for reader in readers
+        )
         return len(readers) == 1 and within
 
     def _lifetimes(self) -> dict[str, int]:
-        """The last operator that each value is there for, by its number."""
+        """Return the position of the last operator for which each value is live."""
         ops = self.body.ops
         last = dict.fromkeys(self._ends, len(ops))
         when = dict[str, int]()
@@ -137,31 +141,31 @@ class _Block:
                 last[root] = max(last.get(root, -1), last.get(name, -1))
         return last
 
-    # ---- what is there -----------------------------------------------------------------------
+    # ---- peak --------------------------------------------------------------------------------
 
     def peak(self) -> _Moment:
-        """What there is of it at most."""
-        found, there = list[_Moment](), {n: bytes_of(self.infos[n].type) for n in self._cut}
+        """Return the peak of the block."""
+        moments, live = list[_Moment](), {n: bytes_of(self.infos[n].type) for n in self._cut}
         for at, op in enumerate(self.body.ops):
             inside = self._inside(op)
-            made = {name: self._size(name) for name in op.binds()}
-            ending = [n for n in self._over(op) if n in there and self._last.get(n, -1) <= at]
-            before = sum(number_of(there[n]) for n in ending)
-            over = ending if before <= sum(map(number_of, made.values())) else []
-            kept = (size for name, size in there.items() if name not in over)
-            found.append(_Moment.of((*kept, *made.values())) + inside)
-            there |= made
-            there = {n: size for n, size in there.items() if self._last.get(n, -1) > at}
-        return _most(found)
+            new_values = {name: self._size(name) for name in op.binds()}
+            ending = [n for n in self._over(op) if n in live and self._last.get(n, -1) <= at]
+            before = sum(number_of(live[n]) for n in ending)
+            over = ending if before <= sum(map(number_of, new_values.values())) else []
+            surviving = (size for name, size in live.items() if name not in over)
+            moments.append(_Moment.of((*surviving, *new_values.values())) + inside)
+            live |= new_values
+            live = {n: size for n, size in live.items() if self._last.get(n, -1) > at}
+        return _largest(moments)
 
     def _size(self, name: str) -> Size:
-        """What a value takes that is bound here."""
+        """Return the bytes of a value that is bound here."""
         if name in self._root or name in self._fused or name in self._placed:
             return 0
         return self.growth.get(name, bytes_of(self.infos[name].type))
 
     def _over(self, op: Op) -> list[str]:
-        """What an operator may write its results over, where nothing reads it any more."""
+        """Return operands whose buffers an operator may reuse if they die there."""
         view = view_of(op)
         if isinstance(view, LoopView):
             names = [memory.init for memory in view.memories]
@@ -170,19 +174,19 @@ class _Block:
         return list(dict.fromkeys(self._root.get(name, name) for name in names))
 
     def _inside(self, op: Op) -> _Moment:
-        """What there is at most in the blocks of an operator."""
+        """Return the peak of the blocks of an operator."""
         view = view_of(op)
         if isinstance(view, LoopView):
             return self._of_loop(view)
         bodies = op.bodies().values()
-        return _most(self._block(body, body.results).peak() for body in bodies)
+        return _largest(self._block(body, body.results).peak() for body in bodies)
 
     def _block(self, body: Body, ends: Iterable[str], cut: Iterable[str] = ()) -> _Block:
         return _Block(body, ChainMap({**body.vars}, *self.infos.maps), ends, cut)
 
     def _of_loop(self, view: LoopView) -> _Moment:
         body, trips = view.body, trips_of(view, self.infos)
-        block = self._block(body, body.results, (one.param for one in view.slices))
+        block = self._block(body, body.results, (scanned.param for scanned in view.slices))
         most = block.peak()
         for memory in view.memories:
             type_ = body.vars[memory.param].type
@@ -193,8 +197,8 @@ class _Block:
 
 
 def _readers(body: Body) -> dict[str, list[Op]]:
-    found: dict[str, list[Op]] = {}
+    readers: dict[str, list[Op]] = {}
     for op in body.ops:
         for name in set(op.reads()):
-            found.setdefault(name, []).append(op)
-    return found
+            readers.setdefault(name, []).append(op)
+    return readers

@@ -1,4 +1,4 @@
-"""What each pass did to a program, block by block and construct by construct, or why not."""
+"""Report of passes: changes by block and construct, with the notes of each pass."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SHOWN = 6
 
 @dataclass(frozen=True)
 class BlockChange:
-    """What a pass did to the operators of one block.
+    """Changes of a pass to the operators of one block.
 
     Attributes:
-        path: Of the block, as `loop_0/body`; empty for block 0.
-        removed: The names of operators that are gone.
-        added: Those of new ones.
-        changed: Those of operators that are not as they were, sub-blocks aside.
+        path: Path of the block, as `loop_0/body`; empty for block 0.
+        removed: Names of removed operators.
+        added: Names of new operators.
+        changed: Names of operators that differ from before, apart from sub-blocks.
     """
 
     path: str
@@ -46,7 +46,7 @@ class BlockChange:
 
     def __str__(self) -> str:
         parts = [
-            f"{len(names)} {verb} ({_some(names)})"
+            f"{len(names)} {verb} ({_list_some(names)})"
             for verb, names in [
                 ("removed", self.removed),
                 ("added", self.added),
@@ -59,17 +59,17 @@ class BlockChange:
 
 @dataclass(frozen=True)
 class ConstructChange:
-    """What a pass did to one operator that owns blocks, as a loop.
+    """Change of a pass to one operator that owns blocks, as a loop.
 
     Attributes:
-        path: Of the operator, as `loop_0`.
+        path: Path of the operator, as `loop_0`.
         type: The operator's type.
-        before: How many operators were in its blocks, at any depth; `None` where it is new.
-        after: How many there are now; `None` where it is gone.
-        same: Whether it is just as it was.
-        notes: What the pass said of it and of what is in it.
-        cost_before: What it took in a run; `None` where it is new, or nobody can say.
-        cost_after: What it takes now; `None` where it is gone, or nobody can say.
+        before: Number of operators in its blocks before, at any depth; `None` if it is new.
+        after: Number of operators now; `None` if it is gone.
+        same: Whether it is unchanged.
+        notes: Notes of the pass about it and its contents.
+        cost_before: Cost in a run before; `None` if it is new, or the cost is unknown.
+        cost_after: Cost in a run now; `None` if it is gone, or the cost is unknown.
     """
 
     path: str
@@ -82,13 +82,13 @@ class ConstructChange:
     cost_after: Cost | None = None
 
     def __str__(self) -> str:
-        took = _took(self.cost_before, self.cost_after)
-        beside = f"; {took.pop()}" if len(took) == 1 else ""
-        said = [*took, *(f"{one.where}: {one.what}" for one in self.notes)]
-        line = f"{self.path} ({self.type}): {self._what()}{beside}"
-        return "\n    ".join([line, *said])
+        costs = _format_cost(self.cost_before, self.cost_after)
+        beside = f"; {costs.pop()}" if len(costs) == 1 else ""
+        remarks = [*costs, *(f"{note.where}: {note.what}" for note in self.notes)]
+        line = f"{self.path} ({self.type}): {self._summary()}{beside}"
+        return "\n    ".join([line, *remarks])
 
-    def _what(self) -> str:
+    def _summary(self) -> str:
         if self.same:
             return "as it was"
         if self.before is None:
@@ -105,18 +105,18 @@ class ConstructChange:
 
 @dataclass(frozen=True)
 class Step:
-    """What one pass did.
+    """Changes of one pass.
 
     Attributes:
         name: The pass.
-        doc: What it is for.
+        doc: Its purpose.
         blocks: The blocks that it changed.
         constructs: Every operator that owns blocks, changed or not.
-        notes: What it said of anything else.
-        cost_before: What a run of the program took; `None` where nobody can say.
-        cost_after: What it takes now, likewise.
-        peak_before: How many bytes were alive at once, estimated; `None` likewise.
-        peak_after: How many are now, likewise.
+        notes: Its notes about anything else.
+        cost_before: Cost of a run of the program before; `None` if unknown.
+        cost_after: Cost of a run now, likewise.
+        peak_before: Estimated peak memory in bytes before; `None` if unknown.
+        peak_after: Estimated peak memory now, likewise.
     """
 
     name: str
@@ -130,26 +130,26 @@ class Step:
     peak_after: Size | None = None
 
     def __str__(self) -> str:
-        notes = [f"{one.where or 'block 0'}: {one.what}" for one in self.notes]
+        notes = [f"{note.where or 'block 0'}: {note.what}" for note in self.notes]
         lines = [*map(str, self.blocks), *map(str, self.constructs), *notes]
-        took = _all_took(self)
+        costs = _format_totals(self)
         if (self.cost_before, self.peak_before) != (self.cost_after, self.peak_after):
-            lines.append("\n    ".join(["in all", *took]))
+            lines.append("\n    ".join(["in all", *costs]))
         lines = lines or ["nothing to do"]
         return "\n".join([f"{self.name}: {self.doc}", *(f"  {line}" for line in lines)])
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What passes did to a program, one after the other; `print` shows it.
+    """Changes of a pipeline to a program; `print` shows it.
 
     Attributes:
         steps: One for each pass, in order.
-        program: What they made of it.
-        cost_before: What a run took before the first pass; `None` where nobody can say.
-        cost_after: What it takes after the last pass, likewise.
-        peak_before: How many bytes were alive at once, estimated; `None` likewise.
-        peak_after: How many are after the last pass, likewise.
+        program: The resulting program.
+        cost_before: Cost of a run before the first pass; `None` if unknown.
+        cost_after: Cost of a run after the last pass, likewise.
+        peak_before: Estimated peak memory in bytes before; `None` if unknown.
+        peak_after: Estimated peak memory after the last pass, likewise.
     """
 
     steps: tuple[Step, ...]
@@ -160,9 +160,9 @@ class Explanation:
     peak_after: Size | None = None
 
     def __str__(self) -> str:
-        took = _all_took(self)
-        lines = [*map(str, self.steps), "\n  ".join(["all passes", *took])]
-        return visible_lines("\n".join(lines if took else lines[:-1]))
+        costs = _format_totals(self)
+        lines = [*map(str, self.steps), "\n  ".join(["all passes", *costs])]
+        return visible_lines("\n".join(lines if costs else lines[:-1]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -174,33 +174,33 @@ def explain(
     passes: Sequence[Pass] = DEFAULT,
     sizes: Mapping[str, int] | None = None,
 ) -> Explanation:
-    """What each pass does to a program, as an executor would run it; see `Program.explain`."""
-    given = as_passes(passes)
-    names, whole = target_names(program.definition, fetch)
-    asked = wanted(whole, names)
-    if without_gradients(asked) is not asked:  # which is what a run begins with
-        given = (DROP_CUSTOM_GRADIENTS, *given)
-    told = checked_sizes(asked, sizes)
-    count = partial(_Counted.of, told)
-    steps, before = list[Step](), count(asked)
+    """Explain each pass on a program, as an executor would run it; see `Program.explain`."""
+    pipeline = as_passes(passes)
+    names, pruned = target_names(program.definition, fetch)
+    targets_program = wanted(pruned, names)
+    if without_gradients(targets_program) is not targets_program:  # a run begins with this
+        pipeline = (DROP_GRADIENTS, *pipeline)
+    known_sizes = checked_sizes(targets_program, sizes)
+    count = partial(_Counted.of, known_sizes)
+    steps, before = list[Step](), count(targets_program)
     start = before
-    for one in given:
-        with noting() as notes, planning(None, told):
-            made = run_pass(one, before.program)
-        after = before if made is before.program else count(made)
-        steps.append(_step(one, before, after, notes))
+    for pass_ in pipeline:
+        with noting() as notes, planning(None, known_sizes):
+            new_program = run_pass(pass_, before.program)
+        after = before if new_program is before.program else count(new_program)
+        steps.append(_explain_step(pass_, before, after, notes))
         before = after
-    if notes := rows_of_run(before.program)[2]:  # which is what a compiled run ends with
-        steps.append(Step(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
+    if notes := rows_of_run(before.program)[2]:  # a compiled run ends with this
+        steps.append(Step(ROUND_ROWS.name, ROUND_ROWS.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
     return Explanation(tuple(steps), before.program, *ends)
 
 
 @dataclass(frozen=True)
 class _Counted:
-    """A program, and what all operators in it take, by path.
+    """A program with the costs of all its operators, by path.
 
-    Nothing is known where that is longer than the text of a size may be.
+    Costs are unknown if they exceed the text of a size.
     """
 
     program: ProgramDef
@@ -211,28 +211,30 @@ class _Counted:
     @classmethod
     def of(cls, sizes: Mapping[str, int], program: ProgramDef) -> _Counted:
         try:
-            found = cost_at(program, sizes)
+            program_cost = cost_at(program, sizes)
         except ShapeError:
             return cls(program, None, None, {})
-        costs = {one.path: one.cost for one in found.ops}
-        return cls(program, found.total, found.peak_bytes, costs)
+        costs = {op_cost.path: op_cost.cost for op_cost in program_cost.ops}
+        return cls(program, program_cost.total, program_cost.peak_bytes, costs)
 
 
-def _step(one: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]) -> Step:
+def _explain_step(
+    pass_: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]
+) -> Step:
     olds, news = _by_path(before.program), _by_path(after.program)
     paths = dict.fromkeys((*olds, *news))
     touched = [path for path in paths if _differ(olds.get(path), news.get(path))]
     owners = {p: op for p in paths if (op := (news.get(p) or olds[p])[1]).bodies()}
-    told = {path: list[Note]() for path in owners}
-    others = [said for said in notes if not _enter(said, told)]
+    notes_by_path = {path: list[Note]() for path in owners}
+    others = [note for note in notes if not _assign_note(note, notes_by_path)]
     constructs = [
         ConstructChange(
             path,
             op.type,
             _inside(olds.get(path)),
             _inside(news.get(path)),
-            not any(_within(changed, path) for changed in touched),
-            tuple(told[path]),
+            not any(_is_inside(changed, path) for changed in touched),
+            tuple(notes_by_path[path]),
             before.costs.get(path),
             after.costs.get(path),
         )
@@ -240,28 +242,30 @@ def _step(one: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]) -
     ]
     blocks = _blocks(touched, olds, news)
     ends = before.total, after.total, before.peak, after.peak
-    return Step(one.name, one.doc, blocks, tuple(constructs), tuple(others), *ends)
+    return Step(pass_.name, pass_.doc, blocks, tuple(constructs), tuple(others), *ends)
 
 
 _Placed: TypeAlias = "tuple[str, Op]"
-"""An operator and the path of its block; names may have a `/` in them, so paths are not cut."""
+"""An operator and the path of its block; names may contain `/`, so paths are never split."""
 
 
 def _by_path(program: ProgramDef) -> dict[str, _Placed]:
-    found = all_ops(program.main)
-    return {f"{path}/{op.name}".lstrip("/"): (path, op) for path, op in found}
+    placed_ops = all_ops(program.main)
+    return {f"{path}/{op.name}".lstrip("/"): (path, op) for path, op in placed_ops}
 
 
-def _within(path: str, outer: str) -> bool:
+def _is_inside(path: str, outer: str) -> bool:
     return f"{path}/".startswith(f"{outer}/")
 
 
-def _enter(said: Note, told: dict[str, list[Note]]) -> bool:
-    """Put a note to the innermost construct that it is about; whether there is one."""
-    about = max((path for path in told if _within(said.where, path)), key=len, default=None)
-    if about is not None:
-        told[about].append(said)
-    return about is not None
+def _assign_note(note: Note, notes_by_path: dict[str, list[Note]]) -> bool:
+    """Add a note to the innermost construct around its place; return whether one exists."""
+    construct = max(
+        (path for path in notes_by_path if _is_inside(note.where, path)), key=len, default=None
+    )
+    if construct is not None:
+        notes_by_path[construct].append(note)
+    return construct is not None
 
 
 def _inside(placed: _Placed | None) -> int | None:
@@ -273,15 +277,17 @@ def _inside(placed: _Placed | None) -> int | None:
 def _blocks(
     touched: Sequence[str], olds: Mapping[str, _Placed], news: Mapping[str, _Placed]
 ) -> tuple[BlockChange, ...]:
-    """The blocks of which operators went, came or changed; those inside what is gone aside."""
-    there = {""} | (_block_paths(olds) & _block_paths(news))
-    found: dict[str, tuple[list[str], list[str], list[str]]] = {}
+    """Return the changes by block, without blocks that are new or gone themselves."""
+    common_blocks = {""} | (_block_paths(olds) & _block_paths(news))
+    names_by_block: dict[str, tuple[list[str], list[str], list[str]]] = {}
     for path in touched:
         block, op = news.get(path) or olds[path]
         kind = 0 if path not in news else 1 if path not in olds else 2
-        if block in there:
-            found.setdefault(block, ([], [], []))[kind].append(op.name)
-    return tuple(BlockChange(block, *map(tuple, kinds)) for block, kinds in found.items())
+        if block in common_blocks:
+            names_by_block.setdefault(block, ([], [], []))[kind].append(op.name)
+    return tuple(
+        BlockChange(block, *map(tuple, kinds)) for block, kinds in names_by_block.items()
+    )
 
 
 def _block_paths(ops: Mapping[str, _Placed]) -> set[str]:
@@ -289,12 +295,12 @@ def _block_paths(ops: Mapping[str, _Placed]) -> set[str]:
 
 
 def _differ(old: _Placed | None, new: _Placed | None) -> bool:
-    """Whether an operator went, came, or is not as it was, sub-blocks aside."""
+    """Return whether an operator is new, gone or different, apart from sub-blocks."""
     return old is None or new is None or _plain(old[1]) != _plain(new[1])
 
 
 def _plain(op: Op) -> Op:
-    """An operator without its sub-blocks, and without slots that hold nothing."""
+    """Return an operator without its sub-blocks and empty slots."""
     owned = {label.partition("[")[0] for label in op.bodies()}
     return op.with_(
         inputs={slot: names for slot, names in op.inputs.items() if names},
@@ -303,32 +309,32 @@ def _plain(op: Op) -> Op:
     )
 
 
-def _took(before: Cost | None, after: Cost | None) -> list[str]:
-    """What something takes, or took and takes now; nothing where nobody can say."""
+def _format_cost(before: Cost | None, after: Cost | None) -> list[str]:
+    """Format a cost, or its change; empty if unknown."""
     if before is None or after is None or before == after:
-        one = after or before
-        return [] if one is None else [str(one)]
+        cost = after or before
+        return [] if cost is None else [str(cost)]
     return [
         f"operations: {_change(before.operations, after.operations, 'FLOP')}",
         f"bytes: {_change(before.bytes, after.bytes, 'B')}",
     ]
 
 
-def _all_took(one: Step | Explanation) -> list[str]:
-    """What a whole program takes, or took and takes now, and what is alive in it at once."""
-    took, before, after = (
-        _took(one.cost_before, one.cost_after),
-        one.peak_before,
-        one.peak_after,
+def _format_totals(record: Step | Explanation) -> list[str]:
+    """Format cost and peak memory of a whole program, or their changes."""
+    costs, before, after = (
+        _format_cost(record.cost_before, record.cost_after),
+        record.peak_before,
+        record.peak_after,
     )
     if before is None or after is None:
-        return took
-    return [*took, f"peak: {_change(before, after, 'B')}"]
+        return costs
+    return [*costs, f"peak: {_change(before, after, 'B')}"]
 
 
 def _change(old: Size, new: Size, unit: str) -> str:
     return amount(new, unit) if old == new else f"{amount(old, unit)} → {amount(new, unit)}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _list_some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

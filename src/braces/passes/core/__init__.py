@@ -1,1 +1,1 @@
-"""Pass, rewriting walk, context."""
+"""Pass records, the rewriting walk and the planning context."""

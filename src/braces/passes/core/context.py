@@ -1,12 +1,12 @@
-"""What passes are told of a run: the machine, and sizes; and what they decided by that.
+"""Planning context of passes: target machine, sizes, and the answers that passes decided by.
 
-    every = at_once(each=(24*b, 4*b), trips=t)        # in a pass: how many trips fit
-    with planning(target, {"b": 32, "t": 64}) as answers: …   # in what runs passes
+    every = at_once(each=(24*b, 4*b), trips=t)        # in a pass: iterations that fit
+    with planning(target, {"b": 32, "t": 64}) as answers: …   # in the caller of the passes
 
-A program has names for sizes, and is planned before any of them is fed. So what a pass decides
-by sizes it asks here. The answers are kept with the plan: a run with other sizes takes it as
-long as all of them are the same, and else has a plan of its own. Sizes that nobody knows count
-as 1.
+A program has symbolic sizes and is planned before any of them is fed. A pass whose decision
+depends on sizes queries them here. The answers are stored with the plan. A run with other sizes
+reuses the plan if all answers are the same, and gets a plan of its own otherwise. Unknown sizes
+count as 1.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from braces.dims import Dim, Size, substitute
 from braces.target import Target, target_of
 
 Answers: TypeAlias = "dict[Question, int]"
-"""What passes asked, and what they were told."""
+"""Size queries of passes, with their answers."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """Whether what takes so many bytes fits so many times.
+    """Size query: do so many bytes fit so many times?
 
     Attributes:
-        each: Bytes that it takes, which are added.
-        times: How often it is wanted.
-        limit: How many bytes there may be.
-        counted: Whether it is asked how often it fits, where that is less.
+        each: Bytes of one time; the entries are added.
+        times: Number of times.
+        limit: Available bytes.
+        counted: Whether the answer is the number of times that fit, if not all do.
     """
 
     each: tuple[Size, ...]
@@ -42,43 +42,43 @@ class Question:
     counted: bool = False
 
     def answer(self, sizes: Mapping[str, int]) -> int:
-        """0 where it fits; else a power of two of times that do, or 1 where that is not asked.
+        """Return 0 if all fit; else a power of two that fits if `counted`, or 1.
 
-        So there are few answers, however many sizes there are.
+        There are few answers, however many sizes there are.
         """
         if self.taken(sizes) <= self.limit:
             return 0
-        each = sum(_number(size, sizes) for size in self.each)
+        each = sum(_evaluate_size(size, sizes) for size in self.each)
         return 1 << max(0, (self.limit // each).bit_length() - 1) if self.counted else 1
 
     def taken(self, sizes: Mapping[str, int]) -> int:
-        """The bytes of all times."""
-        each = sum(_number(size, sizes) for size in self.each)
-        return each * _number(self.times, sizes)
+        """Return the bytes of all times."""
+        each = sum(_evaluate_size(size, sizes) for size in self.each)
+        return each * _evaluate_size(self.times, sizes)
 
     @property
     def names(self) -> set[str]:
-        """The dimensions that the answer depends on."""
-        found = (size.names() for size in (*self.each, self.times) if isinstance(size, Dim))
-        return set[str]().union(*found)
+        """The named dimensions that the answer depends on."""
+        dim_names = (size.names() for size in (*self.each, self.times) if isinstance(size, Dim))
+        return set[str]().union(*dim_names)
 
 
-def _number(size: Size, sizes: Mapping[str, int]) -> int:
+def _evaluate_size(size: Size, sizes: Mapping[str, int]) -> int:
     if isinstance(size, int):
         return size
-    found = substitute(size, {**dict.fromkeys(size.names(), 1), **sizes})
-    assert isinstance(found, int)
-    return found
+    value = substitute(size, {**dict.fromkeys(size.names(), 1), **sizes})
+    assert isinstance(value, int)
+    return value
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What passes are told.
+    """Context of passes: target and known sizes.
 
     Attributes:
         target: The machine.
-        sizes: Named dimensions of the run, as far as they are known.
-        answers: What was asked so far.
+        sizes: Known named dimensions of the run.
+        answers: The size queries so far, with their answers.
     """
 
     target: Target
@@ -90,56 +90,56 @@ _setting: ContextVar[Setting | None] = ContextVar("braces_setting", default=None
 
 
 def setting() -> Setting:
-    """What passes are told here; of a CPU and no size where nobody says more."""
+    """Return the current context; by default a CPU and no sizes."""
     return _setting.get() or Setting(target_of("cpu"), {})
 
 
 @contextmanager
 def planning(target: Target | None, sizes: Mapping[str, int]) -> Generator[Answers]:
-    """Inside, passes are told of a machine and of sizes; gives what they ask."""
-    told = Setting(target or target_of("cpu"), sizes)
-    token = _setting.set(told)
+    """Set target and sizes for the passes run inside; yield their size queries with answers."""
+    context = Setting(target or target_of("cpu"), sizes)
+    token = _setting.set(context)
     try:
-        yield told.answers
+        yield context.answers
     finally:
         _setting.reset(token)
 
 
 def at_once(each: Iterable[Size], trips: Size) -> int:
-    """How many trips at once fit, each of which takes such bytes; 0 for all of them."""
-    return _ask(replace(_of_trips(each, trips), counted=True))
+    """Return how many iterations of so many bytes fit at once; 0 if all do."""
+    return _ask(replace(_query_iterations(each, trips), counted=True))
 
 
 def too_many(each: Iterable[Size], trips: Size) -> bool:
-    """Whether all trips at once do not fit, each of which takes such bytes."""
-    return _ask(_of_trips(each, trips)) != 0
+    """Return whether all iterations of so many bytes do not fit at once."""
+    return _ask(_query_iterations(each, trips)) != 0
 
 
 def surely_fit(most: Iterable[Size], trips: Size) -> bool:
-    """As `not too_many`, with more bytes than a trip takes; who is told no has to ask on."""
-    question, told = _of_trips(most, trips), setting()
-    return not question.answer(told.sizes) and not _ask(question)
+    """Return `not too_many` for an upper bound of bytes; after False, query the exact bytes."""
+    question, context = _query_iterations(most, trips), setting()
+    return not question.answer(context.sizes) and not _ask(question)
 
 
 def larger(each: Iterable[Size], limit: int) -> bool:
-    """Whether these bytes are more than so many."""
-    return _ask(Question(_added(each), 1, limit)) != 0
+    """Return whether these bytes exceed a limit."""
+    return _ask(Question(_group_terms(each), 1, limit)) != 0
 
 
 def gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
-    """Such bytes, as far as sizes are known, for people."""
-    return f"{_of_trips(each, trips).taken(setting().sizes) / 2**30:.1f} GiB"
+    """Format bytes in GiB for messages; unknown sizes count as 1."""
+    return f"{_query_iterations(each, trips).taken(setting().sizes) / 2**30:.1f} GiB"
 
 
-def _of_trips(each: Iterable[Size], trips: Size) -> Question:
-    return Question(_added(each), trips, setting().target.stacked_bytes)
+def _query_iterations(each: Iterable[Size], trips: Size) -> Question:
+    return Question(_group_terms(each), trips, setting().target.stacked_bytes)
 
 
-def _added(sizes: Iterable[Size]) -> tuple[Size, ...]:
-    """The same, with each symbol once: one polynomial could have more terms than a size may."""
+def _group_terms(sizes: Iterable[Size]) -> tuple[Size, ...]:
+    """Merge equal sizes; one polynomial of all could have more terms than a size may."""
     return tuple(size * count for size, count in Counter(sizes).items())
 
 
 def _ask(question: Question) -> int:
-    told = setting()
-    return told.answers.setdefault(question, question.answer(told.sizes))
+    context = setting()
+    return context.answers.setdefault(question, question.answer(context.sizes))

@@ -1,13 +1,14 @@
-"""First values of persistable variables that a pass makes.
+"""Initial values of persistable variables that a pass creates.
 
-A rule may build a layer. Its parameters are variables of the program that the pass makes, and
-the startup program that goes with that one sets them:
+A rule may build a layer. Its parameters are variables of the program that the pass returns, and
+the startup program of that program sets them:
 
     y: f32[n,4] = fc(x=x, w=w)            a: f32[8,4]  = parameter of the rule
     startup: update w = …           ->    startup: update w = …, update a = …
 
-A pass is a function of descriptions, which have no startup program. So it is held beside the
-pass while that runs. Where nobody holds one, as in a run, such a rule is refused.
+A pass is a function of descriptions, which have no startup program. The startup program is
+therefore held in a context variable while the pass runs. If none is held, as during a run, such
+a rule is refused.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from braces.errors import ProgramError
 
 @dataclass
 class FirstValues:
-    """The startup program of a program while passes work on it.
+    """The startup program of a program while passes transform it.
 
     Attributes:
-        startup: That of the program that was made last; replaced, never changed.
+        startup: Startup program of the latest program; replaced, never mutated.
     """
 
     startup: Builder
@@ -37,7 +38,7 @@ _held: ContextVar[FirstValues | None] = ContextVar("braces_first_values", defaul
 
 @contextmanager
 def holding_first_values(startup: Builder) -> Generator[FirstValues]:
-    """Inside, passes add first values to a startup program, of which they make a copy."""
+    """Let passes run inside add initial values to a copy of a startup program."""
     held = FirstValues(startup)
     token = _held.set(held)
     try:
@@ -47,21 +48,21 @@ def holding_first_values(startup: Builder) -> Generator[FirstValues]:
 
 
 def begin_first_values(builder: Builder) -> None:
-    """Let a program to build on in a pass have the startup program that is held."""
+    """Give a builder inside a pass the startup program that is held."""
     held = _held.get()
     if held is not None:
         builder.startup = held.startup.like(held.startup.definition)
 
 
 def keep_first_values(builder: Builder) -> None:
-    """Hold the startup program of what a pass built, where that added to it.
+    """Hold the startup program of a builder if the pass added updates to it.
 
     Raises:
         ProgramError: Something was added, and no startup program is held.
     """
     held = _held.get()
-    known = {} if held is None else held.startup.updates
-    added = [name for name in builder.startup.updates if name not in known]
+    old_updates = {} if held is None else held.startup.updates
+    added = [name for name in builder.startup.updates if name not in old_updates]
     if not added:
         return
     if held is None:

@@ -1,12 +1,12 @@
-"""Passes as values, and several of them in a row.
+"""Passes as values, and pipelines of passes.
 
-A pass is a function from description to description. What is wanted of a program is part of
-its description: the `results` of its main block and its `updates`. A pass that serves every run
-keeps both: as many results, in their order and of their types, and next values for the same
-persistable variables. Under which names all this is computed is the affair of the pass.
+A pass is a function from description to description. The targets of a program are part of its
+description: the `results` of its main block and its `updates`. A pass that serves every run
+keeps both: the same number of results, in order and of the same types, and next values for the
+same persistable variables. The names of the values that compute them are up to the pass.
 
-`note` is how a pass says what it did somewhere, or why it left a place alone; `Program.explain`
-collects that.
+`note` records an action of a pass at a place, or its reason to leave the place alone.
+`Program.explain` collects these notes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from braces.passes.core.initial_values import holding_first_values
 from braces.passes.verify.program import check
 
 VERIFY = "BRACES_VERIFY_PASSES"
-"""The variable of the environment that has what every pass makes verified, ours included."""
+"""Environment variable that turns on verification after every pass, trusted ones included."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _notes: ContextVar[list[Note] | None] = ContextVar("braces_notes", default=None)
@@ -34,19 +34,19 @@ _notes: ContextVar[list[Note] | None] = ContextVar("braces_notes", default=None)
 
 @dataclass(frozen=True, eq=False)
 class Pass:
-    """A function from program to program that has a name.
+    """Named function from program to program.
 
-    It is one of a tuple that `br.Executor(passes=...)` takes, and can be called with a program.
+    A pass can be called with a program, or be an item of the tuple `br.Executor(passes=...)`.
 
     Args:
-        name: What messages, `prog.explain()` and `braces show --after` call it.
-        run: From description to description; it changes nothing that it is given.
-        doc: One sentence; the first line of what documents `run` where it is left out.
-        trusted: Whether what it makes is taken as well formed, and verified only where the
-            environment has `BRACES_VERIFY_PASSES=1`.
+        name: Name of the pass in messages, `prog.explain()` and `braces show --after`.
+        run: Function from description to description; it mutates nothing.
+        doc: One sentence; by default the first line of the docstring of `run`.
+        trusted: Whether the output is assumed well formed, and verified only with
+            `BRACES_VERIFY_PASSES=1` in the environment.
 
     Raises:
-        ProgramError: The name is none, or `run` cannot be called.
+        ProgramError: The name is malformed, or `run` is not callable.
 
     Example:
         >>> import braces as br
@@ -79,31 +79,31 @@ class Pass:
             object.__setattr__(self, "doc", first)
 
     def __call__(self, program: Builder) -> Builder:
-        """A new program that this pass makes of another.
+        """Return a new program: this pass applied to another one.
 
-        The startup program is shared, unless the pass makes variables that outlive runs: then
-        it is a copy that sets these too, with `exe.init(new, scope, missing_only=True)`.
+        The startup program is shared, unless the pass creates persistable variables. Then it is
+        a copy that sets these too: run `exe.init(new, scope, missing_only=True)`.
 
         Raises:
-            ProgramError: What the pass makes is not well formed, or no program.
+            ProgramError: The output of the pass is not well formed, or no program.
         """
-        given = cast("Any", program)
-        if not isinstance(given, Builder):
+        builder = cast("Any", program)
+        if not isinstance(builder, Builder):
             raise ProgramError(
-                f"A pass takes a program, not {given!r:.80}.",
+                f"A pass takes a program, not {builder!r:.80}.",
                 fix=f"Write {self.name}(prog); its `run` takes a description.",
             )
         with holding_first_values(program.startup) as held:
-            made = program.like(run_pass(self, program.definition))
-        made.startup = held.startup
-        return made
+            new_program = program.like(run_pass(self, program.definition))
+        new_program.startup = held.startup
+        return new_program
 
     def __repr__(self) -> str:
         return f"<Pass {self.name}: {self.doc}>"
 
 
 class Passes(tuple[Pass, ...]):
-    """Passes that run one after the other: a tuple that can do without some.
+    """Pipeline: a tuple of passes that run in order.
 
     Example:
         >>> import braces as br
@@ -116,20 +116,20 @@ class Passes(tuple[Pass, ...]):
     __slots__ = ()
 
     def without(self, *passes: str | Pass) -> Passes:
-        """These passes but for some, as values or by name.
+        """Return the pipeline without some passes, given as values or by name.
 
         Raises:
-            UnknownNameError: One is not among them.
+            UnknownNameError: A pass is not in the pipeline.
         """
-        names = [one.name for one in self]
-        gone = [one.name if isinstance(one, Pass) else one for one in passes]
-        for name in gone:
+        names = [pass_.name for pass_ in self]
+        removed_names = [pass_.name if isinstance(pass_, Pass) else pass_ for pass_ in passes]
+        for name in removed_names:
             if name not in names:
                 raise UnknownNameError(
                     f"There is no pass {name!r:.80} to leave out.",
                     fix=suggest(str(name), names),
                 )
-        return Passes(one for one in self if one.name not in gone)
+        return Passes(pass_ for pass_ in self if pass_.name not in removed_names)
 
 
 # ---- notes -----------------------------------------------------------------------------------
@@ -137,11 +137,11 @@ class Passes(tuple[Pass, ...]):
 
 @dataclass(frozen=True)
 class Note:
-    """What a pass says of one place.
+    """Remark of a pass about one place.
 
     Attributes:
         where: The path of an operator or of a block, as `loop_0/body`; `""` is block 0.
-        what: What was done there, or why nothing was.
+        what: The action taken there, or the reason for none.
     """
 
     where: str
@@ -149,7 +149,7 @@ class Note:
 
 
 def note(where: str, what: str) -> None:
-    """Say what is done at a place, or why it is left alone; for passes, while they run.
+    """Record an action at a place, or the reason for none; for passes, while they run.
 
     Args:
         where: The path of an operator or of a block, as `loop_0/body`; `""` is block 0.
@@ -162,11 +162,11 @@ def note(where: str, what: str) -> None:
 
 @contextmanager
 def noting() -> Generator[list[Note]]:
-    """Inside, what passes note is put into the list that this gives."""
-    found: list[Note] = []
-    token = _notes.set(found)
+    """Collect the notes of passes run inside into the yielded list."""
+    notes: list[Note] = []
+    token = _notes.set(notes)
     try:
-        yield found
+        yield notes
     finally:
         _notes.reset(token)
 
@@ -175,49 +175,49 @@ def noting() -> Generator[list[Note]]:
 
 
 def run_pass(one: Pass, program: ProgramDef) -> ProgramDef:
-    """What one pass makes of a program, verified unless the pass is trusted.
+    """Apply one pass to a program; verify the output unless the pass is trusted.
 
     Raises:
-        VerifyError: It is not well formed.
-        ProgramError: It is no description of a program, or the pass failed.
+        VerifyError: The output is not well formed.
+        ProgramError: The output is no description of a program, or the pass failed.
     """
     try:
-        made = cast("Any", one.run(program))
+        new_program = cast("Any", one.run(program))
     except BracesError as error:
-        raise _named(error, f"in the pass `{one.name}`") from error.__cause__
+        raise _with_place(error, f"in the pass `{one.name}`") from error.__cause__
     except Exception as error:
         raise ProgramError(
             f"The pass `{one.name}` failed: {type(error).__name__}: {error}",
             fix="Mend it, or leave it out of the passes.",
         ) from error
-    if not isinstance(made, ProgramDef):
+    if not isinstance(new_program, ProgramDef):
         raise ProgramError(
             f"The pass `{one.name}` made no ProgramDef.",
-            given=f"{made!r:.80}",
+            given=f"{new_program!r:.80}",
             fix="Return the program that it is given, or program.with_(main=..., updates=...).",
         )
-    if made is not program and (not one.trusted or os.environ.get(VERIFY)):
+    if new_program is not program and (not one.trusted or os.environ.get(VERIFY)):
         try:
-            check(made, None, all=False, types=None)
+            check(new_program, None, all=False, types=None)
         except BracesError as error:
-            raise _named(error, f"after the pass `{one.name}`") from None
-    return made
+            raise _with_place(error, f"after the pass `{one.name}`") from None
+    return new_program
 
 
-def _named(error: BracesError, place: str) -> BracesError:
+def _with_place(error: BracesError, place: str) -> BracesError:
     error.at = place if error.at is None else f"{place}: {error.at}"
     return error
 
 
 def wanted(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
-    """A program with what is fetched as its results; its own where nothing is.
+    """Return a program with the fetches as its results; with its own results if there are none.
 
-    Where it gives and updates nothing, that is whatever no operator reads.
+    If it has neither results nor updates, the results are all values that no operator reads.
     """
     main, names = program.main, tuple(fetches)
     if not names and not main.results and not program.updates:
-        read = {name for op in main.ops for name in op.reads()}
-        names = tuple(name for op in main.ops for name in op.binds() if name not in read)
+        read_names = {name for op in main.ops for name in op.reads()}
+        names = tuple(name for op in main.ops for name in op.binds() if name not in read_names)
     return program.with_(main=main.with_(results=names)) if names else program
 
 
@@ -226,76 +226,80 @@ def optimised(
     passes: Iterable[Pass],
     run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,
 ) -> ProgramDef:
-    """What passes make of a program, one after the other, with all that is wanted of it.
+    """Run passes on a program in order, and check that each keeps results and updates.
 
     Args:
         program: The program.
         passes: The passes.
-        run_one: Gives what one of them makes; `run_pass`, or what measures it.
+        run_one: Applies one pass; `run_pass`, or a function that measures it.
 
     Raises:
-        VerifyError: What a pass made is not well formed.
-        ProgramError: A pass failed, or did not keep results, updates or what is declared.
+        VerifyError: The output of a pass is not well formed.
+        ProgramError: A pass failed, or did not keep results, updates or declarations.
     """
-    for one in passes:
-        made = run_one(one, program)
-        if made is not program:
-            _check_kept(one, program, made)
-        program = made
+    for pass_ in passes:
+        new_program = run_one(pass_, program)
+        if new_program is not program:
+            _check_interface(pass_, program, new_program)
+        program = new_program
     return program
 
 
-def _check_kept(one: Pass, before: ProgramDef, after: ProgramDef) -> None:
-    found, wanted = len(after.main.results), len(before.main.results)
-    if found != wanted:
-        raise _changed(one, f"gives {found} results where {wanted} are fetched")
+def _check_interface(pass_: Pass, before: ProgramDef, after: ProgramDef) -> None:
+    result_count, expected_count = len(after.main.results), len(before.main.results)
+    if result_count != expected_count:
+        raise _interface_error(
+            pass_, f"gives {result_count} results where {expected_count} are fetched"
+        )
     for old, new in zip(before.main.results, after.main.results, strict=True):
         was, is_ = before.main.vars[old].type, after.main.vars[new].type
         if was != is_:
-            raise _changed(one, f"changes the type of the fetch `{old}`", f"{was}   {is_}")
+            raise _interface_error(
+                pass_, f"changes the type of the fetch `{old}`", f"{was}   {is_}"
+            )
     for name in before.updates.keys() ^ after.updates.keys():
         verb = "drops the" if name in before.updates else "adds an"
-        raise _changed(one, f"{verb} update of `{name}`")
-    if not one.trusted:
-        _check_declared(one, before, after)
+        raise _interface_error(pass_, f"{verb} update of `{name}`")
+    if not pass_.trusted:
+        _check_declarations(pass_, before, after)
 
 
-def _check_declared(one: Pass, before: ProgramDef, after: ProgramDef) -> None:
-    """What is fed and what persists is as it was, or gone."""
+def _check_declarations(pass_: Pass, before: ProgramDef, after: ProgramDef) -> None:
+    """Check that data and persistable variables have their old declarations, or are gone."""
     for name, info in after.main.vars.items():
         if info.kind != VALUE and info != (old := before.main.vars.get(name)):
-            given = f"before: {old.kind} {old.type}   " if old else "before: nothing   "
-            raise _changed(
-                one, f"declares `{name}` anew", f"{given}after: {info.kind} {info.type}"
+            old_text = f"before: {old.kind} {old.type}   " if old else "before: nothing   "
+            raise _interface_error(
+                pass_, f"declares `{name}` anew", f"{old_text}after: {info.kind} {info.type}"
             )
 
 
-def _changed(one: Pass, what: str, given: str | None = None) -> ProgramError:
+def _interface_error(pass_: Pass, what: str, given: str | None = None) -> ProgramError:
     return ProgramError(
-        f"The pass `{one.name}` {what}.",
+        f"The pass `{pass_.name}` {what}.",
         given=given,
         fix="A pass of an executor keeps the results of block 0 and all updates; one that does "
-        f"not is called with the program: {one.name}(prog).",
+        f"not is called with the program: {pass_.name}(prog).",
     )
 
 
 def as_passes(given: Any) -> tuple[Pass, ...]:
-    """What a user gives as passes.
+    """Convert an argument of a user to a tuple of passes.
 
     Raises:
         ProgramError: It is not a sequence of passes.
     """
-    listed = _is_listed(given)
-    several: tuple[Any, ...] = tuple(given) if listed else (given,)
-    strange = [one for one in several if not isinstance(one, Pass)]
-    if listed and not strange:
-        return several
-    what = strange[0] if strange else given
-    fix = "Write passes=(br.passes.dce,), or passes=() for none."
-    if strange and callable(what):
+    listed = _is_sequence(given)
+    items: tuple[Any, ...] = tuple(given) if listed else (given,)
+    non_passes = [item for item in items if not isinstance(item, Pass)]
+    if listed and not non_passes:
+        return items
+    what = non_passes[0] if non_passes else given
+    fix = "Write passes=(br.passes.eliminate,), or passes=() for none."
+    if non_passes and callable(what):
         fix = 'Make it one: br.passes.Pass("name", function).'
     raise ProgramError(f"{what!r:.80} is no pass or tuple of passes.", fix=fix)
 
 
-def _is_listed(given: object) -> bool:
+def _is_sequence(given: object) -> bool:
     return isinstance(given, Sequence) and not isinstance(given, str)

@@ -1,4 +1,4 @@
-"""What random draws follow from: the states that operators which draw read, at any depth."""
+"""Random effects: the random states that random operators read, at any depth."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from braces.ir.walk import all_ops, ancestors
 
 
 def random_states(body: Body, *, drawing: bool = False) -> set[str]:
-    """The persistable variables of a main block that its draws follow from.
+    """Return the persistable variables of a main block that its random draws depend on.
 
     Args:
         body: The main block.
-        drawing: Leave out operators that draw in training only, and are not in training.
+        drawing: Ignore operators that draw only in training mode and are in inference mode.
     """
-    read = {
+    state_names = {
         name
         for _, op in all_ops(body)
         if is_random(op) and not (drawing and is_calm(op))
-        for name in _state(op)
+        for name in _state_names(op)
     }
-    found = ancestors(body.ops, read) & body.vars.keys()
-    return {name for name in found if body.vars[name].persistable}
+    source_names = ancestors(body.ops, state_names) & body.vars.keys()
+    return {name for name in source_names if body.vars[name].persistable}
 
 
 def is_random(op: Op) -> bool:
-    """Whether this operator draws, or is a derivative of one that does."""
+    """Return whether this operator draws random bits, or is a derivative of one that does."""
     return OPS.get(op.type.partition(".")[0]).random
 
 
 def is_calm(op: Op) -> bool:
-    """Whether this operator is out of training, where it does something else in it."""
+    """Return whether an operator with a training mode is in inference mode."""
     role = OPS.get(op.type).roles.get("Training")
     return role is not None and op.attrs.get(role) is False
 
 
-def _state(op: Op) -> tuple[str, ...]:
+def _state_names(op: Op) -> tuple[str, ...]:
     return op.inputs.get(OPS.get(op.type).inputs[0].name, ())

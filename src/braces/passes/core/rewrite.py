@@ -1,7 +1,7 @@
-"""The one walk that rewrites programs.
+"""Rewriting walk: the one traversal that all rewriting passes share.
 
-A rule looks at one operator at a time and says what becomes of it; names, types, captures and
-the blocks around are the walk's affair. This rule writes `x * x` for the square of `x`:
+A rule receives one operator at a time and returns its replacement. The walk takes care of
+names, types, captures and enclosing blocks. This rule writes `x * x` for the square of `x`:
 
     def squares(op: Op, place: Place) -> Change:
         if op.type != "square":
@@ -20,8 +20,8 @@ the blocks around are the walk's affair. This rule writes `x * x` for the square
         return z                                  return z
       }                                         }
 
-Nothing that is given changes, and where no rule changes anything, the very same records come
-back: what `is` the same was left alone.
+Inputs are never mutated. If no rule changes anything, the same records are returned: an
+identical object (`is`) means "unchanged".
 """
 
 from __future__ import annotations
@@ -54,28 +54,29 @@ from braces.passes.core.pipeline import note
 from braces.passes.verify.program import free_number
 
 Change: TypeAlias = "Op | Opened | Mapping[str, str] | None"
-"""What becomes of an operator; see `rewrite`."""
+"""Replacement of an operator; see `rewrite`."""
 
 Rule: TypeAlias = "Callable[[Op, Place], Change]"
 LoopRule: TypeAlias = "Callable[[LoopView, Op, Place], Change]"
 
 
 def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
-    """A program in which each operator is kept, replaced, or turned into others.
+    """Rewrite a program: a rule keeps or replaces each operator, or turns it into several.
 
-    Blocks are walked in the order of execution and inside out: a rule meets an operator when
-    all before it, and all in its sub-blocks, are rewritten. It may build operators, which come
-    to stand before this one (`Place.building`), or move this one out (`Place.lift`), and gives
+    Blocks are walked in the order of execution and inside out. A rule meets an operator when
+    all operators before it, and all in its sub-blocks, are rewritten. A rule may build
+    operators, which are inserted before this one (`Place.building`), or hoist this one
+    (`Place.lift`). It returns
 
     - the operator itself, which stays;
-    - an operator that takes its place and binds the same names, or fewer;
-    - names by name: it goes, and what it bound has these names from then on, in results,
-      updates and sub-blocks too;
-    - a plain block that is taken apart, whose operators take its place;
-    - `None`: it goes, and nothing reads what it bound.
+    - an operator that replaces it and binds the same names, or fewer;
+    - a mapping from old to new names: the operator is removed, and its outputs are renamed in
+      all later reads, results, updates and sub-blocks;
+    - an inlined plain block (`Opened`), whose operators replace it;
+    - `None`: the operator is removed, and nothing reads its outputs.
 
     Raises:
-        ProgramError: A new name would mean another variable somewhere.
+        ProgramError: A new name is shadowed by another variable in a sub-block.
     """
     builder = opened(program)
     place = Place(builder, program.main, "", None, None, "")
@@ -90,7 +91,7 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
 
 
 def opened(program: ProgramDef) -> Builder:
-    """A program to build on in, with unnamed dimensions of its own."""
+    """Return a builder that extends a program, with fresh unnamed dimensions."""
     builder = Builder(program)
     builder.table.unifier.count = free_number(program.main)
     begin_first_values(builder)
@@ -99,12 +100,12 @@ def opened(program: ProgramDef) -> Builder:
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """An operator as it stands in a block around its own.
+    """Operator hoisted into an enclosing block.
 
     Attributes:
         op: The operator.
         binds: The variables that it binds there.
-        names: What they are called, by what they were called.
+        names: Their new names, by their old names.
     """
 
     op: Op
@@ -113,80 +114,81 @@ class Lifted:
 
     @classmethod
     def out_of(cls, table: SymbolTable, op: Op, taken: Callable[[str], bool]) -> Self:
-        """An operator taken out of a block; names that mean something else outside are new.
+        """Hoist an operator out of a block; outputs whose names clash outside are renamed.
 
         Args:
             table: The block.
             op: The operator.
-            taken: Whether an operator of the block that it moves to has a name.
+            taken: Whether an operator name is taken in the destination block.
         """
         assert table.parent is not None
         visible, unique = table.parent.find_var, table.names.unique
         names = {name: name if visible(name) is None else unique(name) for name in op.binds()}
         binds = (table.vars[name].with_(name=new) for name, new in names.items())
-        moved = op.with_(outputs=rename_slots(op.outputs, names))
+        hoisted = op.with_(outputs=rename_slots(op.outputs, names))
         if not table.names.made_up(op.name) and taken(op.name):
-            moved = moved.with_(name=unique(op.type.replace(".", "_")))
-        return cls(moved, tuple(binds), names)
+            hoisted = hoisted.with_(name=unique(op.type.replace(".", "_")))
+        return cls(hoisted, tuple(binds), names)
 
 
 def rewrite_loops(
     program: ProgramDef, loops: Collection[str] | None, rule: LoopRule
 ) -> ProgramDef:
-    """A program in which some loops are kept, replaced, or turned into others; see `rewrite`.
+    """Rewrite a program by a rule for loops; see `rewrite`.
 
     Args:
         program: The program.
-        loops: Their paths, as `loop_0/body/loop_1`, or `None` for all. What is none is noted.
-        rule: What becomes of one, taken apart.
+        loops: Paths of loops, as `loop_0/body/loop_1`, or `None` for all. Other paths are
+            noted.
+        rule: Returns the replacement of a loop from its view.
     """
-    met = set[str]()
+    seen_paths = set[str]()
 
-    def chosen(op: Op, place: Place) -> Change:
+    def loops_only(op: Op, place: Place) -> Change:
         view, path = view_of(op), place.where(op)
         if not isinstance(view, LoopView) or (loops is not None and path not in loops):
             return op
-        met.add(path)
+        seen_paths.add(path)
         return rule(view, op, place)
 
-    done = rewrite(program, chosen) if has_loops(program.main) else program
+    new_program = rewrite(program, loops_only) if has_loops(program.main) else program
     for path in loops or ():
-        if path not in met:
+        if path not in seen_paths:
             note(path, "is no loop of the program")
-    return done
+    return new_program
 
 
 def has_loops(body: Body) -> bool:
-    """Whether there is a loop in a block, at any depth."""
+    """Return whether a block contains a loop, at any depth."""
     return has_types(body, lambda type_: VIEWS.get(type_) is LoopView)
 
 
 def has_types(body: Body, wanted: Callable[[str], bool]) -> bool:
-    """Whether an operator of wanted types is in a block, at any depth; it takes no walk to see.
+    """Return whether a block contains an operator of certain types, at any depth.
 
     Args:
         body: The block.
-        wanted: Whether a type is wanted; asked once for each type in a block.
+        wanted: Whether a type matches; called once for each type in a block.
     """
     types = set(map(attrgetter("type"), body.ops))
     if any(map(wanted, types)):
         return True
     owners = {type_ for type_ in types if OPS.get(type_).owns_blocks}
-    owning = (op for op in body.ops if op.type in owners) if owners else ()
-    return any(has_types(inner, wanted) for op in owning for inner in op.bodies().values())
+    owner_ops = (op for op in body.ops if op.type in owners) if owners else ()
+    return any(has_types(inner, wanted) for op in owner_ops for inner in op.bodies().values())
 
 
 class Place:
-    """A block that is being rewritten, at the operator that a rule looks at.
+    """Insertion point: a block under rewriting, at the operator that a rule receives.
 
     Attributes:
-        body: The block as it was.
-        path: Of the block, as `loop_0/body`; empty for block 0.
+        body: The original block.
+        path: Path of the block, as `loop_0/body`; empty for block 0.
         outer: The enclosing block, at the operator that owns this one; `None` for block 0.
-        owner: That operator, as it was.
-        label: Which of its blocks this is, as `body` or `cases[0]`.
-        table: What the block declares, for building.
-        names: What variables are called from here on, by what they were called.
+        owner: That operator, before rewriting.
+        label: Label of this block in its owner, as `body` or `cases[0]`.
+        table: The symbol table of the block, for building.
+        names: Current names of renamed variables, by their old names.
     """
 
     def __init__(
@@ -217,26 +219,26 @@ class Place:
         self._changed = False
 
     def inner(self, body: Body, owner: Op, label: str) -> Place:
-        """A block of one of the operators."""
+        """Return the insertion point of a block of one of the operators."""
         path = f"{self.where(owner)}/{label}"
         return Place(self.program, body, path, self, owner, label)
 
     # ---- for rules ---------------------------------------------------------------------------
 
     def where(self, op: Op) -> str:
-        """The path of an operator of this block."""
+        """Return the path of an operator of this block."""
         return f"{self.path}/{op.name}".lstrip("/")
 
     def info(self, name: str) -> VarInfo:
-        """The declaration of a visible variable."""
+        """Return the declaration of a visible variable."""
         return self.table.get_var(name)
 
     def var(self, name: str) -> Var:
-        """A visible variable, to build with."""
+        """Return a visible variable, to build with."""
         return visible_var(self.program, self.table, name)
 
     def maker(self, name: str) -> Op | None:
-        """The operator that binds a visible variable, as it is now; `None` where none does."""
+        """Return the operator that binds a visible variable now; `None` if there is none."""
         if name not in self.table.vars:
             return self.outer.maker(name) if self.outer else None
         for op in self._done[self._indexed :]:
@@ -246,10 +248,10 @@ class Place:
 
     @contextmanager
     def building(self) -> Generator[SymbolTable]:
-        """Inside, operators are built that come to stand before the one that is looked at.
+        """Build operators that are inserted before the current operator.
 
-        What is built in blocks around comes to stand before the construct there. Where an error
-        leaves, there are none.
+        Operators built in enclosing blocks are inserted before the construct there. An error
+        discards all of them.
         """
         program, source = self.program, self._op.source if self._op else None
         with program.building(self.table), program.at(source), program.transaction():
@@ -260,17 +262,17 @@ class Place:
             place = place.outer
 
     def _take_built(self, source: Source | None) -> None:
-        """Let what was built in this block stand before what comes next."""
-        built, self.table.ops = self.table.ops, []
-        self._done += (op if source else op.with_(source=None) for op in built)
-        self._changed |= bool(built)
+        """Insert the operators built in this block before the next one."""
+        new_ops, self.table.ops = self.table.ops, []
+        self._done += (op if source else op.with_(source=None) for op in new_ops)
+        self._changed |= bool(new_ops)
 
     def lift(self, op: Op, to: Place) -> Mapping[str, str]:
-        """Move an operator in front of a construct around it; what a rule then gives.
+        """Hoist an operator in front of an enclosing construct; return names for the rule.
 
         Args:
-            op: The one that is looked at.
-            to: The block that it moves to, one of those around this.
+            op: The current operator.
+            to: The destination, one of the enclosing blocks.
         """
         lifted = Lifted.out_of(self.table, op, to._named.__contains__)
         to._named.add(lifted.op.name)
@@ -280,32 +282,32 @@ class Place:
         return lifted.names
 
     def keep(self, op: Op, binds: Iterable[VarInfo] = ()) -> None:
-        """Let what takes the place of the operator stand before all that is built from here on.
+        """Insert the replacement of the operator before all operators built from here on.
 
-        A rule then gives names for what it does not bind any more.
+        The rule then returns new names for the outputs that the replacement does not bind.
 
         Args:
-            op: The one that takes its place.
-            binds: The variables that it binds and the other did not.
+            op: The replacement.
+            binds: Variables that only the replacement binds.
         """
         self.table.vars |= {info.name: info for info in binds}
         self._kept.update(op.binds())
         self._done.append(op)
 
     def stand_for(self, names: Mapping[str, str]) -> None:
-        """Let others stand for what the operator bound; one that takes its place binds less."""
+        """Rename outputs of the operator; its replacement binds fewer."""
         self.names |= names
 
     def within(self, op: Op, rule: Rule) -> Op:
-        """The one that is looked at, with what is in its sub-blocks rewritten by another rule.
+        """Rewrite the sub-blocks of the current operator by another rule.
 
-        That rule may build in the blocks around, too.
+        That rule may build in the enclosing blocks, too.
         """
         return self._inside(op, rule)
 
     @cached_property
     def _named(self) -> set[str]:
-        """What operators are called that were here, moved here, or came out of a block here."""
+        """Names of operators that are or were here, moved here, or came out of a sub-block."""
         return {op.name for op in self.body.ops}
 
     # ---- for the walk ------------------------------------------------------------------------
@@ -313,14 +315,14 @@ class Place:
     def put(self, op: Op, rule: Rule) -> None:
         """Rewrite one operator."""
         self._kept.clear()
-        self._op = found = self._inside(self._renamed(op), rule)
-        change = rule(found, self)
+        self._op = current = self._inside(self._renamed(op), rule)
+        change = rule(current, self)
         if isinstance(change, Op):
             self._changed |= change is not op
             self._done.append(change)
             return
         self._changed = True
-        for name in change.names if isinstance(change, Opened) else found.binds():
+        for name in change.names if isinstance(change, Opened) else current.binds():
             if name not in self._kept:
                 self.table.vars.pop(name)
         if isinstance(change, Opened):
@@ -345,17 +347,19 @@ class Place:
         return rename_op(op, names)
 
     def _inside(self, op: Op, rule: Rule) -> Op:
-        """The operator with its sub-blocks rewritten."""
+        """Return the operator with its sub-blocks rewritten."""
         before = op.bodies()
         if not before:
             return op
         labels = iter(before)
-        made = map_bodies(op, lambda body: _walk(self.inner(body, op, next(labels)), rule))
-        same = all(a is b for a, b in zip(before.values(), made.bodies().values(), strict=True))
-        return op if same else with_captures(made)
+        new_op = map_bodies(op, lambda body: _walk(self.inner(body, op, next(labels)), rule))
+        same = all(
+            a is b for a, b in zip(before.values(), new_op.bodies().values(), strict=True)
+        )
+        return op if same else with_captures(new_op)
 
     def close(self) -> Body:
-        """The block as it is now."""
+        """Return the rewritten block."""
         if not self._changed:
             return self.body
         bound = {name for op in self._done for name in op.binds()}

@@ -1,4 +1,4 @@
-"""Types, inferred anew from what a block reads."""
+"""Type inference of blocks from the types of their captures and parameters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from braces.ops.control.core.block_op import BlockOp
 
 
 def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
-    """The type of every variable of a block.
+    """Infer the type of every variable of a block.
 
     Args:
         body: The block.
-        known: The types of what the block reads and does not compute.
+        known: The types of values that the block reads and does not compute.
 
     Raises:
         ShapeError: Shapes do not fit; the message names operator and source line.
@@ -37,16 +37,16 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
 def inferred_body(
     body: Body, params: Sequence[Type], outer: Mapping[str, Type], unifier: Unifier
 ) -> Body:
-    """A block with the types of all that it binds inferred anew, sub-blocks included.
+    """Return a block with the types of all its values inferred anew, sub-blocks included.
 
     Args:
         body: The block.
         params: The types of its parameters.
-        outer: The types of what it reads from outside.
-        unifier: What is known of unnamed dimensions; gains what is learned.
+        outer: The types of its captures.
+        unifier: Substitution of unnamed dimensions; extended in place.
 
     Raises:
-        BracesError: They do not fit; the message names operator and source line.
+        BracesError: Types do not fit; the message names operator and source line.
     """
     types, ops = {**outer, **dict(zip(body.params, params, strict=True))}, list[Op]()
     for op in body.ops:
@@ -63,7 +63,9 @@ def _with_inferred_blocks(op: Op, types: Mapping[str, Type], unifier: Unifier) -
     definition = OPS.get(op.type)
     if not isinstance(definition, BlockOp):
         return op
-    given = {slot: tuple(types[name] for name in names) for slot, names in op.inputs.items()}
-    asked = definition.interface(op, given)
-    params = iter([asked[label].params for label in op.bodies()])
+    input_types = {
+        slot: tuple(types[name] for name in names) for slot, names in op.inputs.items()
+    }
+    interfaces = definition.interface(op, input_types)
+    params = iter([interfaces[label].params for label in op.bodies()])
     return map_bodies(op, lambda body: inferred_body(body, next(params), types, unifier))

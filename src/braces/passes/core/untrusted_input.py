@@ -1,7 +1,7 @@
-"""What a program from outside goes through before anything else sees it.
+"""Completion and verification of untrusted programs, before any other code reads them.
 
-Attributes that its writer left out get their defaults, so that a program written by hand may be
-short and one of an older version may lack what it did not know. Then its structure is verified.
+Missing attributes get their defaults. A program written by hand may thus be short, and a
+program of an older version may lack newer attributes. Then the structure is verified.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from braces.passes.verify.program import check
 
 
 def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, ProgramDef | None]:
-    """A program and its startup program, whole and well formed.
+    """Complete and verify a program and its startup program.
 
     Raises:
         VerifyError: A rule is broken; see `braces.passes.verify.rules`.
     """
-    whole = complete(main)
-    first = complete(startup) if startup is not None else None
-    check(whole, first, all=False, types=False)
-    return whole, first
+    completed_main = complete(main)
+    completed_startup = complete(startup) if startup is not None else None
+    check(completed_main, completed_startup, all=False, types=False)
+    return completed_main, completed_startup
 
 
 def op_versions() -> dict[str, int]:
-    """The version of each operator type; derived types have that of their base."""
+    """Return the version of each operator type; derived types have that of their base."""
     return {type_: definition.version for type_, definition in OPS.definitions.items()}
 
 
 def op_modules() -> dict[str, str]:
-    """Where each operator was defined that does not come with Braces; a script by its file."""
+    """Return the module of each operator defined outside Braces; a script by its file."""
     kernels = {type_: definition.kernel for type_, definition in OPS.definitions.items()}
     return {
         type_: _module_of(kernel)
@@ -51,15 +51,15 @@ def _module_of(kernel: Callable[..., Any]) -> str:
     if name == "__main__":
         code = getattr(inspect.unwrap(kernel), "__code__", None)
         name = name if code is None else stored_path(code.co_filename)
-    return _STRANGE.sub("_", name)[:200] or "_"
+    return _INVALID_CHARACTERS.sub("_", name)[:200] or "_"
 
 
-_STRANGE = re.compile(r"[^\w./<>() -]")
-"""What a file cannot hold of a name."""
+_INVALID_CHARACTERS = re.compile(r"[^\w./<>() -]")
+"""Characters of a module name that a file cannot hold."""
 
 
 def complete(program: ProgramDef) -> ProgramDef:
-    """A program whose operators have all their attributes, defaults included."""
+    """Return a program whose operators have all their attributes, defaults included."""
     return program.with_(main=_complete_body(program.main))
 
 
@@ -73,9 +73,9 @@ def _complete_op(op: Op) -> Op:
     try:
         attrs = definition.bind_attrs(op.attrs) if definition else op.attrs
     except BracesError:
-        return op  # the verifier says what is wrong, and where
-    return op if _same(attrs, op.attrs) else op.with_(attrs=attrs)
+        return op  # the verifier reports the error and its place
+    return op if _is_unchanged(attrs, op.attrs) else op.with_(attrs=attrs)
 
 
-def _same(left: Mapping[str, Attr], right: Mapping[str, Attr]) -> bool:
+def _is_unchanged(left: Mapping[str, Attr], right: Mapping[str, Attr]) -> bool:
     return len(left) == len(right) and all(type(left[n]) is type(a) for n, a in right.items())
