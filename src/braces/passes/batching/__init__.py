@@ -1,1 +1,1 @@
-"""One operator over all trips (a batching rule, as in `vmap`)."""
+"""Batching rules: one operator for all iterations of a loop, as in `vmap`."""

@@ -1,4 +1,4 @@
-"""Memories of a loop that are sums: to which each trip adds, and that nothing else reads.
+"""Accumulators: memories (carries) that each iteration adds to and nothing else reads.
 
     body (t: i64[], g: f32[3,4], …) {
       e: f32[3,4] = outer(x=p, y=q)
@@ -6,8 +6,8 @@
       return s
     }
 
-So the gradient of a weight grows in the gradient of its loop. What they add can be added for
-all trips in one go, so it is never computed before the loop, and stacked.
+The gradient loop accumulates weight gradients like this. The addends can be summed over all
+iterations in one operator, so they are never computed before the loop and stacked.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from braces.passes.batching.trip_space import Trips
 
 @dataclass(frozen=True)
 class Link:
-    """An operator that adds something to a sum.
+    """Accumulation: an operator that adds to an accumulator.
 
     Attributes:
         op: The operator.
-        slot: Its input that is the sum so far.
-        before: The sum so far.
-        after: The sum then.
+        slot: Its input that holds the partial sum.
+        before: The partial sum before it.
+        after: The partial sum after it.
     """
 
     op: Op
@@ -40,7 +40,7 @@ class Link:
 
     @property
     def added(self) -> str | None:
-        """What is added, where the operator does nothing but add it."""
+        """The addend, if the operator is a plain addition; else `None`."""
         slots = OPS.get(self.op.type).adds_to
         others = [slot for slot in slots if slot != self.slot]
         return self.op.inputs[others[0]][0] if {*slots} == {*self.op.inputs} else None
@@ -48,11 +48,11 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """A memory to which each trip adds, and that nothing else reads.
+    """Accumulator: a memory that each iteration adds to and nothing else reads.
 
     Attributes:
         memory: The memory.
-        links: What adds to it, in order.
+        links: The operators that add to it, in order.
     """
 
     memory: Memory
@@ -60,40 +60,46 @@ class Sum:
 
 
 class Sums:
-    """The memories of a loop to which all its trips can be added in one go.
+    """Accumulators of a loop whose sum over all iterations is one operator.
 
     Attributes:
         trips: The loop.
-        of: These memories, by the names of all operators that add to them.
+        of: The accumulators, by the names of all operators that add to them.
         links: These operators, by their names.
-        added: What they do nothing but add.
+        added: The addends of plain additions.
     """
 
     def __init__(self, trips: Trips, given: Collection[str] = ()) -> None:
-        """Look for them.
+        """Find the accumulators.
 
         Args:
             trips: The loop.
-            given: What will be given added up.
+            given: Values that will be available as sums over all iterations.
         """
         self.trips = trips
         self._given = given
-        found = list(self._sums())
-        self.of = {link.op.name: one for one in found for link in one.links}
-        self.links = {link.op.name: link for one in found for link in one.links}
+        accumulators = list(self._find_accumulators())
+        self.of = {
+            link.op.name: accumulator
+            for accumulator in accumulators
+            for link in accumulator.links
+        }
+        self.links = {
+            link.op.name: link for accumulator in accumulators for link in accumulator.links
+        }
         self.added = {link.added for link in self.links.values() if link.added is not None}
 
-    def _sums(self) -> Iterator[Sum]:
+    def _find_accumulators(self) -> Iterator[Sum]:
         readers, results = self.trips.readers, self.trips.body.results
         for memory in self.trips.view.memories:
             links = tuple(self._links(memory.param))
             if not links or links[-1].after != memory.next or memory.next in readers:
                 continue
-            if results.count(memory.next) == 1 and all(map(self._is_addable, links)):
+            if results.count(memory.next) == 1 and all(map(self._is_summable, links)):
                 yield Sum(memory, links)
 
     def _links(self, total: str) -> Iterator[Link]:
-        """What adds to a sum, one after the other, as long as nothing else reads it."""
+        """Yield the chain of operators that add to a sum, up to the first other reader."""
         while (
             total not in self.trips.body.results and len(self.trips.readers.get(total, ())) == 1
         ):
@@ -105,12 +111,12 @@ class Sums:
             yield Link(op, slots[0], total, after[0])
             (total,) = after
 
-    def _is_addable(self, found: Link) -> bool:
-        """Whether what a sum adds can be added for all trips in one go."""
-        added, trips = found.added, self.trips
+    def _is_summable(self, link: Link) -> bool:
+        """Return whether the addends of all iterations can be summed by one operator."""
+        added, trips = link.added, self.trips
         if added is None:
-            return trips.stretched(found.op, found.before) is not None
-        type_, total = trips.type_of(added), trips.type_of(found.before)
+            return trips.stretched(link.op, link.before) is not None
+        type_, total = trips.type_of(added), trips.type_of(link.before)
         if not (isinstance(type_, TensorType) and isinstance(total, TensorType)):
             return False
         if type_.shape != total.shape or not (is_float(type_.dtype) and is_float(total.dtype)):
@@ -118,7 +124,7 @@ class Sums:
         maker = trips.makers.get(added)
         if maker is None:
             return added in trips.known
-        if trips.readers[added] != [found.op] or added in trips.body.results:
+        if trips.readers[added] != [link.op] or added in trips.body.results:
             return False
         if added in self._given:
             return True

@@ -1,15 +1,15 @@
-"""One operator for all trips of a loop, whose first axis holds those of all trips.
+"""Folded batching rule: iterations folded into the first axis of the operands.
 
-    y: f32[b,8,8,4] = conv2d(x=r, weight=w)         in each of n trips
+    y: f32[b,8,8,4] = conv2d(x=r, weight=w)         in each of n iterations
     xs: f32[n*b,8,8,3] = reshape(x=rows)            once
     ys: f32[n*b,8,8,4] = conv2d(x=xs, weight=w)
     …: f32[n,b,8,8,4] = reshape(x=ys)
 
-So are operators written that take no further axis, as convolutions do, where each entry along
-the first axis of all that is another on each trip is on its own. And so are those that add up
-what they make of the entries, for the sum over all trips:
+It serves operators that accept no further axis, as convolutions, if the first axis of all
+varying operands and outputs is pointwise. It also serves operators that reduce this axis, for
+the sum over all iterations:
 
-    g: f32[3,3,3,4] = conv_to_weight(x=r, out=d)    in each of n trips, added up
+    g: f32[3,3,3,4] = conv_to_weight(x=r, out=d)    in each of n iterations, added up
     total: f32[3,3,3,4] = conv_to_weight(x=xs, out=ds)
 """
 
@@ -34,13 +34,13 @@ from braces.passes.core.random_effects import is_random
 
 @dataclass(frozen=True)
 class StretchedFirst:
-    """How an operator is written for all trips.
+    """Operator for all iterations, folded into the first axis.
 
     Attributes:
-        op: The operator as it is written then.
-        varying: What of its inputs is another on each trip.
-        trips: How many there are.
-        totals: What `build` gives added up over all trips: all outputs, or none.
+        op: The operator for all iterations.
+        varying: Its loop-variant operands.
+        trips: The trip count.
+        totals: Outputs that `build` sums over all iterations: all, or none.
     """
 
     op: Op
@@ -49,48 +49,48 @@ class StretchedFirst:
     totals: frozenset[str]
 
     def adds_up(self, name: str) -> bool:
-        """Whether it can give an output added up."""
+        """Return whether an output is summed over all iterations."""
         return name in self.totals
 
     def build(self, values: Values) -> dict[str, Var]:
-        """Append it; what stands for the outputs of the operator, by their names.
+        """Append the operator; return its outputs for all iterations, by name.
 
         Args:
-            values: What stands for an input, with a first axis of trips where it varies.
+            values: Returns an operand, with a leading iteration axis if it varies.
         """
         (size, *_) = (values(name).shape[1] for name in self.op.reads() if name in self.varying)
 
-        def given(name: str) -> Var:
+        def folded_operand(name: str) -> Var:
             x = values(name)
             if name not in self.varying:
                 return x
             return one("reshape", x, shape=(self.trips * size, *x.shape[2:]))
 
-        inputs = {slot: [*map(given, names)] for slot, names in self.op.inputs.items()}
+        inputs = {slot: [*map(folded_operand, names)] for slot, names in self.op.inputs.items()}
 
-        def whole(name: str, x: Var) -> Var:
+        def unfolded_output(name: str, x: Var) -> Var:
             if name in self.totals:
                 return x
             return one("reshape", x, shape=(self.trips, size, *x.shape[1:]))
 
-        made = apply(self.op.type, inputs, self.op.attrs, wanted=tuple(self.op.outputs))
+        results = apply(self.op.type, inputs, self.op.attrs, wanted=tuple(self.op.outputs))
         return {
-            name: whole(name, x)
+            name: unfolded_output(name, x)
             for slot, names in self.op.outputs.items()
-            for name, x in zip(names, made[slot], strict=True)
+            for name, x in zip(names, results[slot], strict=True)
         }
 
 
 def stretched_first(
     op: Op, type_of: TypeOf, varying: Collection[str], trips: Size
 ) -> StretchedFirst | None:
-    """How an operator is written for all trips; `None` where it cannot be so.
+    """Apply the folded batching rule to an operator; `None` if it does not apply.
 
     Args:
-        op: The operator as each trip runs it.
-        type_of: The type there of what it reads and binds.
-        varying: What of its inputs is another on each trip.
-        trips: How many there are.
+        op: The operator in one iteration.
+        type_of: Returns the type of its operands and results in one iteration.
+        varying: Its loop-variant operands.
+        trips: The trip count.
     """
     definition, names = OPS.get(op.type), {*op.reads(), *op.binds()}
     if definition.axes_rule is None or is_random(op) or op.bodies():
@@ -99,17 +99,17 @@ def stretched_first(
     if not all(isinstance(type_, TensorType) for type_ in types.values()):
         return None
     axes, outs = axes_of(op, types.__getitem__), frozenset(op.binds())
-    index = _first_of(op, axes, {*varying, *outs})
+    index = _common_first_axis(op, axes, {*varying, *outs})
     if index is not None and axes.keeps(index):
-        return _written(op, types, trips, varying, frozenset())
-    index = _first_of(op, axes, varying)
+        return _fold_op(op, types, trips, varying, frozenset())
+    index = _common_first_axis(op, axes, varying)
     if index is not None and index not in axes.mixed and definition.additive:
-        return _written(op, types, trips, varying, outs)
+        return _fold_op(op, types, trips, varying, outs)
     return None
 
 
-def _first_of(op: Op, axes: AxisMap, led: Collection[str]) -> str | None:
-    """The axis with which all these begin, and which nothing else has."""
+def _common_first_axis(op: Op, axes: AxisMap, led: Collection[str]) -> str | None:
+    """Return the axis that is the first of all these and occurs nowhere else."""
     firsts, others = set[str | None](), set[str | None]()
     for out, slots in ((False, op.inputs), (True, op.outputs)):
         for slot, names in slots.items():
@@ -121,38 +121,40 @@ def _first_of(op: Op, axes: AxisMap, led: Collection[str]) -> str | None:
     return None if index in others else index
 
 
-def _written(
+def _fold_op(
     op: Op,
     types: Mapping[str, Type],
     trips: Size,
     varying: Collection[str],
     totals: frozenset[str],
 ) -> StretchedFirst | None:
-    """The operator for the entries of all trips, if it gives what is wanted of it then."""
+    """Return the operator for all iterations if its outputs have the expected types."""
     led = {*varying, *op.binds()} - totals
-    longer = {n: _longer(type_, trips) if n in led else type_ for n, type_ in types.items()}
+    longer = {
+        n: _folded_type(type_, trips) if n in led else type_ for n, type_ in types.items()
+    }
     (out, *_) = op.binds()
-    made = op.with_(attrs=_attrs(op, shape_of(longer[out])))
+    folded_op = op.with_(attrs=_attrs(op, shape_of(longer[out])))
     try:
-        found = infer_op(made, longer, Unifier())
+        inferred_types = infer_op(folded_op, longer, Unifier())
     except BracesError:
         return None
-    if any(longer[name] != type_ for name, type_ in found.items()):
+    if any(longer[name] != type_ for name, type_ in inferred_types.items()):
         return None
-    return StretchedFirst(made, varying, trips, totals)
+    return StretchedFirst(folded_op, varying, trips, totals)
 
 
-def _longer(type_: Type, trips: Size) -> Type:
+def _folded_type(type_: Type, trips: Size) -> Type:
     assert isinstance(type_, TensorType)
-    first, *rest = type_.shape
-    return TensorType(type_.dtype, (trips * first, *rest))
+    first, *others = type_.shape
+    return TensorType(type_.dtype, (trips * first, *others))
 
 
 def _attrs(op: Op, shape: tuple[Size, ...]) -> Mapping[str, Attr]:
-    """The attributes, of which the shape of the first output begins with all trips."""
-    found = dict(op.attrs)
+    """Return the attributes, with shapes that begin with the folded first axis."""
+    new_attrs = dict(op.attrs)
     for spec in OPS.get(op.type).attrs:
-        value = found[spec.name]
+        value = new_attrs[spec.name]
         if spec.sizes_axes and isinstance(value, tuple) and len(value) == len(shape):
-            found[spec.name] = (shape[0], *value[1:])
-    return found
+            new_attrs[spec.name] = (shape[0], *value[1:])
+    return new_attrs

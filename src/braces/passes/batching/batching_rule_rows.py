@@ -1,6 +1,6 @@
-"""One row-wise branch for all trips of a loop: the rows of all, one trip behind the other.
+"""Batching rule of partitioned branches: one branch for the batch elements of all iterations.
 
-    y: f32[b,4] = partition(masks=m, rows=x)        in each of n trips
+    y: f32[b,4] = partition(masks=m, rows=x)        in each of n iterations
       cases [ (v: bool[b], r: f32[b,3]) { … } ]
 
     ms: bool[n*b] = reshape(x=masks)                once
@@ -9,15 +9,16 @@
       cases [ (v: bool[n*b], r: f32[n*b,3]) { … } ]
     …: f32[n,b,4] = reshape(x=ys)
 
-Rows that are not its own are stood in for by one that is, of whatever trip; where no trip has
-one, nothing runs. So what holds of the branch in a trip holds of this one: nothing of the
-padding reaches a value, and nothing fails there. What adds up rows gives the sum of all trips.
+Padding elements are copies of an active element, of any iteration. If no iteration has one,
+nothing runs. So the guarantees of the branch in one iteration hold for this one: no padding
+reaches a value, and nothing fails there. Sums over the batch axis become sums over all
+iterations too.
 
-Where several devices compute together, all trips of a row lie one behind the other instead, for
-then a device that has some of the rows has them in one piece.
+On several devices, the iterations of a batch element are contiguous instead. A device with a
+shard of the batch elements then has one contiguous piece.
 
-A row that is fed may be NaN in the padding, and so would be what only moves it: there it is
-zero before it is moved.
+A fed input may be NaN in the padding, and an operator that only moves it would keep the NaN.
+Such inputs are zeroed in the padding first.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from braces.passes.core.rewrite import Place
 
 @dataclass(frozen=True)
 class StretchedRows:
-    """How a row-wise branch is written for all trips.
+    """Partitioned branch for all iterations.
 
     Attributes:
-        place: Where the loop stands.
-        view: The branch as each trip runs it.
-        body: Its case for all trips.
-        trips: How many there are.
+        place: Insertion point of the loop.
+        view: The branch in one iteration.
+        body: Its case for all iterations.
+        trips: The trip count.
     """
 
     place: Place
@@ -58,76 +59,76 @@ class StretchedRows:
 
     @property
     def totals(self) -> frozenset[str]:
-        """What `build` gives added up over all trips."""
+        """Outputs that `build` sums over all iterations."""
         return frozenset(out.name for out in self.view.sums)
 
     def adds_up(self, name: str) -> bool:
-        """Whether it can give an output added up."""
+        """Return whether an output is summed over all iterations."""
         return name in self.totals
 
     def build(self, values: Values) -> dict[str, Var]:
-        """Append it; what stands for the outputs of the branch, by their names.
+        """Append the branch; return its outputs for all iterations, by name.
 
         Args:
-            values: What stands for an input, with a first axis of trips where it varies.
+            values: Returns an operand, with a leading iteration axis if it varies.
         """
-        view, (case,) = self._outside(values), self.view.cases
+        view, (case,) = self._rename_captures(values), self.view.cases
         mask, total = values(case.mask), self.trips * case.count
         sources = (row.source for row in view.rows)
-        flat = {name: self._flat(values(name), mask, total).name for name in sources}
+        flat = {name: self._fold(values(name), mask, total).name for name in sources}
         op = replace(
             view,
-            cases=(replace(view.cases[0], mask=_flat(mask, total).name, count=total),),
+            cases=(replace(view.cases[0], mask=_fold(mask, total).name, count=total),),
             rows=tuple(replace(row, source=flat[row.source]) for row in view.rows),
             outs=tuple(replace(out, name="") for out in view.outs),
             sums=tuple(replace(out, name="") for out in view.sums),
             origin=Op(view.origin.type, "", {}, {}),
         ).to_op()
-        made, var = append_construct(self.place.program, op)
-        found = [var[out.name] for out in PartitionView.of(made).outputs]
-        outs, sums = found[: len(view.outs)], found[len(view.outs) :]
-        return view.bound([*(_apart(x, self.trips, case.count) for x in outs), *sums])
+        new_op, var = append_construct(self.place.program, op)
+        results = [var[out.name] for out in PartitionView.of(new_op).outputs]
+        outs, sums = results[: len(view.outs)], results[len(view.outs) :]
+        return view.bound([*(_unfold(x, self.trips, case.count) for x in outs), *sums])
 
-    def _outside(self, values: Values) -> PartitionView:
-        """The branch with what its case reads from outside as it is called around the loop."""
+    def _rename_captures(self, values: Values) -> PartitionView:
+        """Return the branch with the captures of its case renamed for the enclosing block."""
         names = {name: values(name).name for name in self.view.origin.captures()}
-        unique, taken = self.place.table.names.unique, set(names.values())
-        own = {name: unique(name) for name in self.body.vars if name in taken}
+        unique, captured_names = self.place.table.names.unique, set(names.values())
+        own = {name: unique(name) for name in self.body.vars if name in captured_names}
         body = rename_body(relabelled(self.body, own), names)
         (case,) = self.view.cases
 
-        def called(given: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(own.get(name, name) for name in given)
+        def new_names(old_names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(own.get(name, name) for name in old_names)
 
-        (valid,) = called((case.valid,))
+        (valid,) = new_names((case.valid,))
         return replace(
             self.view,
             cases=(replace(case, valid=valid, content=body),),
-            rows=tuple(replace(row, params=called(row.params)) for row in self.view.rows),
-            outs=tuple(replace(out, results=called(out.results)) for out in self.view.outs),
-            sums=tuple(replace(out, results=called(out.results)) for out in self.view.sums),
+            rows=tuple(replace(row, params=new_names(row.params)) for row in self.view.rows),
+            outs=tuple(replace(out, results=new_names(out.results)) for out in self.view.outs),
+            sums=tuple(replace(out, results=new_names(out.results)) for out in self.view.sums),
         )
 
-    def _flat(self, x: Var, mask: Var, total: Size) -> Var:
-        """The rows of all trips; of what no operator made, those that are the branch's own."""
+    def _fold(self, x: Var, mask: Var, total: Size) -> Var:
+        """Return the batch elements of all iterations; zero the padding of fed values."""
         building = any(x.name in op.binds() for op in self.place.table.ops)
         if is_float(x.dtype) and not building and self.place.maker(x.name) is None:
             shape = (*mask.shape, *(1,) * (x.ndim - 2))
             x = one("where", one("reshape", mask, shape=shape), x, 0.0)
-        return _flat(x, total)
+        return _fold(x, total)
 
 
 def stretched_rows(
     place: Place, op: Op, type_of: TypeOf, varying: Collection[str], trips: Size
 ) -> StretchedRows | None:
-    """How a row-wise branch is written for all trips; `None` where it cannot be.
+    """Apply the batching rule to a partitioned branch; `None` if it does not apply.
 
     Args:
-        place: Where the loop stands.
-        op: The branch as each trip runs it.
-        type_of: The type there of what it reads and binds.
-        varying: What of its inputs is another on each trip.
-        trips: How many there are.
+        place: Insertion point of the loop.
+        op: The branch in one iteration.
+        type_of: Returns the type of its operands and results in one iteration.
+        varying: Its loop-variant operands.
+        trips: The trip count.
     """
     view = PartitionView.of(op)
     sources = {view.cases[0].mask, *(row.source for row in view.rows)}
@@ -138,19 +139,19 @@ def stretched_rows(
 
 
 def in_place(view: PartitionView) -> bool:
-    """Whether a row-wise branch has one case, whose rows stay at their places."""
+    """Return whether a partitioned branch has one case and does not compact batch elements."""
     return not view.compact and len(view.cases) == 1
 
 
-def _flat(x: Var, rows: Size) -> Var:
-    """The rows of all trips, one trip behind the other; on several devices one row."""
+def _fold(x: Var, rows: Size) -> Var:
+    """Fold the iteration axis into the batch axis; on several devices behind it."""
     x = one("moveaxis", x, source=0, destination=1) if setting().target.together else x
     return one("reshape", x, shape=(rows, *x.shape[2:]))
 
 
-def _apart(x: Var, trips: Size, rows: Size) -> Var:
-    """The same with a first axis of trips again."""
+def _unfold(x: Var, trips: Size, rows: Size) -> Var:
+    """Unfold the batch axis into a leading iteration axis and the batch axis."""
     if not setting().target.together:
         return one("reshape", x, shape=(trips, rows, *x.shape[1:]))
-    made = one("reshape", x, shape=(rows, trips, *x.shape[1:]))
-    return one("moveaxis", made, source=0, destination=1)
+    unfolded = one("reshape", x, shape=(rows, trips, *x.shape[1:]))
+    return one("moveaxis", unfolded, source=0, destination=1)

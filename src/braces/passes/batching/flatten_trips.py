@@ -1,4 +1,4 @@
-"""The case of a row-wise branch in a loop, written for the rows of all trips at once.
+"""Case of a partitioned branch in a loop, for the batch elements of all iterations at once.
 
     (v: bool[b], r: f32[b,3]) {               (v: bool[n*b], r: f32[n*b,3]) {
       c: f32[b,1] = reshape(x=…)                c: f32[n*b,1] = reshape(x=…)
@@ -8,9 +8,10 @@
       return y, s                               return y, s
     }                                         }
 
-The trips lie one behind the other. That gives the same where each operator computes each row
-on its own, or adds up products of rows: what then is not one a row is the sum over all trips.
-Where rows are tell the axes; attributes that are shapes get the new number there.
+The batch axis of all iterations is their concatenation. Results are the same if each operator
+is pointwise along the batch axis, or is an additive reduction of it. A value without batch axis
+is then the sum over all iterations. Axis maps tell the batch axis; attributes that are shapes
+get the new size there.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from braces.passes.core.random_effects import is_random
 
 
 class Folding:
-    """The operators of a case, as far as they can be written for the rows of all trips.
+    """Operators of a case that can be written for the batch elements of all iterations.
 
     Attributes:
         body: The block of the case.
-        types: The types of what is visible in it.
-        total: How many rows there are in all trips.
-        ops: The operators that can, by their names, as they are written then.
-        totals: What they give that is a sum over all trips, and not one a row.
-        masked: What is computed from that which tells rows from padding.
+        types: The types of the variables visible in it.
+        total: Number of batch elements in all iterations.
+        ops: The flattened operators, by the names of the original ones.
+        totals: Their outputs that are sums over all iterations.
+        masked: Values that depend on the validity mask of the padding.
     """
 
     def __init__(
@@ -58,57 +59,57 @@ class Folding:
         self._makers = producers(self.body.ops)
         self._tracker = Tracker(case.count, lambda size: size)
         self._known: Known = {n: led_by_rows(self.types[n]) for n in self.body.params}
-        self._met: dict[str, set[int]] = {}  # axes of repetitions that meet rows
-        self._follow()
+        self._met: dict[str, set[int]] = {}  # broadcast axes that meet the batch axis
+        self._analyze()
 
-    def _follow(self) -> None:
-        for found in self._tracked():
-            if not self.masked.isdisjoint(found.op.reads()):
-                self.masked.update(found.op.binds())
-            folded = self._folded(found)
-            if folded is not None:
-                self.ops[found.op.name] = folded
+    def _analyze(self) -> None:
+        for tracked in self._track_batch_axis():
+            if not self.masked.isdisjoint(tracked.op.reads()):
+                self.masked.update(tracked.op.binds())
+            flat_op = self._flatten_op(tracked)
+            if flat_op is not None:
+                self.ops[tracked.op.name] = flat_op
 
-    def _tracked(self) -> list[Tracked]:
-        """Where rows are in the operators, up to one that mixes them."""
-        done, sites = list[Tracked](), dict[str, Site]()
+    def _track_batch_axis(self) -> list[Tracked]:
+        """Return the batch axes of the operators, up to one that mixes batch elements."""
+        tracked_ops, sites = list[Tracked](), dict[str, Site]()
         for op in self.body.ops:
             try:
-                done.append(self._tracker.step(op, self.types, self._known, sites))
-            except BracesError:  # of what follows nothing is known then
+                tracked_ops.append(self._tracker.step(op, self.types, self._known, sites))
+            except BracesError:  # axes of later operators are unknown then
                 break
-        for found in done:
-            for one in found.inputs:
-                if one.index in found.rows and one.what == "same":
-                    name = found.op.inputs[one.slot][one.position]
-                    self._met.setdefault(name, set()).add(one.axis)
-        return done
+        for tracked in tracked_ops:
+            for axis_use in tracked.inputs:
+                if axis_use.index in tracked.rows and axis_use.what == "same":
+                    name = tracked.op.inputs[axis_use.slot][axis_use.position]
+                    self._met.setdefault(name, set()).add(axis_use.axis)
+        return tracked_ops
 
     def is_row(self, name: str) -> bool:
-        """Whether something is one a row."""
-        return name in self._known and self._rows_of(name) == (0,)
+        """Return whether a value has the batch axis as its first axis, and only there."""
+        return name in self._known and self._batch_axes(name) == (0,)
 
     def is_total(self, name: str) -> bool:
-        """Whether something is the sum over all trips, where all of them are rows."""
+        """Return whether the value of the flattened case is the sum over all iterations."""
         return name in self.totals or gives_zeros(self._makers.get(name))
 
     def crosses(self, name: str) -> bool:
-        """Whether another case can get something row by row.
+        """Return whether another case may read a value per batch element.
 
-        Of what was masked, what stands in for padding would be the copy of a row.
+        A masked value may not: its padding would become the copy of an element.
         """
         return self.is_row(name) and name not in self.masked
 
     def longer(self, name: str) -> Type:
-        """The type of something for all trips."""
-        type_, axes = self.types[name], self._rows_of(name)
+        """Return the type of a value for all iterations."""
+        type_, axes = self.types[name], self._batch_axes(name)
         if not isinstance(type_, TensorType) or not axes:
             return type_
         sizes = (self.total if i in axes else size for i, size in enumerate(type_.shape))
         return TensorType(type_.dtype, tuple(sizes))
 
     def whole(self) -> Body | None:
-        """The case for all trips; `None` where something of it cannot be written so."""
+        """Return the case for all iterations; `None` if part of it cannot be flattened."""
         body, outs = self.body, len(self._view.outs)
         rows = all(map(self.is_row, body.results[:outs]))
         if not rows or not all(map(self.is_total, body.results[outs:])):
@@ -120,45 +121,53 @@ class Folding:
 
     # ---- one operator ------------------------------------------------------------------------
 
-    def _folded(self, found: Tracked) -> Op | None:
-        """An operator for all trips."""
-        op, names = found.op, (*found.op.reads(), *found.op.binds())
-        known = all(name in self._known or name not in self.body.vars for name in op.reads())
-        if op.bodies() or is_random(op) or OPS.get(op.type).axes_rule is None or not known:
+    def _flatten_op(self, tracked: Tracked) -> Op | None:
+        """Return an operator for all iterations."""
+        op, names = tracked.op, (*tracked.op.reads(), *tracked.op.binds())
+        is_tracked = all(
+            name in self._known or name not in self.body.vars for name in op.reads()
+        )
+        if op.bodies() or is_random(op) or OPS.get(op.type).axes_rule is None or not is_tracked:
             return None
-        if any(len(self._rows_of(name)) > 1 for name in names):
+        if any(len(self._batch_axes(name)) > 1 for name in names):
             return None
-        if found.reduced() or not self.totals.isdisjoint(op.reads()):
+        if tracked.reduced() or not self.totals.isdisjoint(op.reads()):
             if not adds(op, self.totals, self.types.keys(), self._makers):
                 return None
             self.totals.update(op.binds())
-        return self._longer_op(op)
+        return self._flatten_checked(op)
 
-    def _longer_op(self, op: Op) -> Op | None:
-        """The operator for all trips, where it gives what is wanted of it then."""
-        rows = self._rows_of(next(op.binds()))
+    def _flatten_checked(self, op: Op) -> Op | None:
+        """Return the operator for all iterations, if its outputs have the expected types."""
+        rows = self._batch_axes(next(op.binds()))
         attrs = dict(op.attrs)
         for spec in OPS.get(op.type).attrs:
             value = attrs[spec.name]
             if spec.sizes_axes and isinstance(value, tuple):
-                attrs[spec.name] = self._with(value, rows, self.total)
-                value = self._with(value, rows, 0)
-            if self._tracker.mentions(value):  # and who knows what for
+                attrs[spec.name] = self._replace_sizes(value, rows, self.total)
+                value = self._replace_sizes(value, rows, 0)
+            if self._tracker.mentions(value):  # of unknown meaning
                 return None
         longer = op.with_(attrs=attrs)
         types = {name: self.longer(name) for name in (*op.reads(), *op.binds())}
         try:
-            found = infer_op(longer, types, Unifier())
+            inferred_types = infer_op(longer, types, Unifier())
         except BracesError:
             return None
-        return longer if all(types[name] == one for name, one in found.items()) else None
+        return (
+            longer
+            if all(types[name] == inferred for name, inferred in inferred_types.items())
+            else None
+        )
 
     @staticmethod
-    def _with(sizes: tuple[Attr, ...], axes: Collection[int], size: Size) -> tuple[Attr, ...]:
-        return tuple(size if i in axes else one for i, one in enumerate(sizes))
+    def _replace_sizes(
+        sizes: tuple[Attr, ...], axes: Collection[int], size: Size
+    ) -> tuple[Attr, ...]:
+        return tuple(size if i in axes else old_size for i, old_size in enumerate(sizes))
 
-    def _rows_of(self, name: str) -> tuple[int, ...]:
-        """The axes of something that are rows; a repetition of that name is meant so."""
+    def _batch_axes(self, name: str) -> tuple[int, ...]:
+        """Return the batch axes of a value; a broadcast axis of the same named size counts."""
         shape, named = shape_of(self.types[name]), self._tracker.rows_name
         met, whats = self._met.get(name, ()), self._known.get(name, ())
         return tuple(

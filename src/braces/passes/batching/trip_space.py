@@ -1,4 +1,4 @@
-"""A loop whose number of trips is known, and what is computed for all its trips at once."""
+"""Iteration space: a loop with known trip count, and values for all its iterations at once."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from braces.passes.core.pipeline import note
 from braces.passes.core.rewrite import Place
 
 ForTrips: TypeAlias = "Stretched | StretchedFirst | StretchedRows"
-"""How an operator is written for all trips."""
+"""An operator for all iterations."""
 
 
 class Trips:
-    """A loop of so many trips, at its place; builds what its body computes in front of it.
+    """Iteration space of a loop; builds its operators for all iterations in front of it.
 
     Attributes:
         view: The loop.
-        place: Where it stands.
-        length: How many trips it makes.
-        body: The block of a trip.
-        values: What stands for names of the body outside, with a first axis of trips.
+        place: Insertion point of the loop.
+        length: The trip count.
+        body: The block of an iteration.
+        values: Values outside for names of the body, with a leading iteration axis.
     """
 
     def __init__(self, view: LoopView, place: Place, length: Size) -> None:
@@ -42,13 +42,13 @@ class Trips:
         self.place = place
         self.length = length
         self.body: Body = view.body
-        self.values = {one.param: place.var(one.source) for one in view.slices}
-        self._around: tuple[Op, ...] = ()
-        self._stretched: dict[tuple[str, str | None], ForTrips | None] = {}
+        self.values = {scanned.param: place.var(scanned.source) for scanned in view.slices}
+        self._outer_ops: tuple[Op, ...] = ()
+        self._batched_ops: dict[tuple[str, str | None], ForTrips | None] = {}
 
     @classmethod
     def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
-        """The trips of a loop; `None` where they cannot be taken together, which is noted."""
+        """Return the iteration space of a loop; `None`, with a note, if not vectorizable."""
         reason = apart(view)
         if reason is not None:
             note(place.where(op), f"computes all in each trip: {reason}")
@@ -57,96 +57,96 @@ class Trips:
 
     @classmethod
     def over(cls, view: LoopView, place: Place) -> Self:
-        """The trips of a loop that can be taken together."""
+        """Return the iteration space of a vectorizable loop."""
         return cls(view, place, length_of(view, place))
 
     def inside(self, body: Body) -> Self:
-        """The same trips, each of which runs a block that stands in theirs.
+        """Return the same iterations of a block inside the body.
 
-        What the one binds hides what the other does by that name.
+        Names that the block binds shadow those of the body.
         """
-        found = type(self)(self.view, self.place, self.length)
-        found.body = body.with_(vars={**self.body.vars, **body.vars})
-        found.values = {n: x for n, x in self.values.items() if n not in body.vars}
-        found._around = tuple(
+        space = type(self)(self.view, self.place, self.length)
+        space.body = body.with_(vars={**self.body.vars, **body.vars})
+        space.values = {n: x for n, x in self.values.items() if n not in body.vars}
+        space._outer_ops = tuple(
             op
             for op in self.body.ops
             if self.fixed.issuperset(op.binds()) and body.vars.keys().isdisjoint(op.binds())
         )
-        return found
+        return space
 
     @property
     def known(self) -> set[str]:
-        """What is there for all trips: that, and which trip it is."""
+        """Names available for all iterations: scanned and computed values, and the index."""
         return {*self.values, self.view.index}
 
     def type_of(self, name: str) -> Type:
-        """The type of what the body sees."""
+        """Return the type of a variable visible in the body."""
         info = self.body.vars.get(name)
         return (info or self.place.info(name)).type
 
     @cached_property
     def makers(self) -> Mapping[str, Op]:
-        """The operator that binds a name, in the body."""
-        return producers((*self._around, *self.body.ops))
+        """Producer of each name in the body."""
+        return producers((*self._outer_ops, *self.body.ops))
 
     @cached_property
     def readers(self) -> dict[str, list[Op]]:
-        """The operators that read a name, in the body."""
-        found: dict[str, list[Op]] = {}
+        """Consumers of each name in the body."""
+        readers_by_name: dict[str, list[Op]] = {}
         for op in self.body.ops:
             for name in set(op.reads()):
-                found.setdefault(name, []).append(op)
-        return found
+                readers_by_name.setdefault(name, []).append(op)
+        return readers_by_name
 
     def reading(self, op: Op) -> list[Op]:
-        """The operators that read what an operator binds, in the body."""
+        """Return the consumers of the outputs of an operator in the body."""
         return [reader for name in op.binds() for reader in self.readers.get(name, ())]
 
     @cached_property
     def fixed(self) -> set[str]:
-        """What the body binds that is the same on each trip."""
-        found = set[str]()
-        for op in (*self._around, *self.body.ops):
-            if any(self.varies(name, found) for name in op.reads()):
+        """Loop-invariant names that the body binds."""
+        invariant_names = set[str]()
+        for op in (*self._outer_ops, *self.body.ops):
+            if any(self.varies(name, invariant_names) for name in op.reads()):
                 continue
             if kept_for(op, self.type_of) is None:
-                found.update(op.binds())
-        return found
+                invariant_names.update(op.binds())
+        return invariant_names
 
     def varies(self, name: str, fixed: set[str] | None = None) -> bool:
-        """Whether something may be another on each trip."""
+        """Return whether a value may be loop-variant."""
         return name in self.body.vars and name not in (self.fixed if fixed is None else fixed)
 
     def varying(self, op: Op) -> set[str]:
-        """What an operator reads that may be another on each trip."""
+        """Return the operands of an operator that may be loop-variant."""
         return {name for name in op.reads() if self.varies(name)}
 
     def stretched(self, op: Op, total: str | None = None) -> ForTrips | None:
-        """How an operator is written for all trips; `None` where nothing tells.
+        """Return an operator for all iterations (memoized); `None` if no batching rule applies.
 
         Args:
             op: The operator.
-            total: What it reads to which all trips are added.
+            total: Its operand that is the partial sum of an accumulator, if any.
         """
-        if (op.name, total) not in self._stretched:
-            self._stretched[op.name, total] = self._found(op, total)
-        return self._stretched[op.name, total]
+        if (op.name, total) not in self._batched_ops:
+            self._batched_ops[op.name, total] = self._batch_op(op, total)
+        return self._batched_ops[op.name, total]
 
     def turned(self, name: str) -> Stretched | None:
-        """How what put the axes of something in another order is written for all trips.
+        """Return the transpose that computes a value, for all iterations.
 
-        `None` where nothing did, or what it was before is not there for all trips.
+        `None` if no transpose computes it, or its operand is not available for all iterations.
         """
         maker = self.makers.get(name)
         if maker is None or not turns_axes(maker):
             return None
-        found = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
-        return found if isinstance(found, Stretched) else None
+        batched_op = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
+        return batched_op if isinstance(batched_op, Stretched) else None
 
     @cached_property
-    def _in_rows(self) -> bool:
-        """Whether the loop is in a row-wise branch, whose rows stay an axis of their own."""
+    def _in_partition(self) -> bool:
+        """True inside a partitioned branch, whose batch axis must stay a separate axis."""
         place: Place | None = self.place
         while place is not None:
             if place.owner is not None and isinstance(view_of(place.owner), PartitionView):
@@ -154,21 +154,21 @@ class Trips:
             place = place.outer
         return False
 
-    def _found(self, op: Op, total: str | None) -> ForTrips | None:
+    def _batch_op(self, op: Op, total: str | None) -> ForTrips | None:
         varying = self.varying(op) - {total}
         if not varying:
             return None
         if isinstance(view_of(op), PartitionView):
-            if self._in_rows:
+            if self._in_partition:
                 return None
             return stretched_rows(self.place, op, self.type_of, varying, self.length)
-        found = stretched(op, self.type_of, varying, self.length, total is not None)
-        if found is not None or total is not None or self._in_rows:
-            return found
+        batched_op = stretched(op, self.type_of, varying, self.length, total is not None)
+        if batched_op is not None or total is not None or self._in_partition:
+            return batched_op
         return stretched_first(op, self.type_of, varying, self.length)
 
     def value(self, name: str) -> Var:
-        """What stands for something of the body; what is fixed is built when asked for."""
+        """Return the value outside for a name; build loop-invariant values on demand."""
         if name == self.view.index and name not in self.values:
             self.values[name] = apply("arange", {}, {"stop": self.length})["out"][0]
         if name not in self.values and name in self.fixed:
@@ -178,37 +178,37 @@ class Trips:
     def _build(self, op: Op) -> None:
         with self.place.program.at(op.source):
             inputs = {slot: [*map(self.value, names)] for slot, names in op.inputs.items()}
-            made = apply(op.type, inputs, op.attrs, wanted=tuple(op.outputs))
+            results = apply(op.type, inputs, op.attrs, wanted=tuple(op.outputs))
         for slot, names in op.outputs.items():
-            self.values.update(zip(names, made[slot], strict=True))
+            self.values.update(zip(names, results[slot], strict=True))
 
     def bytes_of(self, names: Iterable[str]) -> int:
-        """How many bytes these take in one trip; sizes that are not known count as 1."""
+        """Return the bytes of these values in one iteration; unknown sizes count as 1."""
         return sum(known_bytes(self.type_of(name)) for name in names)
 
     def sizes_of(self, names: Iterable[str]) -> list[Size]:
-        """The bytes of each of these in one trip."""
+        """Return the bytes of each of these values in one iteration."""
         return [bytes_of(self.type_of(name)) for name in names]
 
     def taken(self, moved: Iterable[Op], made: Iterable[str]) -> list[Size]:
-        """The bytes that there are then for each trip at the same time.
+        """Return the bytes per iteration that are live for several iterations at once.
 
         Args:
-            moved: What is computed for several trips at once.
-            made: What there is for several trips then and was not before.
+            moved: Operators computed for several iterations at once.
+            made: Values that are newly held for several iterations.
         """
-        bodies = (body for one in moved for body in one.bodies().values())
+        bodies = (body for op in moved for body in op.bodies().values())
         inside = (info.type for body in bodies for info in body.vars.values())
         return [*self.sizes_of(made), *map(bytes_of, inside)]
 
     def move(self, op: Op, moved: Iterable[Op], made: Iterable[str], where: str) -> bool:
-        """Say that operators leave the loop, or why none does; whether they leave.
+        """Note that operators leave the loop, or why none does; return whether they leave.
 
         Args:
             op: The loop.
             moved: The operators.
-            made: What there is for all trips then and was not before.
-            where: Where they go.
+            made: Values that are newly held for all iterations.
+            where: Description of the destination.
         """
         moved, place = list(moved), self.place.where(op)
         if not moved:
@@ -224,18 +224,18 @@ class Trips:
         return True
 
     def cut(self, names: Iterable[str]) -> list[Slice]:
-        """What was computed for all trips, as slices of the loop."""
+        """Return values for all iterations as scanned inputs of the loop."""
         return [Slice(self.values[name].name, name) for name in names]
 
 
 def is_costly(op: Op) -> bool:
-    """Whether there is much more to compute than numbers to keep, in an operator or in it."""
-    inner = (one for body in op.bodies().values() for _, one in all_ops(body))
-    return any(OPS.get(one.type).costly for one in (op, *inner))
+    """Return whether an operator, or one inside it, is expensive: FLOPs far exceed data."""
+    inner = (inner_op for body in op.bodies().values() for _, inner_op in all_ops(body))
+    return any(OPS.get(inner_op.type).costly for inner_op in (op, *inner))
 
 
 def apart(view: LoopView) -> str | None:
-    """Why the trips of a loop cannot be taken together."""
+    """Return the reason why a loop is not vectorizable; `None` if it is."""
     if not view.counted:
         return "how many trips it makes is known when it runs"
     if view.max_trips is not None:
@@ -246,19 +246,19 @@ def apart(view: LoopView) -> str | None:
 
 
 def length_of(view: LoopView, place: Place) -> Size:
-    """How many trips a loop makes that is counted."""
+    """Return the trip count of a counted loop."""
     if view.length is not None:
         return view.length
     return place.var(view.slices[0].source).shape[0]
 
 
 def without(body: Body, ops: Iterable[Op], params: Iterable[str] = ()) -> Body:
-    """A block without some operators; what they bound is gone, or is now a parameter."""
-    gone, kept = {id(op) for op in ops}, dict.fromkeys(params)
-    ends = {n for op in body.ops if id(op) in gone for n in op.binds()}
+    """Return a block without some operators; their outputs are removed or become parameters."""
+    removed_ids, new_params = {id(op) for op in ops}, dict.fromkeys(params)
+    ends = {n for op in body.ops if id(op) in removed_ids for n in op.binds()}
     infos = {
-        name: info.with_(kind=ARGUMENT) if name in kept else info
+        name: info.with_(kind=ARGUMENT) if name in new_params else info
         for name, info in body.vars.items()
-        if name in kept or name not in ends
+        if name in new_params or name not in ends
     }
-    return body.with_(ops=tuple(op for op in body.ops if id(op) not in gone), vars=infos)
+    return body.with_(ops=tuple(op for op in body.ops if id(op) not in removed_ids), vars=infos)

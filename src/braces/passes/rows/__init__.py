@@ -1,1 +1,1 @@
-"""Ragged steps and row-wise branches."""
+"""Ragged steps and partitioned branches: masking, padding and loop fission."""

@@ -1,4 +1,4 @@
-"""Split the row-wise branch of a step into what no other trip needs, and what recurs.
+"""Loop fission of ragged steps: split their branch into prologue, core and epilogue.
 
     body (t: i64[], h: f32[b,4], x: f32[b,3]) {
       m: bool[b] = less(x=t, y=n)
@@ -20,16 +20,17 @@
         cases [ (v, s: f32[c,4]) { q: f32[c,9] = matmul(x=s, y=u)  return q } ]
       …
 
-So are steps with `lengths`, and their gradients. The first branch reads slices alone, so
-`batch` computes it before the loop for all trips at once; no trip needs the last one, so
-`defer` computes it after the loop, what it adds up included. All rows run the same operators
-on the same numbers as before, and rows that do not run still run none.
+Steps with `lengths` have this form, and so have their gradients. The prologue reads only
+scanned inputs, so `batch` computes it before the loop for all iterations at once. No iteration
+reads the epilogue, so `defer` computes it after the loop, sums included. All batch elements run
+the same operators on the same numbers as before, and inactive elements still run none.
 
-Where a row stops by itself, which rows run is not known before its trip: what needs slices
-alone waits for that, since no row that does not run is computed. Its gradient knows.
+If a batch element stops by itself, its mask is not known before its iteration. The prologue
+then stays in the loop, since no inactive element is computed. The gradient knows the mask.
 
-A branch is split where that takes something costly out of what recurs. Nothing is handed on
-that is not one a row; what is the same for all rows is computed where it is read.
+A branch is split only if that takes an expensive operator out of the recurrence. Only values
+with the batch axis cross between the parts. Values without it are recomputed in each part that
+reads them.
 """
 
 from __future__ import annotations
@@ -50,118 +51,119 @@ from braces.passes.rows.fission_parts import Parts, bound_by
 
 
 def split_steps(program: ProgramDef) -> ProgramDef:
-    """A program whose row-wise steps are split by what other trips need of them."""
+    """Return a program with the partitioned steps of its loops split by loop fission."""
     inner = (op for body, around in all_bodies(program.main) if around for op in body.ops)
     if not any(isinstance(view_of(op), PartitionView) for op in inner if op.bodies()):
-        return program  # as most are, and the walk would take longer
-    return rewrite(program, _split)
+        return program  # the common case; the walk is slower
+    return rewrite(program, _split_step)
 
 
-def _split(op: Op, place: Place) -> Change:
+def _split_step(op: Op, place: Place) -> Change:
     view, owner = view_of(op), place.owner
     if not isinstance(view, PartitionView) or not in_place(view):
         return op
     loop = view_of(owner) if owner else None
     if owner is None or place.outer is None or not isinstance(loop, LoopView):
         return op
-    (before,) = (one for one in place.body.ops if one.name == op.name)
-    as_it_was = {*op.reads()} == {*before.reads()}  # so what the trips know of it is right
-    trips = Trips.of(loop, owner, place.outer) if as_it_was else None
+    (before,) = (body_op for body_op in place.body.ops if body_op.name == op.name)
+    is_unchanged = {*op.reads()} == {*before.reads()}  # so the analysis of the loop is valid
+    trips = Trips.of(loop, owner, place.outer) if is_unchanged else None
     if trips is None:
         return op
     parts = Parts(view, trips)
     if parts.waiting:
         why = "though it needs slices alone: which rows run is not known before"
-        note(place.where(op), f"computes {_named(parts.waiting)} in each trip, {why}")
-    each = (parts.before, parts.others(), parts.after)
-    if sum(map(bool, each)) < 2:
+        note(place.where(op), f"computes {_format_names(parts.waiting)} in each trip, {why}")
+    op_groups = (parts.before, parts.others(), parts.after)
+    if sum(map(bool, op_groups)) < 2:
         return op
-    _say(place.where(op), parts)
+    _note_parts(place.where(op), parts)
     with place.building():
-        return _built(place, parts, each)
+        return _build_parts(place, parts, op_groups)
 
 
-def _say(where: str, parts: Parts) -> None:
+def _note_parts(where: str, parts: Parts) -> None:
     for ops, why in (
         (parts.before, "needs slices alone"),
         (parts.after, "no later trip needs"),
     ):
         if ops:
-            note(where, f"has what {why} in a branch of its own: {_named(ops)}")
+            note(where, f"has what {why} in a branch of its own: {_format_names(ops)}")
 
 
-def _named(ops: Iterable[Op]) -> str:
+def _format_names(ops: Iterable[Op]) -> str:
     return ", ".join(f"`{op.name}`" for op in ops)
 
 
-def _built(place: Place, parts: Parts, each: Sequence[Sequence[Op]]) -> dict[str, str]:
-    """Append a branch for each part; what stands for the outputs of the branch."""
-    view, body, made = parts.view, parts.body, dict[str, str]()
-    rest = {*body.results} - bound_by(op for ops in each for op in ops)
+def _build_parts(place: Place, parts: Parts, each: Sequence[Sequence[Op]]) -> dict[str, str]:
+    """Append a branch for each part; return the outputs of the branch, by name."""
+    view, body, new_names = parts.view, parts.body, dict[str, str]()
+    unbound_results = {*body.results} - bound_by(op for ops in each for op in ops)
     for i, ops in enumerate(each):
         later = {name for others in each[i + 1 :] for op in others for name in op.reads()}
-        own = bound_by(ops) | (rest if i == 1 else set[str]())
-        outs = [n for n in body.vars if n in own and n in later | _results(view.outs)]
-        sums = [n for n in body.vars if n in own and n in _results(view.sums)]
+        own = bound_by(ops) | (unbound_results if i == 1 else set[str]())
+        outs = [n for n in body.vars if n in own and n in later | _result_names(view.outs)]
+        sums = [n for n in body.vars if n in own and n in _result_names(view.sums)]
         if outs or sums:
-            made |= _appended(place, parts, ops, outs, sums, made)
-    return {out.name: made[out.results[0]] for out in view.outputs}
+            new_names |= _append_part(place, parts, ops, outs, sums, new_names)
+    return {out.name: new_names[out.results[0]] for out in view.outputs}
 
 
-def _appended(
+def _append_part(
     place: Place,
     parts: Parts,
     ops: Sequence[Op],
     outs: Sequence[str],
     sums: Sequence[str],
-    made: Mapping[str, str],
+    earlier_outputs: Mapping[str, str],
 ) -> dict[str, str]:
-    """Append a branch for one part; what it gives, by what the case called it.
+    """Append a branch for one part; return its outputs, by their names in the case.
 
     Args:
-        place: Where the branch stands.
+        place: Insertion point of the branch.
         parts: All parts.
         ops: The operators of this one.
-        outs: What it gives row by row.
-        sums: What it adds up.
-        made: What the parts before give.
+        outs: Its results with the batch axis.
+        sums: Its results that are sums over the batch axis.
+        earlier_outputs: The outputs of the parts before.
     """
     view, linear = parts.view, from_linear(parts.view, 0)
-    content = _content(parts, ops, (*outs, *sums))
-    given = {row.params[0]: row for row in view.rows}
+    content = _part_content(parts, ops, (*outs, *sums))
+    operands = {row.params[0]: row for row in view.rows}
     params = [name for name, info in content.vars.items() if info.kind == ARGUMENT]
-    handed = (name for name in params if name != parts.case.valid)
+    operand_names = (name for name in params if name != parts.case.valid)
     op = replace(
         view,
         cases=(replace(parts.case, content=content),),
         rows=tuple(
-            given.get(name) or Operand(made[name], (name,), name in linear) for name in handed
+            operands.get(name) or Operand(earlier_outputs[name], (name,), name in linear)
+            for name in operand_names
         ),
         outs=tuple(Output("", (name,)) for name in outs),
         sums=tuple(Output("", (name,)) for name in sums),
         origin=Op(view.origin.type, "", {}, {}, source=view.origin.source),
     ).to_op()
-    built, _ = append_construct(place.program, op)
-    names = (out.name for out in PartitionView.of(built).outputs)
+    new_op, _ = append_construct(place.program, op)
+    names = (out.name for out in PartitionView.of(new_op).outputs)
     return dict(zip((*outs, *sums), names, strict=True))
 
 
-def _content(parts: Parts, ops: Sequence[Op], results: Iterable[str]) -> Body:
-    """The case of one part, with what it reads that is the same for all rows."""
-    body, chosen, needed = parts.body, {op.name for op in ops}, {parts.case.valid, *results}
-    kept = list[Op]()
+def _part_content(parts: Parts, ops: Sequence[Op], results: Iterable[str]) -> Body:
+    """Return the case of one part, with the operators without batch axis that it reads."""
+    body, part_names, needed = parts.body, {op.name for op in ops}, {parts.case.valid, *results}
+    case_ops = list[Op]()
     for op in reversed(body.ops):
-        shared = parts.is_shared(op) and not needed.isdisjoint(op.binds())
-        if op.name in chosen or shared:
-            kept.append(op)
+        is_shared_operand = parts.is_shared(op) and not needed.isdisjoint(op.binds())
+        if op.name in part_names or is_shared_operand:
+            case_ops.append(op)
             needed.update(op.reads())
-    own = bound_by(kept)
+    own = bound_by(case_ops)
     infos = {n: info for n, info in body.vars.items() if n in needed | own}
     infos |= {n: infos[n].with_(kind=ARGUMENT) for n in infos.keys() - own}
-    return body.with_(vars=infos, ops=tuple(reversed(kept)))
+    return body.with_(vars=infos, ops=tuple(reversed(case_ops)))
 
 
-def _results(outputs: Iterable[Output]) -> set[str]:
+def _result_names(outputs: Iterable[Output]) -> set[str]:
     return {out.results[0] for out in outputs}
 
 

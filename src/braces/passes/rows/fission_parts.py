@@ -1,4 +1,22 @@
-"""What of a row-wise step no other trip needs: before what recurs, and after it."""
+"""Parts of a ragged step for loop fission: prologue, core and epilogue.
+
+    (v, h: f32[c,4], x: f32[c,3]) {         # h is carried, x is a scanned input
+      p: f32[c,4] = matmul(x=x, y=w)        # prologue: reads scanned inputs only
+      s: f32[c,4] = add(x=p, y=h)           # core: from the carry to its next value
+      q: f32[c,9] = matmul(x=s, y=u)        # epilogue: no next value depends on it
+      return s, q                           # s: next value of h; q: stacked output
+    }
+
+becomes
+
+    prologue  (v, x) { p = matmul(x=x, y=w)  return p }       vectorized before the loop
+    core      (v, h, p) { s = add(x=p, y=h)  return s }       stays in the loop
+    epilogue  (v, s) { q = matmul(x=s, y=u)  return q }       vectorized after the loop
+
+Two reachability queries give the candidates: forward from the carries for the prologue, and
+backward from their next values for the epilogue. A cost filter keeps expensive operators and
+their cheap neighbours. A fixpoint then drops operators whose values cannot cross between parts.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +33,23 @@ from braces.passes.loops.vectorize_before import able
 
 
 class Parts:
-    """The operators of a step, as far as it is worth it, by the part that they belong to.
+    """Assignment of the operators of a step to prologue, core and epilogue, if it pays.
 
-    What is the same for all rows belongs to none: it is computed where it is read.
+    Operators without batch axis belong to no part: they are recomputed in each part that reads
+    them.
 
     Attributes:
         view: The branch, which has one case.
         trips: The loop around it.
         body: Its case.
-        folding: The case, for all trips at once.
-        known: What can be there for all trips before the loop.
-        waiting: Costly operators that wait for nothing but which rows run.
-        able_before: The operators that need what is known, and nothing else, by name.
-        before: Those of them that move.
-        able_after: Those that no later trip needs, by name.
-        after: Those of them that move.
-        late: The outputs that no later trip needs.
+        folding: The case, for all iterations at once.
+        known: Values that can be available for all iterations before the loop.
+        waiting: Expensive operators that depend only on an unknown mask.
+        able_before: Candidates of the prologue, by name: all operands are known.
+        before: The prologue.
+        able_after: Candidates of the epilogue, by name: no later iteration depends on them.
+        after: The epilogue.
+        late: The outputs that no later iteration reads.
     """
 
     def __init__(self, view: PartitionView, trips: Trips) -> None:
@@ -41,110 +60,114 @@ class Parts:
         self.body = self.folding.body
         self._ops = self.body.ops
         self._moving = {row.params[0] for row in view.rows if trips.varies(row.source)}
-        self._shared = set(self._same_for_all_rows())
+        self._shared = set(self._values_without_batch_axis())
         self.known, self.waiting = set[str](), list[Op]()
-        self.able_before = self._able_before()
-        self.before = self._handed_on(self._worth_it(self.able_before))
-        self.late = self._late()
-        self.able_after = self._able_after()
-        self.after = self._closed(self._chosen(self.able_after))
+        self.able_before = self._prologue_candidates()
+        self.before = self._close_prologue(self._select_prologue(self.able_before))
+        self.late = self._late_outputs()
+        self.able_after = self._epilogue_candidates()
+        self.after = self._close_epilogue(self._select_epilogue(self.able_after))
 
     def others(self) -> list[Op]:
-        """The operators in no part, those aside that are the same for all rows."""
-        apart = {op.name for op in (*self.before, *self.after)}
-        return [op for op in self._ops if op.name not in apart and not self.is_shared(op)]
+        """Return the operators of the core, without those that are shared."""
+        moved_names = {op.name for op in (*self.before, *self.after)}
+        return [op for op in self._ops if op.name not in moved_names and not self.is_shared(op)]
 
     def is_shared(self, op: Op) -> bool:
-        """Whether an operator is computed where it is read."""
+        """Return whether an operator has no batch axis and is recomputed in each part."""
         return self._shared.issuperset(op.binds())
 
-    def _same_for_all_rows(self) -> Iterator[str]:
-        """What needs nothing that is one a row, or just what tells rows from padding."""
+    def _values_without_batch_axis(self) -> Iterator[str]:
+        """Yield the values without batch axis, and the validity mask and its dependents."""
         same = {self.case.valid}
         yield self.case.valid
         for op in self._ops:
             plain = op.name in self.folding.ops and not OPS.get(op.type).may_fail(op.attrs)
-            if plain and same.issuperset(self._own(op)) and not self._varies_outside(op):
+            if (
+                plain
+                and same.issuperset(self._case_operands(op))
+                and not self._varies_outside(op)
+            ):
                 same.update(op.binds())
                 yield from op.binds()
 
-    def _own(self, op: Op) -> set[str]:
-        """What an operator reads of the case."""
+    def _case_operands(self, op: Op) -> set[str]:
+        """Return the operands of an operator that belong to the case."""
         return self.body.vars.keys() & {*op.reads()}
 
     def _varies_outside(self, op: Op) -> bool:
-        """Whether it reads something around the case that is another on each trip."""
+        """Return whether an operator captures a loop-variant value from outside the case."""
         outside = {*op.reads()} - self.body.vars.keys()
         return any(map(self.trips.varies, outside))
 
-    def _may_leave(self, op: Op) -> bool:
-        found = op.name in self.folding.ops and not self.is_shared(op)
-        return found and not self._varies_outside(op)
+    def _is_movable(self, op: Op) -> bool:
+        is_movable = op.name in self.folding.ops and not self.is_shared(op)
+        return is_movable and not self._varies_outside(op)
 
     def _bytes(self, names: Iterable[str]) -> int:
-        """How many bytes these take in one trip."""
+        """Return the bytes of these values in one iteration."""
         return sum(known_bytes(self.folding.types[name]) for name in names)
 
-    # ---- before ------------------------------------------------------------------------------
+    # ---- prologue ----------------------------------------------------------------------------
 
-    def _able_before(self) -> dict[str, Op]:
-        there = self.trips.known.union(*(op.binds() for op in self._early_ops()))
-        given = {row.params[0] for row in self.view.rows if row.source in there}
-        could, known = dict[str, Op](), (given & self._moving) | self._shared
+    def _prologue_candidates(self) -> dict[str, Op]:
+        available = self.trips.known.union(*(op.binds() for op in self._early_ops()))
+        known_params = {row.params[0] for row in self.view.rows if row.source in available}
+        candidates, known = dict[str, Op](), (known_params & self._moving) | self._shared
         for op in self._ops:
             sums = not self.folding.totals.isdisjoint(op.binds())
-            if self._may_leave(op) and self._own(op) <= known and not sums:
-                could[op.name] = op
+            if self._is_movable(op) and self._case_operands(op) <= known and not sums:
+                candidates[op.name] = op
                 known.update(op.binds())
-        if self.case.mask not in there:
-            self.waiting = [op for op in could.values() if is_costly(op)]
+        if self.case.mask not in available:
+            self.waiting = [op for op in candidates.values() if is_costly(op)]
             return {}
         self.known = known
-        return could
+        return candidates
 
     def _early_ops(self) -> list[Op]:
-        """The operators around the branch that need nothing of other trips."""
-        found = able(self.trips)
-        return [op for op in self.trips.body.ops if op.name in found]
+        """Return the operators around the branch without dependence on other iterations."""
+        movable_names = able(self.trips)
+        return [op for op in self.trips.body.ops if op.name in movable_names]
 
-    def _worth_it(self, could: dict[str, Op]) -> dict[str, Op]:
-        """The costly ones, what they need, and what follows where it is no larger."""
+    def _select_prologue(self, candidates: dict[str, Op]) -> dict[str, Op]:
+        """Return expensive operators, their producers, and consumers that are no larger."""
         moved, needed = set[str](), set[str]()
-        for op in reversed(could.values()):
+        for op in reversed(candidates.values()):
             if is_costly(op) or not needed.isdisjoint(op.binds()):
                 moved.add(op.name)
                 needed.update(op.reads())
-        made = bound_by(op for op in could.values() if op.name in moved)
-        for op in could.values():
-            read = self._own(op) - self._shared
-            small = self._bytes(op.binds()) <= self._bytes(read)
-            if read <= made and small and len([*op.binds()]) == 1:
+        moved_values = bound_by(op for op in candidates.values() if op.name in moved)
+        for op in candidates.values():
+            operands = self._case_operands(op) - self._shared
+            is_no_larger = self._bytes(op.binds()) <= self._bytes(operands)
+            if operands <= moved_values and is_no_larger and len([*op.binds()]) == 1:
                 moved.add(op.name)
-                made.update(op.binds())
-        return {name: op for name, op in could.items() if name in moved}
+                moved_values.update(op.binds())
+        return {name: op for name, op in candidates.items() if name in moved}
 
-    def _handed_on(self, moved: dict[str, Op]) -> list[Op]:
-        """Those of which all that is read elsewhere is one a row."""
-        grown, params, results = -1, set(self.body.params), set(self.body.results)
-        while grown != len(moved):
-            grown, made = len(moved), bound_by(moved.values()) | self._shared | params
-            rest = (op for op in self._ops if op.name not in moved)
-            elsewhere = {name for op in rest for name in op.reads()}
+    def _close_prologue(self, moved: dict[str, Op]) -> list[Op]:
+        """Drop operators whose outputs lack the batch axis where other parts read them."""
+        old_count, params, results = -1, set(self.body.params), set(self.body.results)
+        while old_count != len(moved):
+            old_count, available = len(moved), bound_by(moved.values()) | self._shared | params
+            others = (op for op in self._ops if op.name not in moved)
+            elsewhere = {name for op in others for name in op.reads()}
             for name, op in list(moved.items()):
-                read, ends = elsewhere & {*op.binds()}, results & {*op.binds()}
-                rows = all(map(self.folding.crosses, read))
-                rows = rows and all(map(self.folding.is_row, ends))
-                if not rows or not self._own(op) <= made:
+                crossing, own_results = elsewhere & {*op.binds()}, results & {*op.binds()}
+                has_batch_axis = all(map(self.folding.crosses, crossing))
+                has_batch_axis = has_batch_axis and all(map(self.folding.is_row, own_results))
+                if not has_batch_axis or not self._case_operands(op) <= available:
                     del moved[name]
         return list(moved.values()) if any(map(is_costly, moved.values())) else []
 
-    # ---- after -------------------------------------------------------------------------------
+    # ---- epilogue ----------------------------------------------------------------------------
 
-    def _late(self) -> set[str]:
-        """The outputs of the branch that no later trip needs."""
+    def _late_outputs(self) -> set[str]:
+        """Return the outputs of the branch that no later iteration reads."""
         trips, sums = self.trips, Sums(self.trips, {out.name for out in self.view.sums})
         core = {memory.next for memory in trips.view.memories}
-        core -= {found.memory.next for found in sums.of.values()}
+        core -= {accumulator.memory.next for accumulator in sums.of.values()}
         for op in reversed(trips.body.ops):
             if op.name in sums.links or op.name == self.view.origin.name:
                 continue
@@ -153,68 +176,70 @@ class Parts:
         rows = {out.name for out in self.view.outs} - core
         return rows | ({out.name for out in self.view.sums} & sums.added)
 
-    def _able_after(self) -> dict[str, Op]:
+    def _epilogue_candidates(self) -> dict[str, Op]:
         results = {out.name: out.results[0] for out in self.view.outputs}
         core = {result for name, result in results.items() if name not in self.late}
-        could, early = dict[str, Op](), {op.name for op in self.before}
+        candidates, prologue_names = dict[str, Op](), {op.name for op in self.before}
         for op in reversed(self._ops):
-            if op.name in early or self.is_shared(op):
+            if op.name in prologue_names or self.is_shared(op):
                 continue
-            if core.isdisjoint(op.binds()) and self._may_leave(op):
-                could[op.name] = op
+            if core.isdisjoint(op.binds()) and self._is_movable(op):
+                candidates[op.name] = op
             else:
                 core.update(op.reads())
-        return dict(reversed(could.items()))
+        return dict(reversed(candidates.items()))
 
-    def _chosen(self, could: dict[str, Op]) -> dict[str, Op]:
-        """The costly ones, what follows, and what comes before where it needs nothing else."""
-        moved, made = dict[str, Op](), set[str]()
-        for name, op in could.items():
+    def _select_epilogue(self, candidates: dict[str, Op]) -> dict[str, Op]:
+        """Return expensive operators, their consumers, and closed producers."""
+        moved, moved_values = dict[str, Op](), set[str]()
+        for name, op in candidates.items():
             sums = not self.folding.totals.isdisjoint(op.binds())
-            if is_costly(op) or sums or not made.isdisjoint(op.reads()):
+            if is_costly(op) or sums or not moved_values.isdisjoint(op.reads()):
                 moved[name] = op
-                made.update(op.binds())
-        there = bound_by(self.before) | self._shared | set(self.body.params)
-        grown = -1
-        while grown != len(moved):
-            grown = len(moved)
-            for name, op in reversed(could.items()):
-                if name not in moved and self._joins(op, moved, there):
+                moved_values.update(op.binds())
+        available = bound_by(self.before) | self._shared | set(self.body.params)
+        old_count = -1
+        while old_count != len(moved):
+            old_count = len(moved)
+            for name, op in reversed(candidates.items()):
+                if name not in moved and self._moves_with_readers(op, moved, available):
                     moved[name] = op
-        return {name: op for name, op in could.items() if name in moved}
+        return {name: op for name, op in candidates.items() if name in moved}
 
-    def _joins(self, op: Op, moved: dict[str, Op], there: set[str]) -> bool:
-        """Whether it moves with all that reads it, since that needs nothing further."""
+    def _moves_with_readers(self, op: Op, moved: dict[str, Op], available: set[str]) -> bool:
+        """Return whether an operator moves with its consumers: it needs nothing further."""
         body, own = self.body, {*op.binds()}
         readers = [other.name for other in self._ops if not own.isdisjoint(other.reads())]
         if not readers or not moved.keys() >= {*readers} or not own.isdisjoint(body.results):
             return False
-        there = there.union(*(other.reads() for other in moved.values()))
-        further = self._own(op) - there
+        available = available.union(*(other.reads() for other in moved.values()))
+        further = self._case_operands(op) - available
         moves = OPS.get(op.type).cheap and len(further) == 1
         return not further or (moves and self._bytes(further) <= self._bytes(own))
 
-    def _closed(self, moved: dict[str, Op]) -> list[Op]:
-        """Those that are handed nothing but what is one a row, and hand on nothing."""
-        grown = -1
-        while grown != len(moved):
-            grown, made = len(moved), bound_by(moved.values()) | self._shared
-            rest = (op for op in self._ops if op.name not in moved and not self.is_shared(op))
-            elsewhere = {name for op in rest for name in op.reads()}
+    def _close_epilogue(self, moved: dict[str, Op]) -> list[Op]:
+        """Drop operators that read values without batch axis, or that the core reads."""
+        old_count = -1
+        while old_count != len(moved):
+            old_count, own_values = len(moved), bound_by(moved.values()) | self._shared
+            others = (op for op in self._ops if op.name not in moved and not self.is_shared(op))
+            elsewhere = {name for op in others for name in op.reads()}
             for name, op in list(moved.items()):
-                whole = elsewhere.isdisjoint(op.binds())
-                if not whole or not all(map(self._is_handed, self._own(op) - made)):
+                is_unread = elsewhere.isdisjoint(op.binds())
+                if not is_unread or not all(
+                    map(self._may_cross, self._case_operands(op) - own_values)
+                ):
                     del moved[name]
         totals = self.folding.totals
         pays = any(is_costly(op) or not totals.isdisjoint(op.binds()) for op in moved.values())
         return list(moved.values()) if pays else []
 
-    def _is_handed(self, name: str) -> bool:
-        """Whether what comes after the loop can get something row by row."""
+    def _may_cross(self, name: str) -> bool:
+        """Return whether the epilogue after the loop can read a value per batch element."""
         params = set(self.body.params) - self._moving
         return self.folding.crosses(name) and name not in params
 
 
 def bound_by(ops: Iterable[Op]) -> set[str]:
-    """All that some operators bind."""
+    """Return all names that some operators bind."""
     return {name for op in ops for name in op.binds()}

@@ -1,9 +1,9 @@
-"""Row-wise branches masked: what mixes rows leaves padding out.
+"""Masking of padding in partitioned branches: operators that mix batch elements ignore padding.
 
-Compiled, a case runs on its rows and some padding, so whatever mixes rows must leave padding
-out; see `braces.ops.control.batch_axis.masking`. Interpreted, a case has exactly its rows,
-unless they stay at their places. So a program says what its user wrote, and the executor masks
-what it runs.
+A compiled case runs on its batch elements and padding, so operators that mix elements must mask
+the padding; see `braces.ops.control.batch_axis.masking`. An interpreted case has exactly its
+elements, unless they stay in place. Programs are therefore written without masks, and the
+executor inserts the masks.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from braces.passes.core.rewrite import Change, Place, rewrite
 
 
 def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
-    """A program whose row-wise branches may be given padding.
+    """Return a program whose partitioned branches tolerate padding.
 
     Args:
         program: The program.
-        interpreted: Whether only rows that stay at their places have padding.
+        interpreted: Whether only branches that keep elements in place have padding.
 
     Raises:
-        ProgramError: An operator mixes rows in a way that has no mask.
+        ProgramError: An operator mixes batch elements in a way that has no mask.
     """
 
-    def padded(op: Op) -> bool:
+    def needs_mask(op: Op) -> bool:
         view = view_of(op)
         if not isinstance(view, PartitionView) or view.masked:
             return False
         return not (interpreted and view.compact)
 
     def rule(op: Op, place: Place) -> Change:
-        if not padded(op):
+        if not needs_mask(op):
             return op
         note(place.where(op), "leaves padding out of what mixes rows")
         return masked_branch(place.program, place.table, op)
 
     ops = (op for body, _ in all_bodies(program.main) for op in body.ops if op.bodies())
-    if not any(map(padded, ops)):
-        return program  # as most are, and the walk would take longer
+    if not any(map(needs_mask, ops)):
+        return program  # the common case; the walk is slower
     return rewrite(program, rule)
 
 

@@ -1,7 +1,7 @@
-"""The rows of a step that does not run for everybody: what has them, and how it gets them.
+"""Batch axis of a ragged step: its operands with batch axis become parameters of the branch.
 
-Captures have them, too, as what a step looks back at. Where they are not in front, they are put
-there outside of the loop, and back in the step.
+Captures may have the batch axis too, as the sequences of an attention step. If it is not the
+first axis, it is moved to the front outside of the loop, and back inside the step.
 
     c: f32[b,s,4] = moveaxis(x=encoded) {source=[1], destination=[0]}
     … partition(masks=active, rows=[p, c]) … (valid, p: f32[b,4], r: f32[b,s,4]) {
@@ -30,17 +30,17 @@ from braces.ops.control.partition.random import number_draws, row_numbers
 
 @dataclass(frozen=True)
 class Steps:
-    """A loop that is not built yet, and whose steps are not for everybody.
+    """Ragged loop under construction: its steps are active for part of the batch.
 
     Attributes:
-        program: The program that is built.
-        outer: The block that the loop is to stand in.
+        program: The program under construction.
+        outer: The block that will contain the loop.
         loop: The loop, without memories and slices.
         memories: Its memories.
         slices: Its slices.
-        lengths: How many steps each row has.
-        stop: What the body calls the condition of stopping, which is read after the step.
-        numbers: What tells the numbers of its rows, where blocks in it ask for that.
+        lengths: Number of steps of each batch element.
+        stop: Name of the stop condition in the body; it is read after the step.
+        numbers: Numbers of the batch elements, if blocks inside need them.
     """
 
     program: Builder
@@ -54,17 +54,20 @@ class Steps:
 
     @property
     def given(self) -> list[str]:
-        """What the step gets from the loop, the index aside."""
-        return [*(one.param for one in self.memories), *(one.param for one in self.slices)]
+        """Parameters of the step except the index: memories and slices."""
+        return [
+            *(param_source.param for param_source in self.memories),
+            *(param_source.param for param_source in self.slices),
+        ]
 
     @property
     def results(self) -> list[str]:
-        """What the step gives, the condition of stopping aside."""
+        """Results of the step except the stop condition."""
         rows = (row.result for row in self.loop.rows)
         return [*(memory.next for memory in self.memories), *rows]
 
     def around(self, body: SymbolTable, results: Sequence[str]) -> LoopView:
-        """The loop with another body, of which these are the rows."""
+        """Return the loop with another body, whose stacked outputs are `results`."""
         rows = zip(self.loop.rows, results, strict=True)
         return replace(
             self.loop,
@@ -75,14 +78,14 @@ class Steps:
 
 @dataclass
 class StepRows:
-    """A step and its rows.
+    """A step with its batch axis.
 
     Attributes:
-        rows: How many there are.
-        given: What the block gets row by row, captures included, as it is called outside.
-        params: The same, as it is called inside.
-        results: What the block gives row by row.
-        stop: The condition that it stops at, which may be one for all rows.
+        rows: The batch size.
+        given: Operands with batch axis, captures included, by their names outside.
+        params: The same operands, by their names inside.
+        results: Results with batch axis.
+        stop: The stop condition, per batch element or for the whole batch.
     """
 
     rows: Size
@@ -93,45 +96,49 @@ class StepRows:
 
     @property
     def named(self) -> bool:
-        """Whether the rows have a name, so that a size of that name is meant."""
+        """True if the batch size is a named dimension: equal sizes are then the batch axis."""
         return isinstance(self.rows, Dim) and self.rows.name is not None
 
 
 def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> StepRows:
-    """Take captures that have a row for each row of the batch as parameters.
+    """Turn captures with batch axis into parameters.
 
-    As captures they would be whole in the gradient of the step, which meets rows of them that
-    do not run: 0 times what may be infinite.
+    As captures they would be read in full by the gradient of the step. It would then multiply
+    values of inactive elements, possibly infinite, by 0.
 
     Args:
         steps: The loop.
         body: Its body, in which the step is the block of a branch.
         inner: That block.
-        total: How many rows there are.
+        total: The batch size.
     """
     rows, given, stop = inner.unifier.resolve(total), steps.results, steps.stop
-    own = _own(steps, inner, rows)
+    own = _batch_params(steps, inner, rows)
     step = StepRows(rows, own, own, given, stop)
-    places = _places(inner, step.rows, [*given, *([stop] if stop else [])])
-    if not step.named and places:
-        places = captured_rows(steps.outer, places, _sources(steps))
-    axes = {name: found[0] for name, found in places.items() if 0 in found or len(found) == 1}
-    led = {name: _led(steps, body, name, axis) for name, axis in axes.items()}
-    params = {n: param(inner, f"{n}.rows", var.type) for n, var in led.items()}
+    batch_axes = _batch_axes(inner, step.rows, [*given, *([stop] if stop else [])])
+    if not step.named and batch_axes:
+        batch_axes = captured_rows(steps.outer, batch_axes, _batch_sources(steps))
+    axes = {
+        name: found[0] for name, found in batch_axes.items() if 0 in found or len(found) == 1
+    }
+    batch_first = {
+        name: _move_batch_first(steps, body, name, axis) for name, axis in axes.items()
+    }
+    params = {n: param(inner, f"{n}.rows", var.type) for n, var in batch_first.items()}
     ops, inner.ops = inner.ops, []
-    context = {n: _as_it_was(steps, inner, params[n], axis) for n, axis in axes.items()}
+    context = {n: _move_batch_back(steps, inner, params[n], axis) for n, axis in axes.items()}
     inner.ops += [rename_op(op, context) for op in ops]
     return replace(
         step,
-        given=[*own, *(var.name for var in led.values())],
+        given=[*own, *(var.name for var in batch_first.values())],
         params=[*own, *params.values()],
         results=[context.get(n, n) for n in given],
         stop=context.get(stop, stop) if stop else None,
     )
 
 
-def _own(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
-    """What the step gets row by row; inputs that do not lead with rows are captures of it."""
+def _batch_params(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
+    """Return the parameters with batch axis; other scanned inputs become captures."""
     for name in [cut.param for cut in steps.slices]:
         sizes = sizes_of(inner, name)
         if not sizes or inner.unifier.unify(sizes[0], rows) is None:
@@ -140,59 +147,63 @@ def _own(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
     return [name for name in steps.given if name in inner.vars]
 
 
-def _led(steps: Steps, body: SymbolTable, name: str, axis: int) -> Var:
-    """A capture with its rows in front: moved outside of the loop, unless it is an input."""
+def _move_batch_first(steps: Steps, body: SymbolTable, name: str, axis: int) -> Var:
+    """Return a capture with the batch axis in front: moved outside of the loop if possible."""
     table = body if name in body.vars else steps.outer
     var = visible_var(steps.program, table, name)
     with steps.program.building(table):
         return one("moveaxis", var, source=(axis,), destination=(0,)) if axis else var
 
 
-def _as_it_was(steps: Steps, inner: SymbolTable, name: str, axis: int) -> str:
-    """What the step reads, of which the rows were put in front."""
+def _move_batch_back(steps: Steps, inner: SymbolTable, name: str, axis: int) -> str:
+    """Move the batch axis of a parameter back to its original position."""
     with steps.program.building(inner):
         var = var_of(steps.program, inner, name)
         return one("moveaxis", var, source=(0,), destination=(axis,)).name if axis else name
 
 
 def numbered(steps: Steps, inner: SymbolTable, step: StepRows) -> StepRows:
-    """The step with what is drawn for rows following from their numbers."""
-    found = dict(zip(step.given, step.params, strict=True))
+    """Make the random draws of a step depend on the numbers of its batch elements."""
+    params_by_source = dict(zip(step.given, step.params, strict=True))
 
     def numbers() -> Var:
         outer = steps.numbers
         if outer is None:
             outer = row_numbers(steps.program, steps.outer, step.rows)
-        if outer.name not in found:
-            found[outer.name] = param(inner, "number", outer.type)
-        return var_of(steps.program, inner, found[outer.name])
+        if outer.name not in params_by_source:
+            params_by_source[outer.name] = param(inner, "number", outer.type)
+        return var_of(steps.program, inner, params_by_source[outer.name])
 
     places = dict.fromkeys(step.params, (0,))
     number_draws(steps.program, inner, step.rows, places, cache(numbers))
-    return replace(step, given=[*found], params=[*found.values()])
+    return replace(step, given=[*params_by_source], params=[*params_by_source.values()])
 
 
 def param(inner: SymbolTable, stem: str, type_: Type) -> str:
-    """A new parameter of a block."""
+    """Add a parameter to a block."""
     return inner.add_param(inner.names.unique(stem), type_).name
 
 
-def _places(inner: SymbolTable, total: Size, results: Sequence[str]) -> dict[str, list[int]]:
-    """The axes of captures that are as long as the batch."""
-    read = [*(name for op in inner.ops for name in op.reads()), *results]
-    captures = (name for name in dict.fromkeys(read) if name not in inner.vars)
-    found = {n: [i for i, s in enumerate(sizes_of(inner, n)) if s == total] for n in captures}
-    return {name: axes for name, axes in found.items() if axes}
+def _batch_axes(
+    inner: SymbolTable, total: Size, results: Sequence[str]
+) -> dict[str, list[int]]:
+    """Return the axes of captures that are as long as the batch."""
+    read_names = [*(name for op in inner.ops for name in op.reads()), *results]
+    captures = (name for name in dict.fromkeys(read_names) if name not in inner.vars)
+    axes_by_name = {
+        n: [i for i, s in enumerate(sizes_of(inner, n)) if s == total] for n in captures
+    }
+    return {name: axes for name, axes in axes_by_name.items() if axes}
 
 
-def _sources(steps: Steps) -> dict[str, int]:
-    """What tells rows outside of the step: each variable with its axis of rows."""
-    found = {cut.source.name: 1 for cut in steps.slices}
+def _batch_sources(steps: Steps) -> dict[str, int]:
+    """Return the variables outside of the step with a batch axis, with that axis."""
+    axes_by_name = {cut.source.name: 1 for cut in steps.slices}
     inits = [*(memory.init for memory in steps.memories), steps.lengths, steps.numbers]
-    return found | {init.name: 0 for init in inits if init is not None}
+    return axes_by_name | {init.name: 0 for init in inits if init is not None}
 
 
 def sizes_of(table: SymbolTable, name: str) -> tuple[Size, ...]:
-    """The sizes of something visible; of a list none."""
-    found = table.type_of(name)
-    return found.shape if isinstance(found, TensorType) else ()
+    """Return the shape of a visible variable; empty for a list."""
+    type_ = table.type_of(name)
+    return type_.shape if isinstance(type_, TensorType) else ()

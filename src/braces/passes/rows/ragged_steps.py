@@ -1,9 +1,9 @@
-"""Steps that do not run for everybody: sequence lengths, and stopping early.
+"""Ragged steps: steps that are active for part of the batch (sequence lengths, early stopping).
 
-The body of a loop becomes the one case of a branch inside the loop's body. Where it does not
-run, memories stay as they are and rows are zero; nothing of it reaches a value or a gradient.
-With `lengths`, or where each row stops on its own, the branch is row-wise and keeps rows at
-their places; where one condition stops all, it is a switch.
+The body of a loop becomes the single case of a branch inside the loop's body. For inactive
+elements, memories keep their values and outputs are zero; nothing of the step reaches a value
+or a gradient. With `lengths`, or if each batch element stops on its own, the branch is
+partitioned and keeps batch elements in place. If one condition stops all, it is a switch.
 
     final=[h: f32[b,4]], … = loop(init=x) {length=3} captures [w]
       body (t: i64[], p: f32[b,4]) {
@@ -66,15 +66,15 @@ from braces.passes.rows.ragged_construct import (
 )
 
 Guarded = tuple[LoopView, list[Carried]]
-"""A loop without memories and slices, and its memories, of which there may be one more."""
+"""A loop without memories and slices, and its memories; there may be one more."""
 
 
 def guarded(steps: Steps) -> Guarded:
-    """A loop that runs its steps only for those that they are for.
+    """Return a loop whose steps run only for the active batch elements.
 
     Raises:
-        ShapeError: A memory or a row does not lead with the rows of the batch.
-        ProgramError: The step mixes rows in a way that has no mask.
+        ShapeError: The first axis of a memory or output is not the batch axis.
+        ProgramError: The step mixes batch elements in a way that has no mask.
     """
     body = SymbolTable(parent=steps.outer)
     body.trip_index = steps.loop.index
@@ -84,12 +84,14 @@ def guarded(steps: Steps) -> Guarded:
     inner = SymbolTable(parent=body).thaw(content)
     inner.vars.pop(steps.loop.index)
     if steps.lengths is None and steps.stop is not None and not sizes_of(inner, steps.stop):
-        return _by_switch(steps, body, inner, steps.stop)
-    return _by_rows(steps, body, inner)
+        return _guard_by_switch(steps, body, inner, steps.stop)
+    return _guard_by_partition(steps, body, inner)
 
 
-def _running(steps: Steps, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[Var, Var]:
-    """A memory that says who goes on: its initial value and its parameter."""
+def _add_running_memory(
+    steps: Steps, body: SymbolTable, shape: tuple[Size, ...]
+) -> tuple[Var, Var]:
+    """Add a memory that marks running batch elements: its initial value and its parameter."""
     with steps.program.building(steps.outer):
         start = one("full", shape=shape, value=1.0, dtype=BOOL)
     name = body.names.unique("running")
@@ -97,8 +99,8 @@ def _running(steps: Steps, body: SymbolTable, shape: tuple[Size, ...]) -> tuple[
     return start, var_of(steps.program, body, name)
 
 
-def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -> Guarded:
-    start, running = _running(steps, body, ())
+def _guard_by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -> Guarded:
+    start, running = _add_running_memory(steps, body, ())
     rows = [visible_var(steps.program, inner, row.result) for row in steps.loop.rows]
     for name in steps.given:
         inner.vars.pop(name)
@@ -108,27 +110,29 @@ def _by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -
     with steps.program.building(skip):
         zeros = [zeros_of(tensor_type(row)) for row in rows]
         true = one("full", shape=(), value=1.0, dtype=BOOL)
-    same = (memory.param for memory in steps.memories)
-    skipped = skip.freeze((*same, *(z.name for z in zeros), true.name))
+    memory_names = (memory.param for memory in steps.memories)
+    skipped = skip.freeze((*memory_names, *(z.name for z in zeros), true.name))
     with steps.program.building(body):
         index = one("cast", running, dtype="int32")
         *out, stopped = build_switch(index, (skipped, run), total=True)
         goes_on = running & ~stopped
     n = len(steps.memories)
-    kept = [replace(m, next=var.name) for m, var in zip(steps.memories, out[:n], strict=True)]
-    kept.append(Carried(start, running.name, goes_on.name))
-    return steps.around(body, [var.name for var in out[n:]]), kept
+    next_memories = [
+        replace(m, next=var.name) for m, var in zip(steps.memories, out[:n], strict=True)
+    ]
+    next_memories.append(Carried(start, running.name, goes_on.name))
+    return steps.around(body, [var.name for var in out[n:]]), next_memories
 
 
-def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
+def _guard_by_partition(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
     total = _row_count(steps, inner)
     step = by_row(steps, body, inner, total)
     start: Var | None = None
     running: Var | None = None
     with steps.program.building(body):
-        active = _active(steps, body)
+        active = _active_mask(steps, body)
         if steps.stop is not None:
-            start, running = _running(steps, body, (total,))
+            start, running = _add_running_memory(steps, body, (total,))
             active = running if active is None else active & running
     assert active is not None
     step = numbered(steps, inner, step)
@@ -136,25 +140,27 @@ def _by_rows(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
     with steps.program.building(body):
         operands = [visible_var(steps.program, body, name) for name in step.given]
         out = build_partition([active], operands, [case], [step.rows], compact=False)
-        kept = [
-            replace(memory, next=_kept(active, new, old).name)
+        next_memories = [
+            replace(memory, next=_select_active(active, new, old).name)
             for memory, new, old in zip(steps.memories, out[:n], operands[:n], strict=True)
         ]
         if start is not None and running is not None:
-            kept.append(Carried(start, running.name, (running & ~out[-1]).name))
-    return steps.around(body, [v.name for v in out[n : n + len(steps.loop.rows)]]), kept
+            next_memories.append(Carried(start, running.name, (running & ~out[-1]).name))
+    return steps.around(
+        body, [v.name for v in out[n : n + len(steps.loop.rows)]]
+    ), next_memories
 
 
 def _case(steps: Steps, inner: SymbolTable, step: StepRows) -> Body:
-    """The step on its rows, which leaves those out that do not run."""
+    """Return the step as a case, which masks inactive batch elements."""
     results = list(step.results)
     if step.stop is not None:
-        results.append(_row_stop(steps, inner, step.stop, step.rows))
+        results.append(_stop_per_element(steps, inner, step.stop, step.rows))
     valid = param(inner, "valid", TensorType(BOOL, (step.rows,)))
     known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
     for i, name in enumerate(results):
         whats = known.get(name, ())
-        _check_leads(inner, name, whats, step)
+        _check_batch_first(inner, name, whats, step)
         others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
         results[i] = blank_columns(steps.program, inner, name, others, valid)
     names = (valid, *step.params)
@@ -168,8 +174,8 @@ def _row_count(steps: Steps, inner: SymbolTable) -> Size:
     return sizes_of(inner, steps.stop)[0]
 
 
-def _row_stop(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
-    """The condition of stopping, one entry a row."""
+def _stop_per_element(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
+    """Return the stop condition per batch element."""
     stop = visible_var(steps.program, inner, name)
     if stop.ndim:
         return name
@@ -177,26 +183,28 @@ def _row_stop(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
         return one("broadcast_to", stop, shape=(rows,)).name
 
 
-def _active(steps: Steps, body: SymbolTable) -> Var | None:
-    """Whose sequences have not ended at this step."""
+def _active_mask(steps: Steps, body: SymbolTable) -> Var | None:
+    """Return the mask of batch elements whose sequences have not ended at this step."""
     if steps.lengths is None:
         return None
     step = var_of(steps.program, body, steps.loop.index)
     return step < one("cast", steps.lengths, dtype="int64")
 
 
-def _kept(active: Var, new: Var, old: Var) -> Var:
+def _select_active(active: Var, new: Var, old: Var) -> Var:
     shape = (active.shape[0], *[1] * (new.ndim - 1))
     return one("where", one("reshape", active, shape=shape), new, old)
 
 
-def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: StepRows) -> None:
-    found, shape = inner.type_of(name), sizes_of(inner, name)
+def _check_batch_first(
+    inner: SymbolTable, name: str, whats: Sequence[str], step: StepRows
+) -> None:
+    type_, shape = inner.type_of(name), sizes_of(inner, name)
     leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
     if not leads or not (step.named or whats[:1] in (("rows",), ("same",))):
         raise ShapeError(
             f"`{name}` does not lead with the rows of the batch.",
-            given=f"{name}: {found}   rows: {step.rows}",
+            given=f"{name}: {type_}   rows: {step.rows}",
             fix="With lengths= or a stop for each row, memories and outputs have the batch as "
             "their leading axis." + ("" if step.named else f" {ADVICE}"),
         )
@@ -206,18 +214,19 @@ def _check_leads(inner: SymbolTable, name: str, whats: Sequence[str], step: Step
 
 
 @says_where
-def ragged_steps(by: str, *loops: str) -> Pass:
-    """A pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
+def lengths(by: str, *loops: str) -> Pass:
+    """Return a pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
 
-    A row runs while its trip is less than its length; then memories stay and rows are zero. It
-    is for programs that are not differentiated yet, and for loops whose trips are known.
+    A batch element is active while the iteration index is less than its length. After that, its
+    memories keep their values and its outputs are zero. The pass is for programs without
+    gradients yet, and for loops with a known trip count.
 
     Args:
-        by: A variable around the loops: an integer vector with one entry a row.
-        loops: The paths of those that get them, as `loop_0/body/loop_1`; one or more.
+        by: A variable around the loops: an integer vector with one entry per batch element.
+        loops: The paths of the loops, as `loop_0/body/loop_1`; one or more.
 
     Raises:
-        ProgramError: There is none.
+        ProgramError: No loop is named.
 
     Example:
         >>> import braces as br
@@ -243,12 +252,14 @@ def ragged_steps(by: str, *loops: str) -> Pass:
             return op
         note(place.where(op), f"runs as many trips for each row as `{by}` says")
         with place.building():
-            return _with_lengths(view, place, _lengths(place.var(by)))
+            return _with_lengths(view, place, _check_lengths(place.var(by)))
 
     def run(program: ProgramDef) -> ProgramDef:
-        known = {name for body, _ in all_bodies(program.main) for name in body.vars}
-        if by not in known:
-            raise UnknownNameError(f"There is no variable `{by}`.", fix=suggest(f"{by}", known))
+        var_names = {name for body, _ in all_bodies(program.main) for name in body.vars}
+        if by not in var_names:
+            raise UnknownNameError(
+                f"There is no variable `{by}`.", fix=suggest(f"{by}", var_names)
+            )
         return rewrite_loops(program, loops, rule)
 
     return Pass(
@@ -259,7 +270,7 @@ def ragged_steps(by: str, *loops: str) -> Pass:
     )
 
 
-def _lengths(var: Var) -> Var:
+def _check_lengths(var: Var) -> Var:
     if not is_integer(var.dtype) or var.ndim != 1:
         raise ShapeError(
             "Lengths must be an integer vector with one entry a row.",
@@ -269,13 +280,13 @@ def _lengths(var: Var) -> Var:
 
 
 def _with_lengths(view: LoopView, place: Place, by: Var) -> dict[str, str]:
-    """Build a loop with lengths; what its outputs are called from then on."""
+    """Build a loop with lengths; return the new names of its outputs."""
     rows = tuple(Row(row.result) for row in view.rows)
     origin = view.origin.with_(inputs={}, outputs={})
     loop = replace(view, memories=(), slices=(), rows=rows, trips="", origin=origin)
     memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
     slices = [Cut(place.var(cut.source), cut.param) for cut in view.slices]
     loop, memories = guarded(Steps(place.program, place.table, loop, memories, slices, by))
-    made = build_loop(loop, memories, slices)
-    bound = view.bound(made.finals[: len(view.memories)], made.rows, made.trips)
+    new_loop = build_loop(loop, memories, slices)
+    bound = view.bound(new_loop.finals[: len(view.memories)], new_loop.rows, new_loop.trips)
     return {name: var.name for name, var in bound.items()}

@@ -1,4 +1,4 @@
-"""The blocks that each trip of a loop runs: its body, and the rows of a row-wise branch in it.
+"""Blocks that each iteration of a loop runs: its body, and cases of branches in it.
 
     body (t: i64[], h: f32[b,4], x: f32[b,3]) {
       m: bool[b] = less(x=t, y=n)
@@ -9,8 +9,9 @@
           return s } ]
       …
 
-What leaves the loop in the end is known of either: `batch` and `defer` move what stands in the
-body, and what stands in the branch once `split` gave it a branch of its own.
+Both can tell which operators leave the loop in the end. `batch` and `defer` move operators of
+the body. They move operators of the branch once `split` has put them into a branch of their
+own.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from braces.passes.rows.fission_parts import Parts
 
 
 class EachTrip:
-    """A block that each trip runs once.
+    """A block that each iteration runs once.
 
     Attributes:
-        trips: The trips, of which each runs this block.
+        trips: The iteration space of this block.
         where: The path of the loop, or of the branch.
         path: The path of the block.
-        together: Whether the trips can be taken together.
+        together: Whether the loop is vectorizable.
         is_body: Whether it is the body of the loop.
     """
 
@@ -50,12 +51,12 @@ class EachTrip:
 
     @classmethod
     def of(cls, view: LoopView, op: Op, place: Place) -> Iterator[Self]:
-        """The body of a loop, and then the row-wise branches in it.
+        """Yield the body of a loop, and then the partitioned branches in it.
 
         Args:
             view: The loop.
-            op: The same as it stands there.
-            place: Where.
+            op: The operator of the loop.
+            place: Its insertion point.
         """
         together = apart(view) is None
         trips = Trips.over(view, place) if together else Trips(view, place, 1)
@@ -70,22 +71,22 @@ class EachTrip:
 
     @cached_property
     def before(self) -> Collection[str]:
-        """The operators that can be computed for all trips before the loop, by name."""
+        """Names of the operators that can be vectorized before the loop."""
         if self.is_body:
             return able(self.trips) if self.together else ()
         return self._parts.able_before if self._parts else ()
 
     @cached_property
     def after(self) -> Collection[str]:
-        """Those that can be computed for all trips after it."""
+        """Names of the operators that can be vectorized after the loop."""
         if self.is_body:
             return deferrable(self.trips) if self.together else ()
         return self._parts.able_after if self._parts else ()
 
     @cached_property
     def known(self) -> Collection[str]:
-        """What can be there for all trips, before the loop."""
+        """Names of values that can be available for all iterations before the loop."""
         if self.is_body:
-            made = (op.binds() for op in self.trips.body.ops if op.name in self.before)
-            return self.trips.known.union(*made)
+            moved_outputs = (op.binds() for op in self.trips.body.ops if op.name in self.before)
+            return self.trips.known.union(*moved_outputs)
         return self._parts.known if self._parts else ()
