@@ -1,1 +1,1 @@
-"""Loop transformations."""
+"""Loop transformations: vectorization, strip mining, rematerialization."""

@@ -1,4 +1,4 @@
-"""The condition of a loop, cut out of the body that it was written in.
+"""Loop condition, extracted from the body that it was written in.
 
     body (t: i64[], p: f32[]) {            body (t: i64[], p: f32[]) {
       s: f32[] = multiply(x=p, y=p)          r: f32[] = add(x=p, y=y)
@@ -10,8 +10,8 @@
                                              return more
                                            }
 
-A condition is asked before each trip, the first one included: it knows the memories and what
-lies outside, and nothing of the trip. What both need, both compute.
+The condition is evaluated before each iteration, the first one included. It reads memories and
+captures, and no values of the iteration. Operators that both blocks need are duplicated.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from braces.passes.cleanup.dead_code import eliminate
 
 
 def cut_condition(body: Body, name: str) -> tuple[Body, Body]:
-    """What is left of a loop's body, and its condition, which has the memories as parameters.
+    """Split a loop's body into the body and the condition, whose parameters are the memories.
 
     Args:
-        body: The body, with the number of the trip as its first parameter.
-        name: The variable of it that says whether the loop goes on.
+        body: The body, with the iteration index as its first parameter.
+        name: The variable of it that tells whether the loop continues.
 
     Raises:
-        ProgramError: The condition draws random numbers or reads the number of the trip.
+        ProgramError: The condition draws random numbers or reads the iteration index.
     """
     index, *memories = body.params
     needed = eliminate(body, [name])

@@ -1,4 +1,4 @@
-"""Transpose before a loop what each of its trips multiplies by.
+"""Pretransposition: hoist transposes of loop-invariant matrix operands out of loops.
 
     parameter w: f32[4,3]                     parameter w: f32[4,3]
     data x: f32[n,3]                          data x: f32[n,3]
@@ -10,9 +10,9 @@
         …                                         …
       }                                         }
 
-XLA makes one operator of a product and the transpose that it reads, which takes up to twice as
-long as the product of what lies as it is read. Outside the loop that is paid once.
-The gradient of a step transposes each weight that the step multiplies by.
+XLA fuses a transpose into the product that reads it, which takes up to twice as long as a
+product with contiguous operands. Outside the loop, the transpose is paid once. The gradient of
+a step transposes each weight that the step multiplies by.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from braces.passes.core.rewrite import Change, Place, has_loops, rewrite
 
 
 def laid_out(program: ProgramDef) -> ProgramDef:
-    """A program whose loops transpose nothing that is the same on each trip."""
-    return rewrite(program, _lay_out) if has_loops(program.main) else program
+    """Return a program whose loops transpose no loop-invariant matrix operand."""
+    return rewrite(program, _hoist_transpose) if has_loops(program.main) else program
 
 
-def _lay_out(op: Op, place: Place) -> Change:
-    if not turns_axes(op) or not _is_multiplied_by(op, place):
+def _hoist_transpose(op: Op, place: Place) -> Change:
+    if not turns_axes(op) or not _is_matrix_operand(op, place):
         return op
-    target = _before(op, place)
+    target = _hoist_target(op, place)
     if target is place:
         return op
     note(place.where(op), "is what products of each trip read, and runs once before the loop")
     return place.lift(op, target)
 
 
-def _is_multiplied_by(op: Op, place: Place) -> bool:
+def _is_matrix_operand(op: Op, place: Place) -> bool:
     bound = {*op.binds()}
     return any(
         OPS.get(reader.type).costly and not bound.isdisjoint(reader.reads())
@@ -51,31 +51,31 @@ def _is_multiplied_by(op: Op, place: Place) -> bool:
     )
 
 
-def _before(op: Op, place: Place) -> Place:
-    """In front of all loops around that read nothing else on each trip.
+def _hoist_target(op: Op, place: Place) -> Place:
+    """Return the point before all enclosing loops in which the operands are invariant.
 
-    Rows of a step may have a block of their own in it.
+    The operator may be in a partitioned branch of a step.
     """
-    found = at = place
-    while at.outer is not None and at.owner is not None and not _needs(at, op):
+    target_place = at = place
+    while at.outer is not None and at.owner is not None and not _reads_local(at, op):
         view = view_of(at.owner)
         if isinstance(view, LoopView):
             if not _makes_many_trips(view, at.outer):
                 break
-            found = at.outer
+            target_place = at.outer
         elif not isinstance(view, PartitionView) or not in_place(view):
             break
         at = at.outer
-    return found
+    return target_place
 
 
 def _makes_many_trips(view: LoopView, place: Place) -> bool:
-    """Whether a loop makes some trips, as far as is known."""
+    """Return whether the trip count of a loop is unknown or not small."""
     trips = length_of(view, place) if view.counted else 0
     return not isinstance(trips, int) or trips >= setting().target.few_trips
 
 
-def _needs(place: Place, op: Op) -> bool:
+def _reads_local(place: Place, op: Op) -> bool:
     return any(name in place.table.vars for name in op.reads())
 
 

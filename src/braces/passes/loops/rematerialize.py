@@ -1,4 +1,4 @@
-"""Compute again in a gradient what would take too much to keep for all trips.
+"""Rematerialization: recompute in a gradient the residuals that are too large to stack.
 
     zs: f32[4096,…,50000], es, hs, … =        es, hs, … = loop(…) captures [w]
       loop(…) captures [w]                      body (…) {
@@ -13,10 +13,10 @@
         …                                         …
       }                                         }
 
-What a loop stacks for another to cut from, and what takes more than passes may compute for all
-trips at once, is computed there from what the first loop is given or stacks anyway. Where it is
-made of something else, or something else reads the rows, it is kept: products that fit into
-memory never run twice. `chunk` then sees to it that the whole of it exists in neither loop.
+A residual that one loop stacks and another scans is recomputed if it exceeds the memory limit
+for all iterations. Its operands must be scanned inputs or stacked outputs of the first loop.
+Otherwise, or if another operator reads the stack, it is saved: products that fit into memory
+never run twice. `chunk` (strip mining) then ensures that neither loop holds all of it.
 """
 
 from __future__ import annotations
@@ -40,37 +40,47 @@ from braces.passes.core.rewrite import Change, Place, rewrite_loops
 
 
 def recomputed(program: ProgramDef) -> ProgramDef:
-    """A program whose loops keep nothing for others that is too large and can be made again."""
-    made = rewrite_loops(program, None, partial(_recompute, {*program.updates.values()}))
-    return made if made is program else eliminated(made)
+    """Return a program whose loops rematerialize residuals that are too large."""
+    new_program = rewrite_loops(
+        program, None, partial(_rematerialize, {*program.updates.values()})
+    )
+    return new_program if new_program is program else eliminated(new_program)
 
 
-def _recompute(updates: Set[str], view: LoopView, op: Op, place: Place) -> Change:
-    if not view.counted or surely_fit(_cut_bytes(view), length_of(view, place)):
+def _rematerialize(updates: Set[str], view: LoopView, op: Op, place: Place) -> Change:
+    if not view.counted or surely_fit(_scanned_bytes(view), length_of(view, place)):
         return op
-    kept, hidden = updates | {*place.body.results}, view.content.vars
-    found = (_Again.of(one, place) for one in view.slices if one.source not in kept)
-    again = [one for one in found if one is not None and one.names.isdisjoint(hidden)]
-    return _Making(again, view, place).built(op) if again else op
+    required_names, hidden = updates | {*place.body.results}, view.content.vars
+    candidates = (
+        _Recomputable.of(candidate, place)
+        for candidate in view.slices
+        if candidate.source not in required_names
+    )
+    recomputable = [
+        candidate
+        for candidate in candidates
+        if candidate is not None and candidate.names.isdisjoint(hidden)
+    ]
+    return _Rematerialization(recomputable, view, place).build_loop(op) if recomputable else op
 
 
-def _cut_bytes(view: LoopView) -> list[Size]:
-    return [bytes_of(view.content.vars[one.param].type) for one in view.slices]
+def _scanned_bytes(view: LoopView) -> list[Size]:
+    return [bytes_of(view.content.vars[scanned.param].type) for scanned in view.slices]
 
 
-# ---- what can be made again ------------------------------------------------------------------
+# ---- candidates ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Again:
-    """A slice that can be made again.
+class _Recomputable:
+    """A scanned input that can be rematerialized.
 
     Attributes:
-        cut: The slice.
-        maker: The loop that stacks what it is cut from.
-        result: What it is called there.
-        ops: The operators that make it, in order.
-        names: What those read that stands outside of the loop.
+        cut: The scanned input.
+        maker: The loop that stacks its source.
+        result: Its name in that loop.
+        ops: The operators that compute it, in order.
+        names: Captures of these operators.
     """
 
     cut: Slice
@@ -80,20 +90,20 @@ class _Again:
     names: frozenset[str]
 
     @classmethod
-    def of(cls, cut: Slice, place: Place) -> _Again | None:
-        """How it is made; `None` where it is not too large, or cannot be made again."""
-        made = place.maker(cut.source) if cut.source in place.table.vars else None
-        maker = view_of(made) if made is not None else None
+    def of(cls, cut: Slice, place: Place) -> _Recomputable | None:
+        """Return the candidate of a scanned input; `None` if small or not recomputable."""
+        maker_op = place.maker(cut.source) if cut.source in place.table.vars else None
+        maker = view_of(maker_op) if maker_op is not None else None
         if not isinstance(maker, LoopView) or not maker.counted or maker.max_trips is not None:
             return None
         (result,) = (row.result for row in maker.rows if row.stacked == cut.source)
-        if not _too_large(maker, result, place) or not all(_only_cuts(cut.source, place)):
+        if not _too_large(maker, result, place) or not all(_reads_by_scan(cut.source, place)):
             return None
-        ops = _made_of(maker, result, _given(maker, place))
+        ops = _ops_computing(maker, result, _available_values(maker, place))
         if not ops:
             return None
-        read = (name for op in ops for name in op.reads())
-        outside = frozenset(name for name in read if name not in maker.content.vars)
+        read_names = (name for op in ops for name in op.reads())
+        outside = frozenset(name for name in read_names if name not in maker.content.vars)
         return cls(cut, maker, result, ops, outside)
 
 
@@ -102,91 +112,96 @@ def _too_large(maker: LoopView, name: str, place: Place) -> bool:
     return too_many([bytes_of(info.type)], length_of(maker, place))
 
 
-def _only_cuts(source: str, place: Place) -> Iterator[bool]:
-    """For each operator that reads something, whether it is a loop that only cuts it."""
+def _reads_by_scan(source: str, place: Place) -> Iterator[bool]:
+    """Yield for each reader of a value whether it is a loop that only scans it."""
     for op in place.body.ops:
         times, view = [*op.reads()].count(source), view_of(op)
         if times and isinstance(view, LoopView) and view.counted:
-            yield [one.source for one in view.slices].count(source) == times
+            yield [scanned.source for scanned in view.slices].count(source) == times
         elif times:
             yield False
 
 
-def _given(maker: LoopView, place: Place) -> dict[str, str]:
-    """What a loop cuts, or stacks and is small, by the name in it: all of it outside."""
+def _available_values(maker: LoopView, place: Place) -> dict[str, str]:
+    """Return the sources of scanned inputs and small stacked outputs, by name in the loop."""
     rows = (
         row
         for row in maker.rows
         if row.result in maker.content.vars and not _too_large(maker, row.result, place)
     )
     return {row.result: row.stacked for row in rows} | {
-        one.param: one.source for one in maker.slices
+        scanned.param: scanned.source for scanned in maker.slices
     }
 
 
-def _made_of(maker: LoopView, name: str, given: Collection[str]) -> tuple[Op, ...]:
-    """The operators that make something of what is given; none where others are needed."""
-    body, needed, found = maker.body, {name}, list[Op]()
+def _ops_computing(maker: LoopView, name: str, available: Collection[str]) -> tuple[Op, ...]:
+    """Return the operators that compute a value from available ones; none if not possible."""
+    body, needed, needed_ops = maker.body, {name}, list[Op]()
     for op in reversed(body.ops):
         if needed.isdisjoint(op.binds()):
             continue
         if op.bodies():
             return ()
-        found.append(op)
+        needed_ops.append(op)
         needed.difference_update(op.binds())
-        needed.update(n for n in op.reads() if n in body.vars and n not in given)
-    return () if needed - {maker.index} else tuple(reversed(found))
+        needed.update(n for n in op.reads() if n in body.vars and n not in available)
+    return () if needed - {maker.index} else tuple(reversed(needed_ops))
 
 
-# ---- making it -------------------------------------------------------------------------------
+# ---- rewriting -------------------------------------------------------------------------------
 
 
-class _Making:
-    """The rule by which a loop computes again what it cut.
+class _Rematerialization:
+    """Rewriting rule of a loop that rematerializes some of its scanned inputs.
 
     Attributes:
-        again: The slices.
-        view: The loop, with what they are made of as further slices.
-        place: Where it stands.
-        values: What stands for names of the loops that stacked them, by those loops.
-        names: What stands for the slices.
+        again: The scanned inputs.
+        view: The loop, with the operands of the recomputation as further scanned inputs.
+        place: Insertion point of the loop.
+        values: New names of values, by the loops that stacked them and their names there.
+        names: New names of the scanned inputs.
     """
 
-    def __init__(self, again: list[_Again], view: LoopView, place: Place) -> None:
-        self.again = again
+    def __init__(self, recomputable: list[_Recomputable], view: LoopView, place: Place) -> None:
+        self.recomputable = recomputable
         self.view = view
         self.place = place
         self.values: dict[str, dict[str, str]] = {}
         self.names: dict[str, str] = {}
 
-    def built(self, op: Op) -> Op:
-        """The loop."""
-        said = "`, `".join(one.cut.param for one in self.again)
-        sizes = [bytes_of(self.view.content.vars[one.cut.param].type) for one in self.again]
+    def build_loop(self, op: Op) -> Op:
+        """Return the loop."""
+        param_names = "`, `".join(item.cut.param for item in self.recomputable)
+        sizes = [
+            bytes_of(self.view.content.vars[item.cut.param].type) for item in self.recomputable
+        ]
         size = gibibytes(sizes, length_of(self.view, self.place))
-        note(self.place.where(op), f"computes `{said}` again: to keep it would take {size}")
-        for one in self.again:
-            self.values.setdefault(one.maker.origin.name, self._given(one.maker))
-        made = LoopView.of(self.place.within(self.view.to_op(), self))
-        left = (one for one in made.slices if one.param not in self.names)
-        return replace(made, slices=tuple(left)).to_op()
-
-    def _given(self, maker: LoopView) -> dict[str, str]:
-        """What the other loop cuts or stacks, as it is called in this one."""
-        values, read = (
-            {maker.index: self.view.index},
-            {name for one in self.again for op in one.ops for name in op.reads()},
+        note(
+            self.place.where(op),
+            f"computes `{param_names}` again: to keep it would take {size}",
         )
-        for name, source in _given(maker, self.place).items():
-            if name in read:
-                values[name] = self._cut(source, name, maker)
+        for item in self.recomputable:
+            self.values.setdefault(item.maker.origin.name, self._available_values(item.maker))
+        new_view = LoopView.of(self.place.within(self.view.to_op(), self))
+        remaining = (item for item in new_view.slices if item.param not in self.names)
+        return replace(new_view, slices=tuple(remaining)).to_op()
+
+    def _available_values(self, maker: LoopView) -> dict[str, str]:
+        """Return names here for scanned inputs and stacked outputs of the other loop."""
+        values, read_names = (
+            {maker.index: self.view.index},
+            {name for item in self.recomputable for op in item.ops for name in op.reads()},
+        )
+        for name, source in _available_values(maker, self.place).items():
+            if name in read_names:
+                values[name] = self._scanned_param(source, name, maker)
         return values
 
-    def _cut(self, source: str, stem: str, maker: LoopView) -> str:
-        """The slice of something, a further one where there is none."""
-        for one in self.view.slices:
-            if one.source == source:
-                return one.param
+    def _scanned_param(self, source: str, stem: str, maker: LoopView) -> str:
+        """Return the scanned input for a source; add one if there is none."""
+        for scanned in self.view.slices:
+            if scanned.source == source:
+                return scanned.param
         content = self.view.content
         info = maker.content.vars[stem]
         name = self.place.table.names.unique(stem)
@@ -198,33 +213,33 @@ class _Making:
         return name
 
     def __call__(self, op: Op, inner: Place) -> Change:
-        """What becomes of an operator of the body: before the first all is made."""
+        """Return the replacement of an operator; the recomputation precedes the first one."""
         if inner.outer is not self.place:
             return op
         if not self.names:
             with inner.building():
-                for one in self.again:
-                    self._make(one, inner)
+                for item in self.recomputable:
+                    self._build_recomputation(item, inner)
             inner.stand_for(self.names)
             return rename_op(op, self.names)
         return op
 
-    def _make(self, again: _Again, inner: Place) -> None:
-        values = self.values[again.maker.origin.name]
+    def _build_recomputation(self, item: _Recomputable, inner: Place) -> None:
+        values = self.values[item.maker.origin.name]
 
         def value(name: str) -> Var:
             return inner.var(values.get(name, name))
 
-        for op in again.ops:
+        for op in item.ops:
             if values.keys() >= {*op.binds()}:
                 continue
             inputs = {slot: [*map(value, names)] for slot, names in op.inputs.items()}
             with inner.program.at(op.source):
-                made = apply(op.type, inputs, op.attrs, wanted=tuple(op.outputs))
+                results = apply(op.type, inputs, op.attrs, wanted=tuple(op.outputs))
             for slot, names in op.outputs.items():
-                pairs = zip(names, made[slot], strict=True)
+                pairs = zip(names, results[slot], strict=True)
                 values |= {name: var.name for name, var in pairs}
-        self.names[again.cut.param] = values[again.result]
+        self.names[item.cut.param] = values[item.result]
 
 
 REMATERIALIZE = Pass(

@@ -1,6 +1,6 @@
-"""Cut from rows what a memory only holds for a trip.
+"""Removal of delay memories: scalar replacement of carries that delay a scanned input.
 
-A memory that becomes a slice is that slice, one trip later.
+The next value of such a memory is a scanned input, so it is that input one iteration later.
 
     data x: f32[n,3]                              data x: f32[n,3]
     data x0: f32[3]                               data x0: f32[3]
@@ -15,10 +15,10 @@ A memory that becomes a slice is that slice, one trip later.
                                                       return y
                                                     }
 
-What is computed of such a slice alone can be computed for all trips then (`batch`). The
-gradient of a loop has such memories for what memories were after a trip: what the next trip
-kept. Where the loop stacks that itself, its rows are cut in place of them. A row that is a
-slice is what the slice was cut from.
+Operators that depend only on scanned inputs can then be vectorized (`batch`). The gradient of a
+loop has such memories for the values of memories after an iteration: the residual of the next
+one. If the forward loop stacks that itself, its stack is scanned instead. A stacked output that
+is a scanned input is replaced by the source of the input.
 """
 
 from __future__ import annotations
@@ -35,44 +35,44 @@ from braces.passes.core.rewrite import Change, Place, rewrite_loops
 
 
 def undelayed(program: ProgramDef) -> ProgramDef:
-    """A program whose loops hold no slice for the trip after it."""
-    return rewrite_loops(program, None, _cut)
+    """Return a program whose loops have no delay memories."""
+    return rewrite_loops(program, None, _remove_delays)
 
 
-def _cut(view: LoopView, op: Op, place: Place) -> Change:
+def _remove_delays(view: LoopView, op: Op, place: Place) -> Change:
     if not view.counted or view.max_trips is not None:
         return op
     finals = dict[str, str]()
     while (delay := _Delay.first(view, place)) is not None:
         memory = delay.memory
         with place.building():
-            held, final = delay.build()
+            scanned_rows, final = delay.build()
         note(place.where(op), f"cuts `{memory.param}` from rows: it held them for a trip")
         finals[memory.final] = final.name
         view = replace(
             view,
             memories=tuple(one for one in view.memories if one is not memory),
-            slices=(*view.slices, Slice(held.name, memory.param)),
+            slices=(*view.slices, Slice(scanned_rows.name, memory.param)),
         )
     sources = {one.param: one.source for one in view.slices}
-    same = {row.stacked: sources[row.result] for row in view.rows if row.result in sources}
-    if not finals and not same:
+    aliases = {row.stacked: sources[row.result] for row in view.rows if row.result in sources}
+    if not finals and not aliases:
         return op
-    place.stand_for(finals | same)
-    rows = tuple(row for row in view.rows if row.stacked not in same)
+    place.stand_for(finals | aliases)
+    rows = tuple(row for row in view.rows if row.stacked not in aliases)
     return replace(view, rows=rows, origin=op).to_op()
 
 
 @dataclass(frozen=True)
 class _Delay:
-    """A memory that becomes a slice.
+    """A delay memory.
 
     Attributes:
         memory: The memory.
-        source: The rows that the slice is cut from.
-        kept: The rows that it holds, where they are there.
-        reverse: Whether the loop counts down.
-        place: Where the loop stands.
+        source: The stack that the scanned input comes from.
+        kept: The delayed stack, if it exists already.
+        reverse: Whether the loop runs in reverse.
+        place: Insertion point of the loop.
     """
 
     memory: Memory
@@ -83,13 +83,13 @@ class _Delay:
 
     @classmethod
     def first(cls, view: LoopView, place: Place) -> Self | None:
-        """The first of a loop that has one."""
-        sources = {one.param: one.source for one in view.slices}
+        """Return the first delay memory of a loop; `None` if there is none."""
+        sources = {scanned.param: scanned.source for scanned in view.slices}
         for memory in view.memories:
             if memory.next not in sources:
                 continue
             source = sources[memory.next]
-            mirrored = _mirrored(memory, source, view.reverse, place)
+            mirrored = _find_mirrored(memory, source, view.reverse, place)
             if mirrored is None:
                 return cls(memory, source, None, view.reverse, place)
             loop, other = mirrored
@@ -99,26 +99,28 @@ class _Delay:
         return None
 
     def build(self) -> tuple[Var, Var]:
-        """The rows that it holds, and what it ends in."""
+        """Build the delayed stack and the final value."""
         init, source = self.place.var(self.memory.init), self.place.var(self.source)
         first = one("reshape", init, shape=(1, *init.shape))
         ordered = (source, first) if self.reverse else (first, source)
-        whole = one("concat", *ordered, axis=0)
-        held, final = (whole[1:], whole[0]) if self.reverse else (whole[:-1], whole[-1])
-        return (held if self.kept is None else self.place.var(self.kept)), final
+        extended = one("concat", *ordered, axis=0)
+        delayed, final = (
+            (extended[1:], extended[0]) if self.reverse else (extended[:-1], extended[-1])
+        )
+        return (delayed if self.kept is None else self.place.var(self.kept)), final
 
 
-def _mirrored(
+def _find_mirrored(
     memory: Memory, source: str, reverse: bool, place: Place
 ) -> tuple[LoopView, Memory] | None:
-    """The memory of a loop run the other way of which the source has what each trip kept."""
+    """Return the memory of a reversed loop whose next values the source stacks."""
     maker = place.maker(source)
     view = view_of(maker) if maker else None
     if not isinstance(view, LoopView) or view.reverse == reverse:
         return None
     params = [row.result for row in view.rows if row.stacked == source]
-    found = [m for m in view.memories if m.param in params and m.final == memory.init]
-    return (view, found[0]) if found else None
+    candidates = [m for m in view.memories if m.param in params and m.final == memory.init]
+    return (view, candidates[0]) if candidates else None
 
 
 REMOVE_DELAY_MEMORIES = Pass(

@@ -1,4 +1,4 @@
-"""Cut a loop into chunks of trips where all of them at once would take too much.
+"""Strip mining: cut a loop into chunks if all its iterations at once exceed the memory limit.
 
     data x: f32[4096,…]                       y: f32[64,64,…] = reshape(x=x)
     …, stacked=[s: f32[4096]], … =            …, stacked=[r: f32[64,64]], … =
@@ -11,11 +11,12 @@
       }                                         }
                                               s: f32[4096] = reshape(x=r)
 
-`batch` and `defer` then compute for all trips of a chunk at once, as many as fit: so there is
-one long product for each, and never all of it. Gradients are loops like any other. What is left
-over where chunks do not come out even is a loop of its own. Rows and slices are copied then, so
-where these are too large too, the loop stays. Results are those of the loop. Which trips fit
-follows from the sizes of a run; see `braces.passes.core.context`.
+`batch` and `defer` then vectorize the iterations of a chunk, as many as fit. So each chunk has
+one long product, and all of it never exists at once. Gradient loops are treated like any other.
+If the trip count is no multiple of the chunk size, a second loop runs the remainder. Stacked
+outputs and scanned inputs are copied then, so the loop stays if these are too large too.
+Results are those of the loop. The chunk size follows from the sizes of a run; see
+`braces.passes.core.context`.
 """
 
 from __future__ import annotations
@@ -37,55 +38,55 @@ from braces.passes.loops.vectorize_after import bytes_after
 from braces.passes.loops.vectorize_before import bytes_before
 
 OF_INDEX = 16
-"""Bytes of what counts the trips of a chunk."""
+"""Bytes of the iteration index of a chunk."""
 
 
 def chunked(program: ProgramDef) -> ProgramDef:
-    """A program whose loops have no more trips than can be taken together."""
-    return rewrite_loops(program, None, _chunk)
+    """Return a program whose loops are strip-mined if their iterations do not fit at once."""
+    return rewrite_loops(program, None, _strip_mine_loop)
 
 
-def _chunk(view: LoopView, op: Op, place: Place) -> Change:
+def _strip_mine_loop(view: LoopView, op: Op, place: Place) -> Change:
     if apart(view) or carries_lists(view, place):
         return op
     trips = Trips.over(view, place)
-    if surely_fit(_everything(trips), trips.length):  # which takes no time to see
+    if surely_fit(_iteration_bytes(trips), trips.length):  # a cheap test
         return op
-    taken = [*bytes_before(trips), *bytes_after(trips)]
-    fits = at_once([*taken, OF_INDEX], trips.length) if taken else 0
+    byte_sizes = [*bytes_before(trips), *bytes_after(trips)]
+    fits = at_once([*byte_sizes, OF_INDEX], trips.length) if byte_sizes else 0
     if fits < 2:
         return op
-    every = _even(fits, trips.length)
-    if trips.length % every != 0 and any(map(_too_large(trips), _outside(view))):
+    chunk_size = _chunk_size(fits, trips.length)
+    if trips.length % chunk_size != 0 and any(map(_too_large(trips), _stacked_names(view))):
         note(
             place.where(op),
             "computes all in each trip: chunks would copy what it cuts or stacks",
         )
         return op
-    size = gibibytes(taken, trips.length)
-    note(place.where(op), f"has chunks of {every} trips: all at once would take {size}")
+    size = gibibytes(byte_sizes, trips.length)
+    note(place.where(op), f"has chunks of {chunk_size} trips: all at once would take {size}")
     with place.building():
-        return segmented(view, place, every, recompute=False)
+        return segmented(view, place, chunk_size, recompute=False)
 
 
-def _everything(trips: Trips) -> list[Size]:
-    """The bytes of all that a trip computes."""
+def _iteration_bytes(trips: Trips) -> list[Size]:
+    """Return the bytes of all values of an iteration."""
     bodies = (body for body, _ in all_bodies(trips.body))
     types = Counter(info.type for body in bodies for info in body.vars.values())
     return [OF_INDEX, *(bytes_of(type_) * count for type_, count in types.items())]
 
 
-def _outside(view: LoopView) -> list[str]:
-    """What there is of all trips outside, which is copied where chunks do not come out even."""
-    return [*(one.param for one in view.slices), *(row.result for row in view.rows)]
+def _stacked_names(view: LoopView) -> list[str]:
+    """Return scanned inputs and stacked outputs, which are copied if there is a remainder."""
+    return [*(scanned.param for scanned in view.slices), *(row.result for row in view.rows)]
 
 
 def _too_large(trips: Trips) -> Callable[[str], bool]:
     return lambda name: too_many(trips.sizes_of([name]), trips.length)
 
 
-def _even(fits: int, trips: Size) -> int:
-    """As many trips as fit, or down to half of them where all chunks are full then."""
+def _chunk_size(fits: int, trips: Size) -> int:
+    """Return the largest divisor of the trip count that fits, or all that fit if below half."""
     if not isinstance(trips, int):
         return fits
     return next((n for n in range(fits, fits // 2, -1) if trips % n == 0), fits)

@@ -1,4 +1,4 @@
-"""Compute for all trips of a loop at once what each trip computes of its slices alone.
+"""Loop distribution and vectorization before a loop: operators that read only scanned inputs.
 
     stacked=[ys: f32[n,4]], … =               zs: f32[n,4] = matmul(x=rows, y=w)
       loop(sliced=rows) captures [w] as l     stacked=[ys: f32[n,4]], … =
@@ -8,12 +8,11 @@
         return y, y                               return y, y
       }                                         }
 
-One large product takes less time than many small ones. So what costs much to compute moves,
-with what it is computed from; and what is computed of that alone, where it is no larger. What
-is only added up stays for `defer`, which adds it for all trips in one go. What draws random
-numbers is told of all trips, each of which draws as for itself; what owns blocks stays, and
-what does not say how axes map. Results are the same up to the order in which products are
-added.
+One large product is faster than many small ones. Expensive operators move, with their
+producers; cheap consumers follow if their results are no larger. Addends of accumulators stay
+for `defer`, which sums them over all iterations at once. Random operators get the numbers of
+all iterations, and draw the same bits in each. Operators with blocks stay, and so do operators
+without axis map. Results are the same up to the order of additions.
 """
 
 from __future__ import annotations
@@ -33,93 +32,102 @@ from braces.passes.core.rewrite import Change, Place, rewrite_loops
 
 
 def batched(program: ProgramDef) -> ProgramDef:
-    """A program whose loops compute nothing costly of their slices alone."""
-    return rewrite_loops(program, None, _batch)
+    """Return a program whose loops compute nothing expensive from scanned inputs only."""
+    return rewrite_loops(program, None, _vectorize_prologue)
 
 
-def _batch(view: LoopView, op: Op, place: Place) -> Change:
+def _vectorize_prologue(view: LoopView, op: Op, place: Place) -> Change:
     trips = Trips.of(view, op, place)
     if trips is None:
         return op
-    found = able(trips)
-    moved = _worth_it(trips, found)
-    if not trips.move(op, moved, _made(moved), "before the first"):
+    movable = able(trips)
+    moved = _select_movable(trips, movable)
+    if not trips.move(op, moved, _outputs_of(moved), "before the first"):
         return op
     with place.building():
-        for one in moved:
-            with place.program.at(one.source):
-                trips.values |= found[one.name].build(trips.value)
-    return _around(trips, op, moved)
+        for moved_op in moved:
+            with place.program.at(moved_op.source):
+                trips.values |= movable[moved_op.name].build(trips.value)
+    return _remaining_loop(trips, op, moved)
 
 
 def bytes_before(trips: Trips) -> list[Size]:
-    """The bytes of a trip that there would be for all of them before a loop."""
-    moved = _worth_it(trips, able(trips))
-    return trips.taken(moved, _made(moved))
+    """Return the bytes per iteration that vectorization before the loop would add."""
+    moved = _select_movable(trips, able(trips))
+    return trips.taken(moved, _outputs_of(moved))
 
 
 def able(trips: Trips) -> dict[str, ForTrips]:
-    """The operators that need nothing of other trips, by name."""
-    known, found = set(trips.known), dict[str, ForTrips]()
+    """Return the operators without dependence on other iterations, by name."""
+    known, movable = set(trips.known), dict[str, ForTrips]()
     for op in trips.body.ops:
         stretched = trips.stretched(op) if trips.varying(op) <= known else None
         if stretched is not None and not stretched.totals:
-            found[op.name] = stretched
+            movable[op.name] = stretched
             known.update(op.binds())
-    return found
+    return movable
 
 
-def _worth_it(trips: Trips, could: Collection[str]) -> list[Op]:
-    """Those of the operators that move: the costly ones, and what comes before and after.
+def _select_movable(trips: Trips, candidates: Collection[str]) -> list[Op]:
+    """Return the operators that move: expensive ones, their producers and cheap consumers.
 
-    Where no trip needs another and all operators can, all do: there is no loop then.
+    If there is no recurrence and all operators can move, all do, and no loop remains.
     """
-    if not trips.view.memories and all(op.name in could for op in trips.body.ops):
+    if not trips.view.memories and all(op.name in candidates for op in trips.body.ops):
         return [*trips.body.ops]
     moved, needed = set[str](), set[str]()
-    summed = Sums(trips).added if could else set[str]()
+    summed = Sums(trips).added if candidates else set[str]()
     for op in reversed(trips.body.ops):
-        if op.name not in could:
+        if op.name not in candidates:
             continue
         needs = not needed.isdisjoint(op.binds())
-        if needs or (summed.isdisjoint(op.binds()) and _pays(trips, op)):
+        if needs or (summed.isdisjoint(op.binds()) and _is_worth_moving(trips, op)):
             moved.add(op.name)
             needed.update(op.reads())
-    made = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
+    moved_outputs = {n for op in trips.body.ops if op.name in moved for n in op.binds()}
     for op in trips.body.ops:
-        follows = trips.varying(op) <= made and summed.isdisjoint(op.binds())
-        if op.name in could and follows and _is_no_larger(trips, op):
+        follows = trips.varying(op) <= moved_outputs and summed.isdisjoint(op.binds())
+        if op.name in candidates and follows and _is_no_larger(trips, op):
             moved.add(op.name)
-            made.update(op.binds())
+            moved_outputs.update(op.binds())
     return [op for op in trips.body.ops if op.name in moved]
 
 
-def _pays(trips: Trips, op: Op) -> bool:
-    """Whether it is worth moving for itself: it is costly, or draws a few numbers a trip."""
+def _is_worth_moving(trips: Trips, op: Op) -> bool:
+    """Return whether an operator is worth moving: expensive, or with few random draws."""
     if is_random(op) and not is_calm(op):
         return not larger(trips.sizes_of(op.binds()), setting().target.drawn_bytes)
     return is_costly(op)
 
 
-def _made(ops: Iterable[Op]) -> list[str]:
-    return [name for one in ops for name in one.binds()]
+def _outputs_of(ops: Iterable[Op]) -> list[str]:
+    return [name for op in ops for name in op.binds()]
 
 
 def _is_no_larger(trips: Trips, op: Op) -> bool:
-    """Whether it makes no more than it reads, in one piece: each of several would be copied."""
+    """Return whether the single output is no larger than the operands; more are copied."""
     if len([*op.binds()]) > 1:
         return False
     return trips.bytes_of(op.binds()) <= trips.bytes_of(trips.varying(op))
 
 
-def _around(trips: Trips, op: Op, moved: list[Op]) -> Change:
-    """The loop without what moved."""
-    view, made = trips.view, _made(moved)
-    gone = {one.name for one in moved}
-    read = {n for one in trips.body.ops if one.name not in gone for n in one.reads()}
-    read.update(memory.next for memory in view.memories)
-    cut = [name for name in made if name in read]
-    stacked = {row.stacked: trips.values[row.result] for row in view.rows if row.result in made}
+def _remaining_loop(trips: Trips, op: Op, moved: list[Op]) -> Change:
+    """Return the loop without the moved operators."""
+    view, moved_outputs = trips.view, _outputs_of(moved)
+    moved_names = {body_op.name for body_op in moved}
+    read_names = {
+        n
+        for body_op in trips.body.ops
+        if body_op.name not in moved_names
+        for n in body_op.reads()
+    }
+    read_names.update(memory.next for memory in view.memories)
+    cut = [name for name in moved_outputs if name in read_names]
+    stacked = {
+        row.stacked: trips.values[row.result]
+        for row in view.rows
+        if row.result in moved_outputs
+    }
     trips.place.stand_for({name: var.name for name, var in stacked.items()})
     return replace(
         view,

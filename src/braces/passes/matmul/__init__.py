@@ -1,1 +1,1 @@
-"""GEMM fusion in loops."""
+"""GEMM fusion and its inverse for matrix products in loops."""

@@ -1,4 +1,32 @@
-"""Which products in the body of a loop become one; see `braces.passes.matmul.fuse`."""
+"""Fusion groups: sets of matrix products in the body of a loop that become one product.
+
+`Shared`: products share an operand; the others are loop-invariant. The results are
+concatenated.
+
+    p: f32[b,4] = matmul(x=h, y=u)            r: f32[b,8] = matmul(x=h, y=uv)
+    q: f32[b,4] = matmul(x=h, y=v)       ->   p, q = split(x=r) {sections=[4, 4], axis=1}
+
+`Sum`: products are added; one operand of each varies, one is loop-invariant. Both are
+concatenated along the contracted axis.
+
+    a: f32[b,4] = matmul(x=d, y=u)            k: f32[b,9] = concat(xs=[d, e, f]) {axis=1}
+    c: f32[b,4] = matmul(x=e, y=v)            g: f32[b,4] = matmul(x=k, y=uvw)
+    m: f32[b,4] = matmul(x=f, y=w)
+    n: f32[b,4] = add(x=a, y=c)
+    g: f32[b,4] = add(x=n, y=m)          ->
+
+`Totals`: accumulators add products that share an operand; all operands vary. The other operands
+are those that a `Sum` has concatenated already, here `k`.
+
+    x: f32[3,3] = matmul(x=z, y=d)            x: f32[3,9] = matmul(x=z, y=k)
+    y: f32[3,3] = matmul(x=z, y=e)            o2: f32[3,9] = add(x=o, y=x)
+    w: f32[3,3] = matmul(x=z, y=f)
+    l2: f32[3,3] = add(x=l, y=x)
+    m2: f32[3,3] = add(x=m, y=y)
+    n2: f32[3,3] = add(x=n, y=w)         ->
+
+`braces.passes.matmul.fuse` rewrites the loop.
+"""
 
 from __future__ import annotations
 
@@ -24,19 +52,19 @@ from braces.passes.rows.trip_bodies import EachTrip
 T = TypeVar("T")
 
 FEWEST = 3
-"""Fewer products that are added stay: what varies in them is put together in each trip."""
+"""Minimum of added products: their loop-variant operands are concatenated in each iteration."""
 
 BEFORE, WITHIN, AFTER = "before", "within", "after"
-"""Where a product is to be made: before the loop, in each trip, or after the loop."""
+"""Final place of a product: before the loop, in each iteration, or after the loop."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """Products of one thing with others that are the same on each trip.
+    """Products with a shared operand, whose other operand is loop-invariant.
 
     Attributes:
         ops: The products.
-        joint: Where they are joined.
+        joint: The fusion axis.
     """
 
     ops: tuple[Op, ...]
@@ -44,27 +72,27 @@ class Shared:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is joined, each once."""
+        """The concatenated operands, without duplicates."""
         (operand,) = self.joint.operands
         return tuple(dict.fromkeys(map(operand.name, self.ops)))
 
     def without(self, used: Collection[str]) -> Shared | None:
-        """Those of the products that are not used; `None` where they are none to join."""
-        left = replace(self, ops=tuple(op for op in self.ops if op.name not in used))
-        return left if len(left.names) > 1 else None
+        """Return the group without used products; `None` if too few are left."""
+        remaining = replace(self, ops=tuple(op for op in self.ops if op.name not in used))
+        return remaining if len(remaining.names) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
 class Sum:
-    """Products that are added, each with something that is the same on each trip.
+    """Products that are added, each with a loop-invariant operand.
 
     Attributes:
-        root: What adds the last of them.
-        adding: All that adds, the root too.
-        ops: The products, in the order of what varies in them.
-        joint: Where they are joined.
-        varying: Which of the two operands varies.
-        rest: What else is added.
+        root: The last addition.
+        adding: All additions, the last included.
+        ops: The products, in the order of their loop-variant operands.
+        joint: The fusion axes.
+        varying: Position of the loop-variant operand.
+        rest: The other addends.
     """
 
     root: Op
@@ -75,16 +103,16 @@ class Sum:
     rest: tuple[str, ...]
 
     def names(self, which: int) -> tuple[str, ...]:
-        """What is joined at one of the operands."""
+        """Return the names that are concatenated at one of the operands."""
         return tuple(map(self.joint.operands[which].name, self.ops))
 
     @property
     def factor(self) -> tuple[frozenset[str], int]:
-        """What varies, and the axis on which it is joined."""
+        """The loop-variant operands, and the axis on which they are concatenated."""
         return frozenset(self.names(self.varying)), self.joint.operands[self.varying].axis
 
     def without(self, used: Collection[str]) -> Sum | None:
-        """Those of the products that are not used; `None` where they are none to join."""
+        """Return the group without used products; `None` if too few are left."""
         if self.root.name in used:
             return None
         ops = tuple(op for op in self.ops if op.name not in used)
@@ -94,15 +122,16 @@ class Sum:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """Memories to which products are added that share an operand.
+    """Accumulators of products that share an operand.
 
-    Rows of a step have none: they give the products, which the branch around them adds up.
+    A case of a partitioned branch has no memories: it returns the products, and the enclosing
+    loop accumulates them.
 
     Attributes:
         memories: The memories.
-        links: What adds to each.
-        ops: The products, in the order of what they do not share.
-        joint: Where they are joined.
+        links: The addition of each.
+        ops: The products, in the order of the operands that they do not share.
+        joint: The fusion axis.
     """
 
     memories: tuple[Memory, ...]
@@ -112,53 +141,53 @@ class Totals:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is joined."""
+        """The concatenated operands."""
         (operand,) = self.joint.operands
         return tuple(map(operand.name, self.ops))
 
 
 class Groups:
-    """The products of a body that become one, and what goes for them.
+    """Fusion groups of a body, with the operators that they replace.
 
     Attributes:
-        block: The block; where trips cannot be taken together, of one trip.
+        block: The block; of one iteration if the loop is not vectorizable.
         trips: The loop around it, or whose body it is.
-        at: What is built at an operator, by its name.
-        gone: The operators that go.
+        at: The group that is built at an operator, by its name.
+        gone: Names of removed operators.
     """
 
     def __init__(self, block: EachTrip) -> None:
         self.block = block
         self.trips = block.trips
-        self.ops = _named_alike(self.trips.body.ops)
+        self.ops = _rename_duplicates(self.trips.body.ops)
         self.at: dict[str, Shared | Sum | Totals] = {}
         self.gone = set[str]()
 
     def choose(self) -> bool:
-        """Choose what is joined, the largest groups first; whether anything is."""
+        """Choose the groups, the largest first; return whether there are any."""
         place, used = self.block.where, set[str]()
-        found = [*self._shared(), *self._sums()]
-        for one in sorted(found, key=lambda group: -len(group.ops)):
-            left = one.without(used)
-            if left is not None and self._holds(left, place):
-                used.update(product.name for product in left.ops)
-                used.update([left.root.name] if isinstance(left, Sum) else [])
-                self._take(left, place)
-        for each in self._totals() if self.block.is_body else self._given():
-            self._take(each, place)
+        candidates = [*self._shared_groups(), *self._sum_groups()]
+        for candidate in sorted(candidates, key=lambda group: -len(group.ops)):
+            remaining = candidate.without(used)
+            if remaining is not None and self._is_worth_fusing(remaining, place):
+                used.update(product.name for product in remaining.ops)
+                used.update([remaining.root.name] if isinstance(remaining, Sum) else [])
+                self._add_group(remaining, place)
+        for each in self._accumulator_groups() if self.block.is_body else self._result_groups():
+            self._add_group(each, place)
         return bool(self.at)
 
-    # ---- what could --------------------------------------------------------------------------
+    # ---- candidates --------------------------------------------------------------------------
 
-    def _fate(self, op: Op) -> str:
-        """Where a product is made in the end, as far as other passes move it."""
+    def _final_place(self, op: Op) -> str:
+        """Return the final place of a product after the vectorization passes."""
         if op.name in self.block.before:
             return BEFORE
         return AFTER if op.name in self.block.after else WITHIN
 
     @cached_property
-    def _joints(self) -> list[tuple[Op, Joint]]:
-        """Where products of what varies can be joined."""
+    def _fusion_axes(self) -> list[tuple[Op, Joint]]:
+        """Fusion axes of products with loop-variant operands."""
         return [
             (op, joint)
             for op in self.ops
@@ -167,37 +196,39 @@ class Groups:
         ]
 
     def _varies(self, op: Op, joint: Joint) -> list[bool]:
-        return [self.trips.varies(one.name(op)) for one in joint.operands]
+        return [self.trips.varies(operand.name(op)) for operand in joint.operands]
 
-    def _shared(self) -> Iterator[Shared]:
-        """What is like each other but for one operand that is the same on each trip."""
-        found: dict[tuple[Key, Joint], list[Op]] = {}
-        for op, joint in self._joints:
+    def _shared_groups(self) -> Iterator[Shared]:
+        """Yield groups of products that differ in one loop-invariant operand."""
+        ops_by_key: dict[tuple[Key, Joint], list[Op]] = {}
+        for op, joint in self._fusion_axes:
             if joint.out is not None and not any(self._varies(op, joint)):
-                found.setdefault((joint.alike(op, self.trips.type_of), joint), []).append(op)
-        for (_, joint), ops in found.items():
+                ops_by_key.setdefault((joint.alike(op, self.trips.type_of), joint), []).append(
+                    op
+                )
+        for (_, joint), ops in ops_by_key.items():
             for fate in (BEFORE, WITHIN):
-                yield Shared(tuple(op for op in ops if self._fate(op) == fate), joint)
+                yield Shared(tuple(op for op in ops if self._final_place(op) == fate), joint)
 
-    def _sums(self) -> Iterator[Sum]:
-        """What adds up products that are joined where one operand varies and one does not."""
+    def _sum_groups(self) -> Iterator[Sum]:
+        """Yield groups of added products with one loop-variant operand each."""
         joints: dict[str, list[Joint]] = {}
-        for op, joint in self._joints:
+        for op, joint in self._fusion_axes:
             if joint.out is None and sum(self._varies(op, joint)) == 1:
                 joints.setdefault(op.name, []).append(joint)
-        for root, adding, leaves in self._added():
-            found: dict[tuple[Key, Joint, int], list[Op]] = {}
+        for root, adding, leaves in self._addition_chains():
+            ops_by_key: dict[tuple[Key, Joint, int], list[Op]] = {}
             for name in leaves:
                 op = self._makers.get(name)
-                for joint in joints.get(op.name, ()) if op and self._once(name) else ():
+                for joint in joints.get(op.name, ()) if op and self._is_read_once(name) else ():
                     assert op is not None
                     varying = self._varies(op, joint).index(True)
                     key = joint.alike(op, self.trips.type_of), joint, varying
-                    found.setdefault(key, []).append(op)
-            for (_, joint, varying), ops in found.items():
-                yield self._sum(root, adding, leaves, ops, joint, varying)
+                    ops_by_key.setdefault(key, []).append(op)
+            for (_, joint, varying), ops in ops_by_key.items():
+                yield self._sum_group(root, adding, leaves, ops, joint, varying)
 
-    def _sum(
+    def _sum_group(
         self,
         root: Op,
         adding: list[Op],
@@ -206,129 +237,149 @@ class Groups:
         joint: Joint,
         varying: int,
     ) -> Sum:
-        operand, made = joint.operands[varying], {n for op in ops for n in op.binds()}
-        kept = [op for op in ops if self._fate(op) != BEFORE] if len(ops) > 1 else []
-        rest = tuple(n for n in leaves if n not in made)
-        rest += tuple(n for op in ops if op not in kept for n in op.binds())
-        ordered = sorted(kept, key=lambda op: self._order[operand.name(op)])
+        operand, product_names = joint.operands[varying], {n for op in ops for n in op.binds()}
+        fused = [op for op in ops if self._final_place(op) != BEFORE] if len(ops) > 1 else []
+        rest = tuple(n for n in leaves if n not in product_names)
+        rest += tuple(n for op in ops if op not in fused for n in op.binds())
+        ordered = sorted(fused, key=lambda op: self._order[operand.name(op)])
         return Sum(root, tuple(adding), tuple(ordered), joint, varying, rest)
 
-    def _added(self) -> Iterator[tuple[Op, list[Op], list[str]]]:
-        """Sums of more than one: what adds last, all that adds, and what is added."""
+    def _addition_chains(self) -> Iterator[tuple[Op, list[Op], list[str]]]:
+        """Yield sums: the last addition, all additions, and the addends."""
         inner = set[str]()
         for op in reversed(self.ops):
-            if op.name in inner or not self._adds(op):
+            if op.name in inner or not self._is_plain_addition(op):
                 continue
             adding, leaves = [op], [*op.reads()]
             for name in leaves:
                 maker = self._makers.get(name)
-                if maker is not None and self._adds(maker) and self._once(name):
+                if (
+                    maker is not None
+                    and self._is_plain_addition(maker)
+                    and self._is_read_once(name)
+                ):
                     adding.append(maker)
                     leaves += maker.reads()
-            inner.update(one.name for one in adding)
-            within = {n for one in adding for n in one.binds()}
+            inner.update(addition.name for addition in adding)
+            within = {n for addition in adding for n in addition.binds()}
             yield op, adding, [name for name in leaves if name not in within]
 
-    def _totals(self) -> Iterator[Totals]:
-        """Memories that add up products of what other sums have joined already."""
+    def _accumulator_groups(self) -> Iterator[Totals]:
+        """Yield accumulators of products whose operands other groups concatenate."""
         found: dict[tuple[Key, Joint], list[tuple[Memory, Op, Op]]] = {}
-        for memory, link, op in self._links():
+        for memory, link, op in self._accumulations():
             for joint in Joint.found(op, self.trips.type_of):
                 if joint.out is not None and all(self._varies(op, joint)):
                     key = joint.alike(op, self.trips.type_of), joint
                     found.setdefault(key, []).append((memory, link, op))
-        for joint, ordered in self._of_factors(found, itemgetter(2)):
+        for joint, ordered in self._match_factors(found, itemgetter(2)):
             memories, links, ops = zip(*ordered, strict=True)
             yield Totals(memories, links, ops, joint)
 
-    def _given(self) -> Iterator[Totals]:
-        """Products that a block gives and does not read, of what sums have joined already."""
-        found: dict[tuple[Key, Joint], list[Op]] = {}
-        for op, joint in self._joints:
-            ends = all(map(self._ends, op.binds()))
+    def _result_groups(self) -> Iterator[Totals]:
+        """Yield unread results of a block that are products of concatenated operands."""
+        ops_by_key: dict[tuple[Key, Joint], list[Op]] = {}
+        for op, joint in self._fusion_axes:
+            ends = all(map(self._is_unread_result, op.binds()))
             if ends and joint.out is not None and all(self._varies(op, joint)):
                 key = joint.alike(op, self.trips.type_of), joint
-                found.setdefault(key, []).append(op)
-        for joint, ordered in self._of_factors(found, lambda op: op):
+                ops_by_key.setdefault(key, []).append(op)
+        for joint, ordered in self._match_factors(ops_by_key, lambda op: op):
             yield Totals((), (), tuple(ordered), joint)
 
-    def _of_factors(
-        self, found: Mapping[tuple[Key, Joint], Sequence[T]], op_of: Callable[[T], Op]
+    def _match_factors(
+        self, items_by_key: Mapping[tuple[Key, Joint], Sequence[T]], op_of: Callable[[T], Op]
     ) -> Iterator[tuple[Joint, list[T]]]:
-        """What has products of all that a sum has joined, in the order of that."""
-        factors = {one.factor for one in self.at.values() if isinstance(one, Sum)}
+        """Yield the products of all operands that a sum concatenates, in that order."""
+        factors = {item.factor for item in self.at.values() if isinstance(item, Sum)}
         largest = sorted(factors, key=lambda factor: -len(factor[0]))
         used = set[str]()
-        for ((_, joint), each), (names, axis) in product(found.items(), largest):
+        for ((_, joint), group), (names, axis) in product(items_by_key.items(), largest):
             (operand,) = joint.operands
-            left = (one for one in each if op_of(one).name not in used)
-            by_name = {operand.name(op_of(one)): one for one in left}
+            unused = (item for item in group if op_of(item).name not in used)
+            by_name = {operand.name(op_of(item)): item for item in unused}
             if operand.axis == axis and names <= by_name.keys():
                 ordered = [by_name[name] for name in sorted(names, key=self._order.__getitem__)]
-                used.update(op_of(one).name for one in ordered)
+                used.update(op_of(item).name for item in ordered)
                 yield joint, ordered
 
-    def _links(self) -> Iterator[tuple[Memory, Op, Op]]:
-        """Memories that do nothing but sum up products: what adds, and the products."""
+    def _accumulations(self) -> Iterator[tuple[Memory, Op, Op]]:
+        """Yield memories that only accumulate products: memory, addition and product."""
         view = self.trips.view
-        asked = names_read(view.condition) if view.condition else set[str]()
+        condition_names = names_read(view.condition) if view.condition else set[str]()
         for memory in view.memories:
             link = self._makers.get(memory.next)
-            if link is None or not self._adds(link) or memory.param in asked:
+            if (
+                link is None
+                or not self._is_plain_addition(link)
+                or memory.param in condition_names
+            ):
                 continue
             others = [name for name in link.reads() if name != memory.param]
             op = self._makers.get(others[0]) if len(others) == 1 else None
-            once = all(map(self._once, (memory.param, *others)))
-            if op and once and self._ends(memory.next):
+            are_read_once = all(map(self._is_read_once, (memory.param, *others)))
+            if op and are_read_once and self._is_unread_result(memory.next):
                 yield memory, link, op
 
-    # ---- what does ---------------------------------------------------------------------------
+    # ---- selection ---------------------------------------------------------------------------
 
-    def _holds(self, found: Shared | Sum, place: str) -> bool:
-        """Whether it fits and pays as one; why it does not pay is noted."""
-        type_of, op = self.trips.type_of, found.ops[0]
-        rows = (found.names,) if isinstance(found, Shared) else (found.names(0), found.names(1))
-        fixed = rows[0] if isinstance(found, Shared) else rows[1 - found.varying]
-        pairs = zip(found.joint.operands, rows, strict=True)
+    def _is_worth_fusing(self, group: Shared | Sum, place: str) -> bool:
+        """Return whether a fused product is valid and pays; note the reason if not."""
+        type_of, op = self.trips.type_of, group.ops[0]
+        operand_names = (
+            (group.names,) if isinstance(group, Shared) else (group.names(0), group.names(1))
+        )
+        invariant_names = (
+            operand_names[0] if isinstance(group, Shared) else operand_names[1 - group.varying]
+        )
+        pairs = zip(group.joint.operands, operand_names, strict=True)
         sizes = [total(names, operand.axis, type_of) for operand, names in pairs]
-        if not found.joint.holds(op, sizes, type_of):
+        if not group.joint.holds(op, sizes, type_of):
             return False
-        reason = self._reason(found, fixed)
+        reason = self._reason_not_fused(group, invariant_names)
         if reason is not None:
-            products = _listed(one.name for one in found.ops)
+            products = _format_names(member.name for member in group.ops)
             note(place, f"makes {products} one by one: {reason}")
         return reason is None
 
-    def _reason(self, found: Shared | Sum, fixed: tuple[str, ...]) -> str | None:
-        """Why products stay as they are, though they could be one."""
-        taken, trips, machine = self.trips.sizes_of(fixed), self.trips.length, setting().target
-        if isinstance(found, Sum) and len(found.ops) < FEWEST:
-            return f"there are only {len(found.ops)} to add"
-        if larger(taken, machine.stacked_bytes):
-            return f"together {_listed(fixed)} would take {gibibytes(taken)} more"
+    def _reason_not_fused(
+        self, group: Shared | Sum, invariant_names: tuple[str, ...]
+    ) -> str | None:
+        """Return the reason not to fuse products although it is possible."""
+        sizes, trips, machine = (
+            self.trips.sizes_of(invariant_names),
+            self.trips.length,
+            setting().target,
+        )
+        if isinstance(group, Sum) and len(group.ops) < FEWEST:
+            return f"there are only {len(group.ops)} to add"
+        if larger(sizes, machine.stacked_bytes):
+            return (
+                f"together {_format_names(invariant_names)} would take {gibibytes(sizes)} more"
+            )
         if not self.block.together:
             return apart(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:
             return f"there are only {trips} trips"
-        within = isinstance(found, Shared) and self._fate(found.ops[0]) == WITHIN
-        large = within and larger(taken, machine.joined_bytes)
-        return f"together {_listed(fixed)} are large" if large else None
+        within = isinstance(group, Shared) and self._final_place(group.ops[0]) == WITHIN
+        large = within and larger(sizes, machine.joined_bytes)
+        return f"together {_format_names(invariant_names)} are large" if large else None
 
-    def _take(self, found: Shared | Sum | Totals, place: str) -> None:
-        note(place, f"makes one product of {_listed(op.name for op in found.ops)}")
-        match found:
+    def _add_group(self, group: Shared | Sum | Totals, place: str) -> None:
+        note(place, f"makes one product of {_format_names(op.name for op in group.ops)}")
+        match group:
             case Shared():
-                self.at |= dict.fromkeys((op.name for op in found.ops), found)
+                self.at |= dict.fromkeys((op.name for op in group.ops), group)
                 return
             case Sum():
-                last, adding = found.root, found.adding
+                last, adding = group.root, group.adding
             case Totals():
-                last = max(found.links or found.ops, key=self.ops.index)
-                adding = found.links
-        self.at[last.name] = found
-        self.gone.update(op.name for op in (*adding, *found.ops) if op is not last)
+                last = max(group.links or group.ops, key=self.ops.index)
+                adding = group.links
+        self.at[last.name] = group
+        self.gone.update(op.name for op in (*adding, *group.ops) if op is not last)
 
-    # ---- what is read ------------------------------------------------------------------------
+    # ---- uses --------------------------------------------------------------------------------
 
     @cached_property
     def _makers(self) -> Mapping[str, Op]:
@@ -336,47 +387,47 @@ class Groups:
 
     @cached_property
     def _reads(self) -> dict[str, int]:
-        """How often each name is read in the body."""
-        found: dict[str, int] = {}
+        """Number of reads of each name in the body."""
+        counts: dict[str, int] = {}
         for op in self.ops:
             for name in op.reads():
-                found[name] = found.get(name, 0) + 1
-        return found
+                counts[name] = counts.get(name, 0) + 1
+        return counts
 
-    def _once(self, name: str) -> bool:
-        """Whether one operator reads something, once, and nothing else."""
+    def _is_read_once(self, name: str) -> bool:
+        """Return whether a value has a single use, and is no result."""
         return self._reads.get(name) == 1 and name not in self.trips.body.results
 
-    def _ends(self, name: str) -> bool:
-        """Whether something is given, once, and not read."""
+    def _is_unread_result(self, name: str) -> bool:
+        """Return whether a value is a result, once, and has no use."""
         return self._reads.get(name, 0) == 0 and self.trips.body.results.count(name) == 1
 
-    def _adds(self, op: Op) -> bool:
-        """Whether an operator does nothing but add two values of its own type."""
-        both = [*op.reads()]
-        if len(both) != 2 or {*OPS.get(op.type).adds_to} != {*op.inputs}:
+    def _is_plain_addition(self, op: Op) -> bool:
+        """Return whether an operator only adds two values of its own type."""
+        operands = [*op.reads()]
+        if len(operands) != 2 or {*OPS.get(op.type).adds_to} != {*op.inputs}:
             return False
-        return len({self.trips.type_of(name) for name in (*both, *op.binds())}) == 1
+        return len({self.trips.type_of(name) for name in (*operands, *op.binds())}) == 1
 
     @cached_property
     def _order(self) -> dict[str, int]:
-        """Where something varying is bound, in the order of the body."""
+        """Position at which each value is bound in the body."""
         bound = (name for op in self.ops for name in op.binds())
         return {name: i for i, name in enumerate((*self.trips.body.params, *bound))}
 
 
-def _named_alike(ops: Iterable[Op]) -> list[Op]:
-    """Operators that read by one name what several compute."""
-    names, first = dict[str, str](), dict[object, Op]()
+def _rename_duplicates(ops: Iterable[Op]) -> list[Op]:
+    """Return the operators with reads of common subexpressions renamed to the first."""
+    names, first_ops = dict[str, str](), dict[object, Op]()
     renamed = list[Op]()
     for op in ops:
         renamed.append(rename_op(op, names) if names else op)
         key = None if op.bodies() else key_of(renamed[-1])
-        there = renamed[-1] if key is None else first.setdefault(key, renamed[-1])
-        if there is not renamed[-1] and alike(there, renamed[-1]) and not is_random(op):
-            names |= zip(op.binds(), there.binds(), strict=True)
+        original = renamed[-1] if key is None else first_ops.setdefault(key, renamed[-1])
+        if original is not renamed[-1] and alike(original, renamed[-1]) and not is_random(op):
+            names |= zip(op.binds(), original.binds(), strict=True)
     return renamed
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_names(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)

@@ -1,16 +1,16 @@
-"""Where operands of products can follow one another, so that several products are one.
+"""Fusion axes: operand axes along which matrix products can be concatenated into one product.
 
     p: f32[b,4] = matmul(x=h, y=u)        j: f32[3,8] = concat(xs=[u, v]) {axis=1}
     q: f32[b,4] = matmul(x=h, y=v)   ->   r: f32[b,8] = matmul(x=h, y=j)
 
-`r` has `p` and `q` beside each other, for the last axis of `u` becomes one of the product. The
-products of an axis along which they are added are added in one go:
+`r` is the concatenation of `p` and `q`, because the last axis of `u` is an axis of the product.
+Along a contracted axis, one product adds up the products:
 
     p: f32[b,4] = matmul(x=g, y=u)        k: f32[b,6] = concat(xs=[g, h]) {axis=1}
     q: f32[b,4] = matmul(x=h, y=v)        j: f32[6,4] = concat(xs=[u, v]) {axis=0}
     s: f32[b,4] = add(x=p, y=q)      ->   s: f32[b,4] = matmul(x=k, y=j)
 
-Both follow from the axes that an operator declares, of which it says that it adds up products
+Both follow from the axis map of an operator that is declared a contraction
 (`@op(product=True)`).
 """
 
@@ -37,11 +37,11 @@ Key: TypeAlias = "tuple[object, ...]"
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of a product, and the axis along which others can follow it.
+    """An operand of a product, and the axis along which others can be concatenated to it.
 
     Attributes:
         slot: Its slot.
-        at: Which variable of the slot.
+        at: Position of the variable in the slot.
         axis: The axis.
     """
 
@@ -50,87 +50,92 @@ class Operand:
     axis: int
 
     def name(self, op: Op) -> str:
-        """What a product has there."""
+        """Return the name of this operand of a product."""
         return op.inputs[self.slot][self.at]
 
 
 @dataclass(frozen=True)
 class Joint:
-    """Where products can be joined: at one operand, or at two along which they are added.
+    """Fusion axis of products: of one operand, or contracted, of two operands.
 
     Attributes:
         operands: The operands.
-        out: The axis of the result that has the results beside each other; `None` where they
-            are added.
+        out: Axis of the result along which the results are concatenated; `None` if they are
+            added.
     """
 
     operands: tuple[Operand, ...]
     out: int | None
 
     def alike(self, op: Op, type_of: TypeOf) -> Key:
-        """What all products have in common that can be joined there with this one."""
+        """Return a key that is equal for products that can be fused here."""
         others = [
             (slot, i, name)
             for slot, names in op.inputs.items()
             for i, name in enumerate(names)
-            if (slot, i) not in self._places
+            if (slot, i) not in self._operand_slots
         ]
-        kinds = [_beside(type_of(one.name(op)), one.axis) for one in self.operands]
+        kinds = [
+            _concat_key(type_of(operand.name(op)), operand.axis) for operand in self.operands
+        ]
         return op.type, tuple(op.attrs.items()), tuple(others), tuple(kinds)
 
     def holds(self, op: Op, sizes: Sequence[Size], type_of: TypeOf) -> bool:
-        """Whether the axes say so of an operator with operands of these sizes, too.
+        """Return whether the axis map is also valid for operands of these sizes.
 
         Args:
             op: One of the products.
-            sizes: Of each operand, along its axis.
-            type_of: The types of what the operator reads and binds.
+            sizes: Size of each operand along its axis.
+            type_of: The types of the operator's operands and results.
         """
-        alone, types = _with_own_names(op, type_of)
+        renamed_op, types = _with_distinct_names(op, type_of)
         joined = dict(types)
-        for one, size in zip(self.operands, sizes, strict=True):
-            joined[one.name(alone)] = resized(types[one.name(alone)], one.axis, size)
-        (result,) = alone.binds()
-        wanted = types[result]
+        for operand, size in zip(self.operands, sizes, strict=True):
+            joined[operand.name(renamed_op)] = resized(
+                types[operand.name(renamed_op)], operand.axis, size
+            )
+        (result,) = renamed_op.binds()
+        expected_type = types[result]
         if self.out is not None:
-            wanted = resized(wanted, self.out, sizes[0])
+            expected_type = resized(expected_type, self.out, sizes[0])
         try:
-            found = infer_op(alone, joined, Unifier())[result]
+            result_type = infer_op(renamed_op, joined, Unifier())[result]
         except BracesError:
             return False
-        shapes = [
-            structure(alone, axes_of(alone, each.__getitem__)) for each in (types, joined)
+        structures = [
+            structure(renamed_op, axes_of(renamed_op, known_types.__getitem__))
+            for known_types in (types, joined)
         ]
-        return found == wanted and shapes[0] == shapes[1]
+        return result_type == expected_type and structures[0] == structures[1]
 
     def build(self, op: Op, given: Sequence[Var], value: Callable[[str], Var]) -> Var:
-        """Append the one product.
+        """Append the fused product.
 
         Args:
             op: One of the products.
-            given: What stands at each operand now.
-            value: What stands for another name.
+            given: The new operands at the fusion axis.
+            value: Returns the variable of any other operand.
         """
-        inputs = {slot: [*map(value, names)] for slot, names in self._rest(op).items()}
-        for one, var in zip(self.operands, given, strict=True):
-            inputs[one.slot].insert(one.at, var)
+        inputs = {slot: [*map(value, names)] for slot, names in self._other_inputs(op).items()}
+        for operand, var in zip(self.operands, given, strict=True):
+            inputs[operand.slot].insert(operand.at, var)
         (slot,) = op.outputs
         return apply(op.type, inputs, op.attrs, wanted=(slot,))[slot][0]
 
     @property
-    def _places(self) -> set[tuple[str, int]]:
-        return {(one.slot, one.at) for one in self.operands}
+    def _operand_slots(self) -> set[tuple[str, int]]:
+        return {(operand.slot, operand.at) for operand in self.operands}
 
-    def _rest(self, op: Op) -> dict[str, list[str]]:
+    def _other_inputs(self, op: Op) -> dict[str, list[str]]:
         slots = op.inputs.items()
         return {
-            slot: [name for i, name in enumerate(names) if (slot, i) not in self._places]
+            slot: [name for i, name in enumerate(names) if (slot, i) not in self._operand_slots]
             for slot, names in slots
         }
 
     @classmethod
     def found(cls, op: Op, type_of: TypeOf) -> Iterator[Self]:
-        """Where an operator can be joined with others like it; none where it is no product."""
+        """Yield the fusion axes of an operator; none if it is no contraction."""
         definition, outputs = OPS.get(op.type), [*op.binds()]
         if not definition.product or definition.axes_rule is None or len(outputs) != 1:
             return
@@ -148,29 +153,29 @@ class Joint:
 
 
 def _operands(op: Op, axes: AxisMap) -> dict[str, list[Operand]]:
-    """Where each index is that does not broadcast and has no diagonal, the last one first."""
-    found: dict[str, list[Operand]] = {}
+    """Return the operands by axis name, without broadcast axes and diagonals; last first."""
+    operands_by_axis: dict[str, list[Operand]] = {}
     for slot, names in op.inputs.items():
         for i in range(len(names)):
             for axis, index in enumerate(axes.of(slot, i)):
                 if index is not None and not index.startswith(DOTS):
-                    found.setdefault(index, []).append(Operand(slot, i, axis))
+                    operands_by_axis.setdefault(index, []).append(Operand(slot, i, axis))
     return {
         index: places
-        for index, places in reversed(found.items())
+        for index, places in reversed(operands_by_axis.items())
         if index not in axes.mixed
-        and len({(one.slot, one.at) for one in places}) == len(places)
+        and len({(operand.slot, operand.at) for operand in places}) == len(places)
     }
 
 
 def axis_before(op: Op, axis: int, type_of: TypeOf) -> int:
-    """The axis of what such an operator reads that becomes an axis of its result."""
+    """Return the operand axis of a transpose that becomes an axis of its result."""
     axes, (slot,), (out,) = axes_of(op, type_of), op.inputs, op.outputs
     return axes.of(slot).index(axes.of_output(out)[axis])
 
 
-def _with_own_names(op: Op, type_of: TypeOf) -> tuple[Op, dict[str, Type]]:
-    """An operator that reads each of its inputs by another name, and the types of those."""
+def _with_distinct_names(op: Op, type_of: TypeOf) -> tuple[Op, dict[str, Type]]:
+    """Return an operator whose inputs have distinct names, and their types."""
     types: dict[str, Type] = {}
     inputs: dict[str, tuple[str, ...]] = {}
     for slot, names in op.inputs.items():
@@ -180,17 +185,17 @@ def _with_own_names(op: Op, type_of: TypeOf) -> tuple[Op, dict[str, Type]]:
 
 
 def resized(type_: Type, axis: int, size: Size) -> Type:
-    """A type with another size along an axis."""
+    """Return a type with another size along an axis."""
     assert isinstance(type_, TensorType)
     return type_.with_shape((*type_.shape[:axis], size, *type_.shape[axis + 1 :]))
 
 
-def _beside(type_: Type, axis: int) -> Key:
-    """What must be the same of what stands beside something along an axis."""
+def _concat_key(type_: Type, axis: int) -> Key:
+    """Return the properties that must be equal to concatenate along an axis."""
     assert isinstance(type_, TensorType)
     return type_.dtype, type_.shape[:axis], type_.shape[axis + 1 :]
 
 
 def total(names: Sequence[str], axis: int, type_of: TypeOf) -> Size:
-    """The size of several along an axis, one after another."""
+    """Return the size of several values concatenated along an axis."""
     return sum((shape_of(type_of(name))[axis] for name in names), start=0)

@@ -1,4 +1,4 @@
-"""Take apart products of what is put together, where a part of them can leave the loop.
+"""Inverse of GEMM fusion: split products of concatenated operands if a part can leave a loop.
 
     …, … = loop(init=h0, sliced=rows)         w0, w1 = split(x=w) {sections=[3, 4], axis=0}
       captures [w] as l                       …, … = loop(…) captures [w0, w1] as l
@@ -8,18 +8,19 @@
         y: f32[b,4] = matmul(x=k, y=w)            y: f32[b,4] = add(x=p, y=q)
         …                                         …
 
-So many people write a cell. The product of what only slices tell then goes before the loop:
-`batch` takes it. The gradient of that cuts a product, of which only a part is what the next
-trip needs; `defer` takes the rest, and what nobody reads is not computed.
+Many cells are written like this. The product of scanned inputs can then be computed before the
+loop (`batch`). The gradient slices a product, and the next iteration needs only a part of it.
+`defer` moves the other part, and unread parts are not computed.
 
     y: f32[b,7] = matmul(x=d, y=v)            p: f32[b,3] = matmul(x=d, y=v0)
     p: f32[b,3] = getitem(x=y) {…}       ->   q: f32[b,4] = matmul(x=d, y=v1)
     q: f32[b,4] = getitem(x=y) {…}
 
-In a row-wise branch of the step, `split` then makes a branch of its own of what leaves.
+In a partitioned branch of the step, `split` (loop fission) then gives movable parts a branch of
+their own.
 
-What a product is multiplied by must be the same on each trip, and where nothing could leave the
-loop, nothing is taken apart. Results are the same up to the order of additions.
+The other operand of a product must be loop-invariant. If no part could leave the loop, nothing
+is split. Results are the same up to the order of additions.
 """
 
 from __future__ import annotations
@@ -44,35 +45,35 @@ from braces.passes.matmul.operand_axes import Joint, resized, total
 from braces.passes.rows.trip_bodies import EachTrip
 
 FIXED, LEAVES, STAYS = range(3)
-"""Where parts are known, the first of which are added first."""
+"""Availability of parts, in the order in which they are added."""
 
 
 def separated(program: ProgramDef) -> ProgramDef:
-    """A program whose loops keep nothing in a product that could leave them."""
-    return rewrite_loops(program, None, _separate)
+    """Return a program whose loops have products split if a part can leave them."""
+    return rewrite_loops(program, None, _split_loop)
 
 
-def _separate(view: LoopView, op: Op, place: Place) -> Change:
+def _split_loop(view: LoopView, op: Op, place: Place) -> Change:
     if apart(view) is not None:
         return op
-    found = {block.path: _Separating(block) for block in EachTrip.of(view, op, place)}
-    if not any(each.at for each in found.values()):
+    rules = {block.path: _SplitRule(block) for block in EachTrip.of(view, op, place)}
+    if not any(block_rule.at for block_rule in rules.values()):
         return op
 
-    def rule(inside: Op, inner: Place) -> Change:
-        return found[inner.path](inside, inner) if inner.path in found else inside
+    def rule(inner_op: Op, inner: Place) -> Change:
+        return rules[inner.path](inner_op, inner) if inner.path in rules else inner_op
 
     return place.within(op, rule)
 
 
 @dataclass(frozen=True)
-class _Joined:
-    """A product of several things that follow one another.
+class _ConcatProduct:
+    """A product of a concatenated operand.
 
     Attributes:
-        joint: Where the product has them.
-        varying: At which of the two operands.
-        runs: Those that are known in one place each, by turns.
+        joint: The fusion axes of the product.
+        varying: Position of the concatenated operand.
+        runs: Consecutive pieces with the same availability.
     """
 
     joint: Joint
@@ -81,94 +82,100 @@ class _Joined:
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """A part of a product, as an operator cuts it.
+class _ProductSlice:
+    """A slice of a product.
 
     Attributes:
         product: The product.
-        joint: Where what is cut lies side by side.
+        joint: The fusion axis of the sliced axis.
     """
 
     product: Op
     joint: Joint
 
 
-class _Separating:
-    """The rule by which the body of one loop is written anew.
+class _SplitRule:
+    """Rewriting rule that splits the products of one block.
 
     Attributes:
         block: The block.
         trips: The loop around it, or whose body it is.
-        at: What becomes of operators, by their names.
-        gone: The products of which all is cut.
+        at: Replacements of operators, by their names.
+        gone: The products that are read by slices only.
     """
 
     def __init__(self, block: EachTrip) -> None:
         self.block = block
         self.trips = trips = block.trips
-        self.at: dict[str, _Joined | _Cut] = {}
+        self.at: dict[str, _ConcatProduct | _ProductSlice] = {}
         self.gone = set[str]()
         for product in trips.body.ops:
             for joint in Joint.found(product, trips.type_of) if trips.varying(product) else ():
                 names = [operand.name(product) for operand in joint.operands]
-                fixed = [name for name in names if not trips.varies(name)]
-                if len(fixed) != 1 or product.name in {*self.at, *self.gone}:
+                invariant_names = [name for name in names if not trips.varies(name)]
+                if len(invariant_names) != 1 or product.name in {*self.at, *self.gone}:
                     continue
-                parts = dict(self._parts(product, joint))
-                if parts and self._fits(product, joint, fixed[0], parts):
+                parts = dict(self._split_candidates(product, joint))
+                if parts and self._is_worth_splitting(
+                    product, joint, invariant_names[0], parts
+                ):
                     self.at |= parts
 
     def __call__(self, op: Op, inner: Place) -> Change:
-        """What becomes of an operator of the block."""
-        found = self.at.get(op.name)
+        """Return the replacement of an operator of the block."""
+        part = self.at.get(op.name)
         if op.name in self.gone:
             return None
-        if found is None:
+        if part is None:
             return op
         with inner.building():
-            made = (
-                self._sum(found, op, inner)
-                if isinstance(found, _Joined)
-                else self._cut(found, op, inner)
+            new_var = (
+                self._build_sum(part, op, inner)
+                if isinstance(part, _ConcatProduct)
+                else self._build_slice(part, op, inner)
             )
-        return {name: made.name for name in op.binds()}
+        return {name: new_var.name for name in op.binds()}
 
-    # ---- what is taken apart -----------------------------------------------------------------
+    # ---- candidates --------------------------------------------------------------------------
 
-    def _parts(self, op: Op, joint: Joint) -> Iterator[tuple[str, _Joined | _Cut]]:
-        """What becomes of a product, or of all that cuts it, where that frees some of it."""
+    def _split_candidates(
+        self, op: Op, joint: Joint
+    ) -> Iterator[tuple[str, _ConcatProduct | _ProductSlice]]:
+        """Yield the replacements of a product, or of all its slices, if one can leave."""
         if joint.out is not None:
-            cuts = self._cuts(op, joint)
-            freed = [cut for cut in cuts if cut.name in self.block.after]
-            if 0 < len(freed) < len(cuts) or self._is_read_in_part(op, cuts, joint.out):
-                yield from ((cut.name, _Cut(op, joint)) for cut in cuts)
+            cuts = self._slices_of(op, joint)
+            movable = [cut for cut in cuts if cut.name in self.block.after]
+            if 0 < len(movable) < len(cuts) or self._is_read_in_part(op, cuts, joint.out):
+                yield from ((cut.name, _ProductSlice(op, joint)) for cut in cuts)
             return
-        varying = [self.trips.varies(one.name(op)) for one in joint.operands].index(True)
+        varying = [self.trips.varies(operand_.name(op)) for operand_ in joint.operands].index(
+            True
+        )
         operand = joint.operands[varying]
-        names = self._joined(operand.name(op), operand.axis)
-        stays = [self._rank(name) == STAYS for name in names]
+        names = self._concat_pieces(operand.name(op), operand.axis)
+        stays = [self._availability(name) == STAYS for name in names]
         if any(stays) and not all(stays) and op.name not in self.block.after:
-            runs = groupby(names, key=self._rank)
-            yield op.name, _Joined(joint, varying, tuple(tuple(run) for _, run in runs))
+            runs = groupby(names, key=self._availability)
+            yield op.name, _ConcatProduct(joint, varying, tuple(tuple(run) for _, run in runs))
 
-    def _rank(self, name: str) -> int:
-        """Where something is known: outside, for all trips before the loop, or in its trip."""
+    def _availability(self, name: str) -> int:
+        """Return where a value is available: outside, before the loop, or in its iteration."""
         if not self.trips.varies(name):
             return FIXED
         return LEAVES if name in self.block.known else STAYS
 
-    def _fits(
+    def _is_worth_splitting(
         self,
         op: Op,
         joint: Joint,
-        fixed: str,
-        parts: dict[str, _Joined | _Cut],
+        invariant_name: str,
+        parts: dict[str, _ConcatProduct | _ProductSlice],
     ) -> bool:
-        """Whether the parts are products like the whole, and there is room for them."""
-        place, taken = self.block.where, self.trips.sizes_of([fixed])
+        """Return whether the split products are valid and fit into memory."""
+        place, byte_sizes = self.block.where, self.trips.sizes_of([invariant_name])
         trips, machine = self.trips.length, setting().target
-        if larger(taken, machine.stacked_bytes):
-            size = f"the parts of `{fixed}` would take {gibibytes(taken)} more"
+        if larger(byte_sizes, machine.stacked_bytes):
+            size = f"the parts of `{invariant_name}` would take {gibibytes(byte_sizes)} more"
             note(place, f"keeps `{op.name}` whole: {size}")
             return False
         if isinstance(trips, int) and trips < machine.few_trips:
@@ -178,50 +185,54 @@ class _Separating:
         many = len(joint.operands)
         if not all(joint.holds(op, [size] * many, self.trips.type_of) for size in sizes):
             return False
-        leaves = joint.out is None or any(name in self.block.after for name in parts)
-        rest = "can leave it" if leaves else "is not read"
-        note(place, f"takes `{op.name}` apart, of which some {rest}")
+        is_movable = joint.out is None or any(name in self.block.after for name in parts)
+        reason = "can leave it" if is_movable else "is not read"
+        note(place, f"takes `{op.name}` apart, of which some {reason}")
         self.gone.update([op.name] if joint.out is not None else [])
         return True
 
-    def _sizes(self, name: str, part: _Joined | _Cut) -> Iterator[Size]:
+    def _sizes(self, name: str, part: _ConcatProduct | _ProductSlice) -> Iterator[Size]:
         type_of = self.trips.type_of
-        if isinstance(part, _Joined):
+        if isinstance(part, _ConcatProduct):
             axis = part.joint.operands[part.varying].axis
             yield from (total(run, axis, type_of) for run in part.runs)
         else:
             assert part.joint.out is not None
-            (cut,) = (one for one in self.trips.body.ops if one.name == name)
+            (cut,) = (op for op in self.trips.body.ops if op.name == name)
             yield shape_of(type_of(next(cut.binds())))[part.joint.out]
 
-    def _joined(self, name: str, axis: int) -> tuple[str, ...]:
-        """What is put together along an axis, in its order; nothing where that is not known."""
+    def _concat_pieces(self, name: str, axis: int) -> tuple[str, ...]:
+        """Return the concatenated pieces of a value along an axis; empty if unknown."""
         maker, type_of = self.trips.makers.get(name), self.trips.type_of
         if maker is None or not OPS.get(maker.type).joins:
             return ()
         along = axis_at(maker.attrs[OPS.get(maker.type).joins], len(shape_of(type_of(name))))
         names = tuple(maker.reads())
-        whole, *parts = (resized(type_of(each), axis, 0) for each in (name, *names))
-        return names if along == axis and all(part == whole for part in parts) else ()
+        empty_type, *piece_types = (
+            resized(type_of(piece), axis, 0) for piece in (name, *names)
+        )
+        return (
+            names if along == axis and all(part == empty_type for part in piece_types) else ()
+        )
 
-    def _cuts(self, op: Op, joint: Joint) -> list[Op]:
-        """All that reads a product, where each reader cuts a part of it; else nothing."""
+    def _slices_of(self, op: Op, joint: Joint) -> list[Op]:
+        """Return the consumers of a product if all are slices of it; else none."""
         (result,), (operand,) = op.binds(), joint.operands
         rank = [len(shape_of(self.trips.type_of(name))) for name in (result, operand.name(op))]
-        found = self.trips.readers.get(result, [])
+        slices = self.trips.readers.get(result, [])
         if result in self.trips.body.results or operand.axis != joint.out or rank[0] != rank[1]:
             return []
-        return found if all(self._is_cut(reader, operand.axis) for reader in found) else []
+        return slices if all(self._is_slice(reader, operand.axis) for reader in slices) else []
 
     def _is_read_in_part(self, op: Op, cuts: list[Op], axis: int) -> bool:
-        """Whether all that cuts a product leaves something of it out."""
-        sizes = (shape_of(self.trips.type_of(next(one.binds())))[axis] for one in (op, *cuts))
-        whole, *parts = (size if isinstance(size, int) else None for size in sizes)
-        read = sum(part or 0 for part in parts)
-        return whole is not None and None not in parts and 0 < read < whole
+        """Return whether the slices of a product leave a part of it unread."""
+        sizes = (shape_of(self.trips.type_of(next(op_.binds())))[axis] for op_ in (op, *cuts))
+        full_size, *slice_sizes = (size if isinstance(size, int) else None for size in sizes)
+        total_read = sum(part or 0 for part in slice_sizes)
+        return full_size is not None and None not in slice_sizes and 0 < total_read < full_size
 
-    def _is_cut(self, op: Op, axis: int) -> bool:
-        """Whether an operator picks entries along an axis alone."""
+    def _is_slice(self, op: Op, axis: int) -> bool:
+        """Return whether an operator only slices along an axis."""
         definition, outputs = OPS.get(op.type), [*op.binds()]
         if definition.operations != 0 or definition.picks != tuple(op.inputs):
             return False
@@ -236,33 +247,37 @@ class _Separating:
 
     # ---- building ----------------------------------------------------------------------------
 
-    def _sum(self, found: _Joined, op: Op, inner: Place) -> Var:
-        """The products of the parts, added, with those that stay last."""
-        joint, which, type_of = found.joint, found.varying, self.trips.type_of
+    def _build_sum(self, part: _ConcatProduct, op: Op, inner: Place) -> Var:
+        """Add the products of the parts, with those that stay in the loop last."""
+        joint, which, type_of = part.joint, part.varying, self.trips.type_of
         axis, other = joint.operands[which].axis, joint.operands[1 - which]
-        sizes = tuple(total(run, axis, type_of) for run in found.runs)
+        sizes = tuple(total(run, axis, type_of) for run in part.runs)
         with self.trips.place.building():
-            whole = self.trips.value(other.name(op))
-            pieces = call("split", whole, sections=sizes, axis=other.axis)
+            full_operand = self.trips.value(other.name(op))
+            pieces = call("split", full_operand, sections=sizes, axis=other.axis)
         terms = list[tuple[int, Var]]()
-        for run, piece in zip(found.runs, pieces, strict=True):
-            read = [inner.var(inner.names.get(name, name)) for name in run]
-            joined = one("concat", *read, axis=axis) if len(read) > 1 else read[0]
-            given = [joined, piece] if which == 0 else [piece, joined]
-            terms.append((self._rank(run[0]), joint.build(op, given, inner.var)))
+        for run, piece in zip(part.runs, pieces, strict=True):
+            piece_vars = [inner.var(inner.names.get(name, name)) for name in run]
+            varying_operand = (
+                one("concat", *piece_vars, axis=axis) if len(piece_vars) > 1 else piece_vars[0]
+            )
+            new_operands = [varying_operand, piece] if which == 0 else [piece, varying_operand]
+            terms.append((self._availability(run[0]), joint.build(op, new_operands, inner.var)))
         first, *others = (term for _, term in sorted(terms, key=lambda term: term[0]))
         for term in others:
             first = first + term
         return first
 
-    def _cut(self, found: _Cut, op: Op, inner: Place) -> Var:
-        """The product with that part of what the whole was multiplied by."""
-        (operand,), (slot,), (out,) = found.joint.operands, op.inputs, op.outputs
+    def _build_slice(self, cut_part: _ProductSlice, op: Op, inner: Place) -> Var:
+        """Multiply by a slice of the operand instead of slicing the product."""
+        (operand,), (slot,), (out,) = cut_part.joint.operands, op.inputs, op.outputs
         with self.trips.place.building():
-            whole = self.trips.value(operand.name(found.product))
-            part = apply(op.type, {slot: [whole]}, op.attrs)[out][0]
+            full_operand = self.trips.value(operand.name(cut_part.product))
+            operand_slice = apply(op.type, {slot: [full_operand]}, op.attrs)[out][0]
         names = inner.names
-        return found.joint.build(found.product, [part], lambda n: inner.var(names.get(n, n)))
+        return cut_part.joint.build(
+            cut_part.product, [operand_slice], lambda n: inner.var(names.get(n, n))
+        )
 
 
 SPLIT_CONCAT_MATMUL = Pass(
