@@ -7,7 +7,7 @@
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
     cut = br.passes.segments(16)(prog)           # some passes take arguments
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
-    print(prog.explain())                        # what each pass did, or why not
+    print(prog.explain())                        # effect of each pass, or the reason for none
 
 Attributes:
     default: The passes of an executor that was given none.

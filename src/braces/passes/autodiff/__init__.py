@@ -1,1 +1,1 @@
-"""Reverse and forward mode; checkpointing."""
+"""Reverse mode, forward mode and activation checkpointing."""

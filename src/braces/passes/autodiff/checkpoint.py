@@ -1,10 +1,10 @@
-"""Checkpointing: a loop in segments, of which only the beginnings are kept.
+"""Activation checkpointing: a loop in segments whose gradient saves only initial carries.
 
-    loop of n trips  =  loop over n / k segments, each a loop of k trips
+    loop of n iterations  =  loop over n / k segments, each a loop of k iterations
 
-The outer loop runs each segment again for its gradient, so that what is kept are the memories
-at the n / k beginnings and the values of one segment: with k near the square root of n, memory
-grows with the square root of the trips, for one more forward computation. Results are the same.
+The gradient of the outer loop recomputes each segment. It saves the memories at the n / k
+segment starts and the residuals of one segment. With k near the square root of n, memory grows
+with the square root of the trip count, for one more forward computation. Results are the same.
 
 Before:
 
@@ -37,8 +37,8 @@ After, with segments of four trips; `one` and `four` are constants:
       }
       cond (p: f32[]) { more: bool[] = less(x=p, y=x)  return more }
 
-A loop whose trips are known needs no counting: its slices are folded into whole segments, and
-one more loop makes the trips that are left over, if there may be some.
+A loop with known trip count needs no counting: its scanned inputs are reshaped into full
+segments, and one more loop runs the remainder, if there may be any.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ from braces.passes.core.rewrite import Change, Place, rewrite_loops
 
 @dataclass
 class Segments:
-    """A loop about to be cut into segments.
+    """A loop that is cut into segments.
 
     Attributes:
-        program: The program that is built.
+        program: The program under construction.
         loop: The loop, without memories and slices.
         memories: Its memories.
-        every: Trips in one segment.
-        recompute: Whether the gradient runs each segment again.
+        every: Iterations in one segment.
+        recompute: Whether the gradient recomputes each segment.
     """
 
     program: Builder
@@ -82,62 +82,74 @@ class Segments:
     recompute: bool = True
 
     def counted(self, slices: Sequence[Cut]) -> tuple[Sequence[Var], list[Var]]:
-        """A loop whose trips are known: final memories and stacked rows."""
+        """Build a loop with known trip count: final memories and stacked outputs."""
         length = self.loop.length
         assert length is not None
         done = length // self.every * self.every
-        whole = [Cut(self._folded(cut.source[:done], done), cut.param) for cut in slices]
+        full_slices = [
+            Cut(self._fold_segments(cut.source[:done], done), cut.param) for cut in slices
+        ]
         if done == length:
-            made = self._whole(self.memories, whole, done)
-            return made.finals, [*made.rows]
-        rest = [Cut(cut.source[done:], cut.param) for cut in slices]
+            loop_outputs = self._build_full_segments(self.memories, full_slices, done)
+            return loop_outputs.finals, [*loop_outputs.rows]
+        remainder_slices = [Cut(cut.source[done:], cut.param) for cut in slices]
         if self.loop.reverse:
-            after = self._rest(self.memories, rest, done)
-            before = last = self._whole(_from(self.memories, after), whole, done)
+            after = self._build_remainder(self.memories, remainder_slices, done)
+            before = last = self._build_full_segments(
+                _continue_from(self.memories, after), full_slices, done
+            )
         else:
-            before = self._whole(self.memories, whole, done)
-            after = last = self._rest(_from(self.memories, before), rest, done)
+            before = self._build_full_segments(self.memories, full_slices, done)
+            after = last = self._build_remainder(
+                _continue_from(self.memories, before), remainder_slices, done
+            )
         rows = zip(before.rows, after.rows, strict=True)
         return last.finals, [one("concat", *pair, axis=0) for pair in rows]
 
-    def _folded(self, x: Var, done: Size) -> Var:
+    def _fold_segments(self, x: Var, done: Size) -> Var:
         return one("reshape", x, shape=(done // self.every, self.every, *x.shape[1:]))
 
-    def _whole(self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size) -> Looped:
-        """The loop over whole segments, with rows trip by trip."""
+    def _build_full_segments(
+        self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size
+    ) -> Looped:
+        """Build the loop over full segments, with stacked outputs per iteration."""
         table, segment = self._outer_table()
         types = [TensorType(cut.source.dtype, cut.source.shape[1:]) for cut in slices]
         pieces = [self._param(table, "segment", type_) for type_ in types]
         cut = [Cut(piece, one.param) for piece, one in zip(pieces, slices, strict=True)]
-        inner = self._inner(table)
+        inner = self._inner_memories(table)
         with self.program.building(table):
-            trips = self._numbered(table, segment * self.every)
+            trips = self._with_start(table, segment * self.every)
             made = build_loop(replace(trips, length=self.every), inner, cut)
         rows = tuple(Row(row.name) for row in made.rows)
-        outer = replace(self._outer(table, segment), rows=rows, length=done // self.every)
+        outer = replace(self._outer_loop(table, segment), rows=rows, length=done // self.every)
         sources = [Cut(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
-        built = build_loop(outer, _around(memories, made), sources)
+        built = build_loop(outer, _outer_memories(memories, made), sources)
         unfolded = (one("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
         return replace(built, rows=tuple(unfolded))
 
-    def _rest(self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size) -> Looped:
-        """The loop over the trips after the last whole segment."""
+    def _build_remainder(
+        self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size
+    ) -> Looped:
+        """Build the loop over the iterations after the last full segment."""
         length = self.loop.length
         assert length is not None
         start = one("size", value=done, dtype=INT64)
-        loop = replace(self._numbered(self.program.current, start), length=length - done)
+        loop = replace(self._with_start(self.program.current, start), length=length - done)
         return build_loop(loop, memories, slices)
 
     def conditional(self) -> tuple[Sequence[Var], Var]:
-        """A loop with a condition: final memories, and how many trips it made."""
+        """Build a loop with a condition: final memories, and its trip count."""
         table, segment = self._outer_table()
-        inner = self._inner(table)
+        inner = self._inner_memories(table)
         with self.program.building(table):
             zero = one("full", shape=(), value=0.0, dtype=INT64)
-            trips = self._numbered(table, segment * self.every)
-            trips, count, after = self._bounded(table, trips)
+            trips = self._with_start(table, segment * self.every)
+            trips, count, after = self._limit_to_segment(table, trips)
             made = build_loop(trips, [*inner, Carried(zero, count, after)])
-        built = build_loop(self._outer(table, segment), _around(self.memories, made))
+        built = build_loop(
+            self._outer_loop(table, segment), _outer_memories(self.memories, made)
+        )
         return built.finals, built.trips
 
     # ---- pieces ------------------------------------------------------------------------------
@@ -146,8 +158,8 @@ class Segments:
         table = SymbolTable(parent=self.program.current)
         return table, self._param(table, "segment", INDEX_TYPE)
 
-    def _outer(self, table: SymbolTable, segment: Var) -> LoopView:
-        """The loop over segments, whose body is complete."""
+    def _outer_loop(self, table: SymbolTable, segment: Var) -> LoopView:
+        """Return the loop over segments, whose body is complete."""
         content = table.freeze()
         return replace(self.loop, index=segment.name, content=content, recompute=self.recompute)
 
@@ -155,8 +167,8 @@ class Segments:
         name = table.add_param(table.names.unique(stem), type_).name
         return var_of(self.program, table, name)
 
-    def _inner(self, table: SymbolTable) -> list[Carried]:
-        """The memories of a segment, which are called as those of the loop."""
+    def _inner_memories(self, table: SymbolTable) -> list[Carried]:
+        """Return the memories of a segment, with the names of those of the loop."""
         for memory in self.memories:
             table.vars[memory.param] = self.loop.content.vars[memory.param]
         return [
@@ -164,8 +176,8 @@ class Segments:
             for memory in self.memories
         ]
 
-    def _numbered(self, outer: SymbolTable, start: Var) -> LoopView:
-        """The loop with its index counted on from `start`."""
+    def _with_start(self, outer: SymbolTable, start: Var) -> LoopView:
+        """Return the loop with its index starting at `start`."""
         table, content = SymbolTable(parent=outer), self.loop.content
         trip = self._param(table, "trip", INDEX_TYPE)
         with self.program.building(table):
@@ -175,8 +187,10 @@ class Segments:
         content = content.with_(vars=infos, ops=ops)
         return replace(self.loop, index=trip.name, content=content)
 
-    def _bounded(self, outer: SymbolTable, loop: LoopView) -> tuple[LoopView, str, str]:
-        """The loop for no more trips than a segment has, and the memory that counts them."""
+    def _limit_to_segment(
+        self, outer: SymbolTable, loop: LoopView
+    ) -> tuple[LoopView, str, str]:
+        """Return the loop with at most a segment of iterations, and their counter memory."""
         assert loop.condition is not None
         body, cond = SymbolTable(parent=outer), SymbolTable(parent=outer)
         body.thaw(loop.content)
@@ -185,29 +199,29 @@ class Segments:
         with self.program.building(body):
             after = count + 1
         cond.new_var(count.name, INDEX_TYPE, ARGUMENT)
-        (wanted,) = loop.condition.results
+        (condition_name,) = loop.condition.results
         with self.program.building(cond):
-            more = var_of(self.program, cond, count.name) < self.every
-            goes_on = visible_var(self.program, cond, wanted) & more
+            is_within = var_of(self.program, cond, count.name) < self.every
+            goes_on = visible_var(self.program, cond, condition_name) & is_within
         assert goes_on.type == TensorType(BOOL, ())
         bounded = replace(loop, content=body.freeze(), condition=cond.freeze([goes_on.name]))
         return bounded, count.name, after.name
 
 
-def _from(memories: Sequence[Carried], before: Looped) -> list[Carried]:
-    """The memories of a loop that goes on where another ended."""
+def _continue_from(memories: Sequence[Carried], before: Looped) -> list[Carried]:
+    """Return the memories of a loop that continues after another."""
     pairs = zip(memories, before.finals, strict=True)
     return [replace(memory, init=final) for memory, final in pairs]
 
 
-def _around(memories: Sequence[Carried], inner: Looped) -> list[Carried]:
-    """The memories of a loop around another; the inner one may have more."""
+def _outer_memories(memories: Sequence[Carried], inner: Looped) -> list[Carried]:
+    """Return the memories of a loop around another; the inner one may have more."""
     pairs = zip(memories, inner.finals, strict=False)
     return [replace(memory, next=final.name) for memory, final in pairs]
 
 
 def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
-    """A number of trips, or nothing.
+    """Check a trip count; `None` passes.
 
     Raises:
         ProgramError: It is less than `least`.
@@ -224,15 +238,15 @@ def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
 
 
 @says_where
-def checkpoint(every: int, *loops: str) -> Pass:
-    """A pass that cuts loops into segments, of which gradients keep the beginnings only.
+def segments(every: int, *loops: str) -> Pass:
+    """Return a pass that checkpoints loops: their gradients save only the starts of segments.
 
-    It is for programs that are not differentiated yet; a loop that its gradient has made to
-    keep histories stays whole. So do segments, and the loop over them.
+    The pass is for programs without gradients yet. A loop whose gradient has made it save
+    residuals is not cut, and neither are segments and the loop over them.
 
     Args:
-        every: Trips in one segment.
-        loops: The paths of those that are cut, as `loop_0/body/loop_1`; all that can be.
+        every: Iterations in one segment.
+        loops: Paths of the loops to cut, as `loop_0/body/loop_1`; by default all possible ones.
 
     Raises:
         ProgramError: `every` is less than 1.
@@ -252,7 +266,7 @@ def checkpoint(every: int, *loops: str) -> Pass:
     check_trips(every, "every")
 
     def rule(view: LoopView, op: Op, place: Place) -> Change:
-        reason = _whole_for(view, place, every)
+        reason = _reason_not_cut(view, place, every)
         if reason is not None:
             note(place.where(op), f"stays whole: {reason}")
             return op
@@ -271,11 +285,11 @@ def checkpoint(every: int, *loops: str) -> Pass:
     )
 
 
-def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
-    """Why a loop is not cut."""
+def _reason_not_cut(view: LoopView, place: Place, every: int) -> str | None:
+    """Return the reason not to cut a loop; `None` if there is none."""
     if view.recompute:
         return "its gradient runs its trips again already"
-    if place.owner is not None and _runs_again(place.owner):
+    if place.owner is not None and _is_recomputed(place.owner):
         return "it is a segment of the loop around it"
     if view.history:
         return "it repeats the trips of another loop"
@@ -292,18 +306,18 @@ def _whole_for(view: LoopView, place: Place, every: int) -> str | None:
 
 
 def carries_lists(view: LoopView, place: Place) -> bool:
-    """Whether a memory of a loop is a history."""
+    """Return whether a memory of a loop is a list."""
     return any(isinstance(place.info(memory.init).type, ListType) for memory in view.memories)
 
 
-def _runs_again(op: Op) -> bool:
-    """Whether this is a loop whose gradient runs its trips again."""
+def _is_recomputed(op: Op) -> bool:
+    """Return whether an operator is a loop whose gradient recomputes its iterations."""
     view = view_of(op)
     return isinstance(view, LoopView) and view.recompute
 
 
 def _length(view: LoopView, place: Place) -> Size | None:
-    """The number of trips, where it is known beforehand."""
+    """Return the trip count, if it is known before the run."""
     if view.length is not None or not view.slices:
         return view.length
     return place.var(view.slices[0].source).shape[0]
@@ -312,13 +326,13 @@ def _length(view: LoopView, place: Place) -> Size | None:
 def segmented(
     view: LoopView, place: Place, every: int, *, recompute: bool = True
 ) -> dict[str, str]:
-    """Build the segments of a loop; what its outputs are called from then on.
+    """Build the segments of a loop; return the new names of its outputs.
 
     Args:
         view: The loop.
-        place: Where it stands.
-        every: Trips in one segment.
-        recompute: Whether the gradient runs each segment again.
+        place: Its insertion point.
+        every: Iterations in one segment.
+        recompute: Whether the gradient recomputes each segment.
     """
     loop = LoopView(
         view.index,
@@ -336,5 +350,5 @@ def segmented(
         slices = [Cut(place.var(one.source), one.param) for one in view.slices]
         finals, rows = cut.counted(slices)
         trips = one("size", value=loop.length, dtype=INT64)
-    made = view.bound(finals, rows, trips)
-    return {name: var.name for name, var in made.items()}
+    new_outputs = view.bound(finals, rows, trips)
+    return {name: var.name for name, var in new_outputs.items()}

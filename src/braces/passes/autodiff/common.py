@@ -1,4 +1,4 @@
-"""What reverse and forward mode share: operators with blocks, reach, and arguments."""
+"""Common parts of reverse and forward mode: block operators, dependence, and arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verify.program import verified_at_end
 
 Named: TypeAlias = "str | Var | VarInfo"
-"""A variable, its name or its declaration, all of which stand for it."""
+"""A variable, its name or its declaration; all are accepted."""
 T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
 
@@ -34,92 +34,94 @@ class AtOperator:
 
     @property
     def program(self) -> Builder:
-        """The program that is built."""
+        """The program under construction."""
         return self._program
 
     @property
     def host(self) -> SymbolTable:
-        """The block that the operator stands in."""
+        """The block of the operator."""
         return self._host
 
     @property
     def op(self) -> Op:
-        """The operator, as it stands there now."""
+        """The operator, in its current form."""
         return self._op
 
     def var(self, name: str) -> Var:
-        """The handle of a variable that the operator reads or binds."""
+        """Return the handle of a variable that the operator reads or binds."""
         return visible_var(self._program, self._host, name)
 
     def reachable(self, body: Body, names: Set[str]) -> set[str]:
-        """All that depends on these names of a block."""
+        """Return all values that depend on these names of a block."""
         return reachable(body, names)
 
     def eliminate(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need."""
+        """Return a block after dead code elimination for these results."""
         return eliminate(body, results)
 
     def replace(self, op: Op) -> None:
-        """Put another operator in the place of this one, which is `op` from then on.
+        """Replace the operator by another one, which is `op` from then on.
 
-        Before it come those that it was made to need.
+        Operators that it needs are inserted before it.
         """
         self._host.replace(self._op, *self._before, op)
         self._op, self._before = op, []
 
 
 def moving(op: Op, definition: OpDef) -> Iterator[str]:
-    """What moves outputs: inputs, and other outputs where one can see into the operator."""
+    """Yield the values that outputs depend on: inputs, and other outputs if transparent."""
     yield from op.reads()
     if definition.transparent:
         yield from op.binds()
 
 
 def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
-    """The variables that depend on `wanted` in a way that gradients follow."""
+    """Return the variables that depend on `wanted` through differentiable operators."""
     return following(block.ops, block.vars, wanted)
 
 
 def following(
     ops: Iterable[Op], infos: Mapping[str, VarInfo], wanted: Iterable[str]
 ) -> set[str]:
-    """`reachable`, of a block of which only these operators concern."""
+    """Return `reachable` for a block of which only some operators are relevant."""
     active = set(wanted)
     for op in ops:
         definition = OPS.get(op.type)
         if not definition.differentiable or active.isdisjoint(moving(op, definition)):
             continue
         own_blocks = isinstance(definition, BlockOp)
-        found = definition.reached(op, active, reachable) if own_blocks else op.binds()
-        active.update(name for name in found if differentiable(infos[name].type))
+        dependent_names = (
+            definition.reached(op, active, reachable) if own_blocks else op.binds()
+        )
+        active.update(name for name in dependent_names if differentiable(infos[name].type))
     return active
 
 
 def leading_to(table: SymbolTable, names: Iterable[str]) -> list[Op]:
-    """The operators of a block that these names are computed from, in order.
+    """Return the operators of a block that compute these names, in order (backward slice).
 
-    What stands before all of them is not looked at, so a gradient costs no more where much was
-    built before.
+    The search stops before the first of them, so the cost of a gradient does not depend on the
+    operators built before.
     """
 
     def bound(names: Iterable[str]) -> Iterator[str]:
         return (n for n in names if n in table.vars and table.vars[n].kind == VALUE)
 
-    missing, found = set(bound(names)), list[Op]()
+    missing, needed_ops = set(bound(names)), list[Op]()
     for op in reversed(table.ops):
         if not missing:
             break
         if not missing.isdisjoint(op.binds()):
             missing.difference_update(op.binds())
             missing.update(bound(op.reads()))
-            found.append(op)
-    return found[::-1]
+            needed_ops.append(op)
+    return needed_ops[::-1]
 
 
 def moves(table: SymbolTable, name: str) -> bool:
-    """Whether gradients can be with respect to something that a visible variable follows from.
+    """Return whether a visible variable depends on something that gradients can be taken of.
 
-    That is data, trainable parameters, and what the owners of blocks bind.
+    That is data, trainable parameters, and the parameters of blocks.
     """
     owner = table.table_of(name)
     assert owner is not None
@@ -127,38 +129,40 @@ def moves(table: SymbolTable, name: str) -> bool:
     if info.kind != VALUE:
         return differentiable(info.type) and (info.trainable or not info.persistable)
     ops = leading_to(owner, [name])
-    made = {one for op in ops for one in op.binds()}
-    read = {one for op in ops for one in op.reads()} - made
-    return name in following(ops, owner.vars, {one for one in read if moves(owner, one)})
+    bound_names = {name_ for op in ops for name_ in op.binds()}
+    free_names = {name_ for op in ops for name_ in op.reads()} - bound_names
+    return name in following(
+        ops, owner.vars, {name_ for name_ in free_names if moves(owner, name_)}
+    )
 
 
 def open_blocks(host: SymbolTable) -> list[SymbolTable]:
-    """A block, and those around it as long as they are plain; from the inside out."""
+    """Return a block and its enclosing blocks as long as they are plain, innermost first."""
     tables = [host]
     while tables[-1].block and (parent := tables[-1].parent) is not None:
         tables.append(parent)
     return tables
 
 
-# ---- what is given --------------------------------------------------------------------------
+# ---- arguments -------------------------------------------------------------------------------
 
 
 def as_list(given: OneOrMore[T]) -> list[T]:
-    """A list of what is given, or of the one thing that is."""
-    several = isinstance(given, list | tuple)
-    return list(cast("Sequence[T]", given)) if several else [cast("T", given)]
+    """Return a list of several values, or of a single one."""
+    is_sequence = isinstance(given, list | tuple)
+    return list(cast("Sequence[T]", given)) if is_sequence else [cast("T", given)]
 
 
 @contextmanager
 def derived_beside(
     targets: Sequence[object], inputs: Sequence[object]
 ) -> Generator[tuple[SymbolTable, list[Var], list[Var]]]:
-    """Where derivatives are built: the block, and targets and inputs as they are seen there.
+    """Yield the block in which derivatives are built, and its views of targets and inputs.
 
-    What was built is verified at the end.
+    New operators are verified at the end.
 
     Raises:
-        GradientError: Something is no variable, or not of a float dtype.
+        GradientError: An argument is no variable, or not of a float dtype.
     """
     ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
     program = ends[0].program
@@ -170,26 +174,27 @@ def derived_beside(
 
 
 def differentiable_vars(given: Sequence[object], beside: Sequence[object] = ()) -> list[Var]:
-    """What is given as variables; names and declarations stand for those of the program.
+    """Return the arguments as variables; names and declarations are looked up.
 
-    That is the program of the first variable among all that is given, or the current one.
+    The program of the lookup is that of the first variable among all arguments, or the current
+    one.
 
     Raises:
-        GradientError: Something is no variable, or not of a float dtype.
+        GradientError: An argument is no variable, or not of a float dtype.
         UnknownNameError: There is no variable of a name.
     """
     programs = (var.program for var in (*given, *beside) if isinstance(var, Var))
     program = next(programs, None) or current_program()
-    return [_differentiable(_named(program, one)) for one in given]
+    return [_check_differentiable(_resolve_name(program, argument)) for argument in given]
 
 
-def _named(program: Builder, given: object) -> object:
+def _resolve_name(program: Builder, given: object) -> object:
     if isinstance(given, str | VarInfo):
         return named_var(program, given if isinstance(given, str) else given.name)
     return given
 
 
-def _differentiable(var: object) -> Var:
+def _check_differentiable(var: object) -> Var:
     if not isinstance(var, Var):
         raise GradientError(f"{var!r:.80} is not a variable of a program.")
     if not differentiable(var.type):

@@ -1,4 +1,4 @@
-"""Gradients that users wrote taken away, where nothing is differentiated any more.
+"""Removal of custom gradients from programs that are not differentiated any more.
 
     h: f32[4] = round(x=x)                          h: f32[4] = round(x=x)
     e: f32[4] = exp(x=x)                            e: f32[4] = exp(x=x)
@@ -9,9 +9,10 @@
         return d
       }
 
-A gradient that was taken has the operators of the block in it, so this changes no value. What
-only such blocks read is read by nobody then, and a run computes none of it. Every run does it
-first of all; a program that is saved or pruned keeps them, for it may be differentiated again.
+A gradient that was built contains the operators of the block, so this changes no value.
+Operators that only such blocks read become dead code, and a run computes none of them. Every
+run applies this pass first. Saving and pruning keep custom gradients: the program may be
+differentiated again.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from braces.passes.core.rewrite import Change, Place, has_types, rewrite
 
 
 def without_gradients(program: ProgramDef) -> ProgramDef:
-    """A program of the same values whose gradients are those of its operators."""
+    """Return a program of the same values without custom gradients."""
     if not has_types(program.main, lambda type_: bool(OPS.get(type_).passes_on)):
-        return program  # as most are, and the walk would take longer
+        return program  # the common case; the walk is slower
     return rewrite(program, _rule)
 
 
@@ -36,10 +37,12 @@ def _rule(op: Op, place: Place) -> Change:
         return op
     note(place.where(op), "loses its own gradient: nothing is differentiated any more")
     infos = {name: place.info(name) for name in op.binds()}
-    more = (place.table.names.unique(IDENTITY) for _ in op.inputs[slot][1:])
+    new_names = (place.table.names.unique(IDENTITY) for _ in op.inputs[slot][1:])
     ops = tuple(
-        Op(IDENTITY, called, {"x": (value,)}, {"out": (name,)}, source=op.source)
-        for called, value, name in zip((op.name, *more), op.inputs[slot], infos, strict=True)
+        Op(IDENTITY, op_name, {"x": (value,)}, {"out": (name,)}, source=op.source)
+        for op_name, value, name in zip(
+            (op.name, *new_names), op.inputs[slot], infos, strict=True
+        )
     )
     return Opened(Body((), (), infos, ops), {})
 

@@ -1,7 +1,7 @@
-"""Forward mode as a program.
+"""Forward mode as a program (Jacobian-vector products).
 
-`PushForward` walks the operators of one block in order and gives each output the tangent that
-follows from those of the inputs. Operators that own blocks carry tangents through their bodies.
+`PushForward` walks the operators of one block in order, and computes the tangent of each output
+from those of the inputs. Operators that own blocks propagate tangents through their bodies.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ class OpPushing(AtOperator):
 
     @property
     def tangents(self) -> Mapping[str, Var]:
-        """The tangents of all that moves before it."""
+        """Tangents of all values before the operator that have one."""
         return self._push.tangents
 
     @property
     def apart(self) -> bool:
-        """Whether the tangents belong into an operator of their own."""
+        """True if the tangents need an operator of their own."""
         return self._apart
 
     def push(self, body: SymbolTable, tangents: Mapping[str, Var]) -> dict[str, Var]:
-        """The tangents of all that moves in a block that is being built."""
+        """Return the tangents of all values in a block under construction."""
         return PushForward(self.program, body, dict(tangents)).run()
 
     def pull(
@@ -64,18 +64,18 @@ class OpPushing(AtOperator):
         return Backprop(self.program, body, dict(seeds), wanted, Lists()).run()
 
     def give(self, name: str, tangent: Var) -> None:
-        """Say the tangent of an output."""
+        """Set the tangent of an output."""
         self._push.tangents[name] = tangent
 
     def declare(self, name: str) -> str:
-        """A new output: the tangent of this output."""
-        made = self._into.names.unique(f"{name}_tangent")
-        self._into.new_var(made, self.host.type_of(name))
-        self._push.tangents[name] = self.var(made)
-        return made
+        """Declare a new output: the tangent of this output."""
+        tangent_name = self._into.names.unique(f"{name}_tangent")
+        self._into.new_var(tangent_name, self.host.type_of(name))
+        self._push.tangents[name] = self.var(tangent_name)
+        return tangent_name
 
     def widen(self, op: Op) -> None:
-        """Put the operator with tangents in the place of this one, or apart beside it."""
+        """Replace the operator by the one with tangents, or append that separately."""
         if not self._apart:
             self.replace(op)
             return
@@ -83,24 +83,24 @@ class OpPushing(AtOperator):
         names = {name: into.names.unique(name) for name in self.op.binds()}
         for name, new in names.items():
             into.new_var(new, self.host.type_of(name))
-        again = into.names.unique(f"{op.name}_tangent")
-        into.append(op.with_(name=again, outputs=rename_slots(op.outputs, names)))
+        new_name = into.names.unique(f"{op.name}_tangent")
+        into.append(op.with_(name=new_name, outputs=rename_slots(op.outputs, names)))
 
     def var(self, name: str) -> Var:
-        """The handle of a variable that is visible where tangents are built."""
+        """Return the handle of a variable visible where tangents are built."""
         return visible_var(self.program, self._into, name)
 
 
 class PushForward:
-    """Forward mode over one block, building into the program's current block.
+    """Forward mode over one block; tangents are built in the program's current block.
 
-    That is the block itself, or one inside of it. A tangent may be computed from what an
-    operator with blocks binds: then the operator cannot give tangents that follow from it, and
-    one more operator does.
+    That is the block itself, or one inside of it. A tangent may depend on the outputs of an
+    operator with blocks. Then that operator cannot return dependent tangents, and a second
+    operator does.
 
     Attributes:
-        tangents: Those that are given, and then of all that moves.
-        sources: The names of the block that the given tangents are computed from.
+        tangents: The initial tangents, and then those of all dependent values.
+        sources: The names of the block that the initial tangents depend on.
     """
 
     def __init__(
@@ -116,9 +116,9 @@ class PushForward:
         self.sources = sources
 
     def run(self, needed: Container[str] | None = None) -> dict[str, Var]:
-        """The tangents of all that moves.
+        """Return the tangents of all dependent values.
 
-        Where `needed` is given, operators that bind none of these names are passed over.
+        Operators that bind none of the names in `needed`, if not `None`, are skipped.
         """
         for op in list(self.host.ops):
             definition = OPS.get(op.type)
@@ -132,15 +132,15 @@ class PushForward:
         return self.tangents
 
     def _step(self, op: Op, definition: OpDef) -> None:
-        given = {name: self.tangents[name] for name in op.binds() if name in self.tangents}
+        initial = {name: self.tangents[name] for name in op.binds() if name in self.tangents}
         if isinstance(definition, BlockOp):
             definition.build_jvp(OpPushing(self, op))
         elif definition.differentiable:
-            self._push_plain(definition, op)
-        if not definition.transparent:  # else it adds them up inside
-            for name, tangent in given.items():
-                if (found := self.tangents[name]) is not tangent:
-                    self.tangents[name] = add(tangent, found)
+            self._push_kernel(definition, op)
+        if not definition.transparent:  # transparent operators add them inside
+            for name, tangent in initial.items():
+                if (computed := self.tangents[name]) is not tangent:
+                    self.tangents[name] = add(tangent, computed)
 
     def _vars(self, slots: Slots) -> dict[str, tuple[Var, ...]]:
         return {
@@ -148,7 +148,7 @@ class PushForward:
             for slot, names in slots.items()
         }
 
-    def _push_plain(self, definition: OpDef, op: Op) -> None:
+    def _push_kernel(self, definition: OpDef, op: Op) -> None:
         outs = {
             slot: names
             for slot, names in op.outputs.items()
@@ -157,24 +157,26 @@ class PushForward:
         if not outs:
             return
         values = self._vars(op.inputs)
-        moves = {slot: self._of_slot(given) for slot, given in values.items()}
+        moves = {slot: self._slot_tangents(slot_vars) for slot, slot_vars in values.items()}
         if definition.jvp_rule is not None:
             known = values | self._vars(op.outputs)
             arguments, at = [known, moves, op.attrs], op.describe()
             rule, read = definition.jvp_rule, partial(_read_tangents, op)
-            found = ask(definition.type, "jvp", rule, arguments, {}, read, at)
+            new_tangents = ask(definition.type, "jvp", rule, arguments, {}, read, at)
         else:
             derived = OPS.get(f"{definition.type}.jvp")
             operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
             slots = [slot + derived.suffix for slot in outs]
-            made = apply(derived, operands, op.attrs, wanted=slots)
-            found = {slot.removesuffix(derived.suffix): vs for slot, vs in made.items()}
+            results = apply(derived, operands, op.attrs, wanted=slots)
+            new_tangents = {
+                slot.removesuffix(derived.suffix): vs for slot, vs in results.items()
+            }
         for slot, names in outs.items():
-            if slot in found:
-                self.tangents.update(zip(names, found[slot], strict=True))
+            if slot in new_tangents:
+                self.tangents.update(zip(names, new_tangents[slot], strict=True))
 
-    def _of_slot(self, values: tuple[Var, ...]) -> tuple[Var, ...]:
-        """The tangents of one slot: all of them, or none where nothing moves or can move."""
+    def _slot_tangents(self, values: tuple[Var, ...]) -> tuple[Var, ...]:
+        """Return the tangents of one slot: all of them, or none if none is nonzero."""
         if not any(var.name in self.tangents for var in values):
             return ()
         return tuple(
@@ -183,36 +185,38 @@ class PushForward:
         )
 
 
-def _read_tangents(op: Op, found: Mapping[str, Sequence[object]]) -> dict[str, list[Var]]:
-    """What a rule gives, which must be tangents, one for each output of a slot."""
+def _read_tangents(op: Op, results: Mapping[str, Sequence[object]]) -> dict[str, list[Var]]:
+    """Check that the result of a rule is tangents, one for each output of a slot."""
     return {
-        slot: [_tangent(one) for _, one in zip(op.outputs[slot], given, strict=True)]
-        for slot, given in found.items()
+        slot: [_check_is_var(value) for _, value in zip(op.outputs[slot], values, strict=True)]
+        for slot, values in results.items()
     }
 
 
-def _tangent(found: object) -> Var:
-    if not isinstance(found, Var):
+def _check_is_var(value: object) -> Var:
+    if not isinstance(value, Var):
         raise TypeError
-    return found
+    return value
 
 
 def in_order(host: SymbolTable) -> None:
-    """Sort the operators of a block so that each comes after what it reads; stable."""
-    made, done, order = producers(host.ops), set[int](), list[Op]()
+    """Sort the operators of a block topologically; stable."""
+    makers, done_ids, order = producers(host.ops), set[int](), list[Op]()
     for start in host.ops:
         stack: list[tuple[Op, bool]] = [(start, False)]
         while stack:
             op, ready = stack.pop()
-            if id(op) in done:
+            if id(op) in done_ids:
                 continue
             if ready:
-                done.add(id(op))
+                done_ids.add(id(op))
                 order.append(op)
                 continue
             stack.append((op, True))
-            needed = [made[n] for n in op.reads() if n in made and id(made[n]) not in done]
-            stack.extend((one, False) for one in reversed(needed))
+            needed = [
+                makers[n] for n in op.reads() if n in makers and id(makers[n]) not in done_ids
+            ]
+            stack.extend((dependency, False) for dependency in reversed(needed))
     host.exchange(order)
 
 
@@ -222,17 +226,17 @@ def jvp(
     inputs: OneOrMore[Named],
     tangents: OneOrMore[Operand],
 ) -> list[Var | None]:
-    """The directional derivatives of targets, as new operators of the program.
+    """Return the directional derivatives of targets, as new operators of the program.
 
         out[i] = sum over inputs x: (d targets[i] / dx) tangent of x
 
     Args:
         targets: Variables, or their names; a single one stands for a list of it.
-        inputs: Variables that move, or their names.
-        tangents: How they move: one variable of the same type for each input.
+        inputs: Variables to differentiate with respect to, or their names.
+        tangents: The direction: one variable of the same type for each input.
 
     Returns:
-        One variable for each target; `None` where it does not depend on any input.
+        One variable for each target; `None` if it does not depend on any input.
 
     Raises:
         GradientError: Numbers or types differ, or a variable is not of a float dtype.
@@ -243,7 +247,7 @@ def jvp(
 def pushed(
     targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand]
 ) -> list[Var | None]:
-    """The directional derivatives of targets where inputs move so; see `jvp`."""
+    """Return the directional derivatives of targets; see `jvp`."""
     if len(inputs) != len(given) or not targets:
         raise GradientError(f"There are {len(inputs)} inputs and {len(given)} tangents.")
     with derived_beside(targets, inputs) as (host, ends, starts):
@@ -256,7 +260,7 @@ def pushed(
 def pushed_from(
     host: SymbolTable, ends: Sequence[Var], moves: dict[str, Var]
 ) -> list[Var | None]:
-    """The tangents of what a block sees, built in the block that is written.
+    """Return the tangents of values visible in a block, built in the current block.
 
     That is the block itself, or one inside of it.
     """
@@ -267,15 +271,15 @@ def pushed_from(
 
 
 def _tables_around(host: SymbolTable, wanted: set[str]) -> list[tuple[SymbolTable, set[str]]]:
-    """The block that is being built, and those that it is plainly part of, from the outside in.
+    """Return the current block and its enclosing plain blocks, outermost first.
 
-    Each with what is wanted in it, and all that this is computed from.
+    Each has the names that are needed in it: targets and all values that they depend on.
     """
-    found = list[tuple[SymbolTable, set[str]]]()
+    tables = list[tuple[SymbolTable, set[str]]]()
     for table in open_blocks(host):
         wanted = ancestors(table.ops, wanted)
-        found.append((table, wanted))
-    return found[::-1]
+        tables.append((table, wanted))
+    return tables[::-1]
 
 
 def _check_tangent(var: Var, tangent: Var) -> Var:

@@ -1,4 +1,4 @@
-"""Derivatives as passes, which name variables of the main block.
+"""Reverse and forward mode as passes, for named variables of the main block.
 
     parameter w: f32[]                      parameter w: f32[]
     data x: f32[]                           data x: f32[]
@@ -9,9 +9,9 @@
                                             w_grad: f32[] = multiply(x=y_grad, y=x)
                                             return loss, w_grad
 
-They build in the program as `br.gradients` and `br.jvp` do, which build in one that is being
-written. What a pass makes has more results than what it is given, so it is called with a
-program, and is none of those that an executor runs.
+These passes append the operators that `br.gradients` and `br.jvp` append to a program under
+construction. The new program has more results than the old one. Therefore such a pass is called
+with a program, and is no pass of an executor.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def gradients(
     inputs: OneOrMore[Named],
     target_gradients: OneOrMore[Named | None] = None,
 ) -> Pass:
-    """A pass that gives the gradients of targets, too: `w_grad` for the input `w`.
+    """Return a pass that adds gradients of targets to the results: `w_grad` for input `w`.
 
-    A program gives what it gave before, and then a gradient for each input, in their order;
-    zeros where no target depends on it. Where a name is taken, a count follows: `w_grad_0`.
+    The program returns its old results, and then a gradient for each input, in their order.
+    Gradients are zero if no target depends on the input. Taken names get a number: `w_grad_0`.
 
     Args:
         targets: Variables of the main block or their names; a single one stands for a list.
-        inputs: The same, differentiable.
-        target_gradients: One cotangent for each target, likewise; ones where it is `None`.
+        inputs: Likewise; differentiable.
+        target_gradients: One cotangent for each target, likewise; ones for `None`.
 
     Raises:
-        GradientError: One is neither a variable nor a name.
+        GradientError: An argument is neither a variable nor a name.
 
     Example:
         >>> import braces as br
@@ -63,15 +63,15 @@ def gradients(
     """
     ends, starts, seeds = _names(targets), _names(inputs), [None] * len(as_list(targets))
     if target_gradients is not None:
-        seeds = [one if one is None else _name(one) for one in as_list(target_gradients)]
+        seeds = [seed if seed is None else _name(seed) for seed in as_list(target_gradients)]
 
     def run(program: ProgramDef) -> ProgramDef:
         builder = opened(program)
-        wanted = _vars(builder, starts)
-        given = [one if one is None else main_var(builder, one) for one in seeds]
-        found = pulled(_vars(builder, ends), wanted, given)
-        called = [f"{name}_grad" for name in starts]
-        return _giving(program, builder, called, wanted, found)
+        input_vars = _vars(builder, starts)
+        seed_vars = [seed if seed is None else main_var(builder, seed) for seed in seeds]
+        grads = pulled(_vars(builder, ends), input_vars, seed_vars)
+        grad_names = [f"{name}_grad" for name in starts]
+        return _with_derivatives(program, builder, grad_names, input_vars, grads)
 
     doc = f"Give the gradients of {', '.join(ends)} with respect to {', '.join(starts)}."
     return Pass("gradients", run, doc, trusted=True)
@@ -81,18 +81,18 @@ def gradients(
 def jvp(
     targets: OneOrMore[Named], inputs: OneOrMore[Named], tangents: OneOrMore[Named]
 ) -> Pass:
-    """A pass that gives the directional derivatives of targets, too: `y_tangent` for `y`.
+    """Return a pass that adds directional derivatives to the results: `y_tangent` for `y`.
 
-    A program gives what it gave before, and then a tangent for each target, in their order;
-    zeros where it depends on no input. Where a name is taken, a count follows.
+    The program returns its old results, and then a tangent for each target, in their order.
+    Tangents are zero if the target depends on no input. Taken names get a number.
 
     Args:
         targets: Variables of the main block or their names; a single one stands for a list.
-        inputs: The same: those that move.
-        tangents: The same: how they move, one for each input.
+        inputs: Likewise, to differentiate with respect to.
+        tangents: Likewise, the direction: one for each input.
 
     Raises:
-        GradientError: One is neither a variable nor a name.
+        GradientError: An argument is neither a variable nor a name.
 
     Example:
         >>> import braces as br
@@ -103,21 +103,21 @@ def jvp(
         >>> br.Executor().run(moved, br.Scope(), {"x": 3.0, "way": 0.5}, "y_tangent")
         array(3., dtype=float32)
     """
-    ends, starts, ways = _names(targets), _names(inputs), _names(tangents)
+    ends, starts, directions = _names(targets), _names(inputs), _names(tangents)
 
     def run(program: ProgramDef) -> ProgramDef:
         builder = opened(program)
-        wanted = _vars(builder, ends)
-        found = pushed(wanted, _vars(builder, starts), _vars(builder, ways))
-        called = [f"{name}_tangent" for name in ends]
-        return _giving(program, builder, called, wanted, found)
+        target_vars = _vars(builder, ends)
+        tangent_vars = pushed(target_vars, _vars(builder, starts), _vars(builder, directions))
+        tangent_names = [f"{name}_tangent" for name in ends]
+        return _with_derivatives(program, builder, tangent_names, target_vars, tangent_vars)
 
     doc = f"Give the tangents of {', '.join(ends)} where {', '.join(starts)} moves."
     return Pass("jvp", run, doc, trusted=True)
 
 
 def gradients_of(target: str, *inputs: str) -> Pass:
-    """`gradients` by words: a target, and the inputs.
+    """Return the pass `gradients` for names on the command line: a target, and the inputs.
 
     Raises:
         GradientError: There is no input.
@@ -131,7 +131,7 @@ def gradients_of(target: str, *inputs: str) -> Pass:
 
 
 def jvp_of(target: str, *moves: str) -> Pass:
-    """`jvp` by words: a target, and each input with its tangent behind it.
+    """Return the pass `jvp` for names on the command line: a target, and input-tangent pairs.
 
     Raises:
         GradientError: There is no input, or one has no tangent.
@@ -146,7 +146,7 @@ def jvp_of(target: str, *moves: str) -> Pass:
 
 
 def _names(given: OneOrMore[Named]) -> list[str]:
-    return [_name(one) for one in as_list(given)]
+    return [_name(argument) for argument in as_list(given)]
 
 
 def _name(given: object) -> str:
@@ -163,21 +163,21 @@ def _vars(builder: Builder, names: Iterable[str]) -> list[Var]:
     return [main_var(builder, name) for name in names]
 
 
-def _giving(
+def _with_derivatives(
     program: ProgramDef,
     builder: Builder,
     called: Sequence[str],
     like: Sequence[Var],
     found: Sequence[Var | None],
 ) -> ProgramDef:
-    """The program with derivatives under these names as further results.
+    """Return the program with derivatives as further results.
 
     Args:
-        program: As it was.
-        builder: The same, in which they were built.
-        called: Their names; with a count where they are taken.
+        program: The original program.
+        builder: The program with the derivatives.
+        called: Names of the derivatives; numbered if they are taken.
         like: Variables of their types.
-        found: The derivatives; `None` where they are zero.
+        found: The derivatives; `None` for zero.
     """
     table, names = builder.table, dict[str, str]()
     with builder.building(table):

@@ -1,8 +1,8 @@
-"""Reverse mode as a program.
+"""Reverse mode as a program (vector-Jacobian products).
 
-`backprop` walks the operators of one block from the last to the first, asks each definition for
-the cotangents of its inputs, and sums what arrives at each variable. Operators that own blocks
-call it again for their bodies, so nesting needs nothing else.
+`backprop` walks the operators of one block in reverse. Each definition computes the cotangents
+of the inputs, which are accumulated per variable. Operators that own blocks call it recursively
+for their bodies, so nesting needs nothing else.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from braces.passes.autodiff.common import (
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_all
 
 Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
-"""The cotangents of a slot, which may be just one."""
+"""The cotangents of a slot, or a single one."""
 
 
 class OpDifferentiation(AtOperator):
@@ -58,15 +58,15 @@ class OpDifferentiation(AtOperator):
 
     @property
     def lists(self) -> Lists:
-        """The histories that were made so far."""
+        """The lists of residuals so far."""
         return self._backprop.lists
 
     def wants(self, name: str) -> bool:
-        """Whether the cotangent of this input is wanted."""
+        """Return whether the cotangent of this input is needed."""
         return name in self._backprop.active and differentiable(self.host.type_of(name))
 
     def asked_for(self, name: str) -> bool:
-        """Whether the cotangent of this output is one that the whole is to give."""
+        """Return whether the cotangent of this output is a result of the whole gradient."""
         return name in self._backprop.wanted
 
     def backprop(
@@ -76,16 +76,16 @@ class OpDifferentiation(AtOperator):
         return Backprop(self.program, forward, dict(seeds), wanted, self.lists).run()
 
     def zero_list(self, name: str) -> Var:
-        """Zeros in the length of a list."""
+        """Return zeros with the length of a list."""
         return zeros_from(self.program, self.host, name)
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
-        """An empty history, for what `replace` puts there next; returns its name."""
+        """Create an empty list for the next `replace`; return its name."""
         host = self.host
         info = host.new_var(name or host.names.unique("history"), ListType(element))
         attrs = OPS.get(EMPTY).bind_attrs(list_attrs(element, history))
-        outputs, called = {"out": (info.name,)}, host.names.unique(EMPTY)
-        self._before.append(Op(EMPTY, called, {}, outputs, attrs, self.op.source))
+        outputs, op_name = {"out": (info.name,)}, host.names.unique(EMPTY)
+        self._before.append(Op(EMPTY, op_name, {}, outputs, attrs, self.op.source))
         return info.name
 
     def give(self, name: str, grad: Var) -> None:
@@ -93,12 +93,12 @@ class OpDifferentiation(AtOperator):
         self._backprop.accumulate(name, grad)
 
     def set_grad(self, name: str, grad: Var) -> None:
-        """Say the whole cotangent of an output that was asked for."""
+        """Set the total cotangent of an output that is a result."""
         self._backprop.grads[name] = grad
 
 
 class Backprop:
-    """Reverse mode over one block, building into the program's current block."""
+    """Reverse mode over one block; cotangents are built in the program's current block."""
 
     def __init__(
         self,
@@ -117,15 +117,15 @@ class Backprop:
         self.active = following(self.ops, host.vars, wanted)
 
     def run(self) -> dict[str, Var]:
-        """The cotangents of all that was reached."""
+        """Return the cotangents of all variables that the walk reached."""
         for op in reversed(self.ops):
-            if not self._concerns(op):
+            if not self._is_active(op):
                 continue
             with self.program.at(op.source):
                 self._step(op)
         return self.grads
 
-    def _concerns(self, op: Op) -> bool:
+    def _is_active(self, op: Op) -> bool:
         bound = tuple(op.binds())
         return not (self.active.isdisjoint(bound) or self.grads.keys().isdisjoint(bound))
 
@@ -134,18 +134,18 @@ class Backprop:
         if isinstance(definition, BlockOp):
             definition.build_gradient(OpDifferentiation(self, op))
             return
-        given = (
+        input_cotangents = (
             self._by_rule(definition, op)
             if definition.gradient_rule
             else self._by_kernel(definition, op)
         )
-        for slot, cotangents in given.items():
+        for slot, cotangents in input_cotangents.items():
             names = op.inputs.get(slot, ())
             for name, cotangent in zip(names, as_list(cotangents), strict=True):
                 self.accumulate(name, cotangent)
 
     def accumulate(self, name: str, cotangent: Cotangent) -> None:
-        """Add a cotangent to what a variable has received so far."""
+        """Add a cotangent to the sum of a variable."""
         if cotangent is None or name not in self.active:
             return
         so_far = self.grads.get(name)
@@ -187,8 +187,8 @@ class Backprop:
         ]
         if not slots:
             return {}
-        known = {**op.outputs, **op.inputs}
-        operands = self._slots({s: n for s, n in known.items() if derived.input(s)})
+        variables = {**op.outputs, **op.inputs}
+        operands = self._slots({s: n for s, n in variables.items() if derived.input(s)})
         for slot, names in op.outputs.items():
             grads = self._output_grads(derived.input(slot + derived.suffix), names)
             if grads:
@@ -196,11 +196,11 @@ class Backprop:
         attrs = {
             n: v for n, v in op.attrs.items() if any(spec.name == n for spec in derived.attrs)
         }
-        made = apply(derived, operands, attrs, wanted=slots)
-        return {slot.removesuffix(derived.suffix): grads for slot, grads in made.items()}
+        results = apply(derived, operands, attrs, wanted=slots)
+        return {slot.removesuffix(derived.suffix): grads for slot, grads in results.items()}
 
     def _output_grads(self, slot: Slot | None, names: tuple[str, ...]) -> tuple[Var, ...]:
-        """The cotangents that a slot takes; zeros where only some of it has any."""
+        """Return the cotangents of an input slot; zeros for missing ones if some exist."""
         missing = not any(n in self.grads for n in names)
         if slot is None or (missing and slot.optional):
             return ()
@@ -211,23 +211,23 @@ class Backprop:
 
 
 def _read_cotangents(
-    definition: OpDef, op: Op, found: Mapping[str, object]
+    definition: OpDef, op: Op, results: Mapping[str, object]
 ) -> dict[str, list[Cotangent]]:
-    """What a rule gives, which must be cotangents, one for each input of a slot."""
-    slots = ((definition.input_slots[slot].name, given) for slot, given in found.items())
+    """Check that the result of a rule is cotangents, one for each input of a slot."""
+    slots = ((definition.input_slots[slot].name, values) for slot, values in results.items())
     return {
         slot: [
-            _cotangent(one)
-            for _, one in zip(op.inputs.get(slot, ()), as_list(given), strict=True)
+            _check_is_cotangent(value)
+            for _, value in zip(op.inputs.get(slot, ()), as_list(values), strict=True)
         ]
-        for slot, given in slots
+        for slot, values in slots
     }
 
 
-def _cotangent(found: object) -> Cotangent:
-    if not isinstance(found, Var | AddInto | None):
+def _check_is_cotangent(value: object) -> Cotangent:
+    if not isinstance(value, Var | AddInto | None):
         raise TypeError
-    return found
+    return value
 
 
 # ---- the public functions --------------------------------------------------------------------
@@ -239,82 +239,86 @@ def gradients(
     inputs: OneOrMore[Named],
     target_gradients: OneOrMore[Operand | None] = None,
 ) -> list[Var | None]:
-    """The gradients of targets with respect to inputs, as new operators of the program.
+    """Return the gradients of targets with respect to inputs, as new operators of the program.
 
         grads[i] = sum over targets y: (dy / d inputs[i])^T target_gradient of y
 
-    Where `br.custom_gradient` wrote a gradient, it is that one.
+    Custom gradients (`br.custom_gradient`) are used where present.
 
     Args:
         targets: Variables, of any shape; a single one stands for a list of it.
-        inputs: Variables, differentiable and visible where the targets are. A name or a
-            declaration, as `program.vars` has them, stands for its variable, here and there.
-        target_gradients: One cotangent for each target, of its type; ones where it is `None`.
+        inputs: Variables, differentiable and visible at the targets. A name or a declaration,
+            as in `program.vars`, stands for its variable, here and there.
+        target_gradients: One cotangent for each target, of its type; ones for `None`.
 
     Returns:
-        One variable for each input; `None` where no target depends on it structurally. Where a
-        branch or loop that connects them did not run, the value is zero.
+        One variable for each input; `None` if no target depends on it structurally. If a branch
+        or loop that connects them did not run, the value is zero.
 
     Raises:
         GradientError: A target or input is not of a float dtype, or numbers or types of target
             gradients differ.
     """
-    asked = as_list(targets)
-    given = [None] * len(asked) if target_gradients is None else as_list(target_gradients)
-    return pulled(asked, as_list(inputs), given)
+    target_list = as_list(targets)
+    cotangents = (
+        [None] * len(target_list) if target_gradients is None else as_list(target_gradients)
+    )
+    return pulled(target_list, as_list(inputs), cotangents)
 
 
 def pulled(
     targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand | None]
 ) -> list[Var | None]:
-    """The gradients of targets with these cotangents; see `gradients`."""
+    """Return the gradients of targets for given cotangents; see `gradients`."""
     if len(given) != len(targets) or not targets:
         raise GradientError(
             f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
     with derived_beside(targets, inputs) as (host, ends, starts):
-        seeds = [_seed(target, grad) for target, grad in zip(ends, given, strict=True)]
+        seeds = [
+            _initial_cotangent(target, grad) for target, grad in zip(ends, given, strict=True)
+        ]
         return pulled_from(host, ends, starts, seeds)
 
 
 def pulled_from(
     host: SymbolTable, ends: Sequence[Var], starts: Sequence[Var], seeds: Sequence[Var]
 ) -> list[Var | None]:
-    """The gradients of what a block sees, built in the block that is written.
+    """Return the gradients of values visible in a block, built in the current block.
 
     That is the block itself, or one inside of it.
     """
-    found: dict[str, Var] = {}
+    grads: dict[str, Var] = {}
     for target, seed in zip(ends, seeds, strict=True):
-        collect(found, target.name, seed)
+        collect(grads, target.name, seed)
     wanted, lists = {var.name for var in starts}, Lists()
-    for table, inside in _tables_around(host, found, wanted):
-        found = Backprop(ends[0].program, table, found, inside, lists).run()
-    return [found.get(var.name) for var in starts]
+    for table, inside in _tables_around(host, grads, wanted):
+        grads = Backprop(ends[0].program, table, grads, inside, lists).run()
+    return [grads.get(var.name) for var in starts]
 
 
 def _tables_around(
     host: SymbolTable, ends: Iterable[str], wanted: set[str]
 ) -> list[tuple[SymbolTable, set[str]]]:
-    """The block that is being built, and those that it is plainly part of, from the inside out.
+    """Return the current block and its enclosing plain blocks, innermost first.
 
-    Each with what cotangents are wanted of in it.
+    Each has the names whose cotangents are needed in it.
     """
-    read, ways = set(ends), list[tuple[SymbolTable, list[Op]]]()
+    needed, slices = set(ends), list[tuple[SymbolTable, list[Op]]]()
     for table in open_blocks(host):
-        hoist_all(table, leading_to(table, read))
-        ways.append((table, leading_to(table, read)))
-        read.update(name for op in ways[-1][1] for name in op.reads())
-    found = list[tuple[SymbolTable, set[str]]]()
-    for table, ops in reversed(ways):
-        found.append((table, wanted))
+        hoist_all(table, leading_to(table, needed))
+        slices.append((table, leading_to(table, needed)))
+        needed.update(name for op in slices[-1][1] for name in op.reads())
+    tables = list[tuple[SymbolTable, set[str]]]()
+    for table, ops in reversed(slices):
+        tables.append((table, wanted))
         if table is not host:
             wanted = following(ops, table.vars, wanted)
-    return found[::-1]
+    return tables[::-1]
 
 
-def _seed(target: Var, grad: Operand | None) -> Var:
+def _initial_cotangent(target: Var, grad: Operand | None) -> Var:
     if grad is None:
         return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
     if not isinstance(grad, Var):
@@ -330,14 +334,14 @@ def _seed(target: Var, grad: Operand | None) -> Var:
 
 @says_where
 def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> dict[Var, Var]:
-    """The gradients of a scalar loss with respect to the trainable parameters.
+    """Return the gradients of a scalar loss with respect to the trainable parameters.
 
     Args:
         loss: A scalar.
         parameters: Only these, or their names; all trainable parameters by default.
 
     Returns:
-        Each parameter that the loss depends on, to its gradient.
+        Each parameter that the loss depends on, with its gradient.
 
     Raises:
         GradientError: The loss is not a float scalar.
@@ -352,6 +356,6 @@ def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> d
     program = loss.program
     if parameters is None:
         parameters = [info for info in program.table.vars.values() if info.trainable]
-    chosen = differentiable_vars(list(parameters), [loss])
-    grads = gradients([loss], chosen)
-    return {p: g for p, g in zip(chosen, grads, strict=True) if g is not None}
+    parameter_vars = differentiable_vars(list(parameters), [loss])
+    grads = gradients([loss], parameter_vars)
+    return {p: g for p, g in zip(parameter_vars, grads, strict=True) if g is not None}

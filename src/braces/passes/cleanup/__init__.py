@@ -1,1 +1,1 @@
-"""DCE, CSE, LICM, inlining: name-preserving clean-ups."""
+"""Dead code elimination, CSE, LICM, inlining and simplification; names are preserved."""

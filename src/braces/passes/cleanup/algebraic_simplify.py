@@ -1,4 +1,4 @@
-"""Leave out what changes nothing.
+"""Algebraic simplification (canonicalization): remove operators that return their input.
 
     data x: f32[2,3]                          data x: f32[2,3]
     one: f32[] = full() {value=1.0, …}        one: f32[] = full() {value=1.0, …}
@@ -9,21 +9,21 @@
     e: f32[3,1,2] = reshape(x=d) {shape=[…]}
     return c, e
 
-What nothing reads any more goes with elimination. An operator is left out where it gives its
-input to the bit, as its definition tells:
+Unread operators are left to dead code elimination. An operator is removed if its result equals
+its input bit by bit, according to its definition:
 
-- The number beside it is neutral (`neutral=`), and what made that gives one number
-  (`uniform=`). So x * 1 goes, and x + 0 of integers; of floats it stays, which makes 0.0 of
-  -0.0.
-- It changes the type alone, which stays as it is (`changes_only="type"`).
-- It changes the shape alone, back to what it was before others that do so (`"shape"`). Where
-  the shape follows from its attributes, it is changed once in place of twice.
-- It changes the order of axes alone, back to what it was (`"axes"`).
+- Its other operand is the neutral element (`neutral=`), from an operator with a uniform value
+  (`uniform=`). So x * 1 is removed, and x + 0 for integers. For floats, x + 0 stays: it turns
+  -0.0 into 0.0.
+- It only changes the type, to the same type (`changes_only="type"`).
+- It only changes the shape, back to that before other reshapes (`"shape"`). If the shape
+  follows from its attributes, two reshapes become one.
+- It only permutes axes, back to their original order (`"axes"`).
 
-Constants are not computed. Passes run no kernels, and NumPy rounds otherwise than they do;
-there is next to nothing to compute either, two or three operators for a loss.
+There is no constant folding. Passes run no kernels, and NumPy rounds differently. There is also
+little to fold: two or three operators for a loss.
 
-No executor does all this by itself: see ARCHITECTURE.md for what it costs and where it pays.
+No executor runs this pass by default: see ARCHITECTURE.md for its cost and benefit.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ from braces.passes.core.rewrite import Change, Place, rewrite
 
 
 def simplified(program: ProgramDef) -> ProgramDef:
-    """A program without operators that change nothing."""
-    return rewrite(program, _Simplifying(program))
+    """Return a program without operators that return their input."""
+    return rewrite(program, _Simplification(program))
 
 
-class _Simplifying:
-    """The rule: what an operator gives already goes by its name, and detours are cut short.
+class _Simplification:
+    """Rewriting rule: reuse values that equal the result of an operator, and merge reshapes.
 
     Attributes:
-        program: The program as it was.
+        program: The original program.
     """
 
     def __init__(self, program: ProgramDef) -> None:
@@ -62,33 +62,33 @@ class _Simplifying:
     def __call__(self, op: Op, place: Place) -> Change:
         definition = OPS.get(op.type)
         if definition.neutral:
-            return self.replaced(op, _beside_neutral(op, place), place)
-        if not definition.changes_only or isinstance(_type(op, place), ListType):
+            return self.replaced(op, _operand_beside_neutral(op, place), place)
+        if not definition.changes_only or isinstance(_result_type(op, place), ListType):
             return op
         if definition.changes_only == AXES:
-            return self.replaced(op, _as_ordered(op, place), place)
+            return self.replaced(op, _source_of_transpose(op, place), place)
         (x,) = op.reads()
-        if _type(op, place) == place.info(x).type:
+        if _result_type(op, place) == place.info(x).type:
             return self.replaced(op, x, place)
         return self.reshaped(op, place) if definition.changes_only == SHAPE else op
 
     def replaced(self, op: Op, by: str | None, place: Place) -> Change:
-        """An operator, or what gives its result already."""
+        """Return an operator, or the name of its result if that exists already."""
         if by is None or by in self.ambiguous:
             return op
         note(place.where(op), f"gives `{by}` as it is")
         return {_result(op): by}
 
     def reshaped(self, op: Op, place: Place) -> Change:
-        """An operator that changes the shape, read from where that was changed first."""
-        wanted, first = _type(op, place), op
-        for name in _shapes_before(op, place):
+        """Return a reshape that reads the value before earlier reshapes."""
+        result_type, first = _result_type(op, place), op
+        for name in _reshape_sources(op, place):
             if name in self.ambiguous:
                 break
-            if place.info(name).type == wanted:
+            if place.info(name).type == result_type:
                 return self.replaced(op, name, place)
             direct = op.with_(inputs=dict.fromkeys(op.inputs, (name,)))
-            if _gives(direct, place.info(name).type, wanted):
+            if _infers_type(direct, place.info(name).type, result_type):
                 first = direct
         if first is not op:
             note(place.where(op), f"reads `{next(iter(first.reads()))}`, of another shape")
@@ -96,7 +96,7 @@ class _Simplifying:
 
     @cached_property
     def ambiguous(self) -> set[str]:
-        """The names that mean several variables."""
+        """Names that several variables have."""
         return names_bound_again(self.program.main)
 
 
@@ -105,34 +105,36 @@ def _result(op: Op) -> str:
     return name
 
 
-def _type(op: Op, place: Place) -> Type:
+def _result_type(op: Op, place: Place) -> Type:
     return place.info(_result(op)).type
 
 
-def _beside_neutral(op: Op, place: Place) -> str | None:
-    """The input that an operator gives, because the other one is neutral."""
+def _operand_beside_neutral(op: Op, place: Place) -> str | None:
+    """Return the operand that an operator returns, since the other one is neutral."""
     for slot, neutral in OPS.get(op.type).neutral.items():
         maker = place.maker(op.inputs[slot][0])
         if maker is None or OPS.get(maker.type).uniform is None:
             continue
-        number, wanted = OPS.get(maker.type).number(maker.attrs), _type(op, place)
-        (other,) = (name for beside, (name,) in op.inputs.items() if beside != slot)
-        if place.info(other).type == wanted and _is(number, neutral, wanted):
+        number, result_type = OPS.get(maker.type).number(maker.attrs), _result_type(op, place)
+        (other,) = (name for other_slot, (name,) in op.inputs.items() if other_slot != slot)
+        if place.info(other).type == result_type and _is_same_number(
+            number, neutral, result_type
+        ):
             return other
     return None
 
 
-def _is(found: Attr, number: float, type_: Type) -> bool:
-    """Whether a number is another in arrays of this type; of floats, -0.0 is not 0.0."""
+def _is_same_number(value: Attr, number: float, type_: Type) -> bool:
+    """Return whether numbers are equal in arrays of a type; for floats, -0.0 is not 0.0."""
     if isinstance(type_, ListType) or type_.dtype.kind == "c":
         return False
-    if not isinstance(found, int | float) or found != number:
+    if not isinstance(value, int | float) or value != number:
         return False
-    return not is_float(type_.dtype) or math.copysign(1.0, found) == math.copysign(1.0, number)
+    return not is_float(type_.dtype) or math.copysign(1.0, value) == math.copysign(1.0, number)
 
 
-def _shapes_before(op: Op, place: Place) -> Iterator[str]:
-    """What operators read that change nothing but the shape, from the one before this back."""
+def _reshape_sources(op: Op, place: Place) -> Iterator[str]:
+    """Yield the inputs of the chain of reshapes before this one, nearest first."""
     (name,) = op.reads()
     maker = place.maker(name)
     while maker is not None and OPS.get(maker.type).changes_only == SHAPE:
@@ -141,31 +143,31 @@ def _shapes_before(op: Op, place: Place) -> Iterator[str]:
         maker = place.maker(name)
 
 
-def _gives(op: Op, x: Type, wanted: Type) -> bool:
-    """Whether an operator would give a type if what it reads had this one."""
+def _infers_type(op: Op, x: Type, wanted: Type) -> bool:
+    """Return whether an operator would return a type for an operand of another type."""
     try:
-        found = infer_op(op, dict.fromkeys(op.reads(), x), Unifier())
+        result_types = infer_op(op, dict.fromkeys(op.reads(), x), Unifier())
     except BracesError:
         return False
-    return found[_result(op)] == wanted
+    return result_types[_result(op)] == wanted
 
 
-def _as_ordered(op: Op, place: Place) -> str | None:
-    """The variable whose axes an operator puts back in their order."""
+def _source_of_transpose(op: Op, place: Place) -> str | None:
+    """Return the variable whose axis order an operator restores."""
     (name,) = op.reads()
-    order = _order(op, place)
+    order = _axis_order(op, place)
     if order == tuple(range(len(order))):
         return name
     maker = place.maker(name)
     if maker is None or OPS.get(maker.type).changes_only != AXES:
         return None
-    before = _order(maker, place)
-    whole = tuple(before[axis] for axis in order)
-    return next(iter(maker.reads())) if whole == tuple(range(len(order))) else None
+    before = _axis_order(maker, place)
+    composed = tuple(before[axis] for axis in order)
+    return next(iter(maker.reads())) if composed == tuple(range(len(order))) else None
 
 
-def _order(op: Op, place: Place) -> tuple[int, ...]:
-    """Which axis of the input each axis of the result is."""
+def _axis_order(op: Op, place: Place) -> tuple[int, ...]:
+    """Return the input axis of each axis of the result."""
     rule = OPS.get(op.type).axes_rule
     assert rule is not None
     ((slot, (name,)),), ((result, _),) = op.inputs.items(), op.outputs.items()

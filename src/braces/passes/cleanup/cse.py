@@ -1,4 +1,4 @@
-"""Compute once what is computed several times.
+"""Common subexpression elimination (CSE): compute equal operators once.
 
     data x: f32[3]                            data x: f32[3]
     a: f32[3] = tanh(x=x)                     a: f32[3] = tanh(x=x)
@@ -12,14 +12,14 @@
         return y
       }
 
-Two operators are one where they are of one type, read the same and have the same attributes;
-those of a draw are its salt and the trips. Which input is which makes no difference where the
-definition says so (`@op(commutative=True)`). A block reads what is there before it; nothing
-moves out of a block, whose operators may never run. What may fail does so at the first of
-several. What lists hold stays, and what owns blocks. Variables that go have no name of their
-own any more; results stay, under the names of those that stand for them.
+Two operators are equal if type, operands and attributes are equal; for random operators, the
+attributes include salt and trip counts. The order of operands does not matter for commutative
+operators (`@op(commutative=True)`). A block reuses values computed before it in enclosing
+blocks. Nothing moves out of a block, since its operators may never run. An operator that may
+fail does so at its first occurrence. Operators on lists and operators with blocks stay. Removed
+variables lose their names; results stay, under the names of their replacements.
 
-No executor does it by itself: see ARCHITECTURE.md for what it costs and where it pays.
+No executor runs this pass by default: see ARCHITECTURE.md for its cost and benefit.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import Change, Place, rewrite
 
 Key: TypeAlias = "tuple[object, ...]"
-"""What operators have in common that compute the same."""
+"""A hashable key that is equal for equal operators."""
 
 
 def shared(program: ProgramDef) -> ProgramDef:
-    """A program that computes nothing again that is there."""
-    return rewrite(program, _Sharing(program))
+    """Return a program after common subexpression elimination."""
+    return rewrite(program, _CommonSubexpressions(program))
 
 
-class _Sharing:
-    """The rule: an operator like one that is there goes, and that one stands for it.
+class _CommonSubexpressions:
+    """Rewriting rule: replace an operator by an equal one that is available.
 
     Attributes:
-        program: The program as it was.
-        there: The operators of each block, by what they compute.
+        program: The original program.
+        there: Available operators of each block, by key.
     """
 
     def __init__(self, program: ProgramDef) -> None:
@@ -60,10 +60,10 @@ class _Sharing:
         key = key_of(op)
         if key is None:
             return op
-        known = self.there.setdefault(place, {})
-        first = known.get(key) or self.outside(op, key, place.outer)
+        available = self.there.setdefault(place, {})
+        first = available.get(key) or self.outside(op, key, place.outer)
         if first is None:
-            known[key] = op
+            available[key] = op
             return op
         names = dict(zip(op.binds(), first.binds(), strict=True))
         if not (alike(op, first) and self.stand(names, place)):
@@ -72,7 +72,7 @@ class _Sharing:
         return names
 
     def outside(self, op: Op, key: Key, place: Place | None) -> Op | None:
-        """The like of an operator in the blocks around, where all that it reads is the same."""
+        """Return an equal operator of an enclosing block, if operands are the same there."""
         while place is not None:
             first = self.there.get(place, {}).get(key)
             if first is not None:
@@ -81,13 +81,13 @@ class _Sharing:
         return None
 
     def stand(self, names: dict[str, str], place: Place) -> bool:
-        """Whether these can stand for those: arrays of the same type, that have one meaning."""
+        """Return whether names can replace others: unambiguous arrays of the same type."""
         types = [(place.info(old).type, place.info(new).type) for old, new in names.items()]
         arrays = not any(isinstance(old, ListType) or old != new for old, new in types)
         return arrays and self.unambiguous(names.values())
 
     def unambiguous(self, names: Iterable[str]) -> bool:
-        """Whether each of these names has one meaning, in inner blocks too."""
+        """Return whether each name refers to one variable, in inner blocks too."""
         return self._ambiguous.isdisjoint(names)
 
     @cached_property
@@ -96,7 +96,7 @@ class _Sharing:
 
 
 def key_of(op: Op) -> Key | None:
-    """What operators have in common that compute the same; `None` where none does."""
+    """Return the key of an operator; `None` if it is excluded from CSE."""
     definition = OPS.get(op.type)
     if definition.owns_blocks or definition.lists or definition.learn_rule is not None:
         return None
@@ -108,13 +108,13 @@ def key_of(op: Op) -> Key | None:
 
 
 def alike(left: Op, right: Op) -> bool:
-    """Whether attributes that are equal are so to the bit, as 0.0 and -0.0 are not."""
+    """Return whether equal attributes are equal bit by bit, unlike 0.0 and -0.0."""
 
     def exact(value: Attr) -> object:
         return None if isinstance(value, Literal) else repr(value)
 
     pairs = zip(left.attrs.values(), right.attrs.values(), strict=True)
-    return all(exact(one) == exact(other) for one, other in pairs)
+    return all(exact(left_value) == exact(right_value) for left_value, right_value in pairs)
 
 
 CSE = Pass("cse", shared, "Compute common subexpressions once.", trusted=True)

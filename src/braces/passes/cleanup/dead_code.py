@@ -1,8 +1,8 @@
-"""Keep what the results and updates of a program need.
+"""Dead code elimination: keep the operators that results and updates of a program depend on.
 
-What is wanted comes first and what it needs after that, so this walks against the order of
-execution. Operators that own blocks trim themselves: outputs, memories, captures and sub-block
-operators that nobody needs go, at any depth.
+The walk is backward: it visits consumers before producers. Operators that own blocks trim
+themselves: unread outputs, memories, captures and sub-block operators are removed, at any
+depth.
 
     data x: f32[3]                          data x: f32[3]
     y: f32[3] = tanh(x=x)                   y: f32[3] = tanh(x=x)
@@ -19,11 +19,11 @@ operators that nobody needs go, at any depth.
       }                                     return a
     return a
 
-A memory stays where a memory, a row or the condition that stays reads it: the first of the two
-would stay if the second were wanted.
+A memory is live if a live memory, a live stacked output or the condition reads it: if `b` above
+were read, `a` would be live too.
 
-A size that only a run knows is told by an operator. What computes with it needs that operator,
-though it reads none of its values; here that is the gradient of a sum:
+A data-dependent size is defined by an operator. Operators that use the size depend on that
+operator, although they read none of its values; here it is the gradient of a sum:
 
     s: f32[m] = list_stack(list=l) {length=size(m)}        s: f32[m] = list_stack(…) {…}
     y: f32[] = sum(x=s)                              ->    g: f32[m] = broadcast_to(…) {…}
@@ -46,19 +46,19 @@ from braces.passes.core.pipeline import Pass
 
 
 def eliminated(program: ProgramDef) -> ProgramDef:
-    """A program with only what its results and updates need."""
+    """Return a program with only the operators that its results and updates depend on."""
     results, updates = program.main.results, program.updates
     main = eliminate(program.main, (*results, *updates.values(), *updates))
     return program.with_(main=main.with_(results=results))
 
 
 def eliminate(body: Body, results: Sequence[str]) -> Body:
-    """A block with only what these results need; they become its results."""
+    """Return a block after dead code elimination for `results`, which become its own."""
     return _Elimination(body).block(body, results)
 
 
 def learned_size(op: Op) -> str | None:
-    """The dimension of which an operator tells the size, which only a run knows."""
+    """Return the data-dependent dimension that an operator defines; `None` if there is none."""
     role = OPS.get(op.type).roles.get("Learned")
     size = None if role is None else op.attrs[role]
     return size.name if isinstance(size, Dim) else None
@@ -66,10 +66,12 @@ def learned_size(op: Op) -> str | None:
 
 @dataclass
 class _Sizes:
-    """The dimensions that an operator tells, and those that it computes with, inside too.
+    """Dimensions that an operator defines, and those that it uses, in its blocks too.
 
     Attributes:
-        op: The operator, which lives as long as what is known of it.
+        op: The operator; the reference keeps its id unique.
+        told: The data-dependent dimensions that it defines.
+        used: The dimensions that it uses.
     """
 
     op: Op
@@ -78,10 +80,10 @@ class _Sizes:
 
 
 class _Elimination:
-    """One walk through a block and all in it.
+    """Backward walk through a block and all blocks in it.
 
-    What tells sizes is looked for in each operator once, however deep it is nested, and nowhere
-    where no operator does.
+    Definitions of sizes are searched once per operator, however deep it is nested, and only if
+    some operator of the block defines a size.
     """
 
     def __init__(self, body: Body) -> None:
@@ -90,43 +92,43 @@ class _Elimination:
         self.known: dict[int, _Sizes] = {}
 
     def block(self, body: Body, results: Sequence[str]) -> Body:
-        """A block with only what these results need; they become its results."""
+        """Return a block after elimination for these results, which become its results."""
         live = set(results)
-        kept = self.sized(body, live) if self.tells else self.read(body, live)
-        ops = tuple(reversed(kept))
+        live_ops = self.sized(body, live) if self.tells else self.read(body, live)
+        ops = tuple(reversed(live_ops))
         named = live.union(body.params, *map(Op.binds, ops))
         infos = {name: info for name, info in body.vars.items() if name in named}
         return body.with_(results=tuple(results), vars=infos, ops=ops)
 
     def read(self, body: Body, live: set[str]) -> list[Op]:
-        """The operators of which something is read, the last one first."""
-        kept = list[Op]()
+        """Return the live operators, last first."""
+        live_ops = list[Op]()
         for op in reversed(body.ops):
             trimmed = self.trimmed(op, live)
             if trimmed is not None:
-                kept.append(trimmed)
+                live_ops.append(trimmed)
                 live.update(trimmed.reads())
-        return kept
+        return live_ops
 
     def sized(self, body: Body, live: set[str]) -> list[Op]:
-        """The operators of which something is read, or that tell a size, the last one first."""
-        kept, sizes = list[Op](), set[str]()
-        tellers = {size: op for op in reversed(body.ops) for size in self.sizes(op).told}
+        """Return the live operators and those that define a used size, last first."""
+        live_ops, sizes = list[Op](), set[str]()
+        size_ops = {size: op for op in reversed(body.ops) for size in self.sizes(op).told}
         for op in reversed(body.ops):
             trimmed = self.trimmed(op, live)
-            needed = {size for size in sizes if tellers[size] is op}
+            needed = {size for size in sizes if size_ops[size] is op}
             if needed and (trimmed is None or not needed <= self.sizes(trimmed).told):
-                trimmed = op  # a block is kept whole then
+                trimmed = op  # keep the block untrimmed
             if trimmed is not None:
-                kept.append(trimmed)
+                live_ops.append(trimmed)
                 live.update(trimmed.reads())
-                found = self.sizes(trimmed)
-                sizes.update(tellers.keys() & found.used)
-                sizes -= found.told
-        return kept
+                op_sizes = self.sizes(trimmed)
+                sizes.update(size_ops.keys() & op_sizes.used)
+                sizes -= op_sizes.told
+        return live_ops
 
     def sizes(self, op: Op) -> _Sizes:
-        """What is known of the sizes of an operator."""
+        """Return the dimensions of an operator (memoized)."""
         known = self.known.get(id(op))
         if known is None:
             size = learned_size(op)
@@ -134,25 +136,25 @@ class _Elimination:
             for body in op.bodies().values():
                 for info in body.vars.values():
                     known.used |= dimensions(shape_of(info.type))
-                for found in map(self.sizes, body.ops):
-                    known.told |= found.told
-                    known.used |= found.used
+                for inner_sizes in map(self.sizes, body.ops):
+                    known.told |= inner_sizes.told
+                    known.used |= inner_sizes.used
             self.known[id(op)] = known
         return known
 
     def trimmed(self, op: Op, live: set[str]) -> Op | None:
-        """An operator with only the outputs of which something is read."""
-        wanted = live.intersection(op.binds())
-        if not wanted:
+        """Return an operator with only its live outputs; `None` if it is dead."""
+        live_outputs = live.intersection(op.binds())
+        if not live_outputs:
             return None
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            return definition.trim(op, frozenset(wanted), self.block)
+            return definition.trim(op, frozenset(live_outputs), self.block)
         optional = {slot.name for slot in definition.outputs if slot.optional}
         outputs = {
             slot: names
             for slot, names in op.outputs.items()
-            if slot not in optional or any(name in wanted for name in names)
+            if slot not in optional or any(name in live_outputs for name in names)
         }
         return op if len(outputs) == len(op.outputs) else op.with_(outputs=outputs)
 

@@ -1,4 +1,4 @@
-"""Plain blocks inlined: programs without boxes, which compute the same.
+"""Inlining of plain blocks: the same computation without nesting.
 
     y: f32[4] = block() {recompute=false} captures [x] as encoder
       body () {
@@ -8,14 +8,14 @@
       }
     z: f32[4] = sin(x=y)                       z: f32[4] = sin(x=y)
 
-What a block gives out keeps the name that it has outside.
+Outputs of a block keep their outer names.
 
-A block costs nothing when it runs; what looks at the operators of one block sees more of them
-without. One with `recompute` says how it is differentiated, so it stays, unless that is done:
-the executor inlines all where it rounds rows.
+A block has no run-time cost, but passes over the operators of one block see more of them after
+inlining. A block with `recompute` controls its gradient, so it stays until gradients are built.
+The executor inlines all blocks when it pads data-dependent sizes.
 
-A step may be written with blocks: a cell, an encoder. What looks at steps, as `batch`, sees
-each as one; so `open_steps` inlines those in loops for it, and leaves all others as they are.
+A step may contain blocks: a cell, an encoder. Loop passes such as `batch` see each block as one
+operator. `open_steps` therefore inlines the blocks in loops, and leaves all others.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ from braces.passes.core.rewrite import Change, Place, rewrite
 
 
 def inline_blocks(program: ProgramDef, always: bool = False) -> ProgramDef:
-    """A program without plain blocks.
+    """Return a program without plain blocks.
 
     Args:
         program: The program.
-        always: Whether those go, too, that gradients run again: there will be no more.
+        always: Whether to inline blocks with `recompute` too: there will be no more gradients.
     """
-    return _inlined(program, partial(opens, always=always), lambda place: True)
+    return _inline_matching(program, partial(opens, always=always), lambda place: True)
 
 
 def steps_opened(program: ProgramDef) -> ProgramDef:
-    """A program without plain blocks in its loops, but for those that gradients run again."""
+    """Return a program without plain blocks in its loops, except those with `recompute`."""
     inner = (op for body, around in all_bodies(program.main) if around for op in body.ops)
     if not any(opens(op, always=True) for op in inner if op.bodies()):
-        return program  # as most are, and the walk would take longer
-    return _inlined(program, opens, _in_a_loop)
+        return program  # the common case; the walk is slower
+    return _inline_matching(program, opens, _in_a_loop)
 
 
-def _inlined(
-    program: ProgramDef, wanted: Callable[[Op], bool], there: Callable[[Place], bool]
+def _inline_matching(
+    program: ProgramDef, wanted: Callable[[Op], bool], is_place: Callable[[Place], bool]
 ) -> ProgramDef:
-    """A program without plain blocks that are wanted so, where they stand in such blocks."""
+    """Return a program without the matching plain blocks at matching places."""
     ambiguous = dict[str, frozenset[str]]()
 
     def rule(op: Op, place: Place) -> Change:
-        if not opens(op, always=True) or not there(place):
+        if not opens(op, always=True) or not is_place(place):
             return op
         if not wanted(op):
             note(place.where(op), "stays: gradients run it again")
@@ -70,7 +70,7 @@ def _inlined(
 
 
 def _in_a_loop(place: Place | None) -> bool:
-    """Whether a block runs again and again, or one around it does."""
+    """Return whether a block is inside a loop, at any depth."""
     while place is not None and place.owner is not None:
         if isinstance(view_of(place.owner), LoopView):
             return True

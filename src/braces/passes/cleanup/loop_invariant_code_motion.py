@@ -1,4 +1,4 @@
-"""Compute before a loop what is the same on each of its trips.
+"""Loop-invariant code motion (LICM): hoist loop-invariant operators out of loops.
 
     parameter w: f32[3,3]                     parameter w: f32[3,3]
     data x: f32[n,3]                          data x: f32[n,3]
@@ -10,14 +10,17 @@
         return y                                  return y
       }                                         }
 
-From loops in loops it moves as far out as it can. What may fail stays: a loop of no trips does
-not fail. So does what draws, what lists hold, and what owns blocks. Out of a case nothing
-moves: that case may never run. `check_nan` then sees a NaN before a loop of no trips, too.
-No executor does it by itself; a gradient does, to the loops that it goes through: what stands
-before a loop is not kept for each trip, and has one gradient, not one for each trip.
+Operators in nested loops move as far out as possible. Operators that may fail stay: a loop with
+trip count zero does not fail. Random operators, operators on lists and operators with blocks
+stay too. Nothing moves out of a case, which may never run. `check_nan` then reports a NaN even
+before a loop with trip count zero.
 
-While a block is built, `move_before` moves just what its construct asks for: the initial value
-of a memory say, which a user computed in the block.
+No executor runs this pass by default. Reverse mode applies it to the loops that it
+differentiates: values before a loop are no residuals of each iteration, and need a single
+gradient.
+
+While a block is built, `move_before` moves only the values that its construct asks for: for
+example the initial value of a memory, computed by a user in the block.
 """
 
 from __future__ import annotations
@@ -42,17 +45,17 @@ REPEATED: dict[str, tuple[str, ...]] = {
     "partition": (),
     "switch": (),
 }
-"""The sub-blocks that run again and again, by the type of the operator that owns them."""
+"""Sub-blocks that run repeatedly, by the type of the operator that owns them."""
 
 
 def hoisted(program: ProgramDef) -> ProgramDef:
-    """A program whose loops compute nothing that is the same on each trip."""
+    """Return a program whose loops compute no loop-invariant values."""
     return rewrite(program, _hoist)
 
 
 def _hoist(op: Op, place: Place) -> Change:
     target = place
-    while target.outer and _repeats(target) and _needs_none_of(target.table.vars, op):
+    while target.outer and _is_repeated(target) and _reads_none_of(target.table.vars, op):
         target = target.outer
     if target is place:
         return op
@@ -65,7 +68,7 @@ def _hoist(op: Op, place: Place) -> Change:
 
 
 def hoist_all(host: SymbolTable, ops: Iterable[Op]) -> None:
-    """Do it to operators of a block that is being built."""
+    """Hoist loop-invariant operators of a block under construction."""
     for op in ops:
         if op.bodies():
             _hoist_from(host, op)
@@ -74,30 +77,40 @@ def hoist_all(host: SymbolTable, ops: Iterable[Op]) -> None:
 def _hoist_from(host: SymbolTable, op: Op) -> None:
     outside = {name: host.get_var(name).with_(kind=DATA) for name in op.reads()}
     bound = {name: host.vars[name] for name in op.binds()}
-    alone = Body((), tuple(bound), {**outside, **bound}, (op,))
-    made = hoisted(ProgramDef(alone, {})).main
-    if made is alone:
+    loop_only = Body((), tuple(bound), {**outside, **bound}, (op,))
+    hoisted_main = hoisted(ProgramDef(loop_only, {})).main
+    if hoisted_main is loop_only:
         return
-    moved = [info for name, info in made.vars.items() if name not in alone.vars]
-    names = {one.name: host.names.unique(one.name) for one in moved if host.find_var(one.name)}
-    for info in moved:
+    new_infos = [info for name, info in hoisted_main.vars.items() if name not in loop_only.vars]
+    names = {
+        item.name: host.names.unique(item.name)
+        for item in new_infos
+        if host.find_var(item.name)
+    }
+    for info in new_infos:
         host.new_var(names.get(info.name, info.name), info.type)
-    *lifted, loop = (rename_op(one, names) for one in made.ops)
-    taken = {one.name for one in host.ops}
-    host.names.take(one.name for one in lifted)
-    anew = {one.name: host.names.unique(one.name) for one in lifted if one.name in taken}
-    host.replace(op, *(one.with_(name=anew.get(one.name, one.name)) for one in lifted), loop)
+    *hoisted_ops, loop = (rename_op(item, names) for item in hoisted_main.ops)
+    op_names = {item.name for item in host.ops}
+    host.names.take(item.name for item in hoisted_ops)
+    new_op_names = {
+        item.name: host.names.unique(item.name) for item in hoisted_ops if item.name in op_names
+    }
+    host.replace(
+        op,
+        *(item.with_(name=new_op_names.get(item.name, item.name)) for item in hoisted_ops),
+        loop,
+    )
 
 
 def move_before(block: SymbolTable, name: str) -> bool:
-    """Move a value, and all that it is computed from there, in front of the block being built.
+    """Move a value, and its producers in the block, in front of the block under construction.
 
-    Whether it was: what needs something of the block stays, and so does all the rest then.
+    Return whether it was moved: if one operator needs a value of the block, all stay.
     """
     needed, bound = ancestors(block.ops, [name]), set(block.vars)
     moved = [op for op in block.ops if not needed.isdisjoint(op.binds())]
     for op in moved:
-        if not _needs_none_of(bound, op):
+        if not _reads_none_of(bound, op):
             return False
         bound.difference_update(op.binds())
     if name in bound:
@@ -105,47 +118,47 @@ def move_before(block: SymbolTable, name: str) -> bool:
     names = dict[str, str]()
     for op in moved:
         names |= _move(rename_op(op, names), block)
-    gone = {id(op) for op in moved}
-    kept = [rename_op(op, names) for op in block.ops if id(op) not in gone]
-    block.exchange(kept, {name: block.vars[name] for name in block.vars if name in bound})
+    moved_ids = {id(op) for op in moved}
+    remaining = [rename_op(op, names) for op in block.ops if id(op) not in moved_ids]
+    block.exchange(remaining, {name: block.vars[name] for name in block.vars if name in bound})
     return True
 
 
 def _move(op: Op, block: SymbolTable) -> dict[str, str]:
-    """Move one operator; those names that are others now."""
+    """Move one operator; return the names that changed."""
     outer = block.parent
     assert outer is not None
     lifted = Lifted.out_of(block, op, lambda name: outer.find_op(name) is not None)
     outer.append(lifted.op, lifted.binds)
     for old, new in lifted.names.items():
         block.read_outside[new] = None
-        _hand_over(block, old, outer, new)
-        block.journal.note(partial(_hand_over, outer, new, block, old))
+        _move_handle(block, old, outer, new)
+        block.journal.note(partial(_move_handle, outer, new, block, old))
     return {old: new for old, new in lifted.names.items() if old != new}
 
 
-def _hand_over(giver: SymbolTable, old: str, taker: SymbolTable, new: str) -> None:
-    """Let the handle of a variable follow it into another block."""
+def _move_handle(giver: SymbolTable, old: str, taker: SymbolTable, new: str) -> None:
+    """Move the handle of a variable to another block."""
     handle = giver.handles.pop(old, None)
     if isinstance(handle, Var):
         handle.table, handle.name = taker, new
         taker.handles[new] = handle
 
 
-def _repeats(place: Place) -> bool:
+def _is_repeated(place: Place) -> bool:
     return place.owner is not None and place.label in REPEATED[place.owner.type]
 
 
-def _needs_none_of(names: Container[str], op: Op) -> bool:
+def _reads_none_of(names: Container[str], op: Op) -> bool:
     return not any(name in names for name in op.reads())
 
 
 def kept_for(op: Op, type_of: Callable[[str], Type]) -> str | None:
-    """Why an operator stays though it is the same on each trip.
+    """Return the reason not to hoist a loop-invariant operator; `None` if there is none.
 
     Args:
         op: The operator.
-        type_of: Of what it reads and binds.
+        type_of: Returns the types of its operands and results.
     """
     definition = OPS.get(op.type)
     if op.bodies():

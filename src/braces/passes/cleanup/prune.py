@@ -1,7 +1,7 @@
-"""The smallest program that still gives its targets.
+"""Pruning: the smallest program that still computes its targets.
 
-Which updates go with targets is chosen first, then `eliminate` keeps what targets and updates
-need.
+First the updates that belong to the targets are chosen. Then dead code elimination
+(`eliminate`) keeps the operators that targets and updates depend on.
 
     state n: f32[]                          parameter w: f32[]
     parameter w: f32[]                      data x: f32[]
@@ -11,7 +11,7 @@ need.
     update n = m
     return y
 
-Had `y` read `n`, the update of `n` would have been kept, and all that it needs.
+If `y` read `n`, the update of `n` would be kept, with all its operators.
 """
 
 from __future__ import annotations
@@ -35,28 +35,31 @@ P = TypeVar("P", bound=Builder)
 
 
 def prune(program: P, targets: Any) -> P:
-    """The smallest program that still gives the targets.
+    """Return the smallest program that still computes the targets.
 
-    Operators, variables, memories and sub-block operators that no target needs are gone, in
-    nested blocks at any depth, and so are the updates and the startup operators of variables
-    that are not read any more. Data stays that is not read, and that alone tells a size with
-    which something is computed: a draw for each row, say. Three kinds of updates are kept:
+    Operators, variables, memories and sub-block operators that no target depends on are
+    removed, in nested blocks at any depth. So are the updates and the startup operators of
+    variables that are not read any more. Unread data stays if only it defines a size that an
+    operator uses, for example that of a random draw per batch element. Three kinds of updates
+    are kept:
 
-    - that of a target which is persistable, as `"w"` in `prune(prog, [loss, "w"])`;
-    - those of the states that this one goes on from: of whatever is persistable, not trainable,
-      and either read for its next value or given a next value that is computed for it anyway.
-      So a parameter takes its optimizer's moments, counts and learning rate along, and the
-      running statistics of the layers before it, but no other parameter: those are frozen;
-    - that of `random_state` where something is drawn, so that each run draws anew.
+    - the update of a persistable target, as `"w"` in `prune(prog, [loss, "w"])`;
+    - the updates of its states: persistable, not trainable, and either read for the next value
+      of the target, or with a next value that is computed for it anyway. So a parameter keeps
+      its optimizer's moments, counts and learning rate, and the running statistics of the
+      layers before it, but no other parameter: those are frozen;
+    - the update of `random_state` if there are random draws, so that each run draws new
+      numbers.
 
-    A step that moves some of the parameters is thus a target for each of them. Two such steps,
-    for a generator and its critic say, are cut from one program and run in one scope, by turns:
+    A training step for some parameters thus has each of them as a target. Two such steps, for
+    example for a generator and its critic, are pruned from one program and run in one scope, by
+    turns:
 
         critic_step = br.prune(prog, [critic_loss, *critic_parameters])
         generator_step = br.prune(prog, [generator_loss, *generator_parameters])
 
     Args:
-        program: Left as it is.
+        program: The program; not modified.
         targets: Variables of the main block, or their names.
 
     Raises:
@@ -85,42 +88,42 @@ def prune(program: P, targets: Any) -> P:
         -0.575 1.25
         -0.575 1.1875
     """
-    names, whole = target_names(program.definition, targets)
-    small = program.like(verified(_giving(pruned(_giving(whole, names)), ())))
+    names, full = target_names(program.definition, targets)
+    new_program = program.like(verified(_with_results(pruned(_with_results(full, names)), ())))
     startup = program.startup.definition
-    first = {n: v for n, v in startup.updates.items() if n in small.infos}
-    needed = eliminated(_giving(startup, ()).with_(updates=first))
-    small.startup = program.like(verified(needed))
-    return small
+    startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.vars}
+    needed = eliminated(_with_results(startup, ()).with_(updates=startup_updates))
+    new_program.startup = program.like(verified(needed))
+    return new_program
 
 
 def pruned(program: ProgramDef) -> ProgramDef:
-    """What the results of a program need, with the updates that go with them."""
-    kept = moved_with_targets(program, program.main.results)
-    updates = {name: value for name, value in program.updates.items() if name in kept}
+    """Return a program with the operators and updates that belong to its results."""
+    updated_names = moved_with_targets(program, program.main.results)
+    updates = {name: value for name, value in program.updates.items() if name in updated_names}
     return _with_sizes(program, eliminated(program.with_(updates=updates)))
 
 
 def _with_sizes(whole: ProgramDef, small: ProgramDef) -> ProgramDef:
-    """A program with the data that it reads no value of, and whose sizes it computes with."""
+    """Return a program with unread data that defines sizes used in it."""
     infos = dict(small.main.vars)
-    missing = _used(small.main) - _told(infos.values())
+    missing = _used_sizes(small.main) - _defined_sizes(infos.values())
     for name, info in whole.main.vars.items():
-        told = _told([info]) & missing
-        if told and name not in infos:
+        defined_sizes = _defined_sizes([info]) & missing
+        if defined_sizes and name not in infos:
             infos[name] = info
-            missing -= told
+            missing -= defined_sizes
     return small.with_(main=small.main.with_(vars=infos)) if infos != small.main.vars else small
 
 
-def _used(main: Body) -> set[str]:
-    """The dimensions that operators compute with, inside too."""
+def _used_sizes(main: Body) -> set[str]:
+    """Return the dimensions that operators use, in sub-blocks too."""
     ops = (op for body, _ in all_bodies(main) for op in body.ops)
     return set[str]().union(*(dimensions(tuple(op.attrs.values())) for op in ops))
 
 
-def _told(infos: Iterable[VarInfo]) -> set[str]:
-    """The dimensions of which data tells the sizes."""
+def _defined_sizes(infos: Iterable[VarInfo]) -> set[str]:
+    """Return the dimensions whose sizes data defines."""
     shapes = (shape_of(info.type) for info in infos if info.kind == DATA)
     sizes = (size for shape in shapes for size in shape)
     return {size.name for size in sizes if isinstance(size, Dim) and size.name}
@@ -134,47 +137,47 @@ PRUNE = Pass(
 )
 
 
-def _giving(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
-    """A program that gives other results."""
+def _with_results(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
+    """Return a program with other results."""
     return program.with_(main=program.main.with_(results=tuple(names)))
 
 
 def moved_with_targets(whole: ProgramDef, targets: Iterable[str]) -> set[str]:
-    """What moves of targets, of the states that they go on from, and the random state."""
-    found, kept = whole.updates.keys() & set(targets), set[str]()
+    """Return the updated variables of targets: targets, their states, and the random state."""
+    names, old_names = whole.updates.keys() & set(targets), set[str]()
     while True:
-        values = [whole.updates[name] for name in found]
-        found |= _moved_with(whole, eliminate(whole.main, values))
+        values = [whole.updates[name] for name in names]
+        names |= _states_of(whole, eliminate(whole.main, values))
         drawing = eliminate(whole.main, [*targets, *values])
-        found |= whole.updates.keys() & random_states(drawing, drawing=True)
-        if found == kept:
-            return kept
-        kept = set(found)
+        names |= whole.updates.keys() & random_states(drawing, drawing=True)
+        if names == old_names:
+            return old_names
+        old_names = set(names)
 
 
-def _moved_with(whole: ProgramDef, body: Body) -> set[str]:
-    """The states that a block reads, or whose next values it computes."""
-    read = {name for op in body.ops for name in op.reads()} | set(body.results)
-    bound = {name for op in body.ops for name in op.binds()} | set(bound_inside(body))
+def _states_of(whole: ProgramDef, body: Body) -> set[str]:
+    """Return the states that a block reads, or whose next values it computes."""
+    read_names = {name for op in body.ops for name in op.reads()} | set(body.results)
+    bound_names = {name for op in body.ops for name in op.binds()} | set(bound_inside(body))
     return {
         name
         for name, value in whole.updates.items()
-        if not whole.main.vars[name].trainable and (name in read or value in bound)
+        if not whole.main.vars[name].trainable and (name in read_names or value in bound_names)
     }
 
 
 def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef]:
-    """The names of variables of the main block, given so or by name, alone or several.
+    """Return the names of variables of the main block from variables or names, one or more.
 
     Returns:
-        The names, and the program, in which closed blocks give out what is named of them.
+        The names, and the program, in which closed blocks export the values that are named.
 
     Raises:
-        UnknownNameError: One does not exist.
+        UnknownNameError: A variable does not exist.
     """
     listed = isinstance(targets, list | tuple | set)
-    several: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
-    names: list[str] = [one if isinstance(one, str) else one.name for one in several]
+    items: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
+    names: list[str] = [target if isinstance(target, str) else target.name for target in items]
     whole = whole.with_(main=with_shown(whole.main, names))
     for name in names:
         if name not in whole.main.vars:

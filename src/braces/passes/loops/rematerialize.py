@@ -155,7 +155,7 @@ class _Rematerialization:
     """Rewriting rule of a loop that rematerializes some of its scanned inputs.
 
     Attributes:
-        again: The scanned inputs.
+        recomputable: The scanned inputs.
         view: The loop, with the operands of the recomputation as further scanned inputs.
         place: Insertion point of the loop.
         values: New names of values, by the loops that stacked them and their names there.

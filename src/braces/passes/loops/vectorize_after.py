@@ -82,7 +82,7 @@ class _Epilogue:
         able: Movable operators by name, for all iterations; `None` for additions to
             accumulators.
         moved: The names of those that move.
-        made: Their outputs.
+        moved_outputs: Their outputs.
         read: Their loop-variant operands.
     """
 

@@ -1,1 +1,1 @@
-"""Train/test forms."""
+"""Training and inference forms of programs."""

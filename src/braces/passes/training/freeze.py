@@ -1,10 +1,10 @@
-"""Programs in which some of what is persistable does not move.
+"""Freezing: remove the updates of some parameters.
 
     update w = sgd/add_0                   update w = sgd/add_0
     update adam/mu/enc.w = m         ->
     update enc.w = adam/add_0
 
-Of updates those of the frozen go, and those of the states that only these need.
+The updates of frozen parameters are removed, and those of states that only they need.
 """
 
 from __future__ import annotations
@@ -23,40 +23,44 @@ P = TypeVar("P", bound=Builder)
 
 
 def frozen(program: P, which: Sequence[Any]) -> P:
-    """A copy of a program in which some parameters stay as they are.
+    """Return a copy of a program in which some parameters are frozen.
 
     Args:
         program: The program.
         which: Variables, their names, or patterns of names: `enc/*`.
 
     Raises:
-        UnknownNameError: What is named does not move.
+        UnknownNameError: A name or pattern matches no updated variable.
     """
-    still = program.like(verified(_frozen(program.definition, which)))
-    still.startup = program.startup
-    return still
+    new_program = program.like(verified(_remove_updates(program.definition, which)))
+    new_program.startup = program.startup
+    return new_program
 
 
-def _frozen(program: ProgramDef, which: Sequence[Any]) -> ProgramDef:
-    stays = {name for given in which for name in _matching(program, given)}
+def _remove_updates(program: ProgramDef, which: Sequence[Any]) -> ProgramDef:
+    frozen_names = {
+        name for name_or_pattern in which for name in _match_names(program, name_or_pattern)
+    }
     moving = [
         name
         for name in program.updates
-        if program.main.vars[name].trainable and name not in stays
+        if program.main.vars[name].trainable and name not in frozen_names
     ]
-    kept = moved_with_targets(program, [*program.main.results, *moving])
-    alone = moved_with_targets(program, stays) - kept
-    updates = {n: v for n, v in program.updates.items() if n not in stays | alone}
+    needed_states = moved_with_targets(program, [*program.main.results, *moving])
+    unneeded_states = moved_with_targets(program, frozen_names) - needed_states
+    updates = {
+        n: v for n, v in program.updates.items() if n not in frozen_names | unneeded_states
+    }
     return program.with_(updates=updates)
 
 
-def _matching(program: ProgramDef, given: Any) -> list[str]:
-    """The names of what moves that a name or pattern says."""
+def _match_names(program: ProgramDef, given: Any) -> list[str]:
+    """Return the names of updated variables that match a name or pattern."""
     pattern = given if isinstance(given, str) else given.name
-    found = [name for name in program.updates if fnmatchcase(name, pattern)]
-    if not found:
+    matches = [name for name in program.updates if fnmatchcase(name, pattern)]
+    if not matches:
         raise UnknownNameError(
             f"Nothing that moves is called `{pattern}`.",
             fix=suggest(pattern, program.updates),
         )
-    return found
+    return matches

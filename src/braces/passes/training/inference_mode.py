@@ -1,14 +1,13 @@
-"""The inference form of a program: without updates, and without what only training does.
+"""Inference mode of a program: no updates, and operators in inference mode.
 
-An operator that behaves differently in training says so with an attribute that is annotated
-`Training`; this pass sets it to false, in every block, and leaves away what is read in training
-alone.
+An operator that behaves differently in training has an attribute annotated `Training`. This
+pass sets it to false, in every block, and removes operands that are read only in training.
 
     a: f32[4] = dropout(state=s, x=x) {             a: f32[4] = dropout(state=s, x=x) {
       rate=0.5, training=true, …}             ->      rate=0.5, training=false, …}
     update n = m
 
-Of the updates only those stay from which draws go on, and those of metrics.
+Only the updates of random states and of metrics are kept.
 """
 
 from __future__ import annotations
@@ -30,88 +29,93 @@ from braces.passes.training.replace_parameters import substituted
 from braces.passes.verify.program import verified
 
 P = TypeVar("P", bound=Builder)
-_kept: WeakKeyDictionary[Builder, tuple[Any, Any]] = WeakKeyDictionary()
-"""By program: a version of it, and its inference form."""
+_cached_forms: WeakKeyDictionary[Builder, tuple[Any, Any]] = WeakKeyDictionary()
+"""Cached inference form of each program, with the version that it belongs to."""
 
 
 def for_test(program: P, values: Any = None) -> P:
-    """A copy of a program for inference.
+    """Return a copy of a program for inference.
 
-    Dropout passes its input through, normalisation uses running statistics, and no persistable
-    variable changes but what metrics count, and `random_state`, where something is drawn in
-    inference too: each run draws anew. Gradients and losses stay as variables; prune to what is
-    wanted.
+    Dropout passes its input through, and normalization uses running statistics. No persistable
+    variable changes except the counts of metrics, and `random_state` if inference draws too:
+    each run draws new numbers. Gradients and losses stay as variables; prune to the targets.
 
     Args:
         program: The program.
-        values: What stands in the place of parameters, as averages of them; see `substituted`.
+        values: Replacements of parameters, for example their averages; see `substituted`.
 
     Raises:
         VerifyError: The program is not well formed.
-        BracesError: A value cannot stand in the place of a parameter.
+        BracesError: A value cannot replace a parameter.
     """
     if values is not None:
-        return _inferring(program, substituted(program.definition, values))
-    kept = kept_for_test(program)
-    test = program.like(kept.definition)
+        return _build_inference_form(program, substituted(program.definition, values))
+    cached_form = kept_for_test(program)
+    test = program.like(cached_form.definition)
     test.startup = program.startup
-    test.origin = kept, test.version
+    test.origin = cached_form, test.version
     return test
 
 
 def kept_for_test(program: P) -> P:
-    """The inference form of a program as it is now, made once; nobody else may change it."""
-    version, kept = _kept.get(program, (None, program))
+    """Return the cached inference form of a program; callers must not modify it."""
+    version, cached_form = _cached_forms.get(program, (None, program))
     if version != program.version:
-        kept = _inferring(program, program.definition)
-        _kept[program] = program.version, kept
-    return kept
+        cached_form = _build_inference_form(program, program.definition)
+        _cached_forms[program] = program.version, cached_form
+    return cached_form
 
 
-def _inferring(program: P, whole: ProgramDef) -> P:
-    test = program.like(verified(calmed(whole)))
-    test.startup = program.startup
-    return test
+def _build_inference_form(program: P, whole: ProgramDef) -> P:
+    inference_form = program.like(verified(calmed(whole)))
+    inference_form.startup = program.startup
+    return inference_form
 
 
 def calmed(program: ProgramDef) -> ProgramDef:
-    """A program for inference."""
-    inferring = rewrite(program, _for_inference)
-    kept = _random_updates(inferring.main, program.updates)
-    return inferring.with_(updates=kept | _counts(inferring.main, program.updates))
+    """Return a program for inference."""
+    inference_form = rewrite(program, _disable_training)
+    random_updates = _random_updates(inference_form.main, program.updates)
+    return inference_form.with_(
+        updates=random_updates | _count_updates(inference_form.main, program.updates)
+    )
 
 
 def without_unfed_counts(program: ProgramDef, fed: Collection[str]) -> ProgramDef:
-    """A program whose metrics count only where all of their data are fed.
+    """Return a program whose metrics are updated only if all of their data are fed.
 
     Args:
         program: The program.
         fed: The names of the data that a run has.
     """
     main = program.main
-    counts = _counts(main, program.updates)
-    left = {name for name, value in counts.items() if not _data_of(main, [value]) <= {*fed}}
-    kept = {name: value for name, value in program.updates.items() if name not in left}
-    return program.with_(updates=kept) if left else program
+    counts = _count_updates(main, program.updates)
+    removed_names = {
+        name for name, value in counts.items() if not _data_of(main, [value]) <= {*fed}
+    }
+    remaining = {
+        name: value for name, value in program.updates.items() if name not in removed_names
+    }
+    return program.with_(updates=remaining) if removed_names else program
 
 
 def without_other_counts(program: ProgramDef, fetches: Sequence[str]) -> ProgramDef:
-    """A program whose metrics count only where fetches and other updates need their data."""
+    """Return a program that updates only metrics whose data other results need."""
     main = with_shown(program.main, fetches)
-    counts = _counts(main, program.updates)
+    counts = _count_updates(main, program.updates)
     others = (value for name, value in program.updates.items() if name not in counts)
     return without_unfed_counts(program, _data_of(main, [*fetches, *others]))
 
 
 def _data_of(main: Body, names: Sequence[str]) -> set[str]:
-    """The data that variables are computed from."""
+    """Return the data that variables depend on."""
     needed = eliminate(main, names)
-    read = {*names, *(name for op in needed.ops for name in op.reads())}
-    return {name for name in read if name in main.vars and main.vars[name].kind == DATA}
+    read_names = {*names, *(name for op in needed.ops for name in op.reads())}
+    return {name for name in read_names if name in main.vars and main.vars[name].kind == DATA}
 
 
-def _counts(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
-    """The updates of what metrics count."""
+def _count_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
+    """Return the updates of metric counts."""
     counted = {name for _, op in all_ops(main) if _is_count(op) for name in op.binds()}
     return {name: value for name, value in updates.items() if value in counted}
 
@@ -122,14 +126,14 @@ def _is_count(op: Op) -> bool:
 
 
 def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
-    """The updates of the states that draws follow from, beside the update's own operator."""
+    """Return the updates of random states, apart from the update's own operator."""
     steps = {updates[name] for name in random_states(main, drawing=True) if name in updates}
     others = main.with_(ops=tuple(op for op in main.ops if steps.isdisjoint(op.binds())))
     drawn_from = random_states(others, drawing=True)
     return {name: value for name, value in updates.items() if name in drawn_from}
 
 
-def _for_inference(op: Op, place: Place) -> Change:
+def _disable_training(op: Op, place: Place) -> Change:
     definition = OPS.find(op.type)
     role = None if definition is None else definition.roles.get("Training")
     if definition is None or role is None or op.attrs.get(role) is False:

@@ -1,4 +1,4 @@
-"""Products in 16 bits, and all else in float32: parameters, norms, losses and sums among it.
+"""Mixed precision: products in 16 bits, and parameters, norms, losses and sums in float32.
 
     parameter w: f32[3,4]                  parameter w: f32[3,4]
     data x: f32[n,3]                       data x: f32[n,3]
@@ -8,14 +8,14 @@
                                            cast_2: f32[n,4] = cast(x=matmul_0) {dtype=f32}
                                            z: f32[n,4] = tanh(x=cast_2)
 
-Matrix products and convolutions, those of gradients among them, take most of the time of a
-step, and machines that have units for 16 bits do them several times as fast; the units add in
-float32. A result is narrow for as long as it takes to make it wide again, so that a parameter
-moves by steps that 16 bits would lose. The program stays as it is; who runs it says so:
+Matrix products and convolutions, including those of gradients, take most of the time of a step.
+Machines with 16-bit units compute them several times faster; the units accumulate in float32.
+Results are cast back at once, so that parameters can change by steps that 16 bits would lose.
+The program itself is not changed; the executor applies the pass:
 
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
 
-It comes last, because the others take products out of loops as they are, and not copies.
+It comes last, because the other passes move products out of loops, and not the casts.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ PRODUCTS = {
     "conv_transpose1d.vjp", "conv_transpose2d", "conv_transpose2d.vjp", "conv_transpose3d",
     "conv_transpose3d.vjp", "einsum", "matmul", "tensordot",
 }  # fmt: skip
-"""What multiplies and adds up, for which machines have units of 16 bits."""
+"""Contractions for which machines have 16-bit units."""
 
 
 @says_where
 def mixed_precision(dtype: str = "bfloat16") -> Pass:
-    """A pass that has products computed in 16 bits, and all else as it was.
+    """Return a pass that computes products in 16 bits, and everything else as before.
 
     Matrix products, `br.einsum` and convolutions of float32, in all blocks and in gradients,
-    take 16-bit copies of what they multiply, and what they give is float32 again. Parameters,
-    norms, softmax, losses and optimizers stay in float32. Where numbers have other dtypes, a
-    product stays as it is.
+    read 16-bit copies of their operands, and their results are cast to float32. Parameters,
+    norms, softmax, losses and optimizers stay in float32. Products of other dtypes are not
+    changed.
 
-    It belongs behind the passes that an executor has by itself.
+    Append it to the default passes of an executor.
 
     Args:
-        dtype: "bfloat16", which has the range of float32; or "float16", which has more digits
-            and ends at 65504, so that losses may need a scale.
+        dtype: "bfloat16", with the range of float32; or "float16", with more digits and a
+            maximum of 65504, so that losses may need scaling.
 
     Raises:
         DTypeError: It is another dtype.
@@ -76,7 +76,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
             return op
         note(place.where(op), f"multiplies in {narrow.name}")
         with place.building():
-            return _narrowed(op, place, narrow)
+            return _build_narrow(op, place, narrow)
 
     def run(program: ProgramDef) -> ProgramDef:
         return rewrite(program, rule)
@@ -85,9 +85,15 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
 
 
 def _is_wide(op: Op, place: Place) -> bool:
-    """Whether several arrays are multiplied, in float32."""
-    read, made = ([_dtype(n, place) for n in names] for names in (op.reads(), op.binds()))
-    return len(read) > 1 and {*made} == {FLOAT32} and all(map(is_float, read))
+    """Return whether an operator multiplies several float32 arrays."""
+    input_dtypes, output_dtypes = (
+        [_dtype(n, place) for n in names] for names in (op.reads(), op.binds())
+    )
+    return (
+        len(input_dtypes) > 1
+        and {*output_dtypes} == {FLOAT32}
+        and all(map(is_float, input_dtypes))
+    )
 
 
 def _dtype(name: str, place: Place) -> DType:
@@ -96,19 +102,19 @@ def _dtype(name: str, place: Place) -> DType:
     return type_.dtype
 
 
-def _narrowed(op: Op, place: Place, dtype: DType) -> dict[str, str]:
-    """The product in 16 bits, and what stands for its result."""
-    given: dict[str, list[Var]] = {
-        slot: [_as(place.var(name), dtype) for name in names]
+def _build_narrow(op: Op, place: Place, dtype: DType) -> dict[str, str]:
+    """Build the product in 16 bits; return the new names of its results."""
+    operands: dict[str, list[Var]] = {
+        slot: [_cast_to(place.var(name), dtype) for name in names]
         for slot, names in op.inputs.items()
     }
-    made = apply(op.type, given, op.attrs, wanted=op.outputs)
+    results = apply(op.type, operands, op.attrs, wanted=op.outputs)
     return {
-        name: _as(narrow, FLOAT32).name
+        name: _cast_to(narrow, FLOAT32).name
         for slot, names in op.outputs.items()
-        for name, narrow in zip(names, made[slot], strict=True)
+        for name, narrow in zip(names, results[slot], strict=True)
     }
 
 
-def _as(x: Var, dtype: DType) -> Var:
+def _cast_to(x: Var, dtype: DType) -> Var:
     return x if x.dtype == dtype else one("cast", x, dtype=dtype)

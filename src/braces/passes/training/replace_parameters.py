@@ -1,11 +1,11 @@
-"""Values in the place of parameters: averages, say, or what is computed of several.
+"""Replacement of parameters by other values, for example averages.
 
     parameter w: f32[2]                    parameter w: f32[2]
     state ema/w: f32[2]                    state ema/w: f32[2]
     data x: f32[n,2]                       data x: f32[n,2]
     y: f32[n] = matmul(x=x, y=w)     ->    y: f32[n] = matmul(x=x, y=ema/w)
 
-What a value is computed by comes first, as it is, and may read the parameter itself.
+The operators that compute a value come first, unchanged, and may read the parameter itself.
 """
 
 from __future__ import annotations
@@ -20,69 +20,70 @@ from braces.ir.walk import ancestors, rename_op
 
 
 def substituted(program: ProgramDef, values: Any) -> ProgramDef:
-    """A program that reads values in the place of parameters.
+    """Return a program that reads other values instead of parameters.
 
     Args:
         program: The program.
-        values: Each parameter, or its name, to a variable of the main block that follows from
-            what is persistable, or to its name; or the first part of the names of such
-            variables: `ema` for `ema/w`.
+        values: Mapping from each parameter, or its name, to a variable of the main block or its
+            name. The variable may depend only on persistable variables. Or the prefix of the
+            names of such variables: `ema` for `ema/w`.
 
     Raises:
         UnknownNameError: There is no such variable.
         ShapeError: A value has another type than its parameter.
-        ProgramError: It follows from data, or nothing is called so.
+        ProgramError: A value depends on data, or no name matches.
     """
-    names = _names(program.main, values)
+    names = _value_names(program.main, values)
     program = program.with_(main=with_shown(program.main, list(names.values())))
     main = program.main
     for name, value in names.items():
-        _check(main, name, value)
+        _check_value(main, name, value)
     needed = ancestors(main.ops, names.values())
     first = tuple(op for op in main.ops if not needed.isdisjoint(op.binds()))
     others = (rename_op(op, names) for op in main.ops if needed.isdisjoint(op.binds()))
     return program.with_(main=main.with_(ops=(*first, *others)))
 
 
-def _names(main: Body, values: Any) -> dict[str, str]:
-    """The names of parameters, to those of their values."""
+def _value_names(main: Body, values: Any) -> dict[str, str]:
+    """Return the names of values by those of their parameters."""
     if isinstance(values, Mapping):
         pairs = cast("Mapping[Any, Any]", values)
-        return {_name(given): _name(value) for given, value in pairs.items()}
+        return {_name_of(parameter): _name_of(value) for parameter, value in pairs.items()}
     prefix = f"{values}/"
-    found = {
+    value_names = {
         name: prefix + name
         for name, info in main.vars.items()
         if info.persistable and prefix + name in main.vars
     }
-    if not found:
+    if not value_names:
         raise ProgramError(
             f"No parameter has a value that is called `{prefix}…`.",
             fix="Give {parameter: value}, as br.optimizer.ema gives it.",
         )
-    return found
+    return value_names
 
 
-def _name(given: Any) -> str:
+def _name_of(given: Any) -> str:
     return given if isinstance(given, str) else given.name
 
 
-def _check(main: Body, name: str, value: str) -> None:
-    for one in (name, value):
-        if one not in main.vars:
+def _check_value(main: Body, name: str, value: str) -> None:
+    for var_name in (name, value):
+        if var_name not in main.vars:
             raise UnknownNameError(
-                f"There is no variable `{one}` in the main block.", fix=suggest(one, main.vars)
+                f"There is no variable `{var_name}` in the main block.",
+                fix=suggest(var_name, main.vars),
             )
-    info, found = main.vars[name], main.vars[value]
+    info, value_info = main.vars[name], main.vars[value]
     if not info.persistable:
         raise ProgramError(
             f"`{name}` is no parameter or state, so no value stands in its place.",
             fix="Feed what is data; edit what is computed.",
         )
-    if info.type != found.type:
+    if info.type != value_info.type:
         raise ShapeError(
             f"`{value}` cannot stand in the place of `{name}`.",
-            given=f"{name}: {info.type}   {value}: {found.type}",
+            given=f"{name}: {info.type}   {value}: {value_info.type}",
             fix="It has the parameter's dtype and shape.",
         )
     fed = [n for n in ancestors(main.ops, [value]) if main.vars[n].kind == DATA]

@@ -1,1 +1,1 @@
-"""The verifier."""
+"""Verifier of programs."""

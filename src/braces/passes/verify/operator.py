@@ -1,4 +1,4 @@
-"""What the verifier asks of one operator, by its definition."""
+"""Verification of one operator against its definition."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _slot_name: Callable[[Slot], str] = attrgetter("name")
 
 
 def check_definition(op: Op, report: Report, at: str) -> Op | None:
-    """Hold an operator against its definition.
+    """Check slots and attributes of an operator against its definition.
 
     Returns:
-        The operator with all its attributes; `None` where it is not as its definition says.
+        The operator with all its attributes; `None` if it violates its definition.
     """
     definition, before = OPS.find(op.type), len(report.errors)
     if definition is None:
-        _say_unknown(op, report, at)
+        _report_unknown(op, report, at)
         return None
     _check_slots("input", op.inputs, definition.inputs, op, report, at)
     _check_slots("output", op.outputs, definition.outputs, op, report, at)
-    whole = _with_attrs(op, definition, report, at)
-    return whole if len(report.errors) == before else None
+    completed = _with_attrs(op, definition, report, at)
+    return completed if len(report.errors) == before else None
 
 
-def _say_unknown(op: Op, report: Report, at: str) -> None:
-    """An operator that nobody has defined: one of another process, or a misspelt one."""
+def _report_unknown(op: Op, report: Report, at: str) -> None:
+    """Report an operator without definition: from another process, or misspelt."""
     module = report.modules.get(op.type.partition(".")[0])
     given, fix = None, did_you_mean(op.type, OPS.definitions)
     if module is not None:
@@ -48,19 +48,19 @@ def _say_unknown(op: Op, report: Report, at: str) -> None:
 
 
 def check_captures(op: Op, report: Report, at: str) -> None:
-    """Hold the captures of an operator against what its sub-blocks read."""
+    """Check the captures of an operator against the outer reads of its sub-blocks."""
     captured = captures_of(op.attrs)
     if captured != op.captures():
         report.say(
             "B208",
             f"The captures of `{op.name}` are not what its sub-blocks read from outside.",
             at=at,
-            given=f"stored: {_listed(op.captures())}   computed: {_listed(captured)}",
+            given=f"stored: {_join_names(op.captures())}   computed: {_join_names(captured)}",
             fix="List each outer name once, in the order of first use.",
         )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return ", ".join(names) or "none"
 
 
@@ -93,10 +93,10 @@ def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None
     except BracesError as error:
         report.say("B105", error.what, at=at, given=error.given, fix=error.fix)
         return None
-    whole = len(attrs) == len(op.attrs) and all(
+    is_complete = len(attrs) == len(op.attrs) and all(
         map(is_, map(attrs.get, op.attrs), op.attrs.values())
     )
-    return op if whole else op.with_(attrs=attrs)
+    return op if is_complete else op.with_(attrs=attrs)
 
 
 # ---- sub-blocks ------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None
 def check_interface(
     op: Op, visible: Visible, unifier: Unifier, report: Report, at: str
 ) -> None:
-    """Hold the sub-blocks of an operator against what it binds and reads."""
+    """Check the sub-blocks of an operator against its operands and results."""
     definition = OPS.get(op.type)
     if not isinstance(definition, BlockOp):
         return
@@ -153,7 +153,7 @@ def check_types(
     report: Report,
     at: str,
 ) -> None:
-    """Infer the types of an operator's outputs, and hold them against the declared ones."""
+    """Infer the types of the outputs of an operator, and compare with the declared ones."""
     definition = OPS.get(op.type)
     if types is not False and not isinstance(definition, BlockOp):
         _infer_and_compare(op, definition, visible, unifier, types is True, report, at)
@@ -174,27 +174,27 @@ def _infer_and_compare(
     context, wanted = Context(definition.type, unifier), tuple(op.outputs)
     try:
         if kernels:
-            found = infer(definition, given, op.attrs, wanted, context, outer)
+            inferred = infer(definition, given, op.attrs, wanted, context, outer)
         else:
-            found = infer_lightly(definition, given, op.attrs, wanted, context, outer)
-    except OpDefinitionError as error:  # rules are written for what the builder lets through
+            inferred = infer_lightly(definition, given, op.attrs, wanted, context, outer)
+    except OpDefinitionError as error:  # rules expect operands that the builder accepts
         what = f"{op.type} cannot take these inputs and attributes: {error.what}"
-        report.say("B502", what, at=at, given=_shown(op, given))
+        report.say("B502", what, at=at, given=_format_inputs(op, given))
         return
     except BracesError as error:
-        shown = error.given or _shown(op, given)
-        report.say("B502", error.what, at=at, given=shown, fix=error.fix)
+        given_text = error.given or _format_inputs(op, given)
+        report.say("B502", error.what, at=at, given=given_text, fix=error.fix)
         return
-    except Exception as error:  # and what infers operators that own blocks
+    except Exception as error:  # inference of operators that own blocks
         what = f"{op.type} cannot take these inputs and attributes: {error!r:.80}"
-        report.say("B502", what, at=at, given=_shown(op, given))
+        report.say("B502", what, at=at, given=_format_inputs(op, given))
         return
-    for slot in wanted if found else ():
-        types = found.get(slot, ()) if found else ()
+    for slot in wanted if inferred else ():
+        types = inferred.get(slot, ()) if inferred else ()
         _compare(op, slot, visible, types, unifier, report, at)
 
 
-def _shown(op: Op, types: Mapping[str, tuple[Type, ...]]) -> str:
+def _format_inputs(op: Op, types: Mapping[str, tuple[Type, ...]]) -> str:
     pairs = (
         f"{slot} = {name}: {type_}"
         for slot, names in op.inputs.items()
@@ -207,17 +207,17 @@ def _compare(
     op: Op,
     slot: str,
     visible: Visible,
-    found: tuple[Type, ...],
+    inferred: tuple[Type, ...],
     unifier: Unifier,
     report: Report,
     at: str,
 ) -> None:
     names = op.outputs[slot]
-    if len(names) != len(found):
-        what = f"{op.type} gives {len(found)} variables in `{slot}`; {len(names)} are bound."
+    if len(names) != len(inferred):
+        what = f"{op.type} gives {len(inferred)} variables in `{slot}`; {len(names)} are bound."
         report.say("B501", what, at=at, fix="Bind each of them.")
         return
-    for name, declared, type_ in zip(names, visible.types(names), found, strict=True):
+    for name, declared, type_ in zip(names, visible.types(names), inferred, strict=True):
         if not unifies(declared, type_, unifier):
             report.say(
                 "B501",

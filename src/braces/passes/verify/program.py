@@ -1,9 +1,9 @@
-"""The verifier: whether a program is well formed, and if not, what is wrong and where.
+"""Verifier: checks that a program is well formed, and reports errors with their places.
 
-`CODES` lists the rules. Structure and names are always checked, and the types of what goes into
-sub-blocks and comes out of them. The types of other operators are inferred anew, and held
-against the declared ones, where the inference is written, which needs no JAX; on request
-everywhere, which evaluates kernels on shapes.
+`CODES` lists the rules. Structure and names are always checked, and so are the types at the
+interfaces of sub-blocks. The types of other operators are inferred and compared with the
+declared ones if the operator has a written inference rule, which needs no JAX. On request, all
+operators are checked, by evaluating kernels on shapes.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def verify(
     Args:
         program: The program.
         all: Whether to list all errors instead of raising the first.
-        types: Whether to infer types anew: `None` where that needs no JAX, `True` for all
-            operators, `False` for none but those that own blocks.
+        types: Whether to infer types: `None` if that needs no JAX, `True` for all operators,
+            `False` only for those that own blocks.
 
     Returns:
-        The errors; none where all is well.
+        The errors; empty for a well-formed program.
 
     Raises:
-        VerifyError: The first rule that is broken, unless `all`; see `CODES`.
+        VerifyError: The first broken rule, unless `all`; see `CODES`.
 
     Example:
         >>> import braces as br
@@ -60,22 +60,22 @@ def verify(
 def check(
     main: ProgramDef, startup: ProgramDef | None, all: bool, types: bool | None
 ) -> list[VerifyError]:
-    """`verify` for descriptions."""
-    for one in (main, startup):
-        check_nesting(one.main.ops if one else ())
+    """Check descriptions; see `verify`."""
+    for program in (main, startup):
+        check_nesting(program.main.ops if program else ())
     report = Report(all, main.modules)
-    _Checking(report, "", types).check(main)
+    _Verification(report, "", types).check(main)
     if startup is not None:
-        _Checking(report, "startup, ", types).check(startup)
+        _Verification(report, "startup, ", types).check(startup)
         _check_startup(main.main, startup, report)
     return report.errors
 
 
 def verified(definition: ProgramDef) -> ProgramDef:
-    """A description whose structure is good; passes end with this.
+    """Return a description after checking its structure; passes end with this.
 
     Raises:
-        VerifyError: It is not.
+        VerifyError: It is not well formed.
     """
     check(definition, None, False, False)
     return definition
@@ -83,27 +83,27 @@ def verified(definition: ProgramDef) -> ProgramDef:
 
 @contextmanager
 def verified_at_end(program: Builder) -> Generator[SymbolTable]:
-    """Inside, a pass builds on in the current block; what it did there is verified at the end.
+    """Let a pass append to the current block inside; verify the new operators at the end.
 
-    The operators that stood there before, and stand there still, are taken as good.
+    Operators that were in the block before and are still there are assumed valid.
 
     Raises:
-        VerifyError: What was built is not well formed; the program is as it was before.
+        VerifyError: The new operators are not well formed; the program is restored.
     """
     with program.transaction(), program.building(program.current) as table:
         ops, updates = {id(op): op for op in table.ops}, dict(program.updates)
         yield table
-        made = {n: v for n, v in program.updates.items() if n not in updates}
-        _Checking(Report(False), "", False).more(table, ops, made)
+        new_updates = {n: v for n, v in program.updates.items() if n not in updates}
+        _Verification(Report(False), "", False).more(table, ops, new_updates)
 
 
-class _Checking:
-    """A program being checked.
+class _Verification:
+    """A program under verification.
 
     Attributes:
-        place: What messages say before the block.
-        types: How far types are inferred: see `verify`.
-        unifier: What is learned of unnamed dimensions.
+        place: Prefix of the block in messages.
+        types: Extent of type inference: see `verify`.
+        unifier: Substitution of unnamed dimensions.
     """
 
     def __init__(self, report: Report, place: str, types: bool | None) -> None:
@@ -131,7 +131,7 @@ class _Checking:
     def more(
         self, table: SymbolTable, good: Container[int], updates: Mapping[str, str]
     ) -> None:
-        """A block that is being built, less operators with these ids; and these updates."""
+        """Check a block under construction, except operators known valid, and updates."""
         visible: Visible | None = None
         for outer in reversed(list(table.chain())):
             visible = Visible(outer.freeze(), visible)
@@ -140,7 +140,7 @@ class _Checking:
         assert visible is not None
         ops = table.ops
         first = next((at for at, op in enumerate(ops) if id(op) not in good), len(ops))
-        before = ops[:first]  # mostly all that is good: as cheap as can be
+        before = ops[:first]  # usually all valid operators: kept cheap
         named = {op.name for op in before}
         visible.ready |= {n for op in before for names in op.outputs.values() for n in names}
         for op in ops[first:]:
@@ -159,7 +159,7 @@ class _Checking:
     # ---- blocks ------------------------------------------------------------------------------
 
     def block(self, visible: Visible, path: str) -> None:
-        """Everything within one block, and within the blocks inside it."""
+        """Check a block, and the blocks inside it."""
         body, named = visible.body, set[str]()
         self.params(body, path)
         for info in body.vars.values():
@@ -199,11 +199,11 @@ class _Checking:
             say("B305", "takes 2^63 bytes or more.", "No machine holds it; use smaller sizes.")
         if not are_axes(info.type, info.axes):
             say("B306", f"has axes {info.axes!r:.80}.", "Name each axis that has a number.")
-        if info.trainable and not _trains(info):
+        if info.trainable and not _is_trainable(info):
             say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
 
     def bound(self, visible: Visible, path: str) -> None:
-        """All values are bound at the end of their block."""
+        """Check that all declared values of a block are bound at its end."""
         if len(visible.ready) == len(visible.body.vars):
             return
         for name, info in visible.body.vars.items():
@@ -219,7 +219,7 @@ class _Checking:
     # ---- operators ---------------------------------------------------------------------------
 
     def op(self, op: Op, named: set[str], visible: Visible, path: str) -> None:
-        """An operator: name, reads, definition, sub-blocks, captures, outputs, types."""
+        """Check an operator: name, reads, definition, sub-blocks, captures, outputs, types."""
         at, before = self.at(path, op), len(self.report.errors)
         if op.name in named:
             what = f"Two operators of this block are called `{op.name}`."
@@ -227,7 +227,7 @@ class _Checking:
         named.add(op.name)
         for name in dict.fromkeys(op.reads()):
             self.read(name, visible, at)
-        whole = check_definition(op, self.report, at)
+        completed = check_definition(op, self.report, at)
         bodies = op.bodies()
         for label, body in bodies.items():
             self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
@@ -235,10 +235,10 @@ class _Checking:
             check_captures(op, self.report, at)
         for name in op.binds():
             self.bind(name, visible, at)
-        if whole is not None and len(self.report.errors) == before:
-            check_interface(whole, visible, self.unifier, self.report, at)
+        if completed is not None and len(self.report.errors) == before:
+            check_interface(completed, visible, self.unifier, self.report, at)
             if len(self.report.errors) == before:
-                check_types(whole, visible, self.unifier, self.types, self.report, at)
+                check_types(completed, visible, self.unifier, self.types, self.report, at)
 
     def read(self, name: str, visible: Visible, at: str) -> None:
         owner = visible.owner(name)
@@ -285,7 +285,7 @@ class _Checking:
             self.report.say("B403", what, at=at, given=given, fix="Cast or reshape it.")
 
 
-def _trains(info: VarInfo) -> bool:
+def _is_trainable(info: VarInfo) -> bool:
     return (
         info.kind == PARAMETER
         and not isinstance(info.type, ListType)
@@ -296,7 +296,7 @@ def _trains(info: VarInfo) -> bool:
 def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
     for name in startup.updates:
         held, first = main.vars.get(name), startup.main.vars.get(name)
-        if held and first and not _agree(held, first):
+        if held and first and not _types_agree(held, first):
             report.say(
                 "B404",
                 f"The startup program sets `{name}` to another type than the program declares.",
@@ -306,12 +306,12 @@ def _check_startup(main: Body, startup: ProgramDef, report: Report) -> None:
             )
 
 
-def _agree(held: VarInfo, first: VarInfo) -> bool:
+def _types_agree(held: VarInfo, first: VarInfo) -> bool:
     return held.persistable and unifies(held.type, first.type, Unifier())
 
 
 def free_number(main: Body) -> int:
-    """A number such that no unnamed dimension of a program has it or a larger one."""
+    """Return the first number above those of all unnamed dimensions of a program."""
     numbers = [
         int(name[1:])
         for body, _ in all_bodies(main)

@@ -1,4 +1,4 @@
-"""The rules that the verifier checks, by their stable codes."""
+"""Rules of the verifier, by their stable codes."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ CODES: Final[dict[str, str]] = {
     "B502": "An operator can take its inputs.",
     "B503": "The parameter of a sub-block has the type of what its owner binds to it.",
 }
-"""Code to rule. A code never changes its meaning; a new rule gets a new code."""
+"""Rules by code. A code never changes its meaning; a new rule gets a new code."""
 
 
 class Report:
-    """Collects what is wrong, or raises the first of it.
+    """Collects errors, or raises the first one.
 
     Attributes:
         errors: In program order.
-        modules: Where the file of the program says that operators were defined.
+        modules: Defining modules of operators, according to the file of the program.
     """
 
     def __init__(self, all: bool, modules: Mapping[str, str] | None = None) -> None:
@@ -63,7 +63,7 @@ class Report:
     def say(
         self, code: str, what: str, *, at: str, given: str | None = None, fix: str | None = None
     ) -> None:
-        """Note that a rule is broken.
+        """Record that a rule is broken.
 
         Raises:
             VerifyError: Unless all errors are collected.

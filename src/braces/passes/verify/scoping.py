@@ -1,4 +1,4 @@
-"""What can be read at one place of a program."""
+"""Scoping: names that are visible at one place of a program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from braces.ir.records import VALUE, Body, VarInfo
 
 
 class Visible:
-    """A block, how far it was walked, and the blocks around it.
+    """Scope chain: a partly verified block and its enclosing blocks.
 
     Attributes:
         body: The block.
@@ -21,21 +21,21 @@ class Visible:
         self.ready = {name for name, info in body.vars.items() if info.kind != VALUE}
 
     def owner(self, name: str) -> Visible | None:
-        """The innermost block, from here outwards, that declares a name."""
+        """Return the innermost block, from here outwards, that declares a name."""
         block: Visible | None = self
         while block is not None and name not in block.body.vars:
             block = block.around
         return block
 
     def info(self, name: str) -> VarInfo | None:
-        """The declaration of a name, from here or from around."""
+        """Return the declaration of a name, from here or an enclosing block."""
         owner = self.owner(name)
         return owner.body.vars[name] if owner else None
 
     def types(self, names: tuple[str, ...]) -> tuple[Type, ...]:
-        """The types of names that are known to be visible."""
+        """Return the types of names that are known to be visible."""
         return tuple(info.type for name in names if (info := self.info(name)))
 
     def names(self) -> list[str]:
-        """All names that are bound here and around."""
+        """Return all names that are bound here and in enclosing blocks."""
         return [*self.ready, *(self.around.names() if self.around else ())]
