@@ -1,1 +1,1 @@
-"""Programs as data: records, and their forms as bytes, text and fingerprint."""
+"""Programs as data: records, and their serialized, text and fingerprint forms."""

@@ -1,11 +1,11 @@
-"""What identifies the meaning of a program, whatever its temporaries are called.
+"""Fingerprint: a hash of the meaning of a program, independent of the names of temporaries.
 
-Two programs with the same fingerprint compute the same from the same feeds and scope. It does
-not depend on the names of operators, values and arguments, on source lines, on the order of
-slots, attributes and declarations, nor on how a file encodes them. It does depend on everything
-else: types, names of axes, kinds, attributes, wiring, the names of data and persistable
-variables, and the order of parameters and results. The order of operators counts too, also
-where they do not depend on each other: reordering may change the fingerprint, though never the
+Two programs with the same fingerprint compute the same results from the same feeds and scope.
+The fingerprint does not depend on the names of operators, values and arguments, on source
+lines, on the order of slots, attributes and declarations, or on the encoding of a file. It does
+depend on everything else: types, names of axes, kinds, attributes, wiring, the names of data
+and persistable variables, and the order of parameters and results. The order of operators
+counts too, even of independent ones: reordering may change the fingerprint, though never the
 meaning.
 """
 
@@ -33,23 +33,23 @@ from braces.ir.records import (
 )
 
 _VERSION = "braces 1"
-"""Goes into every fingerprint; changes where they begin to mean something else."""
+"""Part of every fingerprint; changes if the meaning of fingerprints changes."""
 
 _FREE = "outside "
-"""Before names that nothing binds; no name contains a space."""
+"""Prefix of names that nothing binds; no name contains a space."""
 
 
 class Described(Protocol):
-    """What has a description, as a program does."""
+    """An object with a description, such as a program."""
 
     @property
     def definition(self) -> ProgramDef:
-        """The program at this moment."""
+        """The current description of the program."""
         ...
 
 
 def fingerprint(program: Described | ProgramDef) -> str:
-    """A SHA-256 of the meaning of a program, as 64 hexadecimal digits.
+    """Return the SHA-256 of the meaning of a program, as 64 hexadecimal digits.
 
     Example:
         >>> import braces as br
@@ -63,15 +63,15 @@ def fingerprint(program: Described | ProgramDef) -> str:
     names = numbering.bind(program.main, None)
     main = numbering.body(program.main, names)
     updates = [[target, names[value]] for target, value in program.updates.items()]
-    said = json.dumps([_VERSION, main, sorted(updates)], separators=(",", ":"))
-    return hashlib.sha256(said.encode("ascii")).hexdigest()
+    canonical_json = json.dumps([_VERSION, main, sorted(updates)], separators=(",", ":"))
+    return hashlib.sha256(canonical_json.encode("ascii")).hexdigest()
 
 
 def canonical_names(program: ProgramDef) -> dict[str, str]:
-    """What the variables of the main block are called in the fingerprint.
+    """Return the names of the variables of the main block in the fingerprint.
 
-    Programs with the same fingerprint give the same canonical name to the same value, so what
-    is kept by fingerprint must name values this way.
+    Programs with the same fingerprint give the same canonical name to the same value. Caches
+    keyed by fingerprint must therefore use these names.
 
     Example:
         >>> from braces.ir.text.parser import parse_program
@@ -82,7 +82,7 @@ def canonical_names(program: ProgramDef) -> dict[str, str]:
 
 
 class _Names:
-    """The canonical names of what is visible in a block."""
+    """Canonical names of the variables visible in a block."""
 
     def __init__(self, outside: _Names | None) -> None:
         self.outside = outside
@@ -107,19 +107,21 @@ class _Numbering:
         self.count = 0
 
     def bind(self, body: Body, outside: _Names | None) -> _Names:
-        """The canonical names of all that is visible in a block."""
+        """Return the canonical names of all variables visible in a block."""
         names = _Names(outside)
         names.local = {name: name for name in body.vars}
         for name in (*body.params, *(name for op in body.ops for name in _binds(op))):
             info = body.vars.get(name)
-            if names.local.get(name, name) == name and _temporary(info):
+            if names.local.get(name, name) == name and _is_temporary(info):
                 names.local[name] = f"%{self.count}"
                 self.count += 1
         return names
 
     def body(self, body: Body, names: _Names) -> list[Any]:
-        """A block as nested lists, the same for the same meaning."""
-        declared = sorted([names[name], *_said(info)] for name, info in body.vars.items())
+        """Return a block as nested lists that are equal for equal meanings."""
+        declared = sorted(
+            [names[name], *_declaration(info)] for name, info in body.vars.items()
+        )
         return [
             names.all(body.params),
             declared,
@@ -140,8 +142,8 @@ class _Numbering:
         if isinstance(value, Body):
             return ["block", self.body(value, self.bind(value, names))]
         if isinstance(value, tuple):
-            return ["tuple", *(self.attr(one, names) for one in value)]
-        return _plain(value)
+            return ["tuple", *(self.attr(item, names) for item in value)]
+        return _plain_value(value)
 
 
 def _binds(op: Op) -> Iterator[str]:
@@ -149,20 +151,20 @@ def _binds(op: Op) -> Iterator[str]:
         yield from names
 
 
-def _said(info: VarInfo) -> tuple[str, str, bool]:
+def _declaration(info: VarInfo) -> tuple[str, str, bool]:
     return info.kind, info.shown_type, info.trainable
 
 
-def _temporary(info: VarInfo | None) -> bool:
+def _is_temporary(info: VarInfo | None) -> bool:
     return info is None or info.kind in (VALUE, ARGUMENT)
 
 
 def _slots(slots: Slots, names: _Names) -> list[Any]:
-    return [[slot, names.all(given)] for slot, given in sorted(slots.items())]
+    return [[slot, names.all(slot_names)] for slot, slot_names in sorted(slots.items())]
 
 
-def _plain(value: object) -> list[Any]:
-    """A value without blocks; `1`, `1.0` and `True` differ here."""
+def _plain_value(value: object) -> list[Any]:
+    """Return a value without blocks as a list; `1`, `1.0` and `True` differ here."""
     match value:
         case np.dtype():
             return ["dtype", short_name(cast("np.dtype[Any]", value))]

@@ -1,7 +1,7 @@
-"""What a program from a stranger must satisfy before it becomes records.
+"""Limits of untrusted programs, checked before records are built.
 
-Both readers, of bytes and of text, go through these checks, so that no file can make a program
-that the other form could not hold, or ask for more memory than it is long.
+Both readers, of bytes and of text, run these checks. So no file can create a program that the
+other form could not hold, or allocate more memory than its own length.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from braces.ir.names import LONGEST_NAME, check_name
 from braces.ir.records import Attr, Body, Literal, Op, VarInfo
 
 DEEPEST_NESTING = 24
-"""Blocks and tuples within each other; protobuf's own limit is a few levels beyond."""
+"""Nesting depth of blocks and tuples; protobuf's own limit is a few levels higher."""
 LARGEST_FILE = 1 << 28
-"""Bytes; larger arrays belong to parameters, which lie beside a program."""
+"""Bytes; larger arrays must be parameters, which are stored beside a program."""
 LARGEST_INT = LARGEST_NUMBER
 LARGEST_NATURAL = 2 * LARGEST_INT + 1
-"""The largest number that an unsigned integer of 64 bits holds."""
+"""Largest unsigned 64-bit integer."""
 LARGEST_UNKNOWN = 1 << 20
 """Bytes of fields of a later schema, in one record."""
 
@@ -57,10 +57,10 @@ def check_depth(depth: int, error: type[FileFormatError | ProgramError]) -> None
 def check_nesting(ops: Iterable[Op]) -> None:
     """Refuse operators whose blocks and tuples nest deeper than a file can hold.
 
-    All that recurses through blocks relies on it: what is built goes through here.
+    All recursion over blocks relies on it: new operators are checked here.
 
     Raises:
-        ProgramError: They do.
+        ProgramError: They nest too deep.
     """
     pending: list[tuple[Body | tuple[Attr, ...], int]] = []
     for op in ops:
@@ -72,18 +72,18 @@ def check_nesting(ops: Iterable[Op]) -> None:
         if depth > DEEPEST_NESTING:
             check_depth(depth, ProgramError)
         inside: Iterable[Attr] = value if isinstance(value, tuple) else _attributes(value)
-        for one in inside:
-            if isinstance(one, NESTING):
-                pending.append((one, depth + 1))
+        for item in inside:
+            if isinstance(item, NESTING):
+                pending.append((item, depth + 1))
 
 
 def _attributes(body: Body) -> Iterator[Attr]:
-    """Those of all operators of a block."""
+    """Yield the attributes of all operators of a block."""
     return (value for op in body.ops for value in op.attrs.values())
 
 
 def readable_name(name: str) -> str:
-    """`name`, if a variable, operator, slot or attribute may be called so."""
+    """Return `name` if it is valid for a variable, operator, slot or attribute."""
     try:
         return check_name(name)
     except BracesError as error:
@@ -91,14 +91,14 @@ def readable_name(name: str) -> str:
 
 
 def readable_module(text: str) -> str:
-    """`text`, if a module or the file of a script may be called so."""
+    """Return `text` if it is valid for a module or the file of a script."""
     if not _MODULE.fullmatch(text):
         raise FileFormatError(f"{text!r:.80} is no name of a module.")
     return text
 
 
 def readable_size(text: str) -> Size:
-    """A size from its text, in the form in which `str` writes it."""
+    """Parse a size from the form that `str` writes."""
     _check_expressions(text)
     try:
         return axis_size(parse_size(text))
@@ -107,7 +107,7 @@ def readable_size(text: str) -> Size:
 
 
 def readable_type(text: str) -> Type:
-    """A type from its text, in the form in which `str` writes it."""
+    """Parse a type from the form that `str` writes."""
     _check_expressions(text)
     try:
         return parse_type(text).map_sizes(axis_size)
@@ -116,7 +116,7 @@ def readable_type(text: str) -> Type:
 
 
 def are_axes(type_: Type, names: AxisNames) -> bool:
-    """Whether these are the names of the axes of a type; see `VarInfo`."""
+    """Return whether these are valid axis names of a type; see `VarInfo`."""
     try:
         return readable_axes(type_, names) == names
     except FileFormatError:
@@ -124,7 +124,7 @@ def are_axes(type_: Type, names: AxisNames) -> bool:
 
 
 def readable_axes(type_: Type, names: AxisNames) -> AxisNames:
-    """The names of the axes of a type, if there is one for each number that has one."""
+    """Return the axis names of a type, if only axes with numbers have names."""
     if not any(names):
         return ()
     shape = type_.shape if isinstance(type_, TensorType) else ()
@@ -142,28 +142,28 @@ def readable_axes(type_: Type, names: AxisNames) -> AxisNames:
 
 
 def _check_expressions(text: str) -> None:
-    """Refuse sums in parentheses: `str` never writes them, and their powers have no bound."""
+    """Refuse sums in parentheses: `str` never writes them, and their powers are unbounded."""
     groups = _GROUP.findall(text)
     if any(name not in SIZE_FUNCTIONS for name in groups):
         raise FileFormatError(f"`{text:.80}` is not a dimension.", fix="Write as `2*b + 1`.")
 
 
 def axis_size(size: Size) -> Size:
-    """`size`, if it can be that of an axis: symbolic, or an integer from 0 to 2^63 - 1."""
+    """Return `size` if it is valid for an axis: symbolic, or an integer from 0 to 2^63 - 1."""
     if isinstance(size, int) and not 0 <= size <= LARGEST_INT:
         raise FileFormatError(f"{size} cannot be the size of an axis.")
     return size
 
 
 def readable_rank(rank: int) -> int:
-    """`rank`, if an array may have so many axes."""
+    """Return `rank` if an array may have so many axes."""
     if rank > HIGHEST_RANK:
         raise FileFormatError(f"A type has {rank} axes; {HIGHEST_RANK} is the most.")
     return rank
 
 
 def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
-    """An array constant whose data has the length that dtype and shape ask for."""
+    """Return an array constant after checking the length of its data."""
     readable_rank(len(shape))
     for size in shape:
         axis_size(size)
@@ -181,8 +181,10 @@ def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
 
 
 def reachable(value: Attr) -> Attr:
-    """`value`, if all blocks in it are found by `Op.bodies`: itself, or elements of a tuple."""
-    if isinstance(value, tuple) and any(isinstance(one, tuple) and _owns(one) for one in value):
+    """Return `value` if `Op.bodies` finds all blocks in it: itself, or elements of a tuple."""
+    if isinstance(value, tuple) and any(
+        isinstance(item, tuple) and _owns_blocks(item) for item in value
+    ):
         raise FileFormatError(
             "A block lies in a tuple within a tuple.",
             fix="An attribute is a block, or a tuple with blocks among its elements.",
@@ -190,18 +192,20 @@ def reachable(value: Attr) -> Attr:
     return value
 
 
-def _owns(values: tuple[Attr, ...]) -> bool:
-    return any(isinstance(v, Body) or (isinstance(v, tuple) and _owns(v)) for v in values)
+def _owns_blocks(values: tuple[Attr, ...]) -> bool:
+    return any(
+        isinstance(v, Body) or (isinstance(v, tuple) and _owns_blocks(v)) for v in values
+    )
 
 
 def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
-    """A dictionary; a key that comes twice, or is not a name, is an error."""
-    found: dict[str, T] = {}
+    """Return a dictionary; a duplicate key, or one that is no name, is an error."""
+    items: dict[str, T] = {}
     for name, value in pairs:
-        if readable_name(name) in found:
+        if readable_name(name) in items:
             raise FileFormatError(f"Two {what} are called `{name}`.")
-        found[name] = value
-    return found
+        items[name] = value
+    return items
 
 
 def body(
@@ -211,7 +215,7 @@ def body(
     ops: Iterable[Op],
     unknown: bytes,
 ) -> Body:
-    """A block, if names are names and no two variables or operators share one."""
+    """Return a block, if all names are valid and unique among variables and operators."""
     variables = unique(((info.name, info) for info in infos), "variables of a block")
     operators = unique(((op.name, op) for op in ops), "operators of a block")
     names = readable_names(params), readable_names(results)
@@ -219,5 +223,5 @@ def body(
 
 
 def readable_names(names: Iterable[str]) -> tuple[str, ...]:
-    """`names`, if each of them is one."""
+    """Return `names` if each of them is valid."""
     return tuple(readable_name(name) for name in names)

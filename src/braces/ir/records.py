@@ -1,13 +1,13 @@
-"""What a program is made of: immutable records.
+"""Records of a program; all are immutable.
 
     Body    := params, results, vars: name -> VarInfo, ops: Op*
     Op      := type, name, inputs: slot -> names, outputs: slot -> names, attrs: name -> Attr
     VarInfo := name, type, kind, axes
     Attr    := none | bool | int | float | str | dtype | size | Literal | Body | tuple of Attr
 
-Each but the attributes may carry `unknown`: fields of a later schema, as the bytes that a file
-had. They are without effect, and stay with their record through passes that change it, as a
-source line does; see `ir/proto/program.proto`.
+Each record except attributes may have `unknown`: fields of a later schema, as the bytes of a
+file. They have no effect, and stay with their record through passes that change it, as a source
+line does; see `ir/proto/program.proto`.
 
 A sub-block is a `Body` among the attributes of the operator that owns it. It reads outer
 variables by name; the owner lists them in its `captures` slot.
@@ -32,16 +32,16 @@ Attr: TypeAlias = (
 Slots: TypeAlias = "Mapping[str, tuple[str, ...]]"
 
 CAPTURES = "captures"
-"""The input slot that lists what an operator's sub-blocks read from outside."""
+"""The input slot that lists the captures: outer variables read by sub-blocks."""
 
 BLOCK = "block"
-"""The type of the operator that is a plain block: a brace without a `for`."""
+"""The operator type of a plain block: a brace without a `for`."""
 
 CUSTOM_GRADIENT = "custom_gradient"
-"""The type of the operator that gives values another gradient, which a user wrote."""
+"""The operator type that gives values a user-defined gradient."""
 
 IDENTITY = "identity"
-"""The type of the operator that gives a value another name."""
+"""The operator type that gives a value another name."""
 
 VALUE, DATA, PARAMETER, STATE, ARGUMENT = "value", "data", "parameter", "state", "argument"
 VARIABLE_KINDS = (VALUE, DATA, PARAMETER, STATE, ARGUMENT)
@@ -66,11 +66,11 @@ class VarInfo:
         name: Unique in its block.
         type: Dtype and symbolic shape.
         kind: `value` (an operator binds it), `data` (a run feeds it), `parameter` or `state`
-            (persistable: it lives in a scope from run to run), or `argument` (the operator
-            that owns the block binds it).
+            (persistable: it lives in a scope from run to run), or `argument` (the operator that
+            owns the block binds it).
         trainable: Whether optimizers update it; for parameters.
-        axes: For each axis its name, or `None`; empty where no axis has one. A name stands
-            beside a number: a symbolic size has a name itself.
+        axes: The name of each axis, or `None`; empty if no axis has one. Only axes with numbers
+            have names: a symbolic size has a name itself.
         unknown: Fields of a later schema; no part of the program's meaning.
     """
 
@@ -82,7 +82,7 @@ class VarInfo:
     unknown: bytes = field(default=b"", compare=False)
 
     def with_(self, **changes: Any) -> VarInfo:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
     @property
@@ -92,7 +92,7 @@ class VarInfo:
 
     @property
     def persistable(self) -> bool:
-        """Whether the value outlives a run."""
+        """True if the value outlives a run."""
         return self.kind in (PARAMETER, STATE)
 
     @property
@@ -125,12 +125,12 @@ class Literal:
 
     @staticmethod
     def of(array: np.ndarray[Any, Any]) -> Literal:
-        """The literal that holds `array`."""
+        """Return the literal that holds `array`."""
         array = np.asarray(array)
         return Literal(dtype_of(array.dtype), array.shape, array.tobytes())
 
     def array(self) -> np.ndarray[Any, Any]:
-        """The value, read-only."""
+        """Return the value, read-only."""
         return np.frombuffer(self.data, self.dtype).reshape(self.shape)
 
     def __str__(self) -> str:
@@ -142,12 +142,12 @@ class Op:
     """One operator.
 
     Attributes:
-        type: What it computes; derived operators carry their transforms: `tanh.vjp`.
+        type: The computation; derived operators carry their transforms: `tanh.vjp`.
         name: Unique in its block.
         inputs: Slot to the names that it reads.
-        outputs: Slot to the names that it binds; slots that nobody wants may be absent.
+        outputs: Slot to the names that it binds; unused slots may be absent.
         attrs: Constants, sub-blocks included.
-        source: The user's line that made it; no part of the program's meaning.
+        source: The user's line that built it; no part of the program's meaning.
         unknown: Fields of a later schema; no part of it either.
     """
 
@@ -160,38 +160,40 @@ class Op:
     unknown: bytes = field(default=b"", compare=False)
 
     def reads(self) -> Iterator[str]:
-        """All names that this operator reads, captures included."""
+        """Return all names that this operator reads, captures included."""
         return chain.from_iterable(self.inputs.values())
 
     def binds(self) -> Iterator[str]:
-        """All names that this operator binds."""
+        """Return all names that this operator binds."""
         return chain.from_iterable(self.outputs.values())
 
     def captures(self) -> tuple[str, ...]:
-        """What the sub-blocks read from outside; without any, a slot may be called so too."""
+        """Return the outer names that sub-blocks read; empty without sub-blocks."""
         return self.inputs.get(CAPTURES, ()) if self.bodies() else ()
 
     def bodies(self) -> dict[str, Body]:
-        """The sub-blocks by attribute name; the cases of a list as `cases[0]`, …."""
-        found: dict[str, Body] = {}
+        """Return the sub-blocks by attribute name; the cases of a list as `cases[0]`, …."""
+        blocks: dict[str, Body] = {}
         for name, value in self.attrs.items():
             if isinstance(value, Body):
-                found[name] = value
+                blocks[name] = value
             elif isinstance(value, tuple):
-                found |= {f"{name}[{i}]": v for i, v in enumerate(value) if isinstance(v, Body)}
-        return found
+                blocks |= {
+                    f"{name}[{i}]": v for i, v in enumerate(value) if isinstance(v, Body)
+                }
+        return blocks
 
     def with_(self, **changes: Any) -> Op:
-        """A copy with some fields replaced.
+        """Return a copy with some fields replaced.
 
-        Of another type or name it is another operator, without this one's unknown fields.
+        With another type or name it is another operator, without this one's unknown fields.
         """
         if "type" in changes or "name" in changes:
             changes = {"unknown": b"", **changes}
         return replace(self, **changes)
 
     def describe(self) -> str:
-        """Operator and source line, for messages."""
+        """Return operator and source line, for messages."""
         return f"op `{self.name}` ({self.type})" + (
             f", built at {self.source}" if self.source else ""
         )
@@ -216,19 +218,19 @@ class Body:
     unknown: bytes = field(default=b"", compare=False)
 
     def with_(self, **changes: Any) -> Body:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramDef:
-    """A whole program at one moment: its main block and the state that a run leaves.
+    """A whole program at one moment: its main block and the state after a run.
 
     Attributes:
         main: Block 0.
         updates: Persistable name to the variable that holds its next value.
         unknown: Fields of a later schema; no part of the program's meaning.
-        modules: Operator type to what its file says of where it was defined; for messages.
+        modules: Operator type to its defining module according to the file; for messages.
     """
 
     main: Body
@@ -238,10 +240,10 @@ class ProgramDef:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was ever put into this program."""
+        """True if nothing was ever put into this program."""
         main = self.main
         return not (main.vars or main.ops or self.updates or self.unknown or main.unknown)
 
     def with_(self, **changes: Any) -> ProgramDef:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)

@@ -1,4 +1,4 @@
-"""Tables that line up, and numbers for people."""
+"""Text tables with aligned columns, and human-readable numbers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from braces.dims import amount
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterator[str]:
-    r"""Rows as lines whose cells stand below each other.
+    r"""Yield rows as lines with aligned cells.
 
     Args:
         rows: Cells; all rows have the same number.
-        right: The columns that are set to the right.
+        right: Right-aligned columns.
 
     Example:
         >>> print(*columns([["w", "12"], ["bias", "3"]], right=[1]), sep="\n")
@@ -29,7 +29,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> Iterato
 
 
 def in_bytes(count: int) -> str:
-    """A number of bytes for people.
+    """Format a number of bytes.
 
     Example:
         >>> in_bytes(999), in_bytes(43_512), in_bytes(2_000_000_000)
@@ -39,7 +39,7 @@ def in_bytes(count: int) -> str:
 
 
 def in_time(seconds: float) -> str:
-    """A time for people, in three digits.
+    """Format a time with three digits.
 
     Example:
         >>> in_time(0.0000021), in_time(0.01234), in_time(75.0)

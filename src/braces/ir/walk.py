@@ -1,4 +1,4 @@
-"""The only code that walks nested blocks."""
+"""Walks over nested blocks; no other module recurses through blocks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from braces.ir.records import CAPTURES, Attr, Body, Op, Slots, VarInfo
 
 
 def all_bodies(body: Body) -> Iterator[tuple[Body, Body | None]]:
-    """Every block with its parent, outermost first, in program order."""
+    """Yield every block with its parent, outermost first, in program order."""
     pending: list[tuple[Body, Body | None]] = [(body, None)]
     while pending:
         current, parent = pending.pop()
@@ -20,7 +20,7 @@ def all_bodies(body: Body) -> Iterator[tuple[Body, Body | None]]:
 
 
 def all_ops(body: Body) -> Iterator[tuple[str, Op]]:
-    """Every operator with the path of its block, as `loop_0/body`, in program order."""
+    """Yield every operator with the path of its block, as `loop_0/body`, in program order."""
     yield from _ops_below("", body)
 
 
@@ -32,35 +32,35 @@ def _ops_below(path: str, body: Body) -> Iterator[tuple[str, Op]]:
 
 
 def free_names(body: Body) -> tuple[str, ...]:
-    """What a block reads and does not bind, in the order of first use."""
+    """Return the free names of a block, in the order of first use."""
     return free_of(body.ops, body.results, body.vars)
 
 
 def free_of(ops: Iterable[Op], results: Iterable[str], bound: Iterable[str]) -> tuple[str, ...]:
-    """What operators and results read beyond `bound`, in the order of first use."""
+    """Return the names that operators and results read beyond `bound`, by first use."""
     inside = set(bound)
-    found: dict[str, None] = {}
+    free: dict[str, None] = {}
     for op in ops:
-        found.update(dict.fromkeys(name for name in op.reads() if name not in inside))
-    found.update(dict.fromkeys(name for name in results if name not in inside))
-    return tuple(found)
+        free.update(dict.fromkeys(name for name in op.reads() if name not in inside))
+    free.update(dict.fromkeys(name for name in results if name not in inside))
+    return tuple(free)
 
 
 def captures_of(attrs: Mapping[str, Attr]) -> tuple[str, ...]:
-    """What all sub-blocks among these attributes read from outside."""
+    """Return the free names of all sub-blocks among these attributes."""
     op = Op("", "", {}, {}, attrs)
     return tuple(dict.fromkeys(n for body in op.bodies().values() for n in free_names(body)))
 
 
 def with_captures(op: Op) -> Op:
-    """The operator with its `captures` slot computed anew."""
+    """Return the operator with its `captures` slot recomputed."""
     others = {slot: names for slot, names in op.inputs.items() if slot != CAPTURES}
     captured = captures_of(op.attrs)
     return op.with_(inputs=others | ({CAPTURES: captured} if captured else {}))
 
 
 def map_bodies(op: Op, change: Callable[[Body], Body]) -> Op:
-    """The operator with each of its sub-blocks replaced."""
+    """Return the operator with each of its sub-blocks replaced."""
     if not op.bodies():
         return op
     return op.with_(attrs={name: _map_attr(value, change) for name, value in op.attrs.items()})
@@ -70,31 +70,33 @@ def _map_attr(value: Attr, change: Callable[[Body], Body]) -> Attr:
     if isinstance(value, Body):
         return change(value)
     if isinstance(value, tuple):
-        return tuple(_map_attr(one, change) for one in value)
+        return tuple(_map_attr(item, change) for item in value)
     return value
 
 
 def producers(ops: Iterable[Op]) -> dict[str, Op]:
-    """For each bound name, the operator that binds it."""
+    """Return the operator that binds each name."""
     return {name: op for op in ops for name in op.binds()}
 
 
 def ancestors(ops: Iterable[Op], names: Iterable[str]) -> set[str]:
-    """All names that these names are computed from, themselves included."""
-    found = set(names)
+    """Return all names that these names depend on, themselves included."""
+    needed = set(names)
     for op in reversed(list(ops)):
-        if not found.isdisjoint(op.binds()):
-            found.update(op.reads())
-    return found
+        if not needed.isdisjoint(op.binds()):
+            needed.update(op.reads())
+    return needed
 
 
 def rename_slots(slots: Slots, names: Mapping[str, str]) -> Slots:
-    """Slots with names replaced."""
-    return {slot: tuple(names.get(n, n) for n in given) for slot, given in slots.items()}
+    """Return slots with names replaced."""
+    return {
+        slot: tuple(names.get(n, n) for n in slot_names) for slot, slot_names in slots.items()
+    }
 
 
 def rename_body(body: Body, names: Mapping[str, str]) -> Body:
-    """A block with names replaced, in sub-blocks too, except where they bind the name anew."""
+    """Return a block with names replaced, in sub-blocks too, unless these rebind the name."""
     inner = {old: new for old, new in names.items()}
     return body.with_(
         params=tuple(inner.get(n, n) for n in body.params),
@@ -109,7 +111,7 @@ def _renamed_var(info: VarInfo, names: Mapping[str, str]) -> VarInfo:
 
 
 def rename_op(op: Op, names: Mapping[str, str]) -> Op:
-    """An operator with names replaced, in its sub-blocks too."""
+    """Return an operator with names replaced, in its sub-blocks too."""
 
     def inside(body: Body) -> Body:
         outer = {old: new for old, new in names.items() if old not in body.vars}
@@ -120,36 +122,36 @@ def rename_op(op: Op, names: Mapping[str, str]) -> Op:
     )
     if not renamed.captures():
         return renamed
-    once = tuple(dict.fromkeys(renamed.captures()))  # two names may have become one
+    once = tuple(dict.fromkeys(renamed.captures()))  # two names may have been merged
     return renamed.with_(inputs={**renamed.inputs, CAPTURES: once})
 
 
 def names_bound(body: Body) -> tuple[str, ...]:
-    """The names of all variables and operators of a block and of those in it."""
-    found = {name: None for inner, _ in all_bodies(body) for name in inner.vars}
-    return tuple(found | {op.name: None for _, op in all_ops(body)})
+    """Return the names of all variables and operators of a block and its sub-blocks."""
+    var_names = {name: None for inner, _ in all_bodies(body) for name in inner.vars}
+    return tuple(var_names | {op.name: None for _, op in all_ops(body)})
 
 
 def names_bound_again(body: Body) -> set[str]:
-    """The names that mean several variables: more than one of these blocks binds them."""
+    """Return the names that several of these blocks bind."""
     bound = Counter(name for inner, _ in all_bodies(body) for name in inner.vars)
     return {name for name, times in bound.items() if times > 1}
 
 
 def dimensions(value: Attr) -> set[str]:
-    """The names of the dimensions in an attribute, or in a shape."""
+    """Return the names of the dimensions in an attribute, or in a shape."""
     if isinstance(value, Dim):
         return value.names()
     return set[str]().union(*map(dimensions, value)) if isinstance(value, tuple) else set()
 
 
 def relabelled(body: Body, names: Mapping[str, str]) -> Body:
-    """A block in which each name is replaced wherever it stands, those of operators too."""
+    """Return a block in which each name is replaced everywhere, those of operators too."""
 
-    def all_of(given: Iterable[str]) -> tuple[str, ...]:
-        return tuple(names.get(name, name) for name in given)
+    def all_of(old_names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(names.get(name, name) for name in old_names)
 
-    def changed(op: Op) -> Op:
+    def relabelled_op(op: Op) -> Op:
         op = op.with_(
             name=names.get(op.name, op.name),
             inputs=rename_slots(op.inputs, names),
@@ -163,12 +165,12 @@ def relabelled(body: Body, names: Mapping[str, str]) -> Body:
         params=all_of(body.params),
         results=all_of(body.results),
         vars={info.name: info for info in infos},
-        ops=tuple(map(changed, body.ops)),
+        ops=tuple(map(relabelled_op, body.ops)),
     )
 
 
 def resolve_body(body: Body, resolve: Callable[[Size], Size]) -> Body:
-    """A block, sub-blocks included, with each size replaced by what it is known to be."""
+    """Return a block, sub-blocks included, with each size replaced by its resolved size."""
     return body.with_(
         vars=resolve_vars(body.vars, resolve),
         ops=tuple(_resolve_op(op, resolve) for op in body.ops),
@@ -178,7 +180,7 @@ def resolve_body(body: Body, resolve: Callable[[Size], Size]) -> Body:
 def resolve_vars(
     infos: Mapping[str, VarInfo], resolve: Callable[[Size], Size]
 ) -> dict[str, VarInfo]:
-    """Declarations, with each size replaced by what it is known to be."""
+    """Return declarations with each size replaced by its resolved size."""
 
     def resolved(info: VarInfo) -> VarInfo:
         type_ = info.type.map_sizes(resolve)
@@ -198,5 +200,5 @@ def _resolve_attr(value: Attr, resolve: Callable[[Size], Size]) -> Attr:
     if isinstance(value, Dim):
         return resolve(value)
     if isinstance(value, tuple):
-        return tuple(_resolve_attr(one, resolve) for one in value)
+        return tuple(_resolve_attr(item, resolve) for item in value)
     return value

@@ -1,9 +1,9 @@
-"""Files that take the place of others at once, however large, or not at all.
+"""Atomic replacement of files of any size: completely or not at all.
 
-Everything that Braces writes goes through `replacing`. A file grows under a name of its own,
-`.NAME.0123456789abcdef.braces-tmp`, beside the one that it replaces, and is locked meanwhile:
-the kernel drops the lock when the writer dies, however it dies, so that whoever writes to the
-folder next can tell what is abandoned and removes it.
+All files that Braces writes are written by `replacing`. A new file has a temporary name,
+`.NAME.0123456789abcdef.braces-tmp`, beside the file that it replaces. It is locked while it is
+written. The kernel releases the lock when the writer dies, for whatever reason. The next writer
+in the folder thus recognizes abandoned files and removes them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SUFFIX = ".braces-tmp"
 _TEMPORARY = re.compile(r"\..{0,40}\.[0-9a-f]{16}" + re.escape(_SUFFIX), re.DOTALL)
 
 _CLOSED_FIRST = os.name == "nt"
-"""There the system refuses to remove a file that is open, and to replace it."""
+"""True on systems that refuse to remove or replace an open file."""
 
 if sys.platform != "win32":
     import fcntl
@@ -38,18 +38,18 @@ if sys.platform != "win32":
     def _sync_folder(folder: Path) -> None:
         try:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        except PermissionError:  # one may write to a folder and not read it
+        except PermissionError:  # a folder may be writable and not readable
             return
         try:
             os.fsync(handle)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # file systems that cannot
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not supported here
                 raise
         finally:
             os.close(handle)
 
     def _opened(path: Path) -> IO[bytes]:
-        # Whatever else has such a name is neither followed nor waited for.
+        # Neither follow links nor wait for pipes of such a name.
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         return os.fdopen(os.open(path, flags), "r+b", buffering=0)
 
@@ -67,14 +67,14 @@ else:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
-    """A file to write to, which takes the place of `path` when the block ends.
+    """Yield a file to write to, which replaces `path` when the block ends.
 
-    Nobody ever sees half of it: not where the block fails, nor where the process is killed, nor
-    after a power failure. Until it ends, and where it fails, the old file stays. A new file has
-    the mode that the umask gives, one that is replaced keeps its own. A link stays one.
+    No reader ever sees a partial file: not if the block fails, if the process is killed, or
+    after a power failure. Until the end, and on failure, the old file stays. A new file has the
+    mode of the umask; a replaced file keeps its own. A link stays a link.
 
-    What is no file to replace is written to as it is: a pipe, a terminal, `/dev/null`,
-    `/dev/stdout`. A folder, a disk or a socket is refused.
+    Pipes, terminals, `/dev/null` and `/dev/stdout` cannot be replaced and are written to
+    directly. Folders, disks and sockets are refused.
 
     Raises:
         OSError: The folder is missing, full, or must not be written to; it names `path`.
@@ -93,7 +93,7 @@ def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a file as `replacing` does, with this content.
+    """Write a file with this content as `replacing` does.
 
     Raises:
         OSError: The folder is missing, full, or must not be written to.
@@ -103,12 +103,12 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether a file has the name of one that is being written, or was abandoned."""
+    """Return whether a file name is that of a file being written, or abandoned."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
-    """Raise now what `replacing` would raise, as far as that can be told before.
+    """Raise the errors of `replacing` early, as far as they can be predicted.
 
     Raises:
         OSError: The folder is missing, or must not be written to, or `path` is a folder.
@@ -135,20 +135,20 @@ def _replacing(target: Path) -> Generator[IO[bytes]]:
         os.fsync(file.fileno())
         if _CLOSED_FIRST:
             file.close()
-        os.replace(temporary, target)  # still locked: nobody takes it for abandoned before
+        os.replace(temporary, target)  # still locked: not seen as abandoned
     _sync_folder(target.parent)
 
 
 @contextmanager
 def _temporary(target: Path, mode: int | None) -> Generator[tuple[Path, IO[bytes]]]:
-    """A new file beside the target, locked, and gone where the block fails."""
+    """Yield a new file beside the target, locked; it is removed if the block fails."""
     while True:
         temporary = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}{_SUFFIX}")
         try:
             with open(temporary, "xb", opener=_private if mode is not None else None) as file:
                 with contextlib.suppress(OSError):  # file systems without locks
                     _lock(file, wait=True)
-                if os.path.lexists(temporary):  # else it looked abandoned before it was locked
+                if os.path.lexists(temporary):  # else it was removed before it was locked
                     yield temporary, file
                     return
         except BaseException:
@@ -158,7 +158,7 @@ def _temporary(target: Path, mode: int | None) -> Generator[tuple[Path, IO[bytes
 
 
 def _private(path: str, flags: int) -> int:
-    # What replaces a file that others must not read must not be read by them meanwhile.
+    # The replacement of a private file must be private from the start.
     return os.open(path, flags, 0o600)
 
 
@@ -170,10 +170,10 @@ def _mode_of(target: Path) -> int | None:
 
 
 def _is_special(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads to what is written to and not replaced.
+    """Return whether a path leads to a stream, which is written to and not replaced.
 
     Raises:
-        OSError: It leads to what can be neither.
+        OSError: It leads to neither a file nor a stream.
     """
     try:
         kind = stat.S_IFMT(os.stat(path).st_mode)
@@ -189,13 +189,13 @@ def _is_special(path: str | os.PathLike[str]) -> bool:
 
 
 def _is_handle(path: str | os.PathLike[str]) -> bool:
-    """Whether a path stands for an open file: `/dev/stdout`, `/dev/fd/1`, `/proc/self/fd/1`."""
+    """Return whether a path is an open file: `/dev/stdout`, `/dev/fd/1`, `/proc/self/fd/1`."""
     folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
     return folder == "/dev" or folder.startswith("/proc/")
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove what writers that were killed left behind in a folder."""
+    """Remove files that killed writers left in a folder."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if is_temporary(entry.name):

@@ -1,4 +1,4 @@
-"""Files that are read within bounds, and the paths of source files."""
+"""Bounded reads of files, and stored paths of source files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from braces.ir.limits import LARGEST_FILE
 
 
 class NotAFileError(FileFormatError):
-    """A path that leads to a folder, a pipe or a device where a file is wanted."""
+    """A path that leads to a folder, a pipe or a device instead of a file."""
 
 
 def check_regular(path: str | os.PathLike[str]) -> None:
-    """Refuse what is no file to read, before it is opened: opening a pipe may wait for ever.
+    """Refuse paths that are no regular files before opening: a pipe may block forever.
 
     Raises:
         NotAFileError: It is a folder, or something else that is not a regular file.
@@ -32,7 +32,7 @@ def check_regular(path: str | os.PathLike[str]) -> None:
 
 
 def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> bytes:
-    """The content of a regular file of at most `limit` bytes.
+    """Return the content of a regular file of at most `limit` bytes.
 
     Raises:
         FileFormatError: It is larger, or not a regular file.
@@ -41,8 +41,8 @@ def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> byt
     check_regular(path)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(min(size, limit) + 1)  # as much is set aside as is asked for
-        if size < len(data) <= limit:  # of /proc, say
+        data = file.read(min(size, limit) + 1)  # the buffer has the requested size
+        if size < len(data) <= limit:  # for example in /proc
             data += file.read(limit + 1 - len(data))
     if len(data) > limit:
         raise FileFormatError(f"{os.fspath(path)} is larger than {limit} bytes.")
@@ -50,9 +50,9 @@ def read_bounded(path: str | os.PathLike[str], limit: int = LARGEST_FILE) -> byt
 
 
 def stored_path(file: str) -> str:
-    """How the path of a source file is stored: never absolute.
+    """Return the stored form of the path of a source file: never absolute.
 
-    Below the working directory it is relative to that; elsewhere the last two parts are kept.
+    Paths below the working directory are relative to it; of others the last two parts are kept.
 
     Example:
         >>> stored_path("/usr/lib/python3/site-packages/models/rnn.py")
@@ -60,14 +60,14 @@ def stored_path(file: str) -> str:
     """
     try:
         here = os.getcwd()
-    except OSError:  # it is gone
+    except OSError:  # the folder was removed
         here = None
     return _stored_from(file, here)
 
 
 @functools.lru_cache(maxsize=256)
 def _stored_from(file: str, here: str | None) -> str:
-    """How a path is stored in a working directory; every operator asks for that of its file."""
+    """Return the stored form of a path for a working directory; cached for all operators."""
     file = file.encode(errors="replace").decode()
     path = PureWindowsPath(file) if "\\" in file else PurePath(file)
     if path.is_absolute() and here is not None:

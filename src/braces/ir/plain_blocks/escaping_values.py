@@ -1,4 +1,4 @@
-"""What plain blocks bind inside, seen from outside: it becomes an output where it is used.
+"""Escaping values of plain blocks: inner variables become outputs on first use outside.
 
     do block() as encoder                encoder/y: f32[4] = block() as encoder
       body {                               body {
@@ -6,8 +6,8 @@
       }                                      return encoder/y
                                            }
 
-A plain block is a brace without a `for`, so what it binds can be read after it as if there were
-no brace, under the same name. Nothing of it is an output before somebody asks for it.
+A plain block is a brace without a `for`. Its variables can be read after it under the same
+names, as if there were no brace. A variable becomes an output only when it is read outside.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from braces.ir.walk import all_ops
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A plain block that gives out more variables.
+    """A plain block with additional outputs.
 
     Attributes:
         op: The operator.
-        infos: The variables, as they are declared outside.
+        infos: The new outputs, as they are declared outside.
     """
 
     op: Op
@@ -34,39 +34,39 @@ class Shown:
 
 
 def shown(op: Op, names: Collection[str]) -> Shown | None:
-    """A plain block that gives out those of these names that it, or a block in it, binds.
+    """Return a plain block that exports those of these names that it, or a block in it, binds.
 
-    `None` where it binds none of them.
+    `None` if it binds none of them.
     """
     if op.type != BLOCK:
         return None
     view = BlockView.of(op)
     body = with_shown(view.body, names)
-    found = tuple(VarInfo(name, body.vars[name].type) for name in names if name in body.vars)
-    if not found:
+    exported = tuple(VarInfo(name, body.vars[name].type) for name in names if name in body.vars)
+    if not exported:
         return None
-    outputs = (*view.outputs, *(Output(info.name, (info.name,)) for info in found))
-    return Shown(replace(view, contents=(body,), outputs=outputs).to_op(), found)
+    outputs = (*view.outputs, *(Output(info.name, (info.name,)) for info in exported))
+    return Shown(replace(view, contents=(body,), outputs=outputs).to_op(), exported)
 
 
 def with_shown(body: Body, names: Iterable[str]) -> Body:
-    """A block that binds these names itself, as far as it or plain blocks in it bind them."""
+    """Return a block in which values of plain blocks with these names are exported."""
     missing = {name: None for name in names if name not in body.vars}
     if not missing:
         return body
     ops, infos = list(body.ops), dict(body.vars)
     for at, op in enumerate(body.ops):
-        found = shown(op, missing) if missing else None
-        if found is not None:
-            ops[at] = found.op
-            for info in found.infos:
+        export = shown(op, missing) if missing else None
+        if export is not None:
+            ops[at] = export.op
+            for info in export.infos:
                 infos[info.name] = info
                 del missing[info.name]
     return body if len(infos) == len(body.vars) else body.with_(ops=tuple(ops), vars=infos)
 
 
 def bound_inside(body: Body) -> Iterator[str]:
-    """The names of all that plain blocks bind, in each other too."""
+    """Yield the names of all variables of plain blocks, nested ones included."""
     for op in body.ops:
         if op.type == BLOCK:
             inner = BlockView.of(op).body
@@ -75,5 +75,5 @@ def bound_inside(body: Body) -> Iterator[str]:
 
 
 def plain_blocks(body: Body) -> Iterator[str]:
-    """The names of all plain blocks, at any depth."""
+    """Return the names of all plain blocks, at any depth."""
     return (op.name for _, op in all_ops(body) if op.type == BLOCK)

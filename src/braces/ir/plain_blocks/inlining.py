@@ -1,4 +1,4 @@
-"""Plain blocks taken apart: what they do, where they stand.
+"""Inlining of plain blocks into the enclosing block.
 
     w = block() as encoder                    encoder/y: f32[4] = tanh(x=x)
       body {                                  z: f32[4] = exp(x=encoder/y)
@@ -7,9 +7,9 @@
       }
     z: f32[4] = exp(x=w)
 
-Names stay as they are where they have no other meaning in the block around. What is an output
-under another name has that one from then on, so all that was read after the block, fetched or
-updated is so still; a value that has two names has the second by an operator of its own:
+Names stay unless the enclosing block uses them otherwise. A variable that is an output under
+another name is renamed to it, so later reads, fetches and updates are still valid. A value with
+two output names gets the second one by an `identity` operator:
 
     a: f32[4], b: f32[4] = block() as twice   a: f32[4] = tanh(x=x)
       body {                                  b: f32[4] = identity(x=a)
@@ -32,11 +32,11 @@ from braces.ir.walk import all_bodies, free_names, rename_body, rename_op
 
 @dataclass(frozen=True)
 class Opened:
-    """A plain block that is taken apart.
+    """An inlined plain block.
 
     Attributes:
-        body: Its operators and variables; its outputs are among them, or copied from them.
-        names: What is called otherwise where it stood, by the names of its outputs: lists.
+        body: Its operators and variables, including its outputs or copies of them.
+        names: New names of outputs that are lists, which are not copied, by their old names.
     """
 
     body: Body
@@ -44,11 +44,11 @@ class Opened:
 
 
 def opens(op: Op, always: bool = False) -> bool:
-    """Whether an operator is a plain block, all of which is known.
+    """Return whether an operator is a plain block without unknown fields.
 
     Args:
         op: The operator.
-        always: Whether it may be one that gradients run again, which is then forgotten.
+        always: Whether blocks with `recompute` count too; the flag is then lost.
     """
     if op.type != BLOCK or op.unknown:
         return False
@@ -57,20 +57,22 @@ def opens(op: Op, always: bool = False) -> bool:
 
 
 def opened(op: Op, ambiguous: Collection[str], unique: Callable[[str], str]) -> Opened:
-    """A plain block taken apart.
+    """Inline a plain block.
 
     Args:
         op: The operator.
-        ambiguous: Names that mean something else, too, where it stands; see `ambiguous_in`.
-        unique: What makes a new name of one.
+        ambiguous: Names with another meaning in the enclosing block; see `ambiguous_in`.
+        unique: Makes a new name from a name.
     """
     view = BlockView.of(op)
-    given = _given_out(view)
-    new = {name: unique(name) for name in view.body.vars if name in ambiguous} | given
-    body = rename_body(view.body, new) if new else view.body
+    outer_names = _outer_names(view)
+    renames = {name: unique(name) for name in view.body.vars if name in ambiguous} | outer_names
+    body = rename_body(view.body, renames) if renames else view.body
     ops = tuple(
-        one.with_(name=new.get(one.name) or unique(one.name)) if one.name in ambiguous else one
-        for one in body.ops
+        inner_op.with_(name=renames.get(inner_op.name) or unique(inner_op.name))
+        if inner_op.name in ambiguous
+        else inner_op
+        for inner_op in body.ops
     )
     names = dict(zip((out.name for out in view.outputs), body.results, strict=True))
     others = {old: name for old, name in names.items() if old != name}
@@ -83,78 +85,82 @@ def opened(op: Op, ambiguous: Collection[str], unique: Callable[[str], str]) -> 
     return Opened(body.with_(ops=ops + copies), lists)
 
 
-def _given_out(view: BlockView) -> dict[str, str]:
-    """What variables of a plain block are called outside, where that can be their only name.
+def _outer_names(view: BlockView) -> dict[str, str]:
+    """Return the outer names of variables of a plain block that can be their only names.
 
-    Not what is read from outside, and not where a block further in has the name for another.
+    Captures are excluded, and names that a nested block binds otherwise.
     """
     bodies = (body for op in view.body.ops for body in op.bodies().values())
-    hidden = {name for body in bodies for name in _bound(body)}
-    found = {out.results[0]: out.name for out in view.outputs if out.name == out.results[0]}
+    hidden = {name for body in bodies for name in _bound_names(body)}
+    outer_names = {
+        out.results[0]: out.name for out in view.outputs if out.name == out.results[0]
+    }
     for out in view.outputs:
         if out.results[0] in view.body.vars and out.name not in hidden:
-            found.setdefault(out.results[0], out.name)
-    return found
+            outer_names.setdefault(out.results[0], out.name)
+    return outer_names
 
 
-def _bound(body: Body) -> Iterator[str]:
-    """The names that a block and those in it bind."""
+def _bound_names(body: Body) -> Iterator[str]:
+    """Yield the names that a block and its sub-blocks bind."""
     for inner, _ in all_bodies(body):
         yield from inner.vars
 
 
 def _is_list(body: Body, name: str) -> bool:
-    """Whether a variable of a block is a list, of which nobody makes another."""
+    """Return whether a variable of a block is a list, which is never copied."""
     info = body.vars.get(name)
     return info is not None and isinstance(info.type, ListType)
 
 
 def ambiguous_in(body: Body, opens: Callable[[Op], bool] = opens) -> frozenset[str]:
-    """The names that would have two meanings in a block, were its plain blocks taken apart."""
-    named = Counter(op.name for op in _flat(body.ops, opens))
-    meant = Counter(free_names(body))
+    """Return the names that would have two meanings in a block after inlining."""
+    op_counts = Counter(op.name for op in _ops_after_inlining(body.ops, opens))
+    bound_counts = Counter(free_names(body))
     for inner, _ in all_bodies(body):
-        meant.update(inner.vars.keys() - _handed_on(inner, opens))
-    return frozenset(n for found in (named, meant) for n, count in found.items() if count > 1)
+        bound_counts.update(inner.vars.keys() - _forwarded_names(inner, opens))
+    return frozenset(
+        n for counts in (op_counts, bound_counts) for n, count in counts.items() if count > 1
+    )
 
 
-def _handed_on(body: Body, opens: Callable[[Op], bool]) -> set[str]:
-    """What a block binds only because a plain block in it does, under the same name."""
+def _forwarded_names(body: Body, opens: Callable[[Op], bool]) -> set[str]:
+    """Return the names that a block binds only as outputs of plain blocks of that name."""
     views = (BlockView.of(op) for op in body.ops if opens(op))
     return {out.name for view in views for out in view.outputs if out.results == (out.name,)}
 
 
-def _flat(ops: Iterable[Op], opens: Callable[[Op], bool]) -> Iterator[Op]:
-    """The operators of a block whose plain blocks are taken apart, and these themselves."""
+def _ops_after_inlining(ops: Iterable[Op], opens: Callable[[Op], bool]) -> Iterator[Op]:
+    """Yield the operators of a block and of its inlinable plain blocks, these included."""
     for op in ops:
         yield op
         if opens(op):
-            yield from _flat(BlockView.of(op).body.ops, opens)
+            yield from _ops_after_inlining(BlockView.of(op).body.ops, opens)
 
 
 def inlined(body: Body, unique: Callable[[str], str]) -> Body:
-    """A block without the plain blocks that stand in it, but for those that run again.
+    """Return a block with its plain blocks inlined, except those with `recompute`.
 
     Args:
-        body: The block; loops and cases in it keep theirs.
-        unique: What makes a new name of one.
+        body: The block; nested loops and cases are not changed.
+        unique: Makes a new name from a name.
     """
     if not any(map(opens, body.ops)):
         return body
     ambiguous = ambiguous_in(body)
-    names, infos, done = dict[str, str](), dict(body.vars), list[Op]()
+    names, infos, new_ops = dict[str, str](), dict(body.vars), list[Op]()
     pending = list(reversed(body.ops))
     while pending:
         op = pending.pop()
         op = rename_op(op, names) if names else op
         if not opens(op):
-            done.append(op)
+            new_ops.append(op)
             continue
-        found = opened(op, ambiguous, unique)
-        for name in found.names:
+        block = opened(op, ambiguous, unique)
+        for name in block.names:
             del infos[name]
-        infos |= found.body.vars
-        names |= {old: new for old, new in found.names.items() if old != new}
-        pending += reversed(found.body.ops)
+        infos |= block.body.vars
+        names |= {old: new for old, new in block.names.items() if old != new}
+        pending += reversed(block.body.ops)
     results = tuple(names.get(name, name) for name in body.results)
-    return body.with_(results=results, vars=infos, ops=tuple(done))
+    return body.with_(results=results, vars=infos, ops=tuple(new_ops))

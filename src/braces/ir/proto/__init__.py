@@ -1,1 +1,1 @@
-"""The protobuf schema, and what is generated from it; `braces.ir.serde` alone imports it."""
+"""The protobuf schema and its generated code; only `braces.ir.serde` imports it."""

@@ -1,8 +1,9 @@
-"""Programs as protobuf messages; the only package that knows protobuf.
+"""Programs as protobuf messages; the only package that imports protobuf.
 
 `ir/proto/program.proto` documents every field. Bytes are the same for the same program, but
-they are not canonical: compare programs by `fingerprint`. A file is one `ProgramDesc`. Whatever
-a reader cannot honour, it refuses with a `FileFormatError`; nothing in a file is ever executed.
+they are not canonical: compare programs by `fingerprint`. A file is one `ProgramDesc`. Content
+that a reader does not support is refused with a `FileFormatError`; nothing in a file is ever
+executed.
 """
 
 from __future__ import annotations
@@ -38,14 +39,14 @@ def program_to_bytes(
     versions: Mapping[str, int] | None = None,
     modules: Mapping[str, str] | None = None,
 ) -> bytes:
-    """A program and its startup program as one `ProgramDesc`.
+    """Return a program and its startup program as one `ProgramDesc`.
 
     Args:
         main: The program.
-        startup: What sets its persistable variables, where there is such a program.
+        startup: The startup program of its persistable variables, if there is one.
         versions: The version of each operator type; those of the types used are stored, derived
             ones by the type that they come from.
-        modules: Where operators were defined that do not come with Braces.
+        modules: Modules that define operators outside Braces.
 
     Raises:
         ProgramError: It holds something that has no stored form, or nests too deep.
@@ -57,10 +58,15 @@ def program_to_bytes(
         writer.program(startup, desc.startup)
     for source in writer.locations:
         desc.locations.add(file=source.file, line=source.line)
-    used = {_base(op.type) for one in (main, startup) if one for _, op in all_ops(one.main)}
+    used = {
+        _base(op.type)
+        for definition in (main, startup)
+        if definition
+        for _, op in all_ops(definition.main)
+    }
     desc.op_versions.update({t: n for t, n in (versions or {}).items() if t in used})
     desc.op_modules.update({t: m for t, m in (modules or {}).items() if t in used})
-    # The last field goes last by itself: that is how a reader notices a file cut short.
+    # `complete` is the last field and serialized last: readers detect truncated files by it.
     data = _encoded(desc) + _encoded(pb.ProgramDesc(complete=True))
     if len(data) > limits.LARGEST_FILE:
         raise ProgramError(
@@ -73,14 +79,14 @@ def program_to_bytes(
 def program_from_bytes(
     data: bytes, known: Mapping[str, int] | None = None
 ) -> tuple[ProgramDef, ProgramDef | None]:
-    """Read what `program_to_bytes` wrote: a program, and its startup program.
+    """Read a program and its startup program, as written by `program_to_bytes`.
 
     Args:
         data: The bytes.
         known: The versions of operator types that this library has; a newer one is refused.
 
     Raises:
-        FileFormatError: The bytes are no program, one cut short, or one of a newer format.
+        FileFormatError: The bytes are no program, truncated, or of a newer format.
     """
     if len(data) > limits.LARGEST_FILE:
         raise FileFormatError(f"A program has {limits.LARGEST_FILE} bytes at most.")
@@ -88,10 +94,10 @@ def program_from_bytes(
     try:
         desc.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError):
-        raise _foreign(data) from None
+        raise _not_a_program(data) from None
     _check_header(desc, data)
     _check_versions(desc, known or {})
-    reader = Reader(desc, [source_of(one) for one in desc.locations])
+    reader = Reader(desc, [source_of(location) for location in desc.locations])
     startup = reader.program(desc.startup) if desc.HasField("startup") else None
     modules = {type_: limits.readable_module(m) for type_, m in desc.op_modules.items()}
     if startup is not None:
@@ -100,7 +106,7 @@ def program_from_bytes(
 
 
 def _base(op_type: str) -> str:
-    """The operator that a derived one comes from, and whose version it has."""
+    """Return the operator that a derived one comes from, and whose version it has."""
     return op_type.partition(".")[0]
 
 
@@ -119,7 +125,7 @@ def _producer() -> str:
         return "braces"
 
 
-def _foreign(data: bytes) -> FileFormatError:
+def _not_a_program(data: bytes) -> FileFormatError:
     if FORMAT.encode() in data[: len(FORMAT) + 2]:
         return FileFormatError("This Braces program is damaged or was cut short.")
     return FileFormatError(
@@ -129,9 +135,9 @@ def _foreign(data: bytes) -> FileFormatError:
 
 def _check_header(desc: pb.ProgramDesc, data: bytes) -> None:
     if desc.format != FORMAT:
-        raise _foreign(data)
+        raise _not_a_program(data)
     if desc.format_version > FORMAT_VERSION:
-        raise _newer(
+        raise _newer_error(
             desc,
             f"This file was written by a newer Braces: format {desc.format_version}, "
             f"this one reads {FORMAT_VERSION}.",
@@ -143,14 +149,14 @@ def _check_header(desc: pb.ProgramDesc, data: bytes) -> None:
 def _check_versions(desc: pb.ProgramDesc, known: Mapping[str, int]) -> None:
     for op_type, version in sorted(desc.op_versions.items()):
         if version > known.get(op_type, version):
-            raise _newer(
+            raise _newer_error(
                 desc,
                 f"This file uses version {version} of operator `{op_type:.80}`; "
                 f"this Braces has version {known[op_type]}.",
             )
 
 
-def _newer(desc: pb.ProgramDesc, what: str) -> FileFormatError:
+def _newer_error(desc: pb.ProgramDesc, what: str) -> FileFormatError:
     return FileFormatError(
         what,
         given=f"producer: {desc.producer:.80}" if desc.producer else None,
@@ -162,7 +168,7 @@ def _newer(desc: pb.ProgramDesc, what: str) -> FileFormatError:
 
 
 def body_to_desc(body: Body) -> pb.BlockDesc:
-    """A block, with the blocks inside it, as a `BlockDesc`; source lines are left out.
+    """Return a block, with the blocks inside it, as a `BlockDesc` without source lines.
 
     Raises:
         ProgramError: It holds something that has no stored form, or nests too deep.
@@ -173,7 +179,7 @@ def body_to_desc(body: Body) -> pb.BlockDesc:
 
 
 def body_from_desc(desc: Any) -> Body:
-    """Read what `body_to_desc` wrote.
+    """Read a block, as written by `body_to_desc`.
 
     Raises:
         FileFormatError: It is not a well-formed `BlockDesc`.
@@ -184,6 +190,6 @@ def body_from_desc(desc: Any) -> Body:
 
 
 def names_in(body: Body) -> set[str]:
-    """The names of all variables and operators in a block and in the blocks inside it."""
+    """Return the names of all variables and operators in a block and its sub-blocks."""
     bodies = [inner for inner, _ in all_bodies(body)]
     return {n for b in bodies for n in b.vars} | {op.name for b in bodies for op in b.ops}

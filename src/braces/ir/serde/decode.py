@@ -1,4 +1,4 @@
-"""Messages as records; whatever is not well formed is refused."""
+"""Decoding: messages to records; malformed messages are refused."""
 
 from __future__ import annotations
 
@@ -21,37 +21,42 @@ T = TypeVar("T")
 
 
 class Reader:
-    """Turns messages into records, and refuses whatever is not well formed."""
+    """Decodes messages into records, and refuses malformed ones."""
 
     def __init__(self, desc: Message, locations: list[Source] | None = None) -> None:
         self.locations = locations
         self.any_unknown = any_unknown(desc)
 
     def unknown(self, desc: Message) -> bytes:
-        """The fields that the schema lacks; asked of each message only where there are any."""
+        """Return the fields that the schema lacks; searched only if there are any."""
         return unknown_fields(desc) if self.any_unknown else b""
 
     def program(self, desc: pb.ProgramDesc) -> ProgramDef:
-        """A whole program, without its startup program."""
-        pairs = ((one.persistable, limits.readable_name(one.value)) for one in desc.updates)
+        """Decode a whole program, without its startup program."""
+        pairs = (
+            (update.persistable, limits.readable_name(update.value)) for update in desc.updates
+        )
         updates = limits.unique(pairs, "updated variables")
         return ProgramDef(self.block(desc.main, 0), updates, self.unknown(desc))
 
     def block(self, desc: pb.BlockDesc, depth: int) -> Body:
-        """A block, so deep in others."""
+        """Decode a block at a nesting depth."""
         limits.check_depth(depth, FileFormatError)
         return limits.body(
             desc.params,
             desc.results,
             map(self.var_info, desc.vars),
-            [self.op(one, depth) for one in desc.ops],
+            [self.op(op_desc, depth) for op_desc in desc.ops],
             self.unknown(desc),
         )
 
     def op(self, desc: pb.OpDesc, depth: int) -> Op:
-        """An operator."""
+        """Decode an operator."""
         name = limits.readable_name(desc.name)
-        attrs = ((one.name, limits.reachable(self.attr(one, depth))) for one in desc.attrs)
+        attrs = (
+            (attr_desc.name, limits.reachable(self.attr(attr_desc, depth)))
+            for attr_desc in desc.attrs
+        )
         return Op(
             limits.readable_name(desc.type),
             name,
@@ -63,13 +68,13 @@ class Reader:
         )
 
     def var_info(self, desc: pb.VarDesc) -> VarInfo:
-        """The declaration of a variable."""
-        kind, found = _stored(VAR_KINDS, desc.kind, "kind of variable"), _type(desc.type)
-        axes = limits.readable_axes(found, tuple(desc.axes))
-        return VarInfo(desc.name, found, kind, desc.trainable, axes, self.unknown(desc))
+        """Decode the declaration of a variable."""
+        kind, type_ = _from_number(VAR_KINDS, desc.kind, "kind of variable"), _type(desc.type)
+        axes = limits.readable_axes(type_, tuple(desc.axes))
+        return VarInfo(desc.name, type_, kind, desc.trainable, axes, self.unknown(desc))
 
     def source(self, location: int) -> Source | None:
-        """The line of this place in the table."""
+        """Return the source line at this place of the table."""
         if not location or self.locations is None:
             return None
         if location > len(self.locations):
@@ -77,13 +82,13 @@ class Reader:
         return self.locations[location - 1]
 
     def attr(self, desc: pb.AttrDesc, depth: int) -> Attr:
-        """The value of an attribute, or of an element of a list."""
+        """Decode the value of an attribute, or of an element of a list."""
         kind = desc.WhichOneof("value")
         if kind in ("boolean", "integer", "natural", "real", "text"):
             return getattr(desc, kind)
         readers: dict[str | None, Callable[[], Attr]] = {
             "none": lambda: None,
-            "dtype": lambda: _stored(DTYPES, desc.dtype, "dtype"),
+            "dtype": lambda: _from_number(DTYPES, desc.dtype, "dtype"),
             "size": lambda: _size(desc.size),
             "literal": lambda: _literal(desc.literal),
             "block": lambda: self.block(desc.block, depth + 1),
@@ -94,13 +99,13 @@ class Reader:
         return readers[kind]()
 
     def items(self, descs: Iterable[pb.AttrDesc], depth: int) -> tuple[Attr, ...]:
-        """The elements of a list."""
+        """Decode the elements of a list."""
         limits.check_depth(depth, FileFormatError)
-        return tuple(self.attr(one, depth) for one in descs)
+        return tuple(self.attr(item, depth) for item in descs)
 
 
 def source_of(desc: pb.LocationDesc) -> Source:
-    """An entry of the table of source lines."""
+    """Decode an entry of the table of source lines."""
     if desc.line < 0:
         raise FileFormatError(f"{desc.line} is not the number of a line.")
     return Source(stored_path(desc.file), desc.line)
@@ -121,7 +126,7 @@ def _type(desc: pb.TypeDesc) -> Type:
 
 def _tensor(desc: pb.TensorTypeDesc) -> TensorType:
     limits.readable_rank(len(desc.shape))
-    return TensorType(_stored(DTYPES, desc.dtype, "dtype"), tuple(map(_size, desc.shape)))
+    return TensorType(_from_number(DTYPES, desc.dtype, "dtype"), tuple(map(_size, desc.shape)))
 
 
 def _size(desc: pb.SizeDesc) -> Size:
@@ -134,11 +139,11 @@ def _size(desc: pb.SizeDesc) -> Size:
 
 
 def _literal(desc: pb.LiteralDesc) -> Literal:
-    dtype = _stored(DTYPES, desc.dtype, "dtype")
+    dtype = _from_number(DTYPES, desc.dtype, "dtype")
     return limits.literal(dtype, tuple(desc.shape), desc.data)
 
 
-def _stored(table: Mapping[int, T], number: int, what: str) -> T:
+def _from_number(table: Mapping[int, T], number: int, what: str) -> T:
     if number not in table:
         raise FileFormatError(
             f"There is no {what} with the number {number}.",

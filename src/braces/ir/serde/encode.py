@@ -1,4 +1,4 @@
-"""Records as messages."""
+"""Encoding: records to messages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from braces.ir.serde.unknown_fields import readable_unknown
 
 
 class Writer:
-    """Turns records into messages and collects the table of source lines."""
+    """Encodes records as messages and collects the table of source lines."""
 
     def __init__(self, sources: bool = True) -> None:
         self.sources = sources
         self.locations: dict[Source, int] = {}
 
     def program(self, program: ProgramDef, desc: pb.ProgramDesc) -> None:
-        """Write a whole program, without its startup program."""
+        """Encode a whole program, without its startup program."""
         desc.main.SetInParent()
         self.block(program.main, desc.main, 0)
         for persistable, value in program.updates.items():
@@ -35,7 +35,7 @@ class Writer:
         _add_unknown(program, desc)
 
     def block(self, body: Body, desc: pb.BlockDesc, depth: int) -> None:
-        """Write a block, so deep in others."""
+        """Encode a block at a nesting depth."""
         limits.check_depth(depth, ProgramError)
         desc.params.extend(body.params)
         desc.results.extend(body.results)
@@ -45,7 +45,7 @@ class Writer:
         _add_unknown(body, desc)
 
     def op(self, op: Op, desc: pb.OpDesc, depth: int) -> None:
-        """Write an operator."""
+        """Encode an operator."""
         desc.type, desc.name, desc.location = op.type, op.name, self.location(op.source)
         desc.inputs.extend(_slot_descs(op.inputs))
         desc.outputs.extend(_slot_descs(op.outputs))
@@ -57,22 +57,22 @@ class Writer:
         _add_unknown(op, desc)
 
     def location(self, source: Source | None) -> int:
-        """The place of a line in the table, which it enters."""
+        """Return the place of a line in the table; add it if it is new."""
         if source is None or not self.sources or not 0 <= source.line < 1 << 31:
             return 0
         stored = Source(stored_path(source.file), source.line)
         return self.locations.setdefault(stored, len(self.locations) + 1)
 
     def attr(self, value: Attr, desc: pb.AttrDesc, depth: int) -> None:
-        """Write the value of an attribute."""
+        """Encode the value of an attribute."""
         if isinstance(value, Body):
             desc.block.SetInParent()
             self.block(value, desc.block, depth + 1)
         elif isinstance(value, tuple):
             limits.check_depth(depth + 1, ProgramError)
             desc.list.SetInParent()
-            for one in value:
-                self.attr(one, desc.list.items.add(), depth + 1)
+            for item in value:
+                self.attr(item, desc.list.items.add(), depth + 1)
         else:
             _write_plain(value, desc)
 
@@ -113,7 +113,7 @@ def _unstorable(op: Op, name: str, error: Exception) -> ProgramError:
 
 
 def _add_unknown(record: ProgramDef | Body | Op | VarInfo, desc: Message) -> None:
-    """Put back what a reader found of fields that the schema lacks."""
+    """Restore the fields that the schema lacks."""
     if not record.unknown:
         return
     try:
@@ -140,15 +140,15 @@ def _var_desc(info: VarInfo) -> pb.VarDesc:
     return desc
 
 
-def _type_desc(given: Type) -> pb.TypeDesc:
-    if isinstance(given, ListType):
-        return pb.TypeDesc(list=_tensor_desc(given.element))
-    return pb.TypeDesc(tensor=_tensor_desc(given))
+def _type_desc(type_: Type) -> pb.TypeDesc:
+    if isinstance(type_, ListType):
+        return pb.TypeDesc(list=_tensor_desc(type_.element))
+    return pb.TypeDesc(tensor=_tensor_desc(type_))
 
 
-def _tensor_desc(given: TensorType) -> pb.TensorTypeDesc:
-    dtype: Any = dtype_number(given.dtype)
-    return pb.TensorTypeDesc(dtype=dtype, shape=map(_size_desc, given.shape))
+def _tensor_desc(type_: TensorType) -> pb.TensorTypeDesc:
+    dtype: Any = dtype_number(type_.dtype)
+    return pb.TensorTypeDesc(dtype=dtype, shape=map(_size_desc, type_.shape))
 
 
 def _size_desc(size: Size) -> pb.SizeDesc:
@@ -159,6 +159,6 @@ def _size_desc(size: Size) -> pb.SizeDesc:
     return pb.SizeDesc(expression=str(size))
 
 
-def _literal_desc(given: Literal) -> pb.LiteralDesc:
-    dtype: Any = dtype_number(given.dtype)
-    return pb.LiteralDesc(dtype=dtype, shape=given.shape, data=given.data)
+def _literal_desc(literal: Literal) -> pb.LiteralDesc:
+    dtype: Any = dtype_number(literal.dtype)
+    return pb.LiteralDesc(dtype=dtype, shape=literal.shape, data=literal.data)

@@ -1,4 +1,4 @@
-"""Which numbers stand for dtypes and kinds of variables in a file."""
+"""Numbers of dtypes and kinds of variables in files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DTYPE_NUMBERS = {short_name(dtype): number for number, dtype in DTYPES.items()}
 
 
 def dtype_number(dtype: DType) -> Any:
-    """The number of a dtype.
+    """Return the number of a dtype.
 
     Raises:
         DTypeError: It has none.

@@ -1,9 +1,9 @@
-"""Fields of a later schema: kept byte for byte with their record, or refused.
+"""Unknown fields of a later schema: kept byte for byte with their record, or refused.
 
-A program, block, operator or variable may say more than this library knows: what such a field
-says is without effect, or else the file would ask for a newer format. So records carry these
-fields as bytes, from reading to writing. All other messages are values, which are what they say
-as a whole; where they say more than is known, the file is refused.
+A program, block, operator or variable may have fields that this library does not know. Such
+fields have no effect, as otherwise the file would require a newer format. Records carry them as
+bytes, from reading to writing. All other messages are values, which must be understood
+completely: a file with unknown fields in a value is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OPEN_NAMES = {message.DESCRIPTOR.name for message in _OPEN.values()}
 
 
 def any_unknown(desc: Message) -> bool:
-    """Whether this message, or any within it, has a field that the schema lacks."""
+    """Return whether this message, or any within it, has a field that the schema lacks."""
     known = type(desc)()
     known.CopyFrom(desc)
     known.DiscardUnknownFields()
@@ -37,24 +37,24 @@ def any_unknown(desc: Message) -> bool:
 
 
 def unknown_fields(desc: Message) -> bytes:
-    """The fields of a program, block, operator or variable that the schema lacks.
+    """Return the fields of a program, block, operator or variable that the schema lacks.
 
     Raises:
         FileFormatError: A value in it has such fields, they are too many, or a field has a
             number of the schema and another form.
     """
-    what = _named(desc)
+    what = _describe_message(desc)
     for value in _values(desc):
         for field in UnknownFieldSet(value):
-            raise _refused(value, field.field_number, what)
-    rest = type(desc)()
-    rest.CopyFrom(desc)
-    for field in rest.DESCRIPTOR.fields:
-        rest.ClearField(field.name)
-    for field in UnknownFieldSet(rest):
-        if field.field_number in rest.DESCRIPTOR.fields_by_number:
-            raise _refused(desc, field.field_number, what)
-    data = rest.SerializeToString(deterministic=True)
+            raise _unknown_field_error(value, field.field_number, what)
+    remainder = type(desc)()
+    remainder.CopyFrom(desc)
+    for field in remainder.DESCRIPTOR.fields:
+        remainder.ClearField(field.name)
+    for field in UnknownFieldSet(remainder):
+        if field.field_number in remainder.DESCRIPTOR.fields_by_number:
+            raise _unknown_field_error(desc, field.field_number, what)
+    data = remainder.SerializeToString(deterministic=True)
     if len(data) > limits.LARGEST_UNKNOWN:
         raise FileFormatError(
             f"{what} has {len(data)} bytes of fields that this Braces does not know; "
@@ -65,7 +65,7 @@ def unknown_fields(desc: Message) -> bytes:
 
 
 def readable_unknown(record: type, data: bytes) -> bytes:
-    """`data`, if it is nothing but fields that the schema of this kind of record lacks."""
+    """Return `data` if it is a series of fields that the schema of the record lacks."""
     try:
         if data == unknown_fields(_OPEN[record].FromString(data)):
             return data
@@ -77,23 +77,23 @@ def readable_unknown(record: type, data: bytes) -> bytes:
 
 
 def _values(desc: Message) -> Iterator[Message]:
-    """The values in a message, at any depth; what lies in other records is theirs."""
-    for field, given in desc.ListFields():
+    """Yield the values in a message, at any depth, except those in nested records."""
+    for field, field_value in desc.ListFields():
         if field.message_type is None or field.message_type.name in _OPEN_NAMES:
             continue
-        several: Any = (given,) if isinstance(given, Message) else given
-        for one in several:
-            if isinstance(one, Message):  # and not the key of a map
-                yield one
-                yield from _values(one)
+        messages: Any = (field_value,) if isinstance(field_value, Message) else field_value
+        for message in messages:
+            if isinstance(message, Message):  # not the key of a map
+                yield message
+                yield from _values(message)
 
 
-def _named(desc: Any) -> str:
+def _describe_message(desc: Any) -> str:
     kind = desc.DESCRIPTOR.name
     return f"The {kind}" + (f" `{desc.name:.80}`" if hasattr(desc, "name") else "")
 
 
-def _refused(desc: Message, number: int, what: str) -> FileFormatError:
+def _unknown_field_error(desc: Message, number: int, what: str) -> FileFormatError:
     kind = desc.DESCRIPTOR.name
     if number in desc.DESCRIPTOR.fields_by_number:
         name = desc.DESCRIPTOR.fields_by_number[number].name

@@ -1,1 +1,1 @@
-"""The text form of programs: printer and parser."""
+"""Text form of programs: printer and parser."""

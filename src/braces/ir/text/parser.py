@@ -1,4 +1,4 @@
-r"""The text form of programs, read back into records.
+r"""Parser of the text form of programs.
 
     program     := "program" unknown? params? "{" (statement | update)* "}"
     block       := "block" params? body
@@ -36,13 +36,13 @@ r"""The text form of programs, read back into records.
     REAL    := digits with "." or an exponent, as in Python, or "nan", "inf", "-inf"
     STRING  := as in JSON
 
-Line breaks mean nothing, except that they end comments, which begin with `#`. No word is
+Line breaks are white space, except that they end comments, which begin with `#`. No word is
 reserved: `data` and `return` can be names. A binding with a type declares a value (an argument,
-among params); without one the name is declared elsewhere in the block, or not at all. Bindings
-of no particular slot lie in the slots that `derived_outputs` gives them, and an operator
-without `as` is called as `derived_name` says. In an array, a complex number is `[re, im]`. What
-is `unknown` are fields of a later schema: of the program, declaration or operator before it, or
-of the block that it is a statement of.
+among params); without a type the name is declared elsewhere in the block, or not at all.
+Bindings without a slot belong to the slots of `derived_outputs`, and an operator without `as`
+has the name of `derived_name`. In an array, a complex number is `[re, im]`. `unknown` holds
+fields of a later schema: of the program, declaration or operator before it, or of the block
+that it is a statement of.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _SOURCE = re.compile(
 
 
 def parse_program(text: str) -> ProgramDef:
-    """Read what `print_program` wrote.
+    """Parse the text that `print_program` wrote.
 
     Raises:
         ParseError: The text is not a program; the message shows line, column and a caret.
@@ -93,7 +93,7 @@ def parse_program(text: str) -> ProgramDef:
 
 
 def parse_body(text: str) -> Body:
-    """Read what `print_body` wrote.
+    """Parse the text that `print_body` wrote.
 
     Raises:
         ParseError: The text is not a block; the message shows line, column and a caret.
@@ -109,7 +109,7 @@ def parse_body(text: str) -> Body:
 
 
 class _Contents:
-    """What has been read of one block."""
+    """Parsed contents of one block."""
 
     def __init__(self) -> None:
         self.params: list[str] = []
@@ -125,7 +125,7 @@ class _Contents:
 
 class _Parser(Values):
     def block(self, depth: int, updates: dict[str, str] | None = None) -> Body:
-        """Parameters and the statements between braces."""
+        """Parse parameters and the statements between braces."""
         if depth > limits.DEEPEST_NESTING:
             raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
         contents = _Contents()
@@ -156,18 +156,18 @@ class _Parser(Values):
     def declaration(self, into: _Contents) -> None:
         kind, name = self.next().text, self.name()
         self.take(":")
-        found, axes = self.named_type()
+        type_, axes = self.named_type()
         trainable = self.peek().text == "trainable" and self.peek(1).text not in (":", "=", ",")
         if trainable:
             self.next()
         unknown = self.unknown(VarInfo)
-        self.declare(into, name, VarInfo(name.text, found, kind, trainable, axes, unknown))
+        self.declare(into, name, VarInfo(name.text, type_, kind, trainable, axes, unknown))
 
     def sees_unknown(self) -> bool:
         return self.peek().text == "unknown" and self.peek(1).kind == "string"
 
     def unknown(self, record: type) -> bytes:
-        """The fields of a later schema, where some are given next."""
+        """Parse fields of a later schema, if they come next."""
         if not self.sees_unknown():
             return b""
         self.next()
@@ -186,10 +186,10 @@ class _Parser(Values):
         into.results = self.names_after() if self.peek().kind == "name" else ()
 
     def names_after(self) -> tuple[str, ...]:
-        found = [self.name().text]
+        names = [self.name().text]
         while self.took(","):
-            found.append(self.name().text)
-        return tuple(found)
+            names.append(self.name().text)
+        return tuple(names)
 
     def update(self, updates: dict[str, str] | None) -> None:
         word, name = self.next(), self.name()
@@ -201,7 +201,7 @@ class _Parser(Values):
         updates[name.text] = self.name().text
 
     def binding(self, into: _Contents, kind: str) -> str:
-        """A name; where its type follows, its declaration too."""
+        """Parse a name; declare it if its type follows."""
         name = self.name()
         if self.took(":"):
             self.declare(into, name, VarInfo(name.text, self.type(), kind))
@@ -275,17 +275,17 @@ class _Parser(Values):
     def inputs(self) -> dict[str, tuple[str, ...]]:
         slots: dict[str, tuple[str, ...]] = {}
 
-        def one() -> None:
+        def parse_slot() -> None:
             slot = self.name("a slot")
             self.take("=")
             self.into_slot(slots, slot)
 
         self.take("(")
-        self.several(")", one)
+        self.several(")", parse_slot)
         return slots
 
     def into_slot(self, slots: dict[str, tuple[str, ...]], slot: Token) -> None:
-        """Read the names in an input slot."""
+        """Parse the names in an input slot."""
         names: list[str] = []
         if self.took("["):
             self.several("]", lambda: names.append(self.name().text))
@@ -296,26 +296,26 @@ class _Parser(Values):
         slots[slot.text] = tuple(names)
 
     def attrs(self, depth: int) -> dict[str, Attr]:
-        found: dict[str, Attr] = {}
+        attrs_by_name: dict[str, Attr] = {}
 
-        def one() -> None:
+        def parse_attr() -> None:
             name = self.name("an attribute")
             self.take("=")
-            self.into_attrs(found, name, depth)
+            self.into_attrs(attrs_by_name, name, depth)
 
         if self.took("{"):
-            self.several("}", one)
-        return found
+            self.several("}", parse_attr)
+        return attrs_by_name
 
     def into_attrs(self, attrs: dict[str, Attr], name: Token, depth: int) -> None:
-        """Read the value of an attribute."""
+        """Parse the value of an attribute."""
         value = self.value(depth)
         if name.text in attrs:
             raise self.error(f"The attribute `{name.text}` is given twice.", name)
         attrs[name.text] = self.checked(name, lambda: limits.reachable(value))
 
     def source(self) -> Source | None:
-        """The source line that the comment behind the last token tells."""
+        """Parse the source line from the comment behind the last token."""
         match = _SOURCE.match(self.text, self.last_end)
         if match is None:
             return None

@@ -1,4 +1,4 @@
-"""The text form of programs: one operator a line, blocks between braces.
+"""Printer of the text form of programs: one operator per line, blocks between braces.
 
     program {
       data x: f32[b,8]
@@ -12,12 +12,12 @@
       update w = sub_0
     }
 
-`braces.ir.text.parser` gives the grammar and reads it back: the same records, to the last bit.
-For people who only read, long plain blocks are folded, each into one line:
+`braces.ir.text.parser` has the grammar and parses the text into the same records, bit by bit.
+For reading only, long plain blocks can be folded, each into one line:
 
       layer_0 = block(…) { … 25 operators; return layer_0/y: f32[b,8], layer_0/z: f32[b] }
-Fields of a later schema are shown as `unknown "base64"`. What follows from names is not shown:
-the slots of outputs (`derived_outputs`) and the name of the operator (`derived_name`).
+Fields of a later schema are shown as `unknown "base64"`. Information that follows from names is
+omitted: the slots of outputs (`derived_outputs`) and the name of the operator (`derived_name`).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from braces.ir.text.tokens import ELLIPSIS
 from braces.ir.walk import all_ops
 
 LONGEST_INLINE = 16
-"""Array constants of at most so many numbers are written out; longer ones in base64."""
+"""Largest number of elements of an array constant written out; longer ones are in base64."""
 MOST_FOLDED = 3
-"""A folded block shows so many of its outputs."""
+"""Number of outputs that a folded block shows."""
 
 _PAD = "  "
 _SLOT_IN_NAME = re.compile(r".*\.([A-Za-z_]\w*)(?:\.\d+)?")
@@ -63,12 +63,12 @@ _PLAIN_FILE = re.compile(r'[^\s"]\S*')
 
 
 def print_program(program: ProgramDef, fold: int | None = None) -> str:
-    """The text of a program; `parse_program` reads it.
+    """Return the text of a program; `parse_program` reads it.
 
     Args:
         program: The program.
-        fold: Plain blocks of more operators than this, those in blocks inside included, are a
-            line each; nothing reads that.
+        fold: Plain blocks of more operators than this, nested ones included, are folded into
+            one line each; the result cannot be parsed.
     """
     limits.check_nesting(program.main.ops)
     updates = [f"update {name} = {value}" for name, value in program.updates.items()]
@@ -77,7 +77,7 @@ def print_program(program: ProgramDef, fold: int | None = None) -> str:
 
 
 def print_body(body: Body) -> str:
-    """The text of a block; `parse_body` reads it."""
+    """Return the text of a block; `parse_body` reads it."""
     limits.check_nesting(body.ops)
     return _text(_block("block", body, ""))
 
@@ -86,11 +86,11 @@ def _text(lines: Iterable[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# ---- what names tell -------------------------------------------------------------------------
+# ---- names -----------------------------------------------------------------------------------
 
 
 def derived_outputs(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The output slots that variables lie in, by their names alone.
+    """Return the output slots of variables, derived from their names.
 
     Example:
         >>> derived_outputs(["tanh_0"])
@@ -102,11 +102,11 @@ def derived_outputs(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     for name in names:
         match = _SLOT_IN_NAME.fullmatch(name) if len(names) > 1 else None
         slots.setdefault(match.group(1) if match else "out", []).append(name)
-    return {slot: tuple(given) for slot, given in slots.items()}
+    return {slot: tuple(slot_names) for slot, slot_names in slots.items()}
 
 
 def derived_name(outputs: Slots) -> str:
-    """The name of an operator, by what it binds alone; empty where it binds nothing.
+    """Return the name of an operator, derived from its outputs; empty if there are none.
 
     Example:
         >>> derived_name({"final": ("loop_0.final.0", "loop_0.final.1")})
@@ -131,12 +131,12 @@ def _block(
     updates: Sequence[str] = (),
     fold: int | None = None,
 ) -> Iterator[str]:
-    """A block behind `head`, which ends with `(` where parentheses must be shown."""
+    """Yield the lines of a block; `head` ends with `(` if parentheses must be shown."""
     arguments = _untyped(body, body.params, ARGUMENT)
     values = _untyped(body, (name for op in body.ops for name in op.binds()), VALUE)
     declared = [i for n, i in body.vars.items() if n not in arguments and n not in values]
     inside = pad + _PAD
-    params = _joined(_bound(name, arguments) for name in body.params)
+    params = _join(_binding_text(name, arguments) for name in body.params)
     if params and not head.endswith("("):
         head += " ("
     yield f"{pad}{head}{params}) {{" if head.endswith("(") else f"{pad}{head} {{"
@@ -152,17 +152,17 @@ def _block(
 
 
 def _untyped(body: Body, names: Iterable[str], kind: str) -> dict[str, VarInfo]:
-    """The variables whose declaration is shown where they are bound, and nowhere else."""
-    found = {name: body.vars[name] for name in names if name in body.vars}
+    """Return the variables that are declared where they are bound, and nowhere else."""
+    infos = {name: body.vars[name] for name in names if name in body.vars}
     return {
         name: info
-        for name, info in found.items()
+        for name, info in infos.items()
         if info.kind == kind and not (info.trainable or info.axes or info.unknown)
     }
 
 
-def _bound(name: str, untyped: dict[str, VarInfo]) -> str:
-    """A name where it is bound, with its type the first time."""
+def _binding_text(name: str, untyped: dict[str, VarInfo]) -> str:
+    """Return a bound name, with its type the first time."""
     info = untyped.pop(name, None)
     return name if info is None else f"{name}: {info.type}"
 
@@ -175,33 +175,33 @@ def _declaration(info: VarInfo) -> str:
 
 def _op(op: Op, values: dict[str, VarInfo], pad: str, fold: int | None = None) -> Iterator[str]:
     if fold is not None and op.type == BLOCK and (count := _count(op)) > fold:
-        yield pad + _folded(op, values, count)
+        yield pad + _folded_line(op, values, count)
         return
     clause = list(op.inputs)[-1:] == [CAPTURES] and op.captures()
     inputs = {s: n for s, n in op.inputs.items() if not (clause and s == CAPTURES)}
     nested = {n: v for n, v in op.attrs.items() if _has_body(v) and n != CAPTURES}
-    line = f"{pad}{_left(op.outputs, values)}{op.type}({_joined(map(_slot, inputs.items()))})"
+    line = f"{pad}{_outputs(op.outputs, values)}{op.type}({_join(map(_slot, inputs.items()))})"
     line += _braces({n: v for n, v in op.attrs.items() if n not in nested}, pad)
     line += f" {CAPTURES} [{', '.join(op.captures())}]" if clause else ""
     line += "" if op.name == derived_name(op.outputs) else f" as {op.name}"
     yield line + _unknown(op.unknown) + _comment(op.source)
     for name, value in nested.items():
-        yield from _spread(name + " ", value, pad + _PAD, fold)
+        yield from _value_lines(name + " ", value, pad + _PAD, fold)
 
 
-def _folded(op: Op, values: dict[str, VarInfo], count: int) -> str:
-    """A plain block in a line, its name first."""
-    names = [_bound(name, values) for name in op.binds()]
-    shown, more = names[:MOST_FOLDED], len(names) - MOST_FOLDED
-    if more > 0:
-        shown.append(f"{ELLIPSIS} {more:,} more")
-    given = f"; return {_joined(shown)}" if shown else ""
-    within = f"{{ {ELLIPSIS} {count:,} operators{given} }}"
+def _folded_line(op: Op, values: dict[str, VarInfo], count: int) -> str:
+    """Return a plain block as one line, its name first."""
+    names = [_binding_text(name, values) for name in op.binds()]
+    shown, hidden_count = names[:MOST_FOLDED], len(names) - MOST_FOLDED
+    if hidden_count > 0:
+        shown.append(f"{ELLIPSIS} {hidden_count:,} more")
+    returned = f"; return {_join(shown)}" if shown else ""
+    within = f"{{ {ELLIPSIS} {count:,} operators{returned} }}"
     return f"{op.name} = {op.type}({ELLIPSIS}) {within}{_comment(op.source)}"
 
 
 def _count(op: Op) -> int:
-    """The operators in an operator, at any depth."""
+    """Return the number of operators in an operator, at any depth."""
     return sum(1 for body in op.bodies().values() for _ in all_ops(body))
 
 
@@ -213,20 +213,21 @@ def _base64(data: bytes) -> str:
     return f'"{base64.b64encode(data).decode()}"'
 
 
-def _left(outputs: Slots, values: dict[str, VarInfo]) -> str:
-    """What an operator binds, as far as the equals sign."""
+def _outputs(outputs: Slots, values: dict[str, VarInfo]) -> str:
+    """Return the outputs of an operator up to the equals sign."""
     if not outputs:
         return "do "
     names = [name for bound in outputs.values() for name in bound]
     if list(derived_outputs(names).items()) == list(outputs.items()):
-        return _joined(_bound(name, values) for name in names) + " = "
+        return _join(_binding_text(name, values) for name in names) + " = "
     shown = (
-        f"{s}=[{_joined(_bound(n, values) for n in bound)}]" for s, bound in outputs.items()
+        f"{s}=[{_join(_binding_text(n, values) for n in bound)}]"
+        for s, bound in outputs.items()
     )
-    return _joined(shown) + " = "
+    return _join(shown) + " = "
 
 
-def _joined(parts: Iterable[str]) -> str:
+def _join(parts: Iterable[str]) -> str:
     return ", ".join(parts)
 
 
@@ -251,18 +252,18 @@ def _has_body(value: Attr) -> bool:
 
 
 def _braces(attrs: Mapping[str, Attr], pad: str) -> str:
-    shown = [f"{n}={_text(_spread('', v, pad)).strip()}" for n, v in attrs.items()]
+    shown = [f"{n}={_text(_value_lines('', v, pad)).strip()}" for n, v in attrs.items()]
     return f" {{{', '.join(shown)}}}" if shown else ""
 
 
-def _spread(head: str, value: Attr, pad: str, fold: int | None = None) -> Iterator[str]:
-    """A value over as many lines as its blocks need."""
+def _value_lines(head: str, value: Attr, pad: str, fold: int | None = None) -> Iterator[str]:
+    """Yield the lines of a value, as many as its blocks need."""
     if isinstance(value, Body):
         yield from _block(head + "(", value, pad, fold=fold)
     elif isinstance(value, tuple) and _has_body(value):
         yield f"{pad}{head}["
-        for one in value:
-            *lines, last = _spread("", one, pad + _PAD, fold)
+        for item in value:
+            *lines, last = _value_lines("", item, pad + _PAD, fold)
             yield from (*lines, last + ",")
         yield f"{pad}]"
     else:
@@ -273,7 +274,7 @@ _WORDS: dict[Any, str] = {None: "none", True: "true", False: "false"}
 
 
 def _plain(value: object) -> str:
-    """The text of a value without blocks."""
+    """Return the text of a value without blocks."""
     match value:
         case None | True | False:
             return _WORDS[value]
@@ -284,7 +285,7 @@ def _plain(value: object) -> str:
         case str():
             return quoted(value)
         case tuple():
-            return f"[{_joined(map(_plain, cast('tuple[object, ...]', value)))}]"
+            return f"[{_join(map(_plain, cast('tuple[object, ...]', value)))}]"
         case np.dtype():
             return short_name(value)
         case Dim():
@@ -296,7 +297,7 @@ def _plain(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""A string between quotes, on one line, with JSON's escapes.
+    r"""Return a string in quotes, on one line, with JSON's escapes.
 
     Example:
         >>> print(quoted('say "β"\n'))
@@ -313,17 +314,17 @@ def quoted(text: str) -> str:
 
 
 def part_type(dtype: DType) -> DType:
-    """The dtype of the numbers that are written for one element: complex ones are pairs."""
+    """Return the dtype of the numbers written for one element: complex ones are pairs."""
     return {"c64": np.dtype("f4"), "c128": np.dtype("f8")}.get(short_name(dtype), dtype)
 
 
 def part_shape(dtype: DType, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the numbers that are written: complex ones are pairs."""
+    """Return the shape of the numbers written: complex ones are pairs."""
     return shape if part_type(dtype) == dtype else (*shape, 2)
 
 
 def packed(dtype: DType, numbers: Sequence[float]) -> bytes:
-    """Numbers as the data of an array constant.
+    """Return numbers as the data of an array constant.
 
     Raises:
         OverflowError: An integer does not fit.
@@ -332,24 +333,27 @@ def packed(dtype: DType, numbers: Sequence[float]) -> bytes:
         return np.array(numbers, part_type(dtype)).tobytes()
 
 
-def _literal(given: Literal) -> str:
-    shown = str(TensorType(given.dtype, given.shape))
-    numbers = _numbers(given)
+def _literal(literal: Literal) -> str:
+    type_text = str(TensorType(literal.dtype, literal.shape))
+    numbers = _numbers(literal)
     if numbers is None:
-        return f"{shown} {_base64(given.data)}"
-    return f"{shown} {_nested(numbers, part_shape(given.dtype, given.shape))}"
+        return f"{type_text} {_base64(literal.data)}"
+    return f"{type_text} {_nested(numbers, part_shape(literal.dtype, literal.shape))}"
 
 
-def _numbers(given: Literal) -> list[str] | None:
-    """The elements as texts, where there are few and texts say them exactly."""
-    part = part_type(given.dtype)
-    if len(given.data) > LONGEST_INLINE * given.dtype.itemsize or 0 in given.shape[1:]:
+def _numbers(literal: Literal) -> list[str] | None:
+    """Return the elements as texts, if they are few and texts represent them exactly."""
+    part = part_type(literal.dtype)
+    if len(literal.data) > LONGEST_INLINE * literal.dtype.itemsize or 0 in literal.shape[1:]:
         return None
-    parts = list(np.frombuffer(given.data, part))
-    for texts in ([str(one) for one in parts], [repr(float(one)) for one in parts]):
+    parts = list(np.frombuffer(literal.data, part))
+    for texts in (
+        [str(element) for element in parts],
+        [repr(float(element)) for element in parts],
+    ):
         if part.kind in "biu":
             return [text.lower() for text in texts]
-        if packed(part, [float(text) for text in texts]) == given.data:
+        if packed(part, [float(text) for text in texts]) == literal.data:
             return texts
     return None
 
@@ -359,4 +363,4 @@ def _nested(numbers: Sequence[str], shape: tuple[int, ...]) -> str:
         return numbers[0]
     step = len(numbers) // shape[0] if shape[0] else 1
     rows = (numbers[at : at + step] for at in range(0, len(numbers), step))
-    return f"[{_joined(_nested(row, shape[1:]) for row in rows)}]"
+    return f"[{_join(_nested(row, shape[1:]) for row in rows)}]"

@@ -1,4 +1,4 @@
-"""A text as tokens, and errors that show a place in it with a caret."""
+"""Lexer of the text form, with errors that show a place in the text with a caret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braces.ir import limits
 T = TypeVar("T")
 
 ELLIPSIS = "…"
-"""Stands in a text that is folded for what it leaves out."""
+"""Placeholder of omitted parts in folded texts."""
 
 _SPACE = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
 _TOKEN = re.compile(
@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 
 
 def parse_error(text: str, at: int, what: str, fix: str | None = None) -> ParseError:
-    """An error that shows the line of a place, and a caret below it."""
+    """Return an error that shows the line of a place, and a caret below it."""
     start = text.rfind("\n", 0, at) + 1
     row, column = text.count("\n", 0, at) + 1, at - start + 1
     end = text.find("\n", at)
@@ -58,7 +58,7 @@ class Token:
 
 
 class Tokens:
-    """A text as tokens, made when they are looked at."""
+    """Token stream of a text, lexed on demand."""
 
     def __init__(self, text: str) -> None:
         if len(text) > limits.LARGEST_FILE:
@@ -70,27 +70,27 @@ class Tokens:
         self.ahead: list[Token] = []
 
     def error(self, what: str, token: Token, fix: str | None = None) -> ParseError:
-        """An error at a token."""
+        """Return an error at a token."""
         return parse_error(self.text, token.start, what, fix)
 
     def missing(self, what: str) -> ParseError:
-        """An error at the next token, or behind the last one where the line ends there."""
-        found = self.peek()
-        broken = "\n" in self.text[self.last_end : found.start]
-        at = self.last_end if broken or found.kind == "end" else found.start
+        """Return an error at the next token, or behind the last one if the line ends there."""
+        token = self.peek()
+        broken = "\n" in self.text[self.last_end : token.start]
+        at = self.last_end if broken or token.kind == "end" else token.start
         fix = None
-        if found.text == ELLIPSIS:
+        if token.text == ELLIPSIS:
             fix = "This text is folded; `braces show --text --unfold` prints all of it."
-        return parse_error(self.text, at, f"Expected {what} before {found}.", fix)
+        return parse_error(self.text, at, f"Expected {what} before {token}.", fix)
 
     def peek(self, distance: int = 0) -> Token:
-        """The next token, or one further ahead."""
+        """Return the next token, or one further ahead."""
         while len(self.ahead) <= distance:
             self.ahead.append(self.lex(self.ahead[-1].end if self.ahead else self.last_end))
         return self.ahead[distance]
 
     def lex(self, at: int) -> Token:
-        """The first token at or behind a place."""
+        """Return the first token at or behind a place."""
         space = _SPACE.match(self.text, at)
         start = space.end() if space else at
         if start == len(self.text):
@@ -101,36 +101,36 @@ class Tokens:
         return Token(match.lastgroup or "", match.group(), start, match.end())
 
     def next(self) -> Token:
-        """The next token, which is then behind us."""
+        """Consume and return the next token."""
         token = self.peek()
         self.jump(token.end)
         return token
 
     def jump(self, at: int) -> None:
-        """Go on at a place."""
+        """Continue at a place."""
         self.ahead = [token for token in self.ahead if token.start >= at]
         self.last_end = at
 
     def take(self, text: str) -> Token:
-        """The next token, which must be this one."""
+        """Consume the next token, which must be this one."""
         if self.peek().text != text:
             raise self.missing(f"`{text}`")
         return self.next()
 
     def took(self, text: str) -> bool:
-        """Whether the next token was this one; if so, it is behind us."""
+        """Consume the next token if it is this one; return whether it was."""
         if self.peek().text != text:
             return False
         self.next()
         return True
 
     def end(self) -> None:
-        """Make sure that nothing follows."""
+        """Check that no token follows."""
         if self.peek().kind != "end":
             raise self.missing("the end")
 
     def name(self, what: str = "a name") -> Token:
-        """The next token, which must be a name."""
+        """Consume the next token, which must be a name."""
         if self.peek().kind != "name":
             raise self.missing(what)
         token = self.next()
@@ -138,7 +138,7 @@ class Tokens:
         return token
 
     def match(self, pattern: re.Pattern[str]) -> tuple[re.Match[str] | None, Token]:
-        """Match what no token describes, at the place of the next token."""
+        """Match text that is no token, at the place of the next token."""
         token = self.peek()
         match = pattern.match(self.text, token.start)
         if match:
@@ -146,7 +146,7 @@ class Tokens:
         return match, token
 
     def checked(self, token: Token, read: Callable[[], T]) -> T:
-        """What `read` gives; its errors are shown at `token`."""
+        """Return the result of `read`; its errors are shown at `token`."""
         try:
             return read()
         except ParseError:
@@ -157,7 +157,7 @@ class Tokens:
             raise self.error(f"{token} cannot be read: {error}", token) from None
 
     def several(self, close: str, read: Callable[[], object]) -> None:
-        """What `read` reads, with commas between, as far as a closing bracket."""
+        """Parse comma-separated items by `read`, up to a closing bracket."""
         while not self.took(close):
             read()
             if self.peek().text != close and not self.took(","):

@@ -27,23 +27,23 @@ _LONGEST_NUMBER = 400
 
 
 class Values(Tokens, ABC):
-    """Reads values; blocks among them are read by who knows statements."""
+    """Parser of values; subclasses parse blocks among them."""
 
     @abstractmethod
     def block(self, depth: int) -> Body:
-        """Read a block."""
+        """Parse a block."""
 
     def type(self) -> Type:
-        """A type."""
+        """Parse a type."""
         text, token = self._type_text()
         return self.checked(token, lambda: limits.readable_type(text))
 
     def named_type(self) -> tuple[Type, AxisNames]:
-        """A type whose axes may have names."""
+        """Parse a type whose axes may have names."""
         text, token = self._type_text()
         plain, names = without_names(text)
-        found = self.checked(token, lambda: limits.readable_type(plain))
-        return found, self.checked(token, lambda: limits.readable_axes(found, names))
+        type_ = self.checked(token, lambda: limits.readable_type(plain))
+        return type_, self.checked(token, lambda: limits.readable_axes(type_, names))
 
     def _type_text(self) -> tuple[str, Token]:
         match, token = self.match(_TYPE)
@@ -52,7 +52,7 @@ class Values(Tokens, ABC):
         return match.group(), token
 
     def value(self, depth: int) -> Attr:
-        """Any value; `depth` is how deep it is nested."""
+        """Parse any value; `depth` is its nesting depth."""
         token = self.peek()
         if token.text == "(":
             return self.block(depth + 1)
@@ -65,7 +65,7 @@ class Values(Tokens, ABC):
         return self.word()
 
     def tuple(self, depth: int) -> tuple[Attr, ...]:
-        """Values between brackets."""
+        """Parse values between brackets."""
         if depth > limits.DEEPEST_NESTING:
             raise self.missing(f"at most {limits.DEEPEST_NESTING} levels of nesting")
         items: list[Attr] = []
@@ -74,7 +74,7 @@ class Values(Tokens, ABC):
         return tuple(items)
 
     def word(self) -> Attr:
-        """A value that begins with a word."""
+        """Parse a value that begins with a word."""
         token = self.peek()
         if token.text in SHORT_NAMES:
             after = self.text[token.end : token.end + 1]
@@ -87,7 +87,7 @@ class Values(Tokens, ABC):
         raise self.error(f"{token} is not a value.", token, fix)
 
     def size(self) -> Size:
-        """What stands between the parentheses of `size(…)`."""
+        """Parse the expression between the parentheses of `size(…)`."""
         token = self.next()
         start = end = self.take("(").end
         depth = 1
@@ -98,19 +98,19 @@ class Values(Tokens, ABC):
         return self.checked(token, lambda: limits.readable_size(self.text[start : end - 1]))
 
     def literal(self) -> Literal:
-        """An array constant, its type first."""
+        """Parse an array constant, its type first."""
         token = self.peek()
-        found = self.type()
-        if not isinstance(found, TensorType) or not all(
-            isinstance(n, int) for n in found.shape
+        type_ = self.type()
+        if not isinstance(type_, TensorType) or not all(
+            isinstance(n, int) for n in type_.shape
         ):
             raise self.error("An array constant has a fixed shape.", token)
-        shape = tuple(size for size in found.shape if isinstance(size, int))
-        data = self.array_data(found.dtype, shape)
-        return self.checked(token, lambda: limits.literal(found.dtype, shape, data))
+        shape = tuple(size for size in type_.shape if isinstance(size, int))
+        data = self.array_data(type_.dtype, shape)
+        return self.checked(token, lambda: limits.literal(type_.dtype, shape, data))
 
     def array_data(self, dtype: DType, shape: tuple[int, ...]) -> bytes:
-        """The numbers of an array constant, written out or as base64."""
+        """Parse the numbers of an array constant, written out or as base64."""
         token = self.peek()
         if token.kind == "string":
             return self.checked(self.next(), lambda: bytes_of(token.text))
@@ -119,7 +119,7 @@ class Values(Tokens, ABC):
         return self.checked(token, lambda: packed(dtype, numbers))
 
     def numbers(self, into: list[float], dtype: DType, shape: tuple[int, ...]) -> None:
-        """Numbers in brackets, as many and as deep as the shape says."""
+        """Parse nested brackets of numbers according to a shape."""
         if not shape:
             token = self.next()
             into.append(self.checked(token, lambda: _element(token.text, dtype)))
@@ -134,9 +134,9 @@ class Values(Tokens, ABC):
 
 
 def string_of(token: str) -> str:
-    """The text of a string."""
+    """Return the text of a string token."""
     text: str = json.loads(token)
-    text.encode()  # halves of surrogate pairs are no text, and have no stored form
+    text.encode()  # refuses lone surrogates, which have no stored form
     return text
 
 
@@ -151,7 +151,7 @@ def _number(text: str) -> float:
 
 
 def _element(text: str, dtype: DType) -> float:
-    """A number in an array constant."""
+    """Parse a number in an array constant."""
     if len(text) > _LONGEST_NUMBER:
         raise ValueError("it is too long")
     kind = part_type(dtype).kind
@@ -163,7 +163,7 @@ def _element(text: str, dtype: DType) -> float:
 
 
 def bytes_of(token: str) -> bytes:
-    """The bytes of a string that holds base64."""
+    """Return the bytes of a string token that holds base64."""
     try:
         return base64.b64decode(json.loads(token), validate=True)
     except binascii.Error:

@@ -1,8 +1,9 @@
-"""Operators that own blocks as values: taken apart into named pieces, and put together again.
+"""Structured views of operators that own blocks: `of` reads an operator, `to_op` builds it.
 
-In a program such an operator has parallel lists: a loop's third initial value belongs to its
-body's fourth parameter, third result and to its third final value. Only the views know that;
-all other code handles one memory, one slice, one row, one output of a case as one thing.
+In a program such an operator has parallel lists: the third initial value of a loop belongs to
+the fourth parameter and third result of its body, and to the third final value. Only the views
+know that. All other code handles one memory, one slice, one stacked output, one output of a
+case as a single record.
 """
 
 from typing import TypeAlias
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 View: TypeAlias = LoopView | SwitchView | PartitionView | BlockView | CustomGradientView
-"""Any construct, taken apart."""
+"""A view of any construct."""
 
 VIEWS: dict[str, type[View]] = {
     BLOCK: BlockView,
@@ -51,10 +52,10 @@ VIEWS: dict[str, type[View]] = {
     "switch": SwitchView,
     "partition": PartitionView,
 }
-"""The view of each construct, by the type of its operator."""
+"""The view class of each construct, by the type of its operator."""
 
 
 def view_of(op: Op) -> View | None:
-    """An operator that owns blocks, taken apart; `None` where it owns none."""
+    """Return the view of an operator that owns blocks; `None` for others."""
     view = VIEWS.get(op.type)
     return None if view is None else view.of(op)

@@ -1,4 +1,4 @@
-"""What views of operators share whose blocks are alternatives: a switch, and a plain block."""
+"""Base of views whose blocks are alternatives: a switch, and a plain block."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CasesView:
-    """An operator of which one block runs, and gives the outputs.
+    """An operator that runs one of its blocks, which computes the outputs.
 
     Attributes:
         contents: The variables and operators of each case; its results are in `outputs`.
-        outputs: What it binds.
-        origin: The operator that this was made from, or that it will replace.
+        outputs: The outputs.
+        origin: The operator of this view, or the one that it will replace.
     """
 
     contents: tuple[Body, ...]
@@ -28,16 +28,16 @@ class CasesView:
 
     @property
     def captures(self) -> tuple[str, ...]:
-        """What the cases of the operator that this was made from read from outside."""
+        """Captures of the cases of the original operator."""
         return self.origin.captures()
 
     def output(self, name: str, results: Mapping[int, str], otherwise: str) -> Output:
-        """One more output: what gives it in some cases, and what in the others."""
+        """Return one more output from its results in some cases and a default for others."""
         cases = range(len(self.contents))
         return Output(name, tuple(results.get(k, otherwise) for k in cases))
 
     def like(self, name: str, cases: Sequence[Body], outputs: Sequence[str]) -> Self:
-        """Another such operator, whose cases give these outputs, in their order."""
+        """Return another such operator, whose cases compute these outputs, in their order."""
         return replace(
             self,
             contents=tuple(cases),
@@ -46,15 +46,15 @@ class CasesView:
         )
 
     def only(self, names: Container[str]) -> Self:
-        """The operator with no other outputs than these."""
+        """Return the operator with only these outputs."""
         return replace(self, outputs=tuple(out for out in self.outputs if out.name in names))
 
     def bound(self, values: Iterable[T]) -> dict[str, T]:
-        """What belongs to each output by its name."""
+        """Return values by the names of the outputs."""
         return dict(zip((out.name for out in self.outputs), values, strict=True))
 
     def sources(self, name: str) -> list[Origin]:
-        """Where an output comes from: from each case."""
+        """Return the sources of an output: one in each case."""
         results = next(out.results for out in self.outputs if out.name == name)
         return list(zip(self.cases, results, strict=True))
 

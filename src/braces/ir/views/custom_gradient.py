@@ -1,4 +1,4 @@
-"""A gradient that a user wrote, taken apart: what passes through, and where cotangents go.
+"""View of a custom gradient: values that pass through, and cotangents of their sources.
 
 y = custom_gradient(values=h, sources=[x, w]) captures [x]
     backward (out, g) { ... return x_grad, w_grad }
@@ -26,10 +26,10 @@ class Passed:
     """A value that passes through, and has another gradient from there on.
 
     Attributes:
-        value: What it was called before.
-        name: What it is called from there on.
-        param: What the gradient calls it.
-        cotangent: What the gradient calls its cotangent.
+        value: The input name.
+        name: The output name.
+        param: The name of the value in the gradient block.
+        cotangent: The name of its cotangent in the gradient block.
     """
 
     value: str
@@ -40,11 +40,11 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A way that cotangents go.
+    """A variable that receives a cotangent.
 
     Attributes:
-        source: The variable that gets one.
-        result: What the gradient calls it.
+        source: The variable.
+        result: The name of its cotangent in the gradient block.
     """
 
     source: str
@@ -53,13 +53,13 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class CustomGradientView:
-    """Values with a gradient of their own, taken apart; `to_op` puts it together again.
+    """View of values with a custom gradient; `to_op` builds the operator.
 
     Attributes:
         content: The variables and operators of the gradient.
         passed: The values.
-        ways: Where cotangents go.
-        origin: The operator that this was made from.
+        ways: The variables that receive cotangents.
+        origin: The operator of this view.
     """
 
     content: Body
@@ -69,7 +69,7 @@ class CustomGradientView:
 
     @classmethod
     def of(cls, op: Op) -> Self:
-        """An operator of a program that is well formed, taken apart."""
+        """Return the view of an operator in a well-formed program."""
         body = op.attrs["backward"]
         assert isinstance(body, Body)
         values, count = op.inputs["values"], len(op.inputs["values"])
@@ -79,40 +79,40 @@ class CustomGradientView:
         return cls(body, tuple(passed), tuple(ways), origin=op)
 
     def to_op(self) -> Op:
-        """The operator; what its gradient reads from outside is listed anew."""
+        """Return the operator; the captures of its gradient are recomputed."""
         inputs = slots(
             self.origin.inputs,
-            values=(one.value for one in self.passed),
+            values=(item.value for item in self.passed),
             sources=(way.source for way in self.ways),
         )
-        outputs = slots(self.origin.outputs, out=(one.name for one in self.passed))
+        outputs = slots(self.origin.outputs, out=(item.name for item in self.passed))
         attrs = {**self.origin.attrs, **self.attributes(self.body)}
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 
     @staticmethod
     def attributes(body: Body) -> dict[str, Attr]:
-        """The attributes of an operator with this gradient."""
+        """Return the attributes of an operator with this gradient."""
         return {"backward": body}
 
     @staticmethod
     def operands(values: Sequence[T], sources: Sequence[T]) -> dict[str, Sequence[T]]:
-        """What belongs to the inputs by slot: to what passes through, and to the rest."""
+        """Return values by input slot: values that pass through, and sources."""
         return {"values": values, "sources": sources}
 
     @property
     def body(self) -> Body:
-        """The gradient: from the values and their cotangents to those of the inputs."""
-        params = [one.param for one in self.passed] + [one.cotangent for one in self.passed]
+        """The gradient block: from the values and their cotangents to those of the inputs."""
+        params = [item.param for item in self.passed] + [item.cotangent for item in self.passed]
         return fitted(self.content, params, (way.result for way in self.ways))
 
     def only(self, names: Container[str]) -> Self:
-        """The operator with no other outputs than these."""
-        return replace(self, passed=tuple(one for one in self.passed if one.name in names))
+        """Return the operator with only these outputs."""
+        return replace(self, passed=tuple(item for item in self.passed if item.name in names))
 
     def bound(self, values: Iterable[T]) -> Mapping[str, T]:
-        """What belongs to each output by its name."""
-        return dict(zip((one.name for one in self.passed), values, strict=True))
+        """Return values by the names of the outputs."""
+        return dict(zip((item.name for item in self.passed), values, strict=True))
 
     def sources(self, name: str) -> list[Origin]:
-        """Where an output comes from: from the value that passes through."""
-        return [(None, one.value) for one in self.passed if one.name == name]
+        """Return the source of an output: the value that passes through."""
+        return [(None, item.value) for item in self.passed if item.name == name]

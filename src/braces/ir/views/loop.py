@@ -1,4 +1,4 @@
-"""A loop taken apart: its memories, slices and rows, each as one thing.
+"""View of a loop: its memories (carries), slices (scanned inputs) and rows (stacked outputs).
 
 x, ys, n = loop(init=a, sliced=s) {reverse=false, ...}
     body (t, before, slice) { ... return after, y }
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a loop carries from trip to trip.
+    """Carry of a loop.
 
     Attributes:
-        init: The variable outside that it starts with.
-        param: The body's name of it before a trip.
-        next: The body's name of it after a trip.
-        final: The variable outside that it ends in; empty while the loop is not built.
+        init: The variable outside with the initial value.
+        param: The name in the body before an iteration.
+        next: The name in the body after an iteration.
+        final: The variable outside with the final value; empty while the loop is not built.
     """
 
     init: str
@@ -40,11 +40,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What a loop cuts into one piece a trip.
+    """Scanned input: a variable that a loop slices, one piece per iteration.
 
     Attributes:
         source: The variable outside.
-        param: The body's name of the piece.
+        param: The name of the piece in the body.
     """
 
     source: str
@@ -53,10 +53,10 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a loop collects, one piece a trip.
+    """Stacked output: a variable that a loop stacks, one piece per iteration.
 
     Attributes:
-        result: The body's name of the piece.
+        result: The name of the piece in the body.
         stacked: The variable outside; empty while the loop is not built.
     """
 
@@ -66,24 +66,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LoopView:
-    """A loop as a value; `to_op` puts it together again.
+    """View of a loop; `to_op` builds the operator.
 
     Attributes:
-        index: The body's name of the trip's number.
+        index: The name of the iteration index in the body.
         content: The body's variables and operators; its parameters and results are those of
             memories, slices and rows.
-        memories: What is carried.
-        slices: What is cut.
-        rows: What is collected.
+        memories: The carries.
+        slices: The scanned inputs.
+        rows: The stacked outputs.
         condition: The content of the condition, whose parameters are those of the memories.
-        count: The variable that holds the number of trips, where it is known only then.
-        trips: The variable that tells how many there were.
-        length: The number of trips, where it is known beforehand.
+        count: The variable that holds the trip count, if it is data-dependent.
+        trips: The variable that receives the actual trip count.
+        length: The trip count, if it is known beforehand.
         reverse: Whether the index counts down.
-        max_trips: More are an error.
-        history: The loop whose trips this one repeats; empty for its own.
-        recompute: Whether the gradient runs each trip again.
-        origin: The operator that this was made from, or that it will replace.
+        max_trips: Limit of the trip count; more iterations are an error.
+        history: The loop whose iterations this one repeats; empty for its own.
+        recompute: Whether the gradient recomputes each iteration.
+        origin: The operator of this view, or the one that it will replace.
     """
 
     index: str
@@ -103,7 +103,7 @@ class LoopView:
 
     @classmethod
     def of(cls, op: Op) -> Self:
-        """A loop of a program that is well formed, taken apart."""
+        """Return the view of a loop in a well-formed program."""
         body, cond, attrs = op.attrs["body"], op.attrs["cond"], op.attrs
         assert isinstance(body, Body)
         init, sliced = op.inputs.get("init", ()), op.inputs.get("sliced", ())
@@ -131,12 +131,12 @@ class LoopView:
 
     @staticmethod
     def sizes(op: Op) -> tuple[int, int]:
-        """How many final values and rows a loop binds, well formed or not."""
+        """Return the numbers of final values and stacked outputs of a loop, valid or not."""
         return len(op.outputs.get("final", ())), len(op.outputs.get("stacked", ()))
 
     @classmethod
     def around(cls, body: Body, inits: int, sources: int = 0) -> Self:
-        """A loop that is not built, of a body that takes its parameters in a loop's order."""
+        """Return the view of a new loop for a body with parameters in the order of a loop."""
         params, nexts, split = body.params[1:], body.results[:inits], inits + sources
         memories = zip(params[:inits], nexts, strict=True)
         return cls(
@@ -148,13 +148,15 @@ class LoopView:
         )
 
     def bound(self, finals: Iterable[T], stacked: Iterable[T], trips: T) -> dict[str, T]:
-        """What belongs to each output by its name, from what belongs to memories and rows."""
+        """Return values by the names of the outputs, from values of memories and rows."""
         names = (memory.final for memory in self.memories)
-        found = dict(zip(names, finals, strict=True)) | {self.trips: trips}
-        return found | dict(zip((row.stacked for row in self.rows), stacked, strict=True))
+        values_by_name = dict(zip(names, finals, strict=True)) | {self.trips: trips}
+        return values_by_name | dict(
+            zip((row.stacked for row in self.rows), stacked, strict=True)
+        )
 
     def to_op(self) -> Op:
-        """The operator; what its blocks read from outside is listed anew."""
+        """Return the operator; the captures of its blocks are recomputed."""
         inputs = slots(
             self.origin.inputs,
             init=(memory.init for memory in self.memories),
@@ -167,8 +169,8 @@ class LoopView:
             stacked=(row.stacked for row in self.rows if row.stacked),
             trips=(self.trips,) if self.trips else (),
         )
-        made = self.origin.with_(inputs=inputs, outputs=outputs, attrs=self.attrs)
-        return with_captures(made)
+        new_op = self.origin.with_(inputs=inputs, outputs=outputs, attrs=self.attrs)
+        return with_captures(new_op)
 
     @property
     def attrs(self) -> Mapping[str, Attr]:
@@ -186,25 +188,25 @@ class LoopView:
 
     @staticmethod
     def operands(inits: Sequence[T], sources: Sequence[T] = ()) -> dict[str, Sequence[T]]:
-        """What belongs to the inputs, by slot, from what belongs to memories and slices."""
+        """Return values by input slot, from values of memories and slices."""
         return {"init": inits, "sliced": sources}
 
     @property
     def captures(self) -> tuple[str, ...]:
-        """What the blocks of the operator that this was made from read from outside."""
+        """Captures of the blocks of the original operator."""
         return self.origin.captures()
 
     def sources(self, name: str) -> list[Origin]:
-        """Where an output comes from: a memory from its start or the body, a row from that."""
-        found: list[Origin] = []
+        """Return the sources of an output: start and body of a memory, body of a row."""
+        origins: list[Origin] = []
         for memory in self.memories:
             if memory.final == name:
-                found += [(None, memory.init), (self.body, memory.next)]
-        return found + [(self.body, row.result) for row in self.rows if row.stacked == name]
+                origins += [(None, memory.init), (self.body, memory.next)]
+        return origins + [(self.body, row.result) for row in self.rows if row.stacked == name]
 
     @property
     def body(self) -> Body:
-        """The block of a trip."""
+        """The block of an iteration."""
         memories = (memory.param for memory in self.memories)
         params = (self.index, *memories, *(slice_.param for slice_ in self.slices))
         nexts = (memory.next for memory in self.memories)
@@ -212,7 +214,7 @@ class LoopView:
 
     @property
     def cond(self) -> Body | None:
-        """The block that says whether there is one more trip."""
+        """The block that decides whether there is one more iteration."""
         if self.condition is None:
             return None
         params = tuple(memory.param for memory in self.memories)
@@ -224,10 +226,10 @@ class LoopView:
 
     @property
     def counted(self) -> bool:
-        """Whether the trips are known before the loop runs, from shapes alone."""
+        """True if the trip count is known before the loop runs, from shapes alone."""
         return self.condition is None and self.count is None
 
     @property
     def recorded(self) -> str:
-        """The loop whose trips histories of this one record."""
+        """The loop whose iterations the lists of this one record."""
         return self.history or self.origin.name

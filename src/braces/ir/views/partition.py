@@ -1,4 +1,4 @@
-"""A row-wise branch taken apart: its cases, what they get row by row, and what they give.
+"""View of a partitioned branch over the batch axis: cases, operands and outputs.
 
 y, s = partition(masks=[p, q], rows=x) {counts=[m, n], outs=1, compact=true, linear=[]}
     cases [ (u, a) { ... return b, c }, (v, d) { ... return e, f } ]
@@ -24,12 +24,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case of a row-wise branch.
+    """One case of a partitioned branch.
 
     Attributes:
-        mask: The variable that says which rows are its own.
-        count: How many rows it sees.
-        valid: The block's name of what tells rows from padding.
+        mask: The variable that selects its batch elements.
+        count: The batch size of the case.
+        valid: The name of the validity mask in the block; false for padding.
         content: The block's variables and operators.
     """
 
@@ -41,12 +41,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What the cases get row by row.
+    """Operand of a partitioned branch, split along the batch axis.
 
     Attributes:
         source: The variable outside.
-        params: What it is called inside, in the order of the cases.
-        linear: Whether results are linear in it, so that a stand-in for a row is zero.
+        params: The names inside, in the order of the cases.
+        linear: Whether results are linear in it, so that padding is zero.
     """
 
     source: str
@@ -55,14 +55,14 @@ class Operand:
 
 
 class Declared(NamedTuple):
-    """What a row-wise branch says of itself, before anything of it is checked.
+    """Unchecked declarations of a partitioned branch.
 
     Attributes:
-        counts: How many rows each case sees.
-        outs: How many of the results it says are rows.
-        bound: How many rows it binds.
-        linear: The positions of the rows that results are linear in.
-        compact: Whether a case sees its own rows alone.
+        counts: The batch size of each case.
+        outs: Declared number of results with the batch axis.
+        bound: Number of outputs with the batch axis.
+        linear: Positions of the operands in which results are linear.
+        compact: Whether a case sees only its own batch elements.
     """
 
     counts: tuple[Attr, ...]
@@ -74,16 +74,16 @@ class Declared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """A row-wise branch as a value; `to_op` puts it together again.
+    """View of a partitioned branch; `to_op` builds the operator.
 
     Attributes:
         cases: Its cases.
-        rows: What they get row by row.
-        outs: What they give row by row.
-        sums: What is added up over the cases.
-        compact: Whether a case sees its own rows alone.
-        masked: Whether the cases leave padding out themselves.
-        origin: The operator that this was made from, or that it will replace.
+        rows: The operands with the batch axis.
+        outs: The outputs with the batch axis.
+        sums: The outputs that are summed over the cases.
+        compact: Whether a case sees only its own batch elements.
+        masked: Whether the cases mask padding themselves.
+        origin: The operator of this view, or the one that it will replace.
     """
 
     cases: tuple[Case, ...]
@@ -96,7 +96,7 @@ class PartitionView:
 
     @classmethod
     def of(cls, op: Op) -> Self:
-        """A row-wise branch of a program that is well formed, taken apart."""
+        """Return the view of a partitioned branch in a well-formed program."""
         bodies, counts, linear = cases_in(op.attrs), op.attrs["counts"], op.attrs["linear"]
         assert isinstance(counts, tuple)
         assert isinstance(linear, tuple)
@@ -119,33 +119,33 @@ class PartitionView:
 
     @staticmethod
     def declared(op: Op) -> Declared:
-        """What a row-wise branch says of itself, well formed or not."""
-        counts, said, linear = (op.attrs[name] for name in ("counts", "outs", "linear"))
+        """Return the declarations of a partitioned branch, well formed or not."""
+        counts, out_count, linear = (op.attrs[name] for name in ("counts", "outs", "linear"))
         assert isinstance(counts, tuple)
-        assert isinstance(said, int)
+        assert isinstance(out_count, int)
         assert isinstance(linear, tuple)
         positions = tuple(i for i in linear if isinstance(i, int))
         bound = len(op.outputs.get("out", ()))
-        return Declared(counts, said, bound, positions, bool(op.attrs["compact"]))
+        return Declared(counts, out_count, bound, positions, bool(op.attrs["compact"]))
 
     def only(self, names: Container[str]) -> Self:
-        """The branch with no other outputs than these."""
+        """Return the branch with only these outputs."""
         outs = tuple(out for out in self.outs if out.name in names)
         return replace(
             self, outs=outs, sums=tuple(out for out in self.sums if out.name in names)
         )
 
     def containing(self, contents: Iterable[Body]) -> Self:
-        """The branch with other operators and variables in its cases."""
+        """Return the branch with other operators and variables in its cases."""
         pairs = zip(self.cases, contents, strict=True)
         return replace(self, cases=tuple(replace(case, content=body) for case, body in pairs))
 
     def bound(self, values: Iterable[T]) -> dict[str, T]:
-        """What belongs to each output by its name, from rows and sums."""
+        """Return values by the names of the outputs: outputs with batch axis, then sums."""
         return dict(zip((out.name for out in self.outputs), values, strict=True))
 
     def to_op(self) -> Op:
-        """The operator; what its blocks read from outside is listed anew."""
+        """Return the operator; the captures of its blocks are recomputed."""
         inputs = slots(
             self.origin.inputs,
             masks=(case.mask for case in self.cases),
@@ -169,7 +169,7 @@ class PartitionView:
     def attributes(
         cases: Sequence[Body], counts: Sequence[Size], outs: int, compact: bool
     ) -> dict[str, Attr]:
-        """The attributes of a branch that has these cases, which need not fit together."""
+        """Return the attributes of a branch with these cases, which need not be consistent."""
         return {
             "cases": tuple(cases),
             "counts": tuple(counts),
@@ -179,21 +179,21 @@ class PartitionView:
 
     @staticmethod
     def operands(masks: Sequence[T], sources: Sequence[T]) -> dict[str, Sequence[T]]:
-        """What belongs to the inputs, by slot, from what belongs to cases and operands."""
+        """Return values by input slot, from values of cases and operands."""
         return {"masks": masks, "rows": sources}
 
     @property
     def captures(self) -> tuple[str, ...]:
-        """What the cases of the operator that this was made from read from outside."""
+        """Captures of the cases of the original operator."""
         return self.origin.captures()
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """What it binds: rows, then sums."""
+        """All outputs: those with the batch axis, then sums."""
         return self.outs + self.sums
 
     def sources(self, name: str) -> list[Origin]:
-        """Where an output comes from: from each case."""
+        """Return the sources of an output: one in each case."""
         results = next(out.results for out in self.outputs if out.name == name)
         return list(zip(self.bodies, results, strict=True))
 

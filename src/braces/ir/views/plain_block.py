@@ -1,4 +1,4 @@
-"""A plain block taken apart: its content, and each output with the result that gives it.
+"""View of a plain block: its content, and its outputs with their results.
 
 out = block() {recompute=false} captures [x]
 body { ... return a }
@@ -19,10 +19,10 @@ from braces.ir.walk import with_captures
 
 @dataclass(frozen=True, slots=True)
 class BlockView(CasesView):
-    """A plain block as a value: the one case that always runs.
+    """View of a plain block: a single case that always runs.
 
     Attributes:
-        recompute: Whether gradients run it again in place of keeping values.
+        recompute: Whether gradients recompute it instead of saving residuals.
     """
 
     recompute: bool = False
@@ -30,21 +30,21 @@ class BlockView(CasesView):
 
     @classmethod
     def of(cls, op: Op) -> Self:
-        """A plain block of a program that is well formed, taken apart."""
+        """Return the view of a plain block in a well-formed program."""
         body = op.attrs["body"]
         assert isinstance(body, Body)
         outputs = outputs_of(op.outputs.get("out", ()), [body.results])
         return cls(bool(op.attrs["recompute"]), contents=(body,), outputs=outputs, origin=op)
 
     def to_op(self) -> Op:
-        """The operator; what its body reads from outside is listed anew."""
+        """Return the operator; the captures of its body are recomputed."""
         outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
         attrs = {**self.origin.attrs, **self.attributes(self.body, self.recompute)}
         return with_captures(self.origin.with_(outputs=outputs, attrs=attrs))
 
     @staticmethod
     def attributes(body: Body, recompute: bool) -> dict[str, Attr]:
-        """The attributes of a plain block."""
+        """Return the attributes of a plain block."""
         return {"body": body, "recompute": recompute}
 
     @property

@@ -1,4 +1,4 @@
-"""A switch taken apart: its cases, and each output with what gives it in every case.
+"""View of a switch: its cases, and its outputs with their results in every case.
 
 out = switch(index=i) {total=true} captures [x]
     cases [ { ... return a }, { ... return b } ]
@@ -22,11 +22,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SwitchView(CasesView):
-    """A switch as a value; `to_op` puts it together again.
+    """View of a switch; `to_op` builds the operator.
 
     Attributes:
-        index: The variable that says which case runs.
-        total: Whether the index always names a case.
+        index: The variable that selects the case.
+        total: Whether the index is always in range.
     """
 
     index: str
@@ -35,14 +35,14 @@ class SwitchView(CasesView):
 
     @classmethod
     def of(cls, op: Op) -> Self:
-        """A switch of a program that is well formed, taken apart."""
+        """Return the view of a switch in a well-formed program."""
         (index,), cases = op.inputs["index"], cases_in(op.attrs)
         outputs = outputs_of(op.outputs["out"], [body.results for body in cases])
         total = bool(op.attrs["total"])
         return cls(index, total, contents=cases, outputs=outputs, origin=op)
 
     def to_op(self) -> Op:
-        """The operator; what its blocks read from outside is listed anew."""
+        """Return the operator; the captures of its blocks are recomputed."""
         inputs = slots(self.origin.inputs, index=(self.index,))
         outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
         attrs = {**self.origin.attrs, **self.attributes(self.cases, self.total)}
@@ -50,10 +50,10 @@ class SwitchView(CasesView):
 
     @staticmethod
     def attributes(cases: Sequence[Body], total: bool) -> dict[str, Attr]:
-        """The attributes of a switch that has these cases, which need not fit together."""
+        """Return the attributes of a switch with these cases, which need not be consistent."""
         return {"cases": tuple(cases), "total": total}
 
     @staticmethod
     def operands(index: T) -> dict[str, Sequence[T]]:
-        """What belongs to the inputs, by slot, from what belongs to the index."""
+        """Return values by input slot, from the value of the index."""
         return {"index": (index,)}
