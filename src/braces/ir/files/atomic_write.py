@@ -108,7 +108,7 @@ def is_temporary(name: str) -> bool:
 
 
 def refuse_unwritable(path: str | os.PathLike[str]) -> None:
-    """Raise the errors of `replacing` early, as far as they can be predicted.
+    """Raise the predictable errors of `replacing` early.
 
     Raises:
         OSError: The folder is missing, or must not be written to, or `path` is a folder.

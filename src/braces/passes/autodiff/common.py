@@ -83,7 +83,7 @@ def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
 def following(
     ops: Iterable[Op], infos: Mapping[str, VarInfo], wanted: Iterable[str]
 ) -> set[str]:
-    """Return `reachable` for a block of which only some operators are relevant."""
+    """Return `reachable` for only some operators of a block."""
     active = set(wanted)
     for op in ops:
         definition = OPS.get(op.type)

@@ -166,29 +166,31 @@ def _vars(builder: Builder, names: Iterable[str]) -> list[Var]:
 def _with_derivatives(
     program: ProgramDef,
     builder: Builder,
-    called: Sequence[str],
+    result_names: Sequence[str],
     like: Sequence[Var],
-    found: Sequence[Var | None],
+    derivatives: Sequence[Var | None],
 ) -> ProgramDef:
     """Return the program with derivatives as further results.
 
     Args:
         program: The original program.
         builder: The program with the derivatives.
-        called: Names of the derivatives; numbered if they are taken.
+        result_names: Names of the derivatives; numbered if they are taken.
         like: Variables of their types.
-        found: The derivatives; `None` for zero.
+        derivatives: The derivatives; `None` for zero.
     """
     table, names = builder.table, dict[str, str]()
     with builder.building(table):
-        for wanted, var, one in zip(called, like, found, strict=True):
-            if one is None:
+        for wanted, var, derivative in zip(result_names, like, derivatives, strict=True):
+            if derivative is None:
                 note("", f"`{wanted}` is zero: nothing connects the two")
-                one = zeros_like(var)
-            elif one.name in program.main.vars or one.name in names:
-                one = call("identity", one)
+                derivative = zeros_like(var)
+            elif derivative.name in program.main.vars or derivative.name in names:
+                derivative = call("identity", derivative)
             taken = wanted in table.names.taken
-            names[one.name] = table.names.unique(wanted) if taken else table.names.claim(wanted)
+            names[derivative.name] = (
+                table.names.unique(wanted) if taken else table.names.claim(wanted)
+            )
     definition = builder.definition
     main = rename_body(definition.main, names)
     return definition.with_(main=main.with_(results=(*main.results, *names.values())))

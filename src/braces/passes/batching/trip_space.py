@@ -219,7 +219,7 @@ class Trips:
             size = gibibytes(taken, self.length)
             note(place, f"computes all in each trip: for all at once that would take {size}")
             return False
-        names = ", ".join(f"`{one.name}`" for one in moved)
+        names = ", ".join(f"`{moved_op.name}`" for moved_op in moved)
         note(place, f"computes {names} for all trips, {where}")
         return True
 

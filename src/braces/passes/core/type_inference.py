@@ -37,7 +37,7 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
 def inferred_body(
     body: Body, params: Sequence[Type], outer: Mapping[str, Type], unifier: Unifier
 ) -> Body:
-    """Return a block with the types of all its values inferred anew, sub-blocks included.
+    """Return a block with the types of all its values inferred again, sub-blocks included.
 
     Args:
         body: The block.

@@ -119,7 +119,9 @@ def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> 
     if not step.named and batch_axes:
         batch_axes = captured_rows(steps.outer, batch_axes, _batch_sources(steps))
     axes = {
-        name: found[0] for name, found in batch_axes.items() if 0 in found or len(found) == 1
+        name: axis_list[0]
+        for name, axis_list in batch_axes.items()
+        if 0 in axis_list or len(axis_list) == 1
     }
     batch_first = {
         name: _move_batch_first(steps, body, name, axis) for name, axis in axes.items()
