@@ -5,7 +5,7 @@
     mine = br.passes.Pass("mine", function)      # from ProgramDef to ProgramDef
     small = br.passes.dce(prog)                  # a new program
     exe = br.Executor(passes=(*br.passes.default, br.passes.mixed_precision("bfloat16")))
-    cut = br.passes.segments(16)(prog)           # some passes take arguments
+    cut = br.passes.checkpoint(16)(prog)           # some passes take arguments
     sloped = br.passes.gradients("loss", ["w", "b"])(prog)   # gives w_grad and b_grad as well
     print(prog.explain())                        # effect of each pass, or the reason for none
 

@@ -35,12 +35,12 @@ VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", t
 PASSES = {
     pass_.name: pass_
     for pass_ in (
-        BATCH,
-        CHUNK,
-        DEFER,
-        DELAY,
-        DROP_GRADIENTS,
-        ELIMINATE,
+        VECTORIZE_BEFORE,
+        STRIP_MINE,
+        VECTORIZE_AFTER,
+        REMOVE_DELAY_MEMORIES,
+        DROP_CUSTOM_GRADIENTS,
+        DCE,
         FOR_TEST,
         LICM,
         INLINE,
@@ -92,4 +92,4 @@ WORDS = {
     "mixed_precision": "DTYPE",
     "checkpoint": "TRIPS,LOOP,...",
 }
-"""The arguments of each factory on the command line, as in `segments:16`."""
+"""The arguments of each factory on the command line, as in `checkpoint:16`."""

@@ -268,7 +268,7 @@ def vmap(
     differentiable: a `br.while_loop` has its own trip count for each element, a `br.cond` takes
     its own branch, and random operators draw anew. When compiled, matrix products and
     convolutions with an axis map are vectorized over the batch and leave the loop
-    (`br.passes.batch`); the remaining operators run element by element.
+    (`br.passes.vectorize_before`); the remaining operators run element by element.
 
     Args:
         function: From variables, or nested tuples, lists and dicts of them, to the same.

@@ -179,7 +179,7 @@ def explain(
     names, pruned = target_names(program.definition, fetch)
     targets_program = wanted(pruned, names)
     if without_gradients(targets_program) is not targets_program:  # a run begins with this
-        pipeline = (DROP_GRADIENTS, *pipeline)
+        pipeline = (DROP_CUSTOM_GRADIENTS, *pipeline)
     known_sizes = checked_sizes(targets_program, sizes)
     count = partial(_Counted.of, known_sizes)
     steps, before = list[Step](), count(targets_program)
@@ -191,7 +191,7 @@ def explain(
         steps.append(_explain_step(pass_, before, after, notes))
         before = after
     if notes := rows_of_run(before.program)[2]:  # a compiled run ends with this
-        steps.append(Step(ROUND_ROWS.name, ROUND_ROWS.doc, (), (), tuple(notes)))
+        steps.append(Step(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
     return Explanation(tuple(steps), before.program, *ends)
 

@@ -295,7 +295,7 @@ def as_passes(given: Any) -> tuple[Pass, ...]:
     if listed and not non_passes:
         return items
     what = non_passes[0] if non_passes else given
-    fix = "Write passes=(br.passes.eliminate,), or passes=() for none."
+    fix = "Write passes=(br.passes.dce,), or passes=() for none."
     if non_passes and callable(what):
         fix = 'Make it one: br.passes.Pass("name", function).'
     raise ProgramError(f"{what!r:.80} is no pass or tuple of passes.", fix=fix)

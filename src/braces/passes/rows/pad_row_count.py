@@ -153,7 +153,7 @@ def _pad_rows(program: ProgramDef) -> ProgramDef:
 
 
 ROUND_ROWS = Pass(
-    "round_rows",
+    "pad_row_count",
     _pad_rows,
     "Leave out of sums and the like what there is room for beyond rows that a run counts.",
     trusted=True,
