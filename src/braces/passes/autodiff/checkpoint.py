@@ -238,7 +238,7 @@ def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
 
 
 @says_where
-def segments(every: int, *loops: str) -> Pass:
+def checkpoint(every: int, *loops: str) -> Pass:
     """Return a pass that checkpoints loops: their gradients save only the starts of segments.
 
     The pass is for programs without gradients yet. A loop whose gradient has made it save

@@ -152,7 +152,7 @@ def _pad_rows(program: ProgramDef) -> ProgramDef:
     return round_rows(program)[0]
 
 
-ROUND_ROWS = Pass(
+PAD_ROW_COUNT = Pass(
     "pad_row_count",
     _pad_rows,
     "Leave out of sums and the like what there is room for beyond rows that a run counts.",

@@ -214,7 +214,7 @@ def _check_batch_first(
 
 
 @says_where
-def lengths(by: str, *loops: str) -> Pass:
+def ragged_steps(by: str, *loops: str) -> Pass:
     """Return a pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
 
     A batch element is active while the iteration index is less than its length. After that, its
