@@ -66,6 +66,7 @@ def _all_near(made: list[Any], wanted: Any) -> bool:
 
 def _weighted(result: Any) -> Any:
     """The sum of a result with weights that tell its elements apart; nothing of integers."""
+    result = jnp.asarray(result)
     if not jnp.issubdtype(result.dtype, jnp.floating):
         return jnp.float32(0)
     weights = 0.3 + 0.1 * jnp.arange(result.size, dtype=result.dtype)

@@ -340,9 +340,10 @@ def told_size(n: Node) -> str:
 
 
 def resize(n: Node) -> str | None:
-    """A resize with symbolic sizes; with known sizes by the kernel."""
+    """A resize to symbolic sizes; between known sizes by the kernel."""
     x, shape = n.type("x"), n.result().shape
-    if all(isinstance(size, int) for size in (*x.shape, *shape)) or n.attr("antialias"):
+    resized = [pair for pair in zip(x.shape, shape, strict=True) if pair[0] != pair[1]]
+    if all(isinstance(size, int) for pair in resized for size in pair) or n.attr("antialias"):
         return None
     has_region = n.attr("coordinates") == "tf_crop_and_resize"
     if x.dtype.kind == "c" or (has_region and n.attr("region") is None):
