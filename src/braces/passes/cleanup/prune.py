@@ -91,7 +91,7 @@ def prune(program: P, targets: Any) -> P:
     names, full = target_names(program.definition, targets)
     new_program = program.like(verified(_with_results(pruned(_with_results(full, names)), ())))
     startup = program.startup.definition
-    startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.vars}
+    startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.infos}
     needed = eliminated(_with_results(startup, ()).with_(updates=startup_updates))
     new_program.startup = program.like(verified(needed))
     return new_program
