@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from braces.exchange.torch.reader import rule_of, way_out
+from braces.exchange.torch.reader import advice_for, rule_of
 from braces.exchange.torch.rules import RULES
 
 PAGE = Path(__file__).parents[1] / "docs" / "aten.md"
@@ -49,7 +49,7 @@ def core_of(torch: Any) -> list[str]:
 
 def table_of(refused: list[str]) -> str:
     """Operators that are not read; nothing where there are none."""
-    rows = "".join(f"| `{name}` | {way_out(name)} |\n" for name in refused)
+    rows = "".join(f"| `{name}` | {advice_for(name)} |\n" for name in refused)
     return f"\n| refused | what to do |\n|---|---|\n{rows}" if rows else ""
 
 

@@ -16,7 +16,7 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
 import braces as br
-from braces.exchange.common.model.names import cleaned
+from braces.exchange.common.model.names import clean_name
 from braces.frontend.core.random_state import RANDOM_STATE
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/conformance.md"
@@ -197,7 +197,7 @@ def run(model: Any, given: Mapping[str, Any], mode: str) -> tuple[list[Any], boo
     prog, values = br.from_onnx(model, inputs=given)
     scope = br.Scope()
     scope.update(values)
-    named = {cleaned(name, "input"): value for name, value in given.items()}
+    named = {clean_name(name, "input"): value for name, value in given.items()}
     fed = {name: value for name, value in _elements(named) if name in prog.feeds}
     if not prog.fetches:
         return [], False

@@ -20,8 +20,8 @@ from braces.ir.records import Body, ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.text.printer import print_program
 from braces.ir.walk import map_bodies
-from braces.passes.core.pipeline import Pass, noting, run_pass
-from braces.passes.core.untrusted_input import complete
+from braces.passes.core.pipeline import Pass, collect_notes, run_pass
+from braces.passes.core.untrusted_input import complete_attributes
 from braces.passes.registry import MAKERS, PASSES
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "passes" / "files"
@@ -44,7 +44,7 @@ class Case:
     @property
     def before(self) -> ProgramDef:
         """The program before; it may be one that is not well formed."""
-        return complete(parse_program(self.text))
+        return complete_attributes(parse_program(self.text))
 
     @property
     def used(self) -> Pass:
@@ -58,7 +58,7 @@ class Case:
     def written(self) -> str:
         """The whole file, as it is right now."""
         before = self.before
-        with noting() as notes:
+        with collect_notes() as notes:
             try:
                 made = run_pass(self.used, before)
                 after = UNCHANGED if made == before else print_program(bare(made))

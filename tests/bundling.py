@@ -9,26 +9,26 @@ from typing import Any
 from unittest import mock
 
 import braces as br
-from braces.lower.interpret.hot_traces import Between, Piece
+from braces.lower.interpret.hot_traces import FusedKernel, FusedRegion
 from braces.target import CPU, TARGETS
 
 
 @contextmanager
 def hot_after(runs: int) -> Generator[list[str]]:
     """Operators that ran so often are dispatched together; how, each time that they are."""
-    given, run, run_between = list[str](), Piece.run, Between.run
+    given, run, run_between = list[str](), FusedKernel.run, FusedRegion.run
 
-    def counting(piece: Piece, env: dict[str, Any]) -> bool:
+    def counting(piece: FusedKernel, env: dict[str, Any]) -> bool:
         given.append("alone")
         return run(piece, env)
 
-    def counting_between(block: Between, env: dict[str, Any], values: Any) -> Any:
+    def counting_between(block: FusedRegion, env: dict[str, Any], values: Any) -> Any:
         given.append("between")
         return run_between(block, env, values)
 
     target = mock.patch.dict(TARGETS, cpu=replace(CPU, hot=runs))
-    pieces = mock.patch.object(Piece, "run", counting)
-    blocks = mock.patch.object(Between, "run", counting_between)
+    pieces = mock.patch.object(FusedKernel, "run", counting)
+    blocks = mock.patch.object(FusedRegion, "run", counting_between)
     with target, pieces, blocks:
         yield given
 

@@ -12,7 +12,7 @@ import pytest
 from tests.viewer.programs import HOSTILE
 
 from braces.scope import Scope
-from braces.scope.html_view import Branch, tree_of
+from braces.scope.html_view import Branch, build_tree
 from braces.scope.value_summary import Summary
 
 
@@ -94,7 +94,7 @@ def test_a_tree_has_every_name_once() -> None:
         below = (spelled(one, before + part) for part, one in branch.branches.items())
         return [before + name for name in branch.raws] + [name for one in below for name in one]
 
-    assert sorted(spelled(tree_of(dict.fromkeys(names)))) == sorted(names)
+    assert sorted(spelled(build_tree(dict.fromkeys(names)))) == sorted(names)
 
 
 def test_nothing_that_a_name_says_is_run() -> None:

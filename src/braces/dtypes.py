@@ -218,7 +218,7 @@ LARGEST_ARRAY = (1 << 63) - 1
 """The limit of an address, in bytes; XLA aborts the process for larger arrays."""
 
 
-def room(shape: Iterable[int], item_bytes: int) -> int:
+def count_bytes(shape: Iterable[int], item_bytes: int) -> int:
     """Return the bytes of an array; axes of size 0 count as size 1."""
     return item_bytes * math.prod(max(size, 1) for size in shape)
 

@@ -241,7 +241,7 @@ def array_fix(error: Exception, otherwise: str) -> str:
     return "Give tensor.detach().cpu().numpy()." if tensor else otherwise
 
 
-MOST_LISTED = 16
+MAX_LISTED = 16
 """The number of names listed if none is close; a longer list would not help."""
 _MEANINGS = (
     "average avg mean", "axis dim", "b bias", "cat concat concatenate", "clamp clip",
@@ -269,7 +269,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
     near = did_you_mean(name, known)
     if near:
         return near
-    if len(known) > MOST_LISTED:
+    if len(known) > MAX_LISTED:
         return f"There are {len(known)} others, and none has a similar name."
     listed = ", ".join(f"`{candidate}`" for candidate in known)
     return f"There is {listed}." if known else "There are none."

@@ -19,17 +19,17 @@ from braces.dims import Dim, Shape, Size
 from braces.dims.size import terms_of
 from braces.errors import DeviceError, LayoutError, suggest
 
-Axes: TypeAlias = tuple[str, ...]
+MeshAxes: TypeAlias = tuple[str, ...]
 """Mesh axes along which one axis of a value is sharded; empty if it is replicated."""
-Spec: TypeAlias = tuple[Axes, ...]
+Spec: TypeAlias = tuple[MeshAxes, ...]
 """The mesh axes of each axis of a value."""
 Rule: TypeAlias = "str | Sequence[str] | None"
 """Mesh axes as users write them."""
 
-MOST_DEVICES = 2**20
+MAX_DEVICES = 2**20
 
 
-class Stored(NamedTuple):
+class StoredVariable(NamedTuple):
     """The facts that a layout needs about a variable of the scope.
 
     Attributes:
@@ -98,13 +98,13 @@ class Mesh:
             )
         return Mesh({name: left if size == -1 else size for name, size in self.axes.items()})
 
-    def size(self, axes: Axes) -> int:
+    def size(self, axes: MeshAxes) -> int:
         """Return the number of devices along these axes together."""
         return math.prod(self.axes[axis] for axis in axes)
 
 
 def _check_axis(name: object, size: object) -> None:
-    counted = type(size) is int and (size == -1 or 1 <= size <= MOST_DEVICES)
+    counted = type(size) is int and (size == -1 or 1 <= size <= MAX_DEVICES)
     if not isinstance(name, str) or not name.isidentifier() or not counted:
         raise LayoutError(
             f"{name!r:.40}: {size!r:.40} is no axis of a mesh.",
@@ -151,9 +151,9 @@ class Layout:
     """
 
     mesh: Mesh
-    dims: Mapping[str, Axes]
+    dims: Mapping[str, MeshAxes]
     params: Mapping[str, Spec]
-    fsdp: Axes
+    fsdp: MeshAxes
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class Layout:
 
     def _named(self, names: Iterable[str | None]) -> Spec:
         """Return the mesh axes by names; each is used once, at its first occurrence."""
-        spec, used = list[Axes](), set[str]()
+        spec, used = list[MeshAxes](), set[str]()
         for name in names:
             axes = () if name is None else self.dims.get(name, ())
             axes = () if used.intersection(axes) else axes
@@ -226,7 +226,7 @@ class Layout:
             spec.append(axes)
         return tuple(spec)
 
-    def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Spec]:
+    def of_stored(self, every: Mapping[str, StoredVariable]) -> dict[str, Spec]:
         """Return the specs of the scope variables of a program.
 
         Raises:
@@ -242,12 +242,12 @@ class Layout:
             specs[name] = self._of_follower(name, every, specs)
         return specs
 
-    def _of_own(self, name: str, variable: Stored) -> Spec:
+    def _of_own(self, name: str, variable: StoredVariable) -> Spec:
         rules = [pattern for pattern in self.params if fnmatchcase(name, pattern)]
         if len({self.params[pattern] for pattern in rules}) > 1:
             raise LayoutError(
                 f"Two rules of the layout say different things of `{name}`.",
-                given=", ".join(f"{p!r}: {text_of(self.params[p])}" for p in rules[:3]),
+                given=", ".join(f"{p!r}: {spec_text(self.params[p])}" for p in rules[:3]),
                 fix="Write patterns of which one matches.",
             )
         spec = self.params[rules[0]] if rules else self.of_value(variable.shape, variable.axes)
@@ -256,7 +256,7 @@ class Layout:
         return self._fully_sharded(variable, spec)
 
     def _of_follower(
-        self, name: str, every: Mapping[str, Stored], specs: Mapping[str, Spec]
+        self, name: str, every: Mapping[str, StoredVariable], specs: Mapping[str, Spec]
     ) -> Spec:
         """Return the spec of the parameter of an optimizer state, if it has the same shape."""
         variable, leader = every[name], name
@@ -267,7 +267,7 @@ class Layout:
         return self._fully_sharded(variable, ((),) * len(variable.shape))
 
     def _check(self, name: str, rule: str, shape: Shape, spec: Spec) -> None:
-        given = f"{name}: {list(shape)}, {rule!r}: {text_of(spec)}, {self.mesh!r}"
+        given = f"{name}: {list(shape)}, {rule!r}: {spec_text(spec)}, {self.mesh!r}"
         if len(spec) != len(shape):
             raise LayoutError(
                 f"The rule {rule!r} is for {len(spec)} axes, and `{name}` has {len(shape)}.",
@@ -283,11 +283,11 @@ class Layout:
                     fix="Use a size that divides, or leave the axis whole.",
                 )
 
-    def divides(self, size: Any, axes: Axes) -> bool:
+    def divides(self, size: Any, axes: MeshAxes) -> bool:
         """Return whether an axis of this size has equal shards; true for unknown sizes."""
         return isinstance(size, Dim) or size % self.mesh.size(axes) == 0
 
-    def _fully_sharded(self, variable: Stored, spec: Spec) -> Spec:
+    def _fully_sharded(self, variable: StoredVariable, spec: Spec) -> Spec:
         """Shard the largest replicated axis that divides along `fsdp`."""
         used = {axis for axes in spec for axis in axes}
         free = [
@@ -324,7 +324,7 @@ class Layout:
                 )
 
 
-def text_of(spec: Spec) -> str:
+def spec_text(spec: Spec) -> str:
     """Return a spec as users write it."""
     return repr(tuple(axes[0] if len(axes) == 1 else axes or None for axes in spec))
 
@@ -378,7 +378,7 @@ def _read_spec(mesh: Mesh, name: str, rules: Any) -> Spec:
     return spec
 
 
-def _read_axes(mesh: Mesh, name: str, rule: Any) -> Axes:
+def _read_axes(mesh: Mesh, name: str, rule: Any) -> MeshAxes:
     rules = cast("Sequence[Any]", rule) if isinstance(rule, tuple | list) else (rule,)
     axes = tuple(_check_mesh_axis(mesh, name, axis) for axis in rules if axis is not None)
     _refuse_twice(name, axes)

@@ -6,9 +6,9 @@ import html
 from collections.abc import Iterable
 from typing import TypeAlias
 
-LARGEST = 150_000
+MAX_CHARACTERS = 150_000
 """The maximum number of characters; later rows are replaced by a notice."""
-LONGEST_ROW = 600
+MAX_ROW_LENGTH = 600
 OPEN_UP_TO = 40
 """Boxes with more content are initially closed."""
 
@@ -25,9 +25,9 @@ Piece: TypeAlias = tuple[str, int]
 END_OF_BOX: Piece = ("</details>", -1)
 
 
-def whole(pieces: Iterable[Piece], more: str) -> str:
+def join_pieces(pieces: Iterable[Piece], more: str) -> str:
     """Join rows and boxes, at most 200 kB; `more` is the notice for omitted rows."""
-    room, hidden, parts = LARGEST, 0, list[str]()
+    room, hidden, parts = MAX_CHARACTERS, 0, list[str]()
     for piece, boxes in pieces:
         room -= len(piece)
         if hidden or (room < 0 and boxes >= 0):
@@ -35,31 +35,34 @@ def whole(pieces: Iterable[Piece], more: str) -> str:
         else:
             parts.append(piece)
     if room < 0:
-        parts.append(f"<div>{escaped(more)}</div>")
+        parts.append(f"<div>{escape_html(more)}</div>")
     return f'<div style="{_FONT}">{"".join(parts)}</div>'
 
 
-def row(text: str) -> Piece:
+def text_row(text: str) -> Piece:
     """Return a line of text.
 
     Example:
         >>> row("a < b")[0].endswith(">a &lt; b</div>")
         True
     """
-    return f'<div style="{_ROW}">{escaped(short(text))}</div>', 0
+    return f'<div style="{_ROW}">{escape_html(shorten_text(text))}</div>', 0
 
 
-def box(title: str, count: int) -> Piece:
+def open_box(title: str, count: int) -> Piece:
     """Return the start of a collapsible box with `count` items."""
     state = " open" if count <= OPEN_UP_TO else ""
-    return f'<details{state} style="{_BOX}"><summary>{escaped(short(title))}</summary>', 1
+    return (
+        f'<details{state} style="{_BOX}"><summary>{escape_html(shorten_text(title))}</summary>',
+        1,
+    )
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """Escape a text for HTML, with `?` for characters that cannot be encoded."""
     return html.escape(text.encode(errors="replace").decode())
 
 
-def short(text: str) -> str:
+def shorten_text(text: str) -> str:
     """Return the beginning of a long text."""
-    return text if len(text) <= LONGEST_ROW else f"{text[:LONGEST_ROW]}…"
+    return text if len(text) <= MAX_ROW_LENGTH else f"{text[:MAX_ROW_LENGTH]}…"

@@ -82,12 +82,12 @@ but the last operator of a fusion. Compiled runs would then differ from interpre
 compile each operator alone. The option is part of the key of the persistent cache.
 """
 
-MOST_PARTS = 512
+MAX_CODEGEN_PARTS = 512
 QUICKLY: XlaOptions = (
     ("xla_backend_optimization_level", 0),
     ("xla_llvm_disable_expensive_passes", True),
     ("xla_cpu_use_fusion_emitters", False),
-    ("xla_cpu_parallel_codegen_split_count", MOST_PARTS),
+    ("xla_cpu_parallel_codegen_split_count", MAX_CODEGEN_PARTS),
 )
 """Compiling a kernel for a CPU takes XLA 30 ms, and half of that with these options.
 
@@ -97,7 +97,7 @@ others it may become other code, and give other bits (a loop with `exp` makes LL
 of them).
 """
 
-HOT = 128
+HOT_RUNS = 128
 """Compiling an operator in a fused call takes as long as some 150 separate dispatches of it."""
 
 CPU = Target(
@@ -106,7 +106,7 @@ CPU = Target(
     host_memory=True,
     small=4096,
     quickly=QUICKLY,
-    hot=HOT,
+    hot=HOT_RUNS,
 )
 
 TARGETS = {"cpu": CPU}

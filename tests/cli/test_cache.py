@@ -11,9 +11,9 @@ from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MARKER,
     VARIABLE,
-    kept_in,
-    made_ready,
-    processor,
+    list_entries,
+    prepare_cache,
+    processor_name,
 )
 
 
@@ -27,11 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def fill(folder: Path) -> None:
     """Two files, one of them in a folder of its own as XLA has them for a GPU."""
-    assert made_ready(folder)
-    tuning = folder / processor() / "xla_gpu_per_fusion_autotune_cache_dir"
+    assert prepare_cache(folder)
+    tuning = folder / processor_name() / "xla_gpu_per_fusion_autotune_cache_dir"
     tuning.mkdir()
     (tuning / f"{'x' * 43}.textproto").write_bytes(bytes(500))
-    (folder / processor() / f"two-{'0' * 64}-cache").write_bytes(bytes(1000))
+    (folder / processor_name() / f"two-{'0' * 64}-cache").write_bytes(bytes(1000))
 
 
 def test_the_folder_and_its_size_are_told(
@@ -78,4 +78,4 @@ def test_a_folder_of_others_is_left_alone(
     assert main(["cache", "--clear"]) == 1
     assert "not used" in capsys.readouterr().out
     folder.chmod(0o700)
-    assert len(kept_in(folder)) == 2
+    assert len(list_entries(folder)) == 2

@@ -10,8 +10,8 @@ import pytest
 import braces as br
 from braces.cli.main import main
 from braces.planning import planner
-from braces.planning.compiled_run import planned
-from braces.planning.request import Question, answer_text
+from braces.planning.compiled_run import compile_and_report
+from braces.planning.request import PlanRequest, answer_text
 from braces.program import Program
 
 OPTIONS = ("--mesh", "data=2,model=2", "--dims", "batch=data", "--size", "batch=8")
@@ -32,11 +32,11 @@ def file(tmp_path: Path) -> str:
 def compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The eight devices of this process do; `br.plan` has tests with another one."""
 
-    def asked(question: Question, timeout_s: float) -> str:
+    def asked(question: PlanRequest, timeout_s: float) -> str:
         assert timeout_s == planner.TIMEOUT_S
         definition = Program.from_bytes(question.program).definition
         return answer_text(
-            planned(definition, question.layout, question.fetches, question.sizes)
+            compile_and_report(definition, question.layout, question.fetches, question.sizes)
         )
 
     monkeypatch.setattr(planner, "_asked", asked)

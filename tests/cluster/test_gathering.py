@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from braces.cluster import pending_connections as reception
-from braces.cluster.host_addresses import hosts_of_all
-from braces.cluster.json_connection import LONGEST, Line
-from braces.cluster.process_identity import Place
-from braces.cluster.rendezvous import Gathered, gather
+from braces.cluster.host_addresses import reachable_hosts
+from braces.cluster.json_connection import MAX_RECORD_BYTES, JsonConnection
+from braces.cluster.process_identity import ProcessIdentity
+from braces.cluster.rendezvous import ConnectedJob, await_processes
 from braces.errors import ClusterError
 
 FACTS = {"version of jax": "0.10.2", "setting x64": "False"}
-Lines = dict[int, Line]
+Lines = dict[int, JsonConnection]
 
 
 @pytest.fixture
@@ -37,8 +37,10 @@ def go() -> Iterator[Callable[..., Future[Lines]]]:
     with ThreadPoolExecutor(8) as pool:
         made = list[Future[Lines]]()
 
-        def start(place: Place, facts: Any = FACTS, timeout_s: float = 20.0) -> Future[Lines]:
-            made.append(pool.submit(lambda: gather(place, facts, timeout_s).lines))
+        def start(
+            place: ProcessIdentity, facts: Any = FACTS, timeout_s: float = 20.0
+        ) -> Future[Lines]:
+            made.append(pool.submit(lambda: await_processes(place, facts, timeout_s).lines))
             return made[-1]
 
         yield start
@@ -47,8 +49,8 @@ def go() -> Iterator[Callable[..., Future[Lines]]]:
             one.result()[line].close()
 
 
-def places(count: int, address: str) -> list[Place]:
-    return [Place(index, count, address, "job") for index in range(count)]
+def places(count: int, address: str) -> list[ProcessIdentity]:
+    return [ProcessIdentity(index, count, address, "job") for index in range(count)]
 
 
 def refused(futures: list[Future[Lines]]) -> str:
@@ -115,7 +117,7 @@ def test_a_connection_to_itself_is_known(address: str) -> None:
     with socket.socket() as both:
         both.bind((host, int(port)))
         both.connect((host, int(port)))
-        assert Line(both).is_own_echo()
+        assert JsonConnection(both).is_own_echo()
 
 
 def test_two_processes_with_one_number_are_refused(address: str, go: Any) -> None:
@@ -164,7 +166,7 @@ STRANGERS = [
     b"GET / HTTP/1.1\r\n\r\n",
     b"\xff\xfe\n",
     b"[" * 60_000 + b"\n",
-    b"x" * (2 * LONGEST),
+    b"x" * (2 * MAX_RECORD_BYTES),
     b"[1]\n",
     b"{}\n",
     *(
@@ -203,7 +205,7 @@ def test_an_address_that_is_taken_is_told(address: str) -> None:
     host, _, port = address.partition(":")
     taken = socket.create_server((host, int(port)))
     with taken, pytest.raises(ClusterError, match="Process 0 cannot listen at"):
-        gather(places(2, address)[0], FACTS, 5.0)
+        await_processes(places(2, address)[0], FACTS, 5.0)
 
 
 def test_a_line_that_ended_is_known_to_have(address: str) -> None:
@@ -211,7 +213,7 @@ def test_a_line_that_ended_is_known_to_have(address: str) -> None:
     with socket.create_server((host, int(port))) as listener:
         near = socket.create_connection((host, int(port)))
         far, _ = listener.accept()
-    line = Line(near)
+    line = JsonConnection(near)
     assert not line.has_ended()
     threading.Timer(0.1, far.close).start()
     with pytest.raises(ConnectionResetError):
@@ -256,7 +258,7 @@ def test_idle_connections_do_not_keep_a_job_from_meeting(
 def test_more_idle_connections_than_are_kept_end_the_oldest_ones(
     address: str, go: Any, silent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MOST_WAITING", 8)
+    monkeypatch.setattr(reception, "MAX_PENDING", 8)
     one, two = places(2, address)
     first = go(one, timeout_s=10.0)
     silent(50)
@@ -310,10 +312,12 @@ def test_no_more_descriptors_are_no_end_of_a_start(
 # ---- the address of each process -------------------------------------------------------------
 
 
-def meet(address: str, count: int) -> list[Gathered]:
+def meet(address: str, count: int) -> list[ConnectedJob]:
     """What all processes of a job learn."""
     with ThreadPoolExecutor(count) as pool:
-        found = list(pool.map(lambda place: gather(place, FACTS, 20.0), places(count, address)))
+        found = list(
+            pool.map(lambda place: await_processes(place, FACTS, 20.0), places(count, address))
+        )
     for one in found:
         for line in one.lines.values():
             line.close()
@@ -357,4 +361,4 @@ def test_the_address_of_a_process_is_that_of_its_connection(
     theirs: list[str], here: list[str], found: list[str]
 ) -> None:
     given = dict(enumerate(theirs, start=1)), dict(enumerate(here, start=1))
-    assert hosts_of_all(*given) == dict(enumerate(found))
+    assert reachable_hosts(*given) == dict(enumerate(found))

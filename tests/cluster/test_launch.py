@@ -18,7 +18,7 @@ from tests.cluster import processes
 import braces as br
 from braces.cli.main import main
 from braces.cluster.launch import Job, launch
-from braces.cluster.process_logs import Log
+from braces.cluster.process_logs import ProcessLog
 from braces.errors import ClusterError
 
 TOLD = """
@@ -254,7 +254,7 @@ def test_a_log_goes_on_once_there_is_room_again(tmp_path: Path) -> None:
     folder, away, told = tmp_path / "logs", tmp_path / "away", list[str]()
     folder.mkdir()
     path = folder / "process-0.log"
-    one = Log(path, 1000, False, told.append)
+    one = ProcessLog(path, 1000, False, told.append)
     folder.rename(away)  # no file can be made there
     for text in (b"a" * 400, b"b" * 400, b"c" * 10):
         os.write(one.write_end, text)

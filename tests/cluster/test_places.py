@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from braces.cluster.process_identity import Place, Told, find_place
+from braces.cluster.process_identity import LauncherInfo, ProcessIdentity, find_identity
 from braces.errors import ClusterError
 
 SLURM = {
@@ -34,23 +34,29 @@ BRACES = {
 }
 
 
-def found(environment: dict[str, str], given: Told = Told()) -> Place:  # noqa: B008
-    place = find_place(given, environment)
+def found(environment: dict[str, str], given: LauncherInfo = LauncherInfo()) -> ProcessIdentity:  # noqa: B008
+    place = find_identity(given, environment)
     assert place is not None
     return place
 
 
 def test_a_process_of_which_nothing_is_told_is_alone() -> None:
-    assert find_place(Told(), {"HOME": "/"}) is None
-    assert find_place(Told(count=1), {}) is None
+    assert find_identity(LauncherInfo(), {"HOME": "/"}) is None
+    assert find_identity(LauncherInfo(count=1), {}) is None
     assert (
-        find_place(Told(), {**SLURM, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}) is None
+        find_identity(
+            LauncherInfo(), {**SLURM, "SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}
+        )
+        is None
     )
 
 
 def test_a_script_of_sbatch_is_alone() -> None:
     script = {name: text for name, text in SLURM.items() if "STEP" not in name}
-    assert find_place(Told(), {**script, "SLURM_NTASKS": "6", "SLURM_PROCID": "0"}) is None
+    assert (
+        find_identity(LauncherInfo(), {**script, "SLURM_NTASKS": "6", "SLURM_PROCID": "0"})
+        is None
+    )
 
 
 def test_slurm_tells_all() -> None:
@@ -74,7 +80,7 @@ def test_mpi_on_one_machine_tells_all(environment: dict[str, str], name: str) ->
 def test_mpi_on_several_machines_needs_an_address() -> None:
     two = {**OPEN_MPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}
     with pytest.raises(ClusterError, match=r"(?s)not known.*index=1.*Set BRACES_ADDRESS"):
-        find_place(Told(), two)
+        find_identity(LauncherInfo(), two)
     place = found({**two, "BRACES_ADDRESS": "node-0:9000"})
     assert (place.index, place.address) == (1, "node-0:9000")
     assert place.found_by == "environment and Open MPI"
@@ -89,12 +95,12 @@ def test_kubernetes_tells_the_index_and_the_name_of_process_0(
     assert (place.index, place.count) == (3, 4)
     assert place.address == "train-0.pods.team.svc.cluster.local:8476"
     with pytest.raises(ClusterError, match="BRACES_PROCESS_COUNT"):
-        find_place(Told(), pod)
+        find_identity(LauncherInfo(), pod)
 
 
 def test_arguments_come_before_variables_and_those_before_launchers() -> None:
     assert found({**SLURM, **BRACES}).count == 2
-    place = found({**SLURM, **BRACES}, Told(index=1))
+    place = found({**SLURM, **BRACES}, LauncherInfo(index=1))
     assert (place.index, place.address) == (1, "10.0.0.1:9000")
     assert place.found_by == "arguments and environment"
 
@@ -123,7 +129,7 @@ def test_processes_that_see_all_devices_of_a_machine_take_one_each() -> None:
 )
 def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
     with pytest.raises(ClusterError, match=said):
-        find_place(Told(), {**BRACES, **change})
+        find_identity(LauncherInfo(), {**BRACES, **change})
 
 
 @pytest.mark.parametrize(
@@ -136,4 +142,4 @@ def test_what_is_no_place_is_refused(change: dict[str, str], said: str) -> None:
 )
 def test_arguments_of_another_type_are_refused(told: Any, said: str) -> None:
     with pytest.raises(ClusterError, match=said):
-        find_place(Told(*told), {})
+        find_identity(LauncherInfo(*told), {})

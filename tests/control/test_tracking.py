@@ -11,7 +11,7 @@ import pytest
 
 import braces as br
 from braces.ir.walk import all_ops
-from braces.ops.control.batch_axis.analysis import Tracker, is_by_row
+from braces.ops.control.batch_axis.analysis import BatchAxisAnalysis, is_row_wise
 
 pytestmark = pytest.mark.unoptimized
 
@@ -42,14 +42,14 @@ def built(depth: int) -> tuple[br.Program, br.Var]:
 
 def followed(depth: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many operators are looked at while loops of this depth are built."""
-    calls, track = [0], Tracker.track
+    calls, track = [0], BatchAxisAnalysis.track
 
-    def counting(self: Tracker, *given: Any) -> Any:
+    def counting(self: BatchAxisAnalysis, *given: Any) -> Any:
         calls[0] += 1
         return track(self, *given)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Tracker, "track", counting)
+        patch.setattr(BatchAxisAnalysis, "track", counting)
         built(depth)
     return calls[0]
 
@@ -95,4 +95,4 @@ def test_a_row_is_on_its_own_where_no_other_reaches_it(
     (body,) = branch.bodies().values()
     visible = {**program.definition.main.vars, **body.vars}
     types = {name: info.type for name, info in visible.items()}
-    assert is_by_row(body, types, 4) == alone
+    assert is_row_wise(body, types, 4) == alone

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from braces.ops.control.partition.kernel_cost import UNKNOWN, work_of
+from braces.ops.control.partition.kernel_cost import UNKNOWN_WORK, estimate_work
 
 X, W = np.ones((4, 5), "f4"), np.ones((5, 6), "f4")
 
@@ -46,8 +46,8 @@ def test_nobody_knows_what_a_loop_does_before_it_ran(around: Callable[..., Any])
     def loop(x: Any) -> Any:
         return lax.while_loop(lambda h: h.sum() < 9, lambda h: h + 1, x)
 
-    assert work(around(loop), X) == UNKNOWN
+    assert work(around(loop), X) == UNKNOWN_WORK
 
 
 def work(function: Callable[..., Any], *arrays: Any) -> float:
-    return work_of(jax.make_jaxpr(function)(*arrays))
+    return estimate_work(jax.make_jaxpr(function)(*arrays))

@@ -14,7 +14,7 @@ from braces.cli.main import main
 from braces.demo import run
 from braces.demo.digits import Images, load_images
 from braces.demo.model import Settings, build
-from braces.demo.progress import shown_progress
+from braces.demo.progress import show_progress
 from braces.demo.train import train
 from braces.lazy import sklearn_datasets
 from braces.storage.model_files import load_model
@@ -113,7 +113,9 @@ def test_the_model_can_be_trained_further(whole: tuple[int, Path, str]) -> None:
 
 def test_other_predictions_end_with_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(
-        run, "predict_afresh", lambda path, pixels: np.zeros((len(pixels), 10), np.float32)
+        run,
+        "predict_in_subprocess",
+        lambda path, pixels: np.zeros((len(pixels), 10), np.float32),
     )
     said = io.StringIO()
     assert run.run_demo(tmp_path, 1, said) == 1
@@ -153,7 +155,7 @@ def test_both_modes_agree_on_the_net(mode: str) -> None:
 
 def test_a_terminal_gets_a_bar() -> None:
     screen = Screen()
-    with shown_progress(screen, 2) as report:
+    with show_progress(screen, 2) as report:
         report(1, 0.5, 0.75)
         report(2, 0.25, 0.875)
     assert "2/2" in screen.getvalue()
@@ -163,7 +165,7 @@ def test_a_terminal_gets_a_bar() -> None:
 
 def test_elsewhere_first_and_last_epoch_have_a_line() -> None:
     said = io.StringIO()
-    with shown_progress(said, 100) as report:
+    with show_progress(said, 100) as report:
         for epoch in range(1, 101):
             report(epoch, 1 / epoch, 0.5)
     lines = said.getvalue().splitlines()

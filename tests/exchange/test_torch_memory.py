@@ -9,7 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import braces as br
-from braces.exchange.torch.graph.storage_aliasing import Layout, Memory
+from braces.exchange.torch.graph.storage_aliasing import Layout, Storage
 from braces.exchange.torch.rules.tensor import strides as memory
 
 NUMBERS = np.arange(24.0, dtype="f")
@@ -41,7 +41,7 @@ def test_views_of_a_memory_take_what_lies_there(
     own = Layout(shape, strides)
     with br.Program() as prog:
         x = br.data("x", shape)
-        given = Memory(own, None, (x, own))
+        given = Storage(own, None, (x, own))
         views = [memory.as_strided(given, *found) for found in VIEWS]
     for made, wanted in zip(run(prog, view(shape, strides), *views), VIEWS, strict=True):
         np.testing.assert_array_equal(made, view(*wanted))
@@ -51,7 +51,7 @@ def test_what_is_written_through_a_view_stands_in_the_whole_and_in_other_views()
     part, wanted = Layout((2, 2), (6, 1), 7), NUMBERS.copy()
     with br.Program() as prog:
         x = br.data("x", (4, 6))
-        given = Memory(part, None, (x, Layout((4, 6), (6, 1))))
+        given = Storage(part, None, (x, Layout((4, 6), (6, 1))))
         put = memory.as_strided_scatter(given, br.constant([-1.0, -2.0]), (2,), (6,), 8)
         grown = memory.resize(given, (3, 7))
     wanted[[8, 14]] = -1, -2
@@ -65,10 +65,10 @@ def test_strides_of_named_sizes_are_sizes() -> None:
         x = br.data("x", ["rows", "columns"])
         rows, columns = x.shape
         own = Layout((rows, columns), (columns, 1))
-        turned = Memory(Layout((columns, rows), (1, columns)), None, (x, own))
+        turned = Storage(Layout((columns, rows), (1, columns)), None, (x, own))
         made = memory.as_strided(turned, (rows, 2), (columns, 1))
     assert memory.sym_stride(turned) == [1, columns]
-    assert memory.sym_is_contiguous(Memory(own, None, None))
+    assert memory.sym_is_contiguous(Storage(own, None, None))
     fed = NUMBERS.reshape(4, 6)
     np.testing.assert_array_equal(run(prog, fed, made)[0], fed[:, :2])
     with pytest.raises(br.IndexRangeError):
@@ -76,7 +76,7 @@ def test_strides_of_named_sizes_are_sizes() -> None:
 
 
 def test_channels_may_lie_next_to_each_other() -> None:
-    last = Memory(Layout((2, 3, 4, 5), (60, 1, 15, 3)), None, None)
+    last = Storage(Layout((2, 3, 4, 5), (60, 1, 15, 3)), None, None)
     assert not memory.sym_is_contiguous(last)
     assert memory.sym_is_contiguous(last, "torch.channels_last")
 
@@ -86,6 +86,6 @@ def test_numbers_that_no_tensor_holds_are_not_made_up() -> None:
     with br.Program():
         x = br.data("x", (4, 6))
         with pytest.raises(br.ProgramError, match="in no tensor"):
-            memory.as_strided(Memory(own, None, None), (2,), (1,))
+            memory.as_strided(Storage(own, None, None), (2,), (1,))
         with pytest.raises(br.ShapeError, match="does not lie inside of 24 numbers"):
-            memory.as_strided(Memory(own, None, (x, Layout((4, 6), (6, 1)))), (5, 2), (5, 4))
+            memory.as_strided(Storage(own, None, (x, Layout((4, 6), (6, 1)))), (5, 2), (5, 4))

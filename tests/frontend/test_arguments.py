@@ -10,7 +10,7 @@ import pytest
 from refusing import get, prog, refuse_here
 
 import braces as br
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 
 __all__ = ["prog"]
@@ -82,7 +82,7 @@ def test_a_constant_takes_one_size_as_a_shape(prog: br.Program) -> None:
 
 
 def test_numbers_of_numpy_become_those_of_python() -> None:
-    @says_where
+    @with_user_line
     def twice(n: int, *rest: int, flag: bool | None = None, other: Any = None) -> Any:
         return n, rest, flag, other
 

@@ -28,23 +28,23 @@ def run(mode: str, prog: br.Program, fetch: Any, **feed: Any) -> Any:
 
 def test_leaves_have_paths() -> None:
     carry = {"h": [1, (2, None)], 3: Pair(4, {})}
-    paths = [path for path, _ in tree.leaves(carry, "carry")]
+    paths = [path for path, _ in tree.leaves_with_paths(carry, "carry")]
     assert paths == ['carry["h"][0]', 'carry["h"][1][0]', "carry[3][0]"]
-    assert tree.rebuild(carry, "abc") == {"h": ["a", ("b", None)], 3: Pair("c", {})}
-    assert isinstance(tree.rebuild(carry, "abc")[3], Pair)
+    assert tree.tree_unflatten(carry, "abc") == {"h": ["a", ("b", None)], 3: Pair("c", {})}
+    assert isinstance(tree.tree_unflatten(carry, "abc")[3], Pair)
 
 
 @pytest.mark.parametrize("init", [1.0, (1.0,), [1.0, (2.0, 3)], {"b": 1.0, "a": [None, 2.0]}])
 def test_a_carry_keeps_its_structure(mode: str, init: Any) -> None:
     with br.Program() as prog:
-        double = lambda c: tree.rebuild(c, [leaf * 2 for leaf in tree.values(c)])  # noqa: E731
-        first = lambda c: tree.values(c)[0] < 8.0  # noqa: E731
+        double = lambda c: tree.tree_unflatten(c, [leaf * 2 for leaf in tree.tree_leaves(c)])  # noqa: E731
+        first = lambda c: tree.tree_leaves(c)[0] < 8.0  # noqa: E731
         end = br.while_loop(first, double, init)
         last, _ = br.scan(lambda c, _: (double(c), None), init, None, 3)
     for got in (end, last):
-        assert tree.rebuild(got, tree.values(init)) == init
-        values = run(mode, prog, tree.values(got))
-        np.testing.assert_array_equal(values, [8 * one for one in tree.values(init)])
+        assert tree.tree_unflatten(got, tree.tree_leaves(init)) == init
+        values = run(mode, prog, tree.tree_leaves(got))
+        np.testing.assert_array_equal(values, [8 * one for one in tree.tree_leaves(init)])
 
 
 def test_the_order_of_a_dict_does_not_matter(mode: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.layers import LAYERS, feeding
 
 import braces as br
-from braces.frontend.core.pytree import values
+from braces.frontend.core.pytree import tree_leaves
 
 APART = {
     "AttentionCache": "has no rows of data",
@@ -39,7 +39,7 @@ def declared(name: str) -> dict[str, br.dtypes.TensorType]:
 def built(name: str, given: dict[str, br.Var]) -> br.Var:
     """One number for each row, of all that a layer gives."""
     with feeding(given):
-        found = [end for end in values(LAYERS[name]()) if isinstance(end, br.Var)]
+        found = [end for end in tree_leaves(LAYERS[name]()) if isinstance(end, br.Var)]
     floats = [br.sin(end) if end.dtype.kind == "f" else 0.1 * end for end in found]
     rows = [br.reshape(end, (end.shape[0], -1)) for end in floats]
     return br.cast(br.sum(br.concat(rows, axis=1), axis=1), "float64")

@@ -25,7 +25,7 @@ from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.errors import BracesError
 from braces.frontend.core.functions import FUNCTIONS
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 
 EXCLUDED = {"from_paddle", "from_torch", "op", "save_model", "save_parameters"}
 """Functions whose examples need files or packages, or leave something behind."""
@@ -58,7 +58,7 @@ def ask(module: Any, name: str, code: str, stand_in: Any) -> bool:
     function: Callable[..., Any] = getattr(module, name)
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        given = values([args, kwargs])
+        given = tree_leaves([args, kwargs])
         if not any(isinstance(value, Var) for value in given):
             return function(*args, **kwargs)
         stand_in(function, [args, kwargs], given)
@@ -95,7 +95,7 @@ def ask_all(stand_in: Any) -> tuple[set[str], dict[str, str]]:
 def call_with_declarations(function: Any, arguments: Any, given: list[Any]) -> None:
     ours = current_program()
     named = [v.info if isinstance(v, Var) and v.program is ours else v for v in given]
-    args, kwargs = rebuild(arguments, named)
+    args, kwargs = tree_unflatten(arguments, named)
     function(*args, **kwargs)
 
 
@@ -109,7 +109,7 @@ def call_with_memories(function: Any, arguments: Any, given: list[Any]) -> None:
 def call_with_memory(function: Any, arguments: Any, given: list[Any], at: int) -> None:
     def call(memory: Any, value: Any) -> None:
         memory.update(memory)
-        args, kwargs = rebuild(arguments, [*given[:at], value, *given[at + 1 :]])
+        args, kwargs = tree_unflatten(arguments, [*given[:at], value, *given[at + 1 :]])
         function(*args, **kwargs)
         raise Called
 

@@ -18,7 +18,7 @@ import pytest
 from tests.interrupting import interrupted
 
 from braces.ir.files import atomic_write as atomic
-from braces.ir.files.atomic_write import replacing, write_atomically
+from braces.ir.files.atomic_write import replace_atomically, write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and locks are those of POSIX")
 
@@ -32,7 +32,7 @@ def fail(*_: object) -> None:
 
 
 def write_half(path: Path, error: type[BaseException]) -> None:
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         file.write(b"half")
         raise error
 
@@ -40,7 +40,7 @@ def write_half(path: Path, error: type[BaseException]) -> None:
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"old")
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         file.write(b"new")
         file.flush()
         assert path.read_bytes() == b"old"
@@ -67,27 +67,27 @@ def test_the_old_file_stays_where_the_disk_fails(
     path = tmp_path / "f"
     path.write_bytes(b"old")
     monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="No space left"), replacing(path) as file:
+    with pytest.raises(OSError, match="No space left"), replace_atomically(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"old"
     assert left(tmp_path) == ["f"]
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "no" / "f"):
+    with pytest.raises(FileNotFoundError), replace_atomically(tmp_path / "no" / "f"):
         pass
 
 
 @posix
 def test_the_mode_of_the_old_file_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "f"
-    with replacing(path):
+    with replace_atomically(path):
         pass
     mask = os.umask(0)
     os.umask(mask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~mask
     path.chmod(0o640)
-    with replacing(path):
+    with replace_atomically(path):
         pass
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
@@ -95,7 +95,7 @@ def test_the_mode_of_the_old_file_is_kept(tmp_path: Path) -> None:
 @posix
 def test_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "f")
-    with replacing(tmp_path / "link") as file:
+    with replace_atomically(tmp_path / "link") as file:
         file.write(b"new")
     assert (tmp_path / "link").is_symlink()
     assert (tmp_path / "f").read_bytes() == b"new"
@@ -131,7 +131,7 @@ def test_files_of_others_and_of_living_writers_stay(tmp_path: Path) -> None:
     for name in others:
         (tmp_path / name).touch()
     (tmp_path / STRAY).mkdir()
-    with replacing(tmp_path / "a") as file:
+    with replace_atomically(tmp_path / "a") as file:
         file.write(b"a")
         for name in ("a", "b", "b"):
             write_atomically(tmp_path / name, b"b")
@@ -249,7 +249,7 @@ def test_a_folder_and_a_socket_are_refused_before_anything_is_written(tmp_path: 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         for name, error in (("folder", IsADirectoryError), ("socket", OSError)):
-            with pytest.raises(error) as caught, replacing(tmp_path / name):
+            with pytest.raises(error) as caught, replace_atomically(tmp_path / name):
                 pytest.fail("nothing is there to write to")
             assert caught.value.filename == str(tmp_path / name)
             assert caught.value.errno

@@ -17,7 +17,7 @@ import braces as br
 from braces.dtypes import parse_type, short_name
 from braces.errors import ProgramError
 from braces.jaxpr.registry import RULES
-from braces.jaxpr.rules.callbacks import INSERTED, inserting
+from braces.jaxpr.rules.callbacks import INSERTED, insertion_function
 from braces.jaxpr.trace import trace
 
 pytestmark = pytest.mark.unoptimized
@@ -367,7 +367,7 @@ def test_operators_stand_in_a_function_of_jax_in_its_loops_too() -> None:
     def build_exp(given: list[br.Var]) -> list[br.Var]:
         return [br.exp(given[0]), given[0] * 2.0]
 
-    insert = inserting(build_exp, [parse_type("f32[]")] * 2)
+    insert = insertion_function(build_exp, [parse_type("f32[]")] * 2)
 
     def function(x: Any) -> Any:
         def step(carried: Any) -> Any:

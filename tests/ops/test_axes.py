@@ -22,7 +22,14 @@ import pytest
 from cases import Case, cases, differentiable_cases, numbered, sizes_in
 from references import is_float, numbers
 
-from braces.define.axes.axis_map import HIGHEST, LOWEST, AxisMap, Fate, Fills, Indices
+from braces.define.axes.axis_map import (
+    HIGHEST,
+    LOWEST,
+    AxisEffect,
+    AxisMap,
+    IdentityElements,
+    Indices,
+)
 from braces.define.decorator import OPS, OpDef
 from braces.dtypes import FLOAT64, TensorType
 from braces.lazy import jax
@@ -218,7 +225,7 @@ def cut(sample: Sample, index: str) -> Claim:
     return Claim(f"{index} is cut", [sample.along(sample.values, index, fewer)], holds)
 
 
-def left_out(sample: Sample, index: str, fills: Fills) -> Claim:
+def left_out(sample: Sample, index: str, fills: IdentityElements) -> Claim:
     """An entry that is filled counts as little as one that is cut off."""
     fewer = range(sample.indices[index] - 1)
 
@@ -229,7 +236,7 @@ def left_out(sample: Sample, index: str, fills: Fills) -> Claim:
     return Claim(f"{index} is left out by {fills}", given, holds)
 
 
-def _filled(sample: Sample, index: str, fills: Fills) -> dict[str, tuple[Any, ...]]:
+def _filled(sample: Sample, index: str, fills: IdentityElements) -> dict[str, tuple[Any, ...]]:
     found = {slot: tuple(map(np.array, given)) for slot, given in sample.values.items()}
     for slot, fill in fills.items():
         for i, x in enumerate(found.get(slot, ())):
@@ -447,21 +454,23 @@ def axes_of(op: str, *shapes: tuple[int, ...], **attrs: Any) -> AxisMap:
         (
             axes_of("matmul", (2, 1, 3), (2, 3, 5), (2, 1, 5)),
             [
-                Fate("mapped", (("out", 0, 0),)),
-                Fate("mapped", (("out", 0, 1),)),
-                Fate("contracted", (), {"x": 0, "y": 0}),
+                AxisEffect("mapped", (("out", 0, 0),)),
+                AxisEffect("mapped", (("out", 0, 1),)),
+                AxisEffect("contracted", (), {"x": 0, "y": 0}),
             ],
         ),
         (
             axes_of("cumsum", (2, 3), (2, 3), axis=1, reverse=False),
-            [Fate("mapped", (("out", 0, 0),)), Fate("mixed")],
+            [AxisEffect("mapped", (("out", 0, 0),)), AxisEffect("mixed")],
         ),
         (
             axes_of("add", (1, 3), (4, 3), (4, 3)),
-            [Fate("absent"), Fate("mapped", (("out", 0, 1),))],
+            [AxisEffect("absent"), AxisEffect("mapped", (("out", 0, 1),))],
         ),
     ],
     ids=["matmul", "cumsum", "add"],
 )
-def test_an_operator_says_what_becomes_of_an_axis(axes: AxisMap, fates: list[Fate]) -> None:
+def test_an_operator_says_what_becomes_of_an_axis(
+    axes: AxisMap, fates: list[AxisEffect]
+) -> None:
     assert [axes.fate("x", axis) for axis in range(len(fates))] == fates

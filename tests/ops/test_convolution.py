@@ -14,7 +14,7 @@ import pytest
 import braces as br
 from braces.ops.conv_pool import cpu_algorithms as convolution_ways
 from braces.ops.conv_pool.conv import convolve
-from braces.ops.conv_pool.cpu_algorithms import WAYS, Windows
+from braces.ops.conv_pool.cpu_algorithms import ALGORITHMS, ConvGeometry
 from braces.ops.conv_pool.lax_conv import convolution
 
 CANONICAL = {
@@ -24,23 +24,27 @@ CANONICAL = {
 }
 ONES, NO_PADS = (1, 1), ((0, 0), (0, 0))
 CASES = {
-    "one axis": ((2, 7, 3), (3, 3, 4), Windows((1,), ((1, 1),), (1,), (1,), 1)),
-    "strides": ((2, 7, 6, 2), (3, 2, 2, 3), Windows((2, 3), ((1, 0), (0, 2)), ONES, ONES, 1)),
-    "dilations": ((2, 7, 6, 2), (2, 3, 2, 3), Windows((1, 2), ((0, 1),) * 2, ONES, (2, 2), 1)),
-    "spacings": ((1, 3, 4, 2), (2, 3, 2, 1), Windows((1, 2), ((-1, 2),) * 2, (2, 3), ONES, 1)),
+    "one axis": ((2, 7, 3), (3, 3, 4), ConvGeometry((1,), ((1, 1),), (1,), (1,), 1)),
+    "strides": ((2, 7, 6, 2), (3, 2, 2, 3),
+        ConvGeometry((2, 3), ((1, 0), (0, 2)), ONES, ONES, 1)),
+    "dilations": ((2, 7, 6, 2), (2, 3, 2, 3),
+        ConvGeometry((1, 2), ((0, 1),) * 2, ONES, (2, 2), 1)),
+    "spacings": ((1, 3, 4, 2), (2, 3, 2, 1),
+        ConvGeometry((1, 2), ((-1, 2),) * 2, (2, 3), ONES, 1)),
     "three axes": (
         (1, 3, 4, 3, 2),
         (2, 2, 3, 2, 1),
-        Windows((1, 2, 1), ((1, 1),) * 3, (1,) * 3, (1,) * 3, 1),
+        ConvGeometry((1, 2, 1), ((1, 1),) * 3, (1,) * 3, (1,) * 3, 1),
     ),
-    "few terms": ((2, 5, 4, 6), (2, 3, 2, 9), Windows((2, 1), NO_PADS, (1, 2), (2, 1), 3)),
-    "many terms": ((2, 5, 4, 60), (2, 3, 30, 4), Windows((2, 1), ((1, 0),) * 2, ONES, ONES, 2)),
-    "no examples": ((0, 5, 4, 2), (2, 3, 1, 4), Windows(ONES, NO_PADS, ONES, ONES, 2)),
-    "no place": ((2, 2, 4, 2), (3, 3, 1, 4), Windows(ONES, NO_PADS, ONES, ONES, 2)),
+    "few terms": ((2, 5, 4, 6), (2, 3, 2, 9), ConvGeometry((2, 1), NO_PADS, (1, 2), (2, 1), 3)),
+    "many terms": ((2, 5, 4, 60), (2, 3, 30, 4),
+        ConvGeometry((2, 1), ((1, 0),) * 2, ONES, ONES, 2)),
+    "no examples": ((0, 5, 4, 2), (2, 3, 1, 4), ConvGeometry(ONES, NO_PADS, ONES, ONES, 2)),
+    "no place": ((2, 2, 4, 2), (3, 3, 1, 4), ConvGeometry(ONES, NO_PADS, ONES, ONES, 2)),
 }  # fmt: skip
 
 
-def by_jax(x: Any, kernel: Any, windows: Windows) -> Any:
+def by_jax(x: Any, kernel: Any, windows: ConvGeometry) -> Any:
     space = "DHW"[-len(windows.strides) :]
     return jax.lax.conv_general_dilated(
         x,
@@ -101,10 +105,10 @@ def test_a_kernel_is_derived_from_pieces_of_the_batch(
 ) -> None:
     monkeypatch.setattr(convolution_ways, "PIECE_BYTES", 1)
     x, out = (rng.normal(size=(count, 5, 4, n)).astype("f4") for n in (2, 3))
-    windows = Windows((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1)
+    windows = ConvGeometry((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1)
 
     def derived(platform: str | None) -> Any:
-        way = WAYS[platform]["kernel"]
+        way = ALGORITHMS[platform]["kernel"]
         return jax.jit(lambda x, out: way(x, out, windows=windows, shape=(3, 3, 2, 3)))(x, out)
 
     np.testing.assert_allclose(derived("cpu"), derived(None), 1e-4, 1e-4)
@@ -171,7 +175,7 @@ def test_what_is_not_finite_stays_in_its_group(mode: str) -> None:
 def test_half_precision_is_added_up_in_single(rng: Any) -> None:
     x = rng.normal(size=(2, 6, 6, 8)).astype(jnp.bfloat16)
     kernel = rng.normal(size=(5, 5, 1, 8)).astype(jnp.bfloat16)
-    windows = Windows((1, 1), ((2, 2), (2, 2)), (1, 1), (1, 1), 8)
+    windows = ConvGeometry((1, 1), ((2, 2), (2, 2)), (1, 1), (1, 1), 8)
     exact = by_jax(x.astype(np.float32), kernel.astype(np.float32), windows)
     got = convolution(x, kernel, windows)
     assert got.dtype == jnp.bfloat16

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.core.check_code import decode_offender, max_code, offender_code
+from braces.define.core.check_code import decode_offender, encode_offender, worst_code
 
 
 @pytest.mark.parametrize("value", [0, 1, -1, 7, -128, 2**30 - 3, 3 - 2**30])
@@ -15,13 +15,13 @@ def test_a_value_that_is_wrong_is_told_as_it_is(value: int) -> None:
     small = ("int8",) if abs(value) < 129 else ()
     for dtype in (*small, "int32", "int64"):
         with jax.enable_x64(True):
-            found = offender_code(np.array([False, True]), np.array([5, value], dtype))
-            assert decode_offender(int(max_code(found))) == str(value)
+            found = encode_offender(np.array([False, True]), np.array([5, value], dtype))
+            assert decode_offender(int(worst_code(found))) == str(value)
 
 
 def told(value: np.generic) -> str | None:
     """What a check says of a value that is wrong."""
-    return decode_offender(int(max_code(offender_code(np.True_, value))))
+    return decode_offender(int(worst_code(encode_offender(np.True_, value))))
 
 
 def test_values_that_are_too_far_away_are_told_as_such() -> None:
@@ -32,8 +32,8 @@ def test_values_that_are_too_far_away_are_told_as_such() -> None:
 
 
 def test_bools_tell_that_something_is_wrong_and_no_value() -> None:
-    assert int(max_code(np.array([False, False]))) == int(max_code(np.zeros(0, bool))) == 0
-    assert decode_offender(int(max_code(np.array([False, True])))) is None
+    assert int(worst_code(np.array([False, False]))) == int(worst_code(np.zeros(0, bool))) == 0
+    assert decode_offender(int(worst_code(np.array([False, True])))) is None
 
 
 def test_of_several_failures_the_first_is_told(mode: str) -> None:

@@ -27,7 +27,7 @@ from test_axes import (
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType
 from braces.ir.records import Op
-from braces.passes.batching.batching_rule import Stretched, stretched
+from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule
 
 pytestmark = pytest.mark.unoptimized
 
@@ -77,7 +77,7 @@ class Way:
 
     sample: Sample
     op: Op
-    found: Stretched
+    found: BatchedOp
     values: Mapping[str, np.ndarray]
 
     @property
@@ -116,7 +116,7 @@ def ways_of(sample: Sample) -> Iterator[Way]:
     """An operator written for all trips, by what varies."""
     op, types, values = op_of(sample)
     for varying in all_ways(op):
-        found = stretched(op, types.__getitem__, varying, TRIPS)
+        found = apply_batching_rule(op, types.__getitem__, varying, TRIPS)
         if found is not None:
             yield Way(sample, op, found, values)
 

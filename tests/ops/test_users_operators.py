@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.completion import Completing, KernelOp
+from braces.define.completion import DefinitionRules, KernelOp
 from braces.dtypes import TensorType
 from braces.errors import RunError
 
@@ -39,7 +39,7 @@ def test_every_method_that_completes_an_operator_of_ours_completes_one_of_a_user
         return x
 
     made: Any = own(kernel)
-    methods = [name for name in vars(Completing) if not name.startswith("_")]
+    methods = [name for name in vars(DefinitionRules) if not name.startswith("_")]
     assert {"vjp", "jvp", "gradient", "resolved", "learned", "checked"} <= set(methods)
     for name in methods:
         assert getattr(made, name).__func__ is getattr(KernelOp, name)

@@ -12,14 +12,14 @@ import pytest
 import braces as br
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 Build = Callable[[Any], Any]
 X = np.arange(24.0).reshape(2, 3, 4) / 24.0
 
 
 def in_place_of_tanh(build: Build) -> br.passes.Pass:
-    def rule(op: Op, place: Place) -> Change:
+    def rule(op: Op, place: InsertionPoint) -> Replacement:
         if op.type != "tanh":
             return op
         with place.building():
@@ -112,7 +112,7 @@ def test_draws_that_a_rule_builds_go_on_from_run_to_run(mode: str, make: Any) ->
 
 @pytest.mark.parametrize("make", [plain, looped])
 def test_a_rule_that_fails_leaves_nothing_behind(make: Any) -> None:
-    def rule(op: Op, place: Place) -> Change:
+    def rule(op: Op, place: InsertionPoint) -> Replacement:
         if op.type == "tanh":
             with contextlib.suppress(ZeroDivisionError), place.building():
                 br.fc(br.dropout(place.var(op.inputs["x"][0]), 0.5), 4, name="new")

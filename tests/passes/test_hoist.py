@@ -11,7 +11,7 @@ from tests.calling import calls_of
 import braces as br
 from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
-from braces.passes.cleanup.loop_invariant_code_motion import hoisted
+from braces.passes.cleanup.loop_invariant_code_motion import hoist_invariants
 
 
 def net(loops: int = 1) -> tuple[br.Program, br.Var]:
@@ -88,8 +88,10 @@ def test_so_it_does_to_loops_in_loops_and_names_stay_apart() -> None:
 
 def test_moving_out_of_many_loops_takes_linear_time() -> None:
     few, many = net(20)[0].definition, net(40)[0].definition
-    hoisted(few)
-    assert calls_of(lambda: hoisted(many)) < 2.5 * calls_of(lambda: hoisted(few))
+    hoist_invariants(few)
+    assert calls_of(lambda: hoist_invariants(many)) < 2.5 * calls_of(
+        lambda: hoist_invariants(few)
+    )
 
 
 def test_operators_that_move_have_names_of_their_own() -> None:
@@ -110,7 +112,7 @@ def test_operators_that_move_have_names_of_their_own() -> None:
         }
       return z
     }"""
-    made = hoisted(br.parse(text).definition)
+    made = hoist_invariants(br.parse(text).definition)
     assert [op.name for op in made.main.ops] == ["same", "one", "tanh_0", "two"]
     assert br.parse(print_program(made)).definition == made
     assert all(not LoopView.of(op).body.vars.keys() & {"a", "d"} for op in made.main.ops[1::2])

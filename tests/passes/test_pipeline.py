@@ -12,7 +12,7 @@ import pytest
 import braces as br
 from braces.ir.records import DATA, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
-from braces.passes.core.pipeline import VERIFY, noting, run_pass
+from braces.passes.core.pipeline import VERIFY, collect_notes, run_pass
 from braces.passes.registry import PASSES
 
 
@@ -187,7 +187,7 @@ def test_notes_are_kept_where_somebody_listens() -> None:
 
     prog, _ = counter()
     mine = br.passes.Pass("mine", noting_pass)
-    with noting() as notes:
+    with collect_notes() as notes:
         run_pass(mine, prog.definition)
     mine(prog)
     assert [(one.where, one.what) for one in notes] == [("loop_0", "left alone")]

@@ -9,7 +9,7 @@ import pytest
 from tests.calling import calls_of
 
 import braces as br
-from braces.passes.cleanup.dead_code import eliminated
+from braces.passes.cleanup.dead_code import eliminate_dead_code
 
 
 def trained() -> tuple[br.Program, br.Var, br.Var]:
@@ -107,8 +107,8 @@ def test_an_operator_costs_the_same_however_deep_it_is_nested(told: bool) -> Non
         prog, out = nested(depth, told)
         main = prog.definition.main.with_(results=(out.name,))
         wanted = prog.definition.with_(main=main)
-        eliminated(wanted)
-        return calls_of(lambda: eliminated(wanted))
+        eliminate_dead_code(wanted)
+        return calls_of(lambda: eliminate_dead_code(wanted))
 
     shallow, deep, deepest = map(calls, (1, 6, 12))
     level = (deep - shallow) / 5

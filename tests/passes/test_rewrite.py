@@ -11,7 +11,13 @@ import braces as br
 from braces.ir.records import Op, ProgramDef
 from braces.ir.text.printer import print_program
 from braces.passes.core.pipeline import run_pass
-from braces.passes.core.rewrite import Change, Place, Rule, has_loops, rewrite
+from braces.passes.core.rewrite import (
+    InsertionPoint,
+    Replacement,
+    Rule,
+    contains_loops,
+    rewrite,
+)
 from braces.passes.verify.program import check
 
 LOOP = """
@@ -38,7 +44,7 @@ def rewritten(text: str, rule: Rule) -> ProgramDef:
     return made
 
 
-def squares(op: Op, place: Place) -> Change:
+def squares(op: Op, place: InsertionPoint) -> Replacement:
     """Write products for squares."""
     if op.type != "square":
         return op
@@ -54,7 +60,7 @@ def test_what_no_rule_changes_is_the_very_same() -> None:
 
 
 def test_a_block_in_which_nothing_changes_is_the_very_same() -> None:
-    def outside(op: Op, place: Place) -> Change:
+    def outside(op: Op, place: InsertionPoint) -> Replacement:
         return op if place.outer else squares(op, place)
 
     before = br.parse(LOOP).definition
@@ -77,7 +83,7 @@ def test_captures_are_those_of_the_new_blocks(mode: str) -> None:
     )
     text = text.replace("loop(sliced=x)", "loop(sliced=x) captures [c]")
 
-    def without_c(op: Op, place: Place) -> Change:
+    def without_c(op: Op, place: InsertionPoint) -> Replacement:
         return {op.outputs["out"][0]: "r"} if op.type == "multiply" else op
 
     made = rewritten(text, without_c)
@@ -114,7 +120,7 @@ def test_an_operator_that_nobody_reads_may_go() -> None:
 def test_unnamed_dimensions_that_are_built_are_no_old_ones() -> None:
     found = list[str]()
 
-    def fresh(op: Op, place: Place) -> Change:
+    def fresh(op: Op, place: InsertionPoint) -> Replacement:
         found.append(str(place.table.unifier.fresh()))
         return op
 
@@ -123,7 +129,7 @@ def test_unnamed_dimensions_that_are_built_are_no_old_ones() -> None:
 
 
 def test_what_an_error_interrupts_is_not_built() -> None:
-    def trying(op: Op, place: Place) -> Change:
+    def trying(op: Op, place: InsertionPoint) -> Replacement:
         if op.type == "square":
             with contextlib.suppress(br.ShapeError), place.building():
                 x = place.var(op.inputs["x"][0])
@@ -149,7 +155,7 @@ def test_a_name_that_a_block_hides_is_refused() -> None:
     )
     text = text.replace("loop(sliced=x)", "loop(sliced=x) captures [w]")
 
-    def to_hidden(op: Op, place: Place) -> Change:
+    def to_hidden(op: Op, place: InsertionPoint) -> Replacement:
         return {"w": "z"} if op.type == "exp" else op
 
     before = br.parse(text).definition
@@ -162,7 +168,7 @@ def test_a_block_may_hide_a_name_that_it_does_not_read() -> None:
     declared = "data x: f32[n]  data c: f32[]  z: f32[] = tanh(x=c)  w: f32[] = exp(x=c)"
     before = br.parse(LOOP.replace("data x: f32[n]", declared)).definition
 
-    def to_hidden(op: Op, place: Place) -> Change:
+    def to_hidden(op: Op, place: InsertionPoint) -> Replacement:
         return {"w": "z"} if op.type == "exp" else op
 
     made = rewrite(before, to_hidden)
@@ -186,10 +192,10 @@ def test_loops_are_found_at_any_depth_and_nothing_else_is_taken_for_one() -> Non
         x = br.data("x", [3, 4])
         with br.block("outer"):
             br.tanh(x)
-    assert not has_loops(prog.definition.main)
+    assert not contains_loops(prog.definition.main)
     with prog, br.block("around"), br.block("within"):
         rnn = br.create_rnn()
         with rnn.stepnet() as net:
             net.add_output(br.tanh(net.add_input(x)))
         rnn()
-    assert has_loops(prog.definition.main)
+    assert contains_loops(prog.definition.main)

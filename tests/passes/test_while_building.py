@@ -11,8 +11,8 @@ from braces.ir.text.parser import parse_program
 from braces.ir.text.printer import print_program
 from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
-from braces.passes.core.untrusted_input import complete
-from braces.passes.loops.loop_condition import cut_condition
+from braces.passes.core.untrusted_input import complete_attributes
+from braces.passes.loops.loop_condition import extract_condition
 from braces.passes.verify.program import check
 
 
@@ -24,7 +24,7 @@ def loop_with(body: str) -> Body:
         body (t: i64[], p: f32[]) {{ {body} }}
       return end
     }}"""
-    return LoopView.of(complete(parse_program(text)).main.ops[0]).body
+    return LoopView.of(complete_attributes(parse_program(text)).main.ops[0]).body
 
 
 def names(body: Body) -> list[str]:
@@ -39,7 +39,7 @@ def test_a_condition_takes_what_it_needs_and_leaves_what_the_trip_needs() -> Non
         "other: f32[] = tanh(x=r)\n"
         "return r"
     )
-    rest, condition = cut_condition(body, "more")
+    rest, condition = extract_condition(body, "more")
     assert names(rest) == ["s", "r"]
     assert names(condition) == ["s", "more"]
     assert (condition.params, condition.results) == (("p",), ("more",))
@@ -48,7 +48,7 @@ def test_a_condition_takes_what_it_needs_and_leaves_what_the_trip_needs() -> Non
 
 
 def test_a_condition_may_come_from_outside() -> None:
-    rest, condition = cut_condition(loop_with("r: f32[] = tanh(x=p)\nreturn r"), "go")
+    rest, condition = extract_condition(loop_with("r: f32[] = tanh(x=p)\nreturn r"), "go")
     assert names(rest) == ["r"]
     assert (condition.ops, condition.results, condition.params) == ((), ("go",), ("p",))
 
@@ -56,9 +56,9 @@ def test_a_condition_may_come_from_outside() -> None:
 def test_a_condition_knows_nothing_of_the_trip() -> None:
     body = loop_with("more: bool[] = less(x=t, y=t)\nreturn p")
     with pytest.raises(br.ProgramError, match="number of the trip"):
-        cut_condition(body, "more")
+        extract_condition(body, "more")
     with pytest.raises(br.ProgramError, match="number of the trip"):
-        cut_condition(body, "t")
+        extract_condition(body, "t")
 
 
 def test_what_an_initial_value_is_computed_from_moves_in_front_of_the_loop() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import braces as br
-from braces.planning.collectives import KINDS, Collective, collectives_of
-from braces.planning.device_specs import DEVICES, figures_of
+from braces.planning.collectives import KINDS, Collective, find_collectives
+from braces.planning.device_specs import DEVICES, find_device_specs
 from braces.planning.replica_groups import axes_along, first_group
-from braces.planning.time_estimate import estimated
-from braces.runtime.profiling.hlo_text import Code, Numbering
+from braces.planning.time_estimate import estimate_step
+from braces.runtime.profiling.hlo_text import HloModule, Numbering
 
 TEXT = """
 HloModule jit_one, entry_computation_layout={()->f32[4]}
@@ -45,7 +45,7 @@ def made() -> dict[str, Collective]:
         with br.block("loop"):
             br.exp(x, name="more")
     numbering = Numbering(program.definition.main)
-    found = collectives_of(TEXT, Code(TEXT), numbering, {"data": 4, "model": 2})
+    found = find_collectives(TEXT, HloModule(TEXT), numbering, {"data": 4, "model": 2})
     return {f"{one.kind} {'' if one.trips == 1 else one.trips}".strip(): one for one in found}
 
 
@@ -118,13 +118,13 @@ def test_a_ring_sends_what_formulas_say() -> None:
 
 
 def test_a_step_is_the_longer_of_two_and_what_is_sent() -> None:
-    h100 = figures_of("h100")
+    h100 = find_device_specs("h100")
     near, far = one_of("all-gather"), one_of("all-gather", span=16)
-    found = estimated(h100, 494e12, 3350e9 / 2, 81 * 10**9, [near], narrow=False)
+    found = estimate_step(h100, 494e12, 3350e9 / 2, 81 * 10**9, [near], narrow=False)
     assert (found.compute_s, found.memory_s, found.fits) == (1.0, 0.5, False)
     assert found.collectives_s == pytest.approx(7 / 8 / 1000)
     assert found.step_s == pytest.approx(1 + 7 / 8 / 1000)
-    wide = estimated(h100, 494e12, 0, 0, [far], narrow=True)
+    wide = estimate_step(h100, 494e12, 0, 0, [far], narrow=True)
     assert wide.compute_s == pytest.approx(494 / 989)
     assert wide.collectives_s == pytest.approx(9 * found.collectives_s)  # over the network
     assert wide.fits
@@ -137,4 +137,4 @@ def test_the_table_of_devices_is_in_order() -> None:
         assert one.network_bytes_per_s < one.link_bytes_per_s < one.memory_bytes_per_s
         assert one.memory_bytes >= 16 * 10**9
     with pytest.raises(br.DeviceError, match=r"(?s)'h10'.*h100"):
-        figures_of("h10")
+        find_device_specs("h10")

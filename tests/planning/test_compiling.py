@@ -10,7 +10,7 @@ from tests.laid_out import ROWS, STEPS, batch, classifier, code_of, collectives,
 
 import braces as br
 from braces.ir.walk import all_ops
-from braces.planning.compiled_run import planned
+from braces.planning.compiled_run import compile_and_report
 from braces.planning.report import PlanReport
 
 SIZES = {"batch": ROWS, "time": STEPS}
@@ -21,7 +21,7 @@ def found(model: str, kind: str) -> tuple[br.Program, br.Var, PlanReport]:
     program, loss = classifier(model)
     sizes = SIZES if model not in ("perceptron", "looping") else {"batch": ROWS}
     layout = layouts(program)[kind].on(8)
-    return program, loss, planned(program.definition, layout, [loss.name], sizes)
+    return program, loss, compile_and_report(program.definition, layout, [loss.name], sizes)
 
 
 CASES = [

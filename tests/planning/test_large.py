@@ -8,7 +8,7 @@ import pytest
 
 import braces as br
 from braces.lower.sharding.sharding import Placement
-from braces.planning.compiled_run import planned
+from braces.planning.compiled_run import compile_and_report
 
 VOCABULARY, WIDTH, LAYERS, LENGTH = 50304, 768, 12, 1024
 
@@ -75,7 +75,9 @@ def test_pinned_values_move_a_third_of_what_free_ones_do(
     for pins in (True, False):
         if not pins:
             monkeypatch.setattr(Placement, "pinned", lambda self, info, value: value)
-        report = planned(model(2, 256, 50257).definition, apart(4, 2), (), {"batch": 32})
+        report = compile_and_report(
+            model(2, 256, 50257).definition, apart(4, 2), (), {"batch": 32}
+        )
         moved = sum(one.total_bytes for one in report.collectives)
         found.append((moved, report.memory["meanwhile"]))
     pinned, free = found

@@ -15,10 +15,10 @@ import pytest
 
 import braces as br
 from braces.planning import planner
-from braces.planning.compiled_run import planned
-from braces.planning.rendering import Sheet, Table
+from braces.planning.compiled_run import compile_and_report
+from braces.planning.rendering import PlanSheet, Table
 from braces.planning.report import PlanReport
-from braces.planning.request import Question, answer_text, read_answer
+from braces.planning.request import PlanRequest, answer_text, read_answer
 
 LAYOUT = br.Layout(br.Mesh({"data": 4}), {"batch": "data"}, fsdp="data")
 
@@ -37,7 +37,7 @@ def report() -> PlanReport:
 
 def test_another_process_says_what_this_one_would(report: PlanReport) -> None:
     prog = program()
-    here = planned(prog.definition, LAYOUT, (), {"batch": 64})
+    here = compile_and_report(prog.definition, LAYOUT, (), {"batch": 64})
     assert report.values == here.values
     assert report.collectives[0].bytes == here.collectives[0].bytes
     assert (report.counts, report.memory) == (here.counts, here.memory)
@@ -73,7 +73,7 @@ def test_what_does_not_fit_is_said(report: PlanReport) -> None:
 def test_names_are_escaped_where_they_are_shown() -> None:
     table = Table("t", ["name"], [["<script>"], ["a\x1b[31m" + "b" * 99]])
     assert "<script>" not in table.html()
-    shown = Sheet([], [table.cut(None)], []).text()
+    shown = PlanSheet([], [table.cut(None)], []).text()
     assert "\x1b" not in shown
     assert shown.count("b") < 60
 
@@ -143,8 +143,8 @@ def test_a_question_is_read_as_it_was_asked() -> None:
     layout = br.Layout(
         br.Mesh({"a": 2, "b": 3}), {"n": ("a", "b")}, {"*.w": (None, ("a", "b"))}, fsdp="a"
     )
-    asked = Question(b"\x00\xff", layout, ("y",), {"n": 6})
-    assert Question.from_json(asked.to_json()) == asked
+    asked = PlanRequest(b"\x00\xff", layout, ("y",), {"n": 6})
+    assert PlanRequest.from_json(asked.to_json()) == asked
 
 
 ORPHANED = """

@@ -25,8 +25,15 @@ from braces.remote.protocol.handshake import (
     introduce,
     key_of,
 )
-from braces.remote.protocol.messages import ERROR, LOAD, RUN, Message, packed, unpacked
-from braces.remote.worker.server import MOST_STRANGERS
+from braces.remote.protocol.messages import (
+    ERROR,
+    LOAD,
+    RUN,
+    Message,
+    pack_message,
+    unpack_message,
+)
+from braces.remote.worker.server import MOST_UNAUTHENTICATED
 from braces.remote.worker.session import PROGRAM
 
 
@@ -84,7 +91,7 @@ def serves(server: br.remote.Server) -> None:
         bytes(NONCE_BYTES + PROOF_BYTES),
         b"\xff" * 500,
         pickle.dumps(print),
-        b"".join(packed(Message(RUN, {"fetch": ["y"], "timeout_s": None}))),
+        b"".join(pack_message(Message(RUN, {"fetch": ["y"], "timeout_s": None}))),
     ],
 )
 def test_a_stranger_hears_the_greeting_and_no_more(
@@ -171,7 +178,7 @@ def test_a_handshake_that_drips_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_connections_that_say_nothing_keep_nobody_out(server: br.remote.Server) -> None:
     address = parse_address(server.address)
-    silent = [socket.create_connection(address) for _ in range(3 * MOST_STRANGERS)]
+    silent = [socket.create_connection(address) for _ in range(3 * MOST_UNAUTHENTICATED)]
     try:
         serves(server)
     finally:
@@ -211,13 +218,17 @@ def test_a_damaged_message_is_refused_or_says_something_else(
     rng: np.random.Generator,
 ) -> None:
     arrays = {"x": np.ones((2, 3), np.float32), "z": np.ones(2, bool)}
-    whole = b"".join(packed(Message(RUN, {"fetch": ["y"], "timeout_s": None}, arrays)))[8:]
+    whole = b"".join(pack_message(Message(RUN, {"fetch": ["y"], "timeout_s": None}, arrays)))[
+        8:
+    ]
     refused = 0
     for _ in range(400):
         data = bytearray(whole)
         data[rng.integers(len(data))] ^= 1 << rng.integers(8)
         try:
-            unpacked(bytes(data[: rng.integers(len(data), len(data) + 5) - rng.integers(5)]))
+            unpack_message(
+                bytes(data[: rng.integers(len(data), len(data) + 5) - rng.integers(5)])
+            )
         except br.FileFormatError:
             refused += 1
     assert 200 < refused < 400

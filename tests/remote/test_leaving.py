@@ -17,14 +17,14 @@ import pytest
 from tests.remote.workers import TOKEN, connected, linear, listening
 
 import braces as br
-from braces.remote.package import Shipment
+from braces.remote.package import Package
 from braces.remote.protocol import handshake
 from braces.remote.protocol.addresses import parse_address
 from braces.remote.protocol.connection import Link
 from braces.remote.protocol.handshake import introduce, key_of
-from braces.remote.protocol.messages import ERROR, RUN, Message, packed
+from braces.remote.protocol.messages import ERROR, RUN, Message, pack_message
 from braces.remote.worker import server as serving
-from braces.remote.worker.server import MOST_CLIENTS, MOST_STRANGERS
+from braces.remote.worker.server import MOST_CLIENTS, MOST_UNAUTHENTICATED
 from braces.remote.worker.session import Session
 
 pytestmark = pytest.mark.unoptimized
@@ -43,7 +43,7 @@ def guest(server: br.remote.Server) -> Generator[socket.socket]:
 
 def runs(program: br.Program, feed: dict[str, Any], mode: str) -> list[Message]:
     """Requests of a client that loads a program and runs it."""
-    shipment = Shipment(program, br.Scope(), mode, None)
+    shipment = Package(program, br.Scope(), mode, None)
     return [shipment.message, shipment.request(feed, ["y"], None)]
 
 
@@ -237,7 +237,7 @@ def test_a_connection_that_has_to_go_is_reset_which_a_client_takes_for_no_refusa
     with ExitStack() as stack:
         first = stack.enter_context(closing(socket.create_connection(address, timeout=10)))
         time.sleep(0.2)
-        for _ in range(MOST_STRANGERS):
+        for _ in range(MOST_UNAUTHENTICATED):
             stack.enter_context(closing(socket.create_connection(address)))
         time.sleep(0.3)
         with pytest.raises(ConnectionResetError):
@@ -288,7 +288,7 @@ def test_a_message_in_small_pieces_arrives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(serving, "STALL_S", 1.0)
-    frame = b"".join(packed(Message(RUN, {"fetch": ["y"]}, {"x": np.ones(3)})))
+    frame = b"".join(pack_message(Message(RUN, {"fetch": ["y"]}, {"x": np.ones(3)})))
     with listening() as server, guest(server) as connection:
         for at in range(0, len(frame), len(frame) // 8):
             connection.sendall(frame[at : at + len(frame) // 8])

@@ -16,7 +16,7 @@ from tests.remote.workers import batches, drawing, linear, same
 
 import braces as br
 from braces.cli.commands.worker import read_token
-from braces.remote.endpoints import Started
+from braces.remote.endpoints import LocalEndpoint
 
 pytestmark = [
     pytest.mark.skipif(not Path("/proc/self").exists(), reason="looks at processes"),
@@ -25,7 +25,7 @@ pytestmark = [
 
 def process_of(worker: br.remote.Worker) -> int:
     place: Any = worker._place
-    assert isinstance(place, Started)
+    assert isinstance(place, LocalEndpoint)
     assert place.process is not None
     return place.process.id
 

@@ -12,7 +12,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 
 from braces.lower.cache.cache_directory import VARIABLE
-from braces.lower.cache.persistent_cache import the_keeper
+from braces.lower.cache.persistent_cache import get_persistent_cache
 from braces.runtime.backend.compiled import CompiledPlan
 
 
@@ -26,9 +26,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     jax.config.update(JAX_FOLDER, None)
     jax.config.update("jax_enable_compilation_cache", True)  # CI has none
     compilation_cache.reset_cache()
-    the_keeper.cache_clear()
+    get_persistent_cache.cache_clear()
     yield tmp_path / "named" / "xla"
-    the_keeper.cache_clear()
+    get_persistent_cache.cache_clear()
     for name, value in before.items():
         jax.config.update(name, value)
     compilation_cache.reset_cache()

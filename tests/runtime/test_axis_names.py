@@ -10,7 +10,7 @@ import pytest
 from tests.laid_out import MESH, batch, collectives, train
 
 import braces as br
-from braces.planning.compiled_run import planned
+from braces.planning.compiled_run import compile_and_report
 
 pytestmark = pytest.mark.unoptimized
 
@@ -121,7 +121,7 @@ def test_values_are_restored_to_where_names_have_laid_them(tmp_path: Path) -> No
 
 def test_a_plan_knows_the_names() -> None:
     program, _ = classifier(perceptron)
-    found = planned(program.definition, BOTH, (), {"batch": 16})
+    found = compile_and_report(program.definition, BOTH, (), {"batch": 16})
     held = {one.name: one.device_bytes for one in found.values}
     assert held["up.w"] == held["adam/mu/up.w"] == 16 * 32 * 4 // 8
     assert held["x"] == 16 * 16 * 4 // 4

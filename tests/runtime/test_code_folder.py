@@ -16,12 +16,12 @@ from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
     MARKER,
     VARIABLE,
-    kept_in,
-    let_go_of,
-    made_ready,
-    processor,
-    refusal,
-    trim,
+    evict_entries,
+    list_entries,
+    prepare_cache,
+    processor_name,
+    reason_not_cache,
+    remove_entries,
 )
 
 KEY = "0123456789abcdef" * 4
@@ -63,13 +63,13 @@ def clear(folder: Path) -> None:
 
 def trim_all(folder: Path) -> None:
     """Trim to nothing."""
-    trim(folder, most_bytes=0, most_files=0)
+    evict_entries(folder, most_bytes=0, most_files=0)
 
 
 def drop_one(folder: Path) -> None:
     """Drop what could not be read, whatever it is called."""
-    for place in (folder, folder / processor(), *folder.iterdir()):
-        let_go_of(place, "")
+    for place in (folder, folder / processor_name(), *folder.iterdir()):
+        remove_entries(place, "")
 
 
 REMOVALS = (clear, trim_all, drop_one)
@@ -102,9 +102,9 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("remove", [clear, trim_all])
 def test_entries_are_removed_and_nothing_else(folder: Path, remove: Remove) -> None:
-    assert made_ready(folder)
+    assert prepare_cache(folder)
     write(folder, *ENTRIES, *OTHERS)
-    assert len(kept_in(folder)) == len(ENTRIES)
+    assert len(list_entries(folder)) == len(ENTRIES)
     remove(folder)
     assert set(tree(folder)) == {*OTHERS, MARKER}
 
@@ -116,8 +116,8 @@ def test_a_folder_with_other_content_never_becomes_a_cache(
 ) -> None:
     write(folder, *names)
     before = tree(folder)
-    assert not made_ready(folder)
-    assert not kept_in(folder)
+    assert not prepare_cache(folder)
+    assert not list_entries(folder)
     remove(folder)
     assert tree(folder) == before
     assert main(["cache", "--clear"]) == 1
@@ -127,13 +127,13 @@ def test_a_folder_with_other_content_never_becomes_a_cache(
 @pytest.mark.parametrize("name", OTHERS)
 def test_one_file_with_another_name_makes_a_folder_foreign(folder: Path, name: str) -> None:
     write(folder, *ENTRIES, name)
-    assert not made_ready(folder)
-    assert "something else" in str(refusal(folder))
+    assert not prepare_cache(folder)
+    assert "something else" in str(reason_not_cache(folder))
 
 
 def test_a_folder_of_folders_is_foreign_also_where_these_are_empty(folder: Path) -> None:
     (folder / "src").mkdir(parents=True, mode=0o700)
-    assert not made_ready(folder)
+    assert not prepare_cache(folder)
 
 
 @pytest.mark.parametrize(
@@ -142,17 +142,17 @@ def test_a_folder_of_folders_is_foreign_also_where_these_are_empty(folder: Path)
 def test_a_marker_of_another_program_makes_no_cache(folder: Path, text: bytes) -> None:
     write(folder, *ENTRIES)
     (folder / MARKER).write_bytes(text)
-    assert not made_ready(folder)
+    assert not prepare_cache(folder)
     assert (folder / MARKER).read_bytes() == text
-    assert not kept_in(folder)
+    assert not list_entries(folder)
 
 
 def test_a_cache_of_an_earlier_version_is_taken_over(folder: Path) -> None:
     write(folder, *ENTRIES)
     (folder / f".{MARKER}.0123456789abcdef.braces-tmp").write_bytes(b"half")
     folder.chmod(0o700)
-    assert made_ready(folder)
-    assert len(kept_in(folder)) == len(ENTRIES)
+    assert prepare_cache(folder)
+    assert len(list_entries(folder)) == len(ENTRIES)
 
 
 def test_the_log_says_once_that_a_folder_is_foreign(
@@ -160,8 +160,8 @@ def test_the_log_says_once_that_a_folder_is_foreign(
 ) -> None:
     write(folder, "src/main.cc")
     with caplog.at_level(logging.WARNING, "braces"):
-        assert not made_ready(folder)
-        assert not made_ready(folder)
+        assert not prepare_cache(folder)
+        assert not prepare_cache(folder)
     (record,) = caplog.records
     assert "src" in record.getMessage()
     assert VARIABLE in record.getMessage()
@@ -174,15 +174,15 @@ def test_the_log_says_once_that_a_folder_is_foreign(
 def test_links_are_not_followed(folder: Path, tmp_path: Path, remove: Remove) -> None:
     other = tmp_path / "other"
     write(other, *ENTRIES, f"jit_f-{KEY}-cache")
-    assert made_ready(folder)
+    assert prepare_cache(folder)
     (folder / "x86_64-0123456789ab").symlink_to(other / "x86_64-0123456789ab")
     (folder / "arm64-0123456789ab").symlink_to(other)
-    (folder / processor() / f"jit_g-{KEY}-cache").symlink_to(other / ENTRIES[0])
+    (folder / processor_name() / f"jit_g-{KEY}-cache").symlink_to(other / ENTRIES[0])
     before = tree(other)
-    assert not kept_in(folder)
+    assert not list_entries(folder)
     remove(folder)
     assert tree(other) == before
-    assert (folder / processor() / f"jit_g-{KEY}-cache").is_symlink()
+    assert (folder / processor_name() / f"jit_g-{KEY}-cache").is_symlink()
 
 
 @pytest.mark.parametrize("remove", [clear, trim_all])
@@ -190,12 +190,12 @@ def test_a_link_in_place_of_the_folder_is_refused(
     folder: Path, tmp_path: Path, remove: Remove
 ) -> None:
     other = tmp_path / "other"
-    assert made_ready(other)
+    assert prepare_cache(other)
     write(other, *ENTRIES)
     folder.parent.mkdir()
     folder.symlink_to(other)
     before = tree(other)
-    assert not made_ready(folder)
+    assert not prepare_cache(folder)
     remove(folder)
     assert tree(other) == before
 
@@ -203,11 +203,11 @@ def test_a_link_in_place_of_the_folder_is_refused(
 def test_a_link_in_place_of_the_folder_of_a_processor_is_refused(
     folder: Path, tmp_path: Path
 ) -> None:
-    assert made_ready(folder)
-    (folder / processor()).rmdir()
+    assert prepare_cache(folder)
+    (folder / processor_name()).rmdir()
     (tmp_path / "other").mkdir(mode=0o700)
-    (folder / processor()).symlink_to(tmp_path / "other")
-    assert not made_ready(folder)
+    (folder / processor_name()).symlink_to(tmp_path / "other")
+    assert not prepare_cache(folder)
 
 
 def test_a_folder_that_cannot_be_written_to_is_not_used(
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_written_to_is_not_used(
 ) -> None:
     folder.mkdir(parents=True, mode=0o500)
     monkeypatch.setattr(os, "access", lambda *_: False)  # as for users who are not root
-    assert not made_ready(folder)
+    assert not prepare_cache(folder)
     assert not tree(folder)
 
 
@@ -247,7 +247,7 @@ def test_processes_make_and_trim_one_folder_at_once(folder: Path) -> None:
     for one in started:
         assert one.communicate(timeout=100)[1] == b""
         assert one.returncode == 0
-    assert len(kept_in(folder)) <= 21
-    trim(folder, most_bytes=100)
-    assert len(kept_in(folder)) == 20
+    assert len(list_entries(folder)) <= 21
+    evict_entries(folder, most_bytes=100)
+    assert len(list_entries(folder)) == 20
     assert MARKER in tree(folder)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.xla.commit import early_places
+from braces.lower.xla.commit import find_early_updates
 from braces.runtime.plan.plan import Plan
 
 
 def places_of(prog: br.Program, *fetches: str) -> dict[str, dict[str, str]]:
     plan = Plan.of(prog.definition, fetches)
-    found = early_places(plan.body, plan.updates, list(plan.sites))
+    found = find_early_updates(plan.body, plan.updates, list(plan.sites))
     return {path: dict(names) for path, names in found.items()}
 
 

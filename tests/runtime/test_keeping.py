@@ -19,13 +19,13 @@ from tests.runtime.cache_settings import JAX_FOLDER, SETTINGS
 import braces as br
 from braces.lower.cache.cache_directory import (
     VARIABLE,
-    kept_in,
-    made_ready,
-    named_folder,
-    processor,
-    trim,
+    evict_entries,
+    find_cache_folder,
+    list_entries,
+    prepare_cache,
+    processor_name,
 )
-from braces.lower.cache.persistent_cache import compile_or_read, the_keeper
+from braces.lower.cache.persistent_cache import compile_or_read, get_persistent_cache
 
 HIT, MISS = "cache_hits", "cache_misses"
 
@@ -60,7 +60,7 @@ def train(mode: str = "compile") -> float:
 
 def entries(folder: Path) -> list[Path]:
     """The files of the folder, by name."""
-    return sorted(one.path for one in kept_in(folder))
+    return sorted(one.path for one in list_entries(folder))
 
 
 # ---- what is kept ----------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def test_a_run_that_compiles_nothing_looks_at_no_folder(
     exe.clear()
     assert exe.run(prog, scope, feed={"x": 1.0}, fetch=y) == 2.0
     assert entries(folder)
-    monkeypatch.setattr(the_keeper(), "keeping", None)
+    monkeypatch.setattr(get_persistent_cache(), "keeping", None)
     assert exe.run(prog, scope, feed={"x": 2.0}, fetch=y) == 4.0
 
 
@@ -183,19 +183,19 @@ def test_a_folder_that_is_chosen_while_something_compiles_wins(
     folder: Path, tmp_path: Path
 ) -> None:
     chosen = str(tmp_path / "chosen")
-    with the_keeper().keeping() as found:
-        assert found == folder / processor()
+    with get_persistent_cache().keeping() as found:
+        assert found == folder / processor_name()
         jax.config.update(JAX_FOLDER, chosen)
     assert getattr(jax.config, JAX_FOLDER) == chosen
     assert getattr(jax.config, SETTINGS[2]) is False
-    with the_keeper().keeping() as found:
+    with get_persistent_cache().keeping() as found:
         assert found is None
 
 
 def test_those_who_compile_at_once_share_the_folder(folder: Path) -> None:
-    with the_keeper().keeping() as one:
-        with the_keeper().keeping() as other:
-            assert one == other == folder / processor()
+    with get_persistent_cache().keeping() as one:
+        with get_persistent_cache().keeping() as other:
+            assert one == other == folder / processor_name()
         assert getattr(jax.config, JAX_FOLDER) == str(one)
     assert getattr(jax.config, JAX_FOLDER) is None
 
@@ -210,21 +210,21 @@ def test_an_empty_name_keeps_nothing(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_without_a_name_the_folder_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
-    assert named_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/braces/xla")
+    assert find_cache_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/braces/xla")
     usual = Path.home() / ".cache/braces/xla"
-    assert named_folder({}) == named_folder({"XDG_CACHE_HOME": "here"}) == usual
+    assert find_cache_folder({}) == find_cache_folder({"XDG_CACHE_HOME": "here"}) == usual
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert named_folder({}) == Path.home() / "Library/Caches/braces/xla"
+    assert find_cache_folder({}) == Path.home() / "Library/Caches/braces/xla"
     monkeypatch.setattr(sys, "platform", "win32")
-    assert named_folder({"LOCALAPPDATA": "/local"}) == Path("/local/braces/xla")
+    assert find_cache_folder({"LOCALAPPDATA": "/local"}) == Path("/local/braces/xla")
 
 
 def test_a_named_folder_stays_the_same_wherever_the_process_goes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert named_folder({VARIABLE: "here"}) == tmp_path / "here" / "xla"
-    assert named_folder({VARIABLE: "~/there"}) == Path.home() / "there" / "xla"
+    assert find_cache_folder({VARIABLE: "here"}) == tmp_path / "here" / "xla"
+    assert find_cache_folder({VARIABLE: "~/there"}) == Path.home() / "there" / "xla"
 
 
 def test_each_kind_of_processor_has_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -233,9 +233,9 @@ def test_each_kind_of_processor_has_a_folder_of_its_own(tmp_path: Path) -> None:
     for number, (speed, more) in enumerate([(1000, ""), (2000, ""), (1000, "avx512f")]):
         told = tmp_path / f"{number}"
         told.write_text(paragraph.format(speed, more) + "\nprocessor\t: 1\nflags\t: other\n")
-        names.append(processor(told))
+        names.append(processor_name(told))
     assert names[0] == names[1] != names[2]
-    assert processor(tmp_path / "none") == processor(tmp_path / "none there")
+    assert processor_name(tmp_path / "none") == processor_name(tmp_path / "none there")
 
 
 def test_a_folder_that_cannot_be_made_is_left_alone(folder: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_folder_that_others_can_write_to_is_left_alone(folder: Path) -> None:
         train()
         assert not entries(folder)
     folder.chmod(0o755)
-    assert made_ready(folder)
+    assert prepare_cache(folder)
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owner there")
@@ -274,9 +274,9 @@ def test_an_entry_that_was_cut_short_does_no_harm(folder: Path) -> None:
     for path, data in whole.items():
         path.write_bytes(data[: len(data) // 2])
     assert train() == loss  # warnings are errors in tests
-    the_keeper.cache_clear()
+    get_persistent_cache.cache_clear()
     train()
-    the_keeper.cache_clear()
+    get_persistent_cache.cache_clear()
     train()
     assert {path: len(path.read_bytes()) for path in entries(folder)}.keys() == whole.keys()
     with counted() as found:
@@ -294,13 +294,13 @@ def test_an_operator_whose_entry_was_cut_short_is_compiled_in_silence(folder: Pa
 
 
 def test_who_cannot_bear_an_error_gets_none_from_who_can(folder: Path) -> None:
-    with the_keeper().keeping(raises=True) as found:
+    with get_persistent_cache().keeping(raises=True) as found:
         assert getattr(jax.config, SETTINGS[2]) is True
-        with the_keeper().keeping():
+        with get_persistent_cache().keeping():
             assert getattr(jax.config, SETTINGS[2]) is False
         assert getattr(jax.config, JAX_FOLDER) == str(found)
     assert getattr(jax.config, JAX_FOLDER) is None
-    with the_keeper().keeping(), the_keeper().keeping(raises=True):
+    with get_persistent_cache().keeping(), get_persistent_cache().keeping(raises=True):
         assert getattr(jax.config, SETTINGS[2]) is False
 
 
@@ -325,7 +325,7 @@ def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
 
     with pytest.raises(ValueError, match="as it is"):
         compile_or_read(Broken(), "braces_0")
-    assert told == [str(folder / processor()), "nowhere"]
+    assert told == [str(folder / processor_name()), "nowhere"]
 
 
 # ---- how much --------------------------------------------------------------------------------
@@ -333,16 +333,16 @@ def test_a_program_that_does_not_compile_says_so_itself(folder: Path) -> None:
 
 def test_what_was_used_longest_ago_is_let_go(tmp_path: Path) -> None:
     folder = tmp_path / "xla"
-    assert made_ready(folder)
+    assert prepare_cache(folder)
     for number, name in enumerate("cab"):
-        path = folder / processor() / f"{name}-{'0' * 64}-cache"
+        path = folder / processor_name() / f"{name}-{'0' * 64}-cache"
         path.write_bytes(bytes(100))
         os.utime(path, (number, number))
-    trim(folder, most_bytes=300)
+    evict_entries(folder, most_bytes=300)
     assert [path.name[0] for path in entries(folder)] == ["a", "b", "c"]
-    trim(folder, most_bytes=299)
+    evict_entries(folder, most_bytes=299)
     assert [path.name[0] for path in entries(folder)] == ["a", "b"]
-    trim(folder, most_files=1)
+    evict_entries(folder, most_files=1)
     assert [path.name[0] for path in entries(folder)] == ["b"]
 
 
@@ -350,6 +350,6 @@ def test_the_folder_is_trimmed_when_a_process_compiles(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trimmed = list[Path]()
-    monkeypatch.setattr("braces.lower.cache.persistent_cache.trim", trimmed.append)
+    monkeypatch.setattr("braces.lower.cache.persistent_cache.evict_entries", trimmed.append)
     train()
     assert trimmed == [folder]

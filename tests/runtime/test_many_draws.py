@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.xla.fused_initializers import ManyDraws
+from braces.lower.xla.fused_initializers import BatchedInitializers
 from braces.ops.random.samplers import PIECE
 from braces.runtime.plan.plan import Plan
 from braces.target import TARGETS
@@ -51,7 +51,7 @@ def first_values(prog: br.Program, mode: str, seed: int = 5) -> dict[str, Any]:
 
 
 def groups(body: Any, kept: set[str], most: int = 10**6) -> list[list[str]]:
-    draws = ManyDraws.of(body, kept, most)
+    draws = BatchedInitializers.of(body, kept, most)
     found = {id(group): [op.name for op in group.ops] for group in draws.groups.values()}
     return list(found.values())
 
@@ -114,7 +114,7 @@ def test_masks_of_dropout_are_drawn_where_they_are_used() -> None:
 
 def test_an_operator_elsewhere_with_the_same_name_is_drawn_alone() -> None:
     plan = Plan.of(model(["uniform"]).startup.definition, ())
-    draws = ManyDraws.of(plan.body, set(plan.updates.values()), 10**6)
+    draws = BatchedInitializers.of(plan.body, set(plan.updates.values()), 10**6)
     op = next(iter(draws.groups.values())).ops[0]
     assert draws.get(f"loop/body/{op.name}", op, {}) is None
     assert draws.get(op.name, replace(op), {}) is None

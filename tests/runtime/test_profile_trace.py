@@ -13,11 +13,11 @@ from tests.runtime.profiled import STEPS, TRIPS, check_trace, complete, nested, 
 
 import braces as br
 from braces.lower.interpret import operator_timing as clocks
-from braces.lower.interpret.operator_timing import Clock, Placed
-from braces.runtime.profiling.chrome_trace import trace_of
-from braces.runtime.profiling.hlo_text import Code, Numbering
-from braces.runtime.profiling.time_attribution import Account, Compiled
-from braces.runtime.profiling.xla_trace import Event, by_our_clock
+from braces.lower.interpret.operator_timing import OperatorClock, OpLocation
+from braces.runtime.profiling.chrome_trace import build_trace
+from braces.runtime.profiling.hlo_text import HloModule, Numbering
+from braces.runtime.profiling.time_attribution import ProfiledCode, TimeAccount
+from braces.runtime.profiling.xla_trace import TraceEvent, convert_clock
 
 RUNS = 2
 
@@ -101,14 +101,14 @@ def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
 
 def test_names_that_a_terminal_obeys_are_escaped_in_a_trace() -> None:
     span = clocks.Span("a\x1b[2Jb", 5, 8, "track", {"path": "\n"})
-    trace = trace_of("interpret", "cpu", [span], [])
+    trace = build_trace("interpret", "cpu", [span], [])
     check_trace(trace)
     (event,) = complete(trace["traceEvents"])
     assert (event["name"], event["args"]) == ("a\\x1b[2Jb", {"path": "\\n"})
 
 
 def test_a_trace_is_bounded_and_rows_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "MOST_SPANS", 10)
+    monkeypatch.setattr(clocks, "MAX_SPANS", 10)
     prog, loss, feed = nested()
     exe, scope = br.Executor("interpret"), br.Scope()
     exe.init(prog, scope)
@@ -130,7 +130,7 @@ def test_the_clock_stands_still_while_it_takes_notes(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(clocks, "perf_counter_ns", tick)
     prog = br.parse("program { data x: f32[3]  y: f32[3] = tanh(x=x)  return y }")
-    clock = Clock()
+    clock = OperatorClock()
     clock.begin([])
     (op,) = prog.definition.main.ops
 
@@ -140,7 +140,7 @@ def test_the_clock_stands_still_while_it_takes_notes(monkeypatch: pytest.MonkeyP
 
     for _ in clock.over([OneStep()], "", {"y": None}):
         time[0] += 100
-    work = clock.works[Placed("", op.name)]
+    work = clock.works[OpLocation("", op.name)]
     assert (work.calls, work.self_ns) == (1, 100 + 7)  # one look at the time is part of it
 
 
@@ -189,10 +189,10 @@ ENTRY %main (x: f32[4], w: f32[4,4]) -> f32[4] {
 """  # noqa: E501 - the text of XLA has long lines
 
 
-def account_of(*events: Event) -> tuple[Account, dict[str, tuple[int, int]]]:
+def account_of(*events: TraceEvent) -> tuple[TimeAccount, dict[str, tuple[int, int]]]:
     """What events come to: calls and time by the names of the operators."""
-    compiled = Compiled(Code(HLO), Numbering(br.parse(PROGRAM).definition.main))
-    account = Account()
+    compiled = ProfiledCode(HloModule(HLO), Numbering(br.parse(PROGRAM).definition.main))
+    account = TimeAccount()
     account.add({"jit_code": compiled}, events)
     found = {
         " ".join(place.name for place in key): (work.calls, work.self_ns)
@@ -201,12 +201,12 @@ def account_of(*events: Event) -> tuple[Account, dict[str, tuple[int, int]]]:
     return account, found
 
 
-def ran(name: str, start: float, end: float, thread: str = "one") -> Event:
-    return Event(name, "jit_code", start, end, thread)
+def ran(name: str, start: float, end: float, thread: str = "one") -> TraceEvent:
+    return TraceEvent(name, "jit_code", start, end, thread)
 
 
 def test_the_text_of_xla_says_what_instructions_were_made_of() -> None:
-    code = Code(HLO)
+    code = HloModule(HLO)
     assert code.module == "jit_code"
     loop, fusion = code.instructions["while.1"], code.instructions["fusion.1"]
     assert (loop.numbers, loop.called, loop.runs) == ((0,), ("condition", "body"), True)
@@ -232,7 +232,7 @@ def test_trips_are_within_their_loop_and_fusions_count_for_all_in_them() -> None
     )
     assert found == {"repeat": (1, 100 - 60), "a b": (2, 60), "c": (1, 5), "": (1, 7)}
     assert [span.name for span in account.spans][:4] == ["repeat", "repeat", "repeat", "a + b"]
-    check_trace(trace_of("compile", "cpu", account.spans, []))
+    check_trace(build_trace("compile", "cpu", account.spans, []))
 
 
 def test_a_loop_without_times_inside_counts_as_a_whole() -> None:
@@ -249,18 +249,18 @@ def test_what_runs_beside_something_else_takes_no_time_from_its_loop_twice() -> 
     )
     assert found == {"repeat": (1, 20 + 50), "a b": (1, 50)}
     assert account.threads == 3
-    check_trace(trace_of("compile", "cpu", account.spans, []))
+    check_trace(build_trace("compile", "cpu", account.spans, []))
     assert len({span.track for span in account.spans}) == 2
 
 
 def test_an_instruction_that_outlives_its_loop_is_drawn_beside_it() -> None:
     account, found = account_of(ran("while.1", 0, 50), ran("fusion.1", 40, 70))
     assert found == {"repeat": (1, 40), "a b": (1, 30)}
-    check_trace(trace_of("compile", "cpu", account.spans, []))
+    check_trace(build_trace("compile", "cpu", account.spans, []))
 
 
-def unsure(name: str, start: float, end: float = inf) -> Event:
-    return Event(name, "jit_code", start, end, "one", sure=False)
+def unsure(name: str, start: float, end: float = inf) -> TraceEvent:
+    return TraceEvent(name, "jit_code", start, end, "one", sure=False)
 
 
 def test_a_loop_of_which_the_end_is_not_sure_ends_with_what_is_in_it() -> None:
@@ -289,8 +289,8 @@ def test_at_the_latest_it_ends_where_its_loop_goes_on() -> None:
 
 
 def test_the_clock_of_the_profiler_is_put_to_ours() -> None:
-    whole = Event("braces: run", "", 500, 1500, "python")
-    (event,) = by_our_clock([ran("exp.1", 750, 1000), whole], 20_000, 22_000)
+    whole = TraceEvent("braces: run", "", 500, 1500, "python")
+    (event,) = convert_clock([ran("exp.1", 750, 1000), whole], 20_000, 22_000)
     assert (event.start_ns, event.end_ns) == (20_500, 21_000)
 
 
@@ -299,12 +299,12 @@ def test_what_the_text_does_not_have_is_of_no_operator() -> None:
 
 
 def test_runs_without_times_of_instructions_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Code.__init__
+    kept = HloModule.__init__
 
-    def renamed(self: Code, text: str) -> None:
+    def renamed(self: HloModule, text: str) -> None:
         kept(self, text.replace("HloModule jit_", "HloModule other_", 1))
 
-    monkeypatch.setattr(Code, "__init__", renamed)
+    monkeypatch.setattr(HloModule, "__init__", renamed)
     with br.Program() as prog:
         out = br.tanh(br.data("x", [3]))
     prof = br.Executor().profile(prog, br.Scope(), {"x": [0.0] * 3}, out, runs=2)

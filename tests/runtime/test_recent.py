@@ -16,7 +16,7 @@ from braces.runtime.compile.list_capacity import (
     FIRST_ROOM,
     MOST_PATIENCE,
     PATIENCE,
-    Room,
+    Capacity,
     rounded,
 )
 
@@ -69,7 +69,7 @@ def test_one_long_run_does_not_slow_the_short_ones_after_it() -> None:
 
 
 def test_room_that_shrinks_in_vain_becomes_patient() -> None:
-    room, cycles = Room(), list[int]()
+    room, cycles = Capacity(), list[int]()
     for _ in range(8):
         room.grow(5000)
         runs = 0
@@ -82,7 +82,7 @@ def test_room_that_shrinks_in_vain_becomes_patient() -> None:
 
 
 def test_room_stays_where_it_is_used_now_and_then() -> None:
-    room = Room()
+    room = Capacity()
     room.grow(5000)
     for i in range(1000):
         room.record(3000 if i % PATIENCE == 0 else 9)

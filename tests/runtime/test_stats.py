@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.runtime.monitoring.stats import MOST_LISTED, Compilation, Counters
+from braces.runtime.monitoring.stats import MAX_LISTED, Compilation, Counters
 
 pytestmark = pytest.mark.unoptimized
 
@@ -97,8 +97,8 @@ def test_code_that_is_read_from_the_folder_is_counted() -> None:
 
 def test_the_list_is_bounded() -> None:
     counters = Counters()
-    for k in range(MOST_LISTED + 5):
+    for k in range(MAX_LISTED + 5):
         counters.add(Compilation(k, "again", 1.0, False))
-    assert len(counters.listed) == MOST_LISTED
-    assert counters.stats().compilations == MOST_LISTED + 5
-    assert counters.listed[-1].program == MOST_LISTED + 4
+    assert len(counters.listed) == MAX_LISTED
+    assert counters.stats().compilations == MAX_LISTED + 5
+    assert counters.listed[-1].program == MAX_LISTED + 4

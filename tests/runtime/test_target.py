@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.lower.xla.block_lowering import STOP, Lowerer, start_state
+from braces.lower.xla.block_lowering import STOP_CHECK, Lowerer, start_state
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.runtime.plan.plan import Plan
 from braces.target import CPU, OTHER, TARGETS, target_of
@@ -51,7 +51,7 @@ def code(platform: str) -> str:
 
     def function(x: Any, mask: Any, w: Any) -> Any:
         env = {"x": x, "mask": mask, "w": w}
-        lowerer.run(plan.body, env, "", start_state([*plan.sites, STOP]))
+        lowerer.run(plan.body, env, "", start_state([*plan.sites, STOP_CHECK]))
         return env[out.name]
 
     x, w = np.ones((ROWS, FEATURES), "f4"), np.ones((FEATURES, FEATURES), "f4")

@@ -200,7 +200,7 @@ def test_where_no_thread_is_to_be_had_a_save_writes_at_once(
 
 def test_a_write_keeps_no_copies_when_it_is_done(scope: br.Scope, tmp_path: Path) -> None:
     kept = np.zeros(3)
-    done = writing.Writing(functools.partial(np.sum, kept))
+    done = writing.BackgroundWrite(functools.partial(np.sum, kept))
     counted = sys.getrefcount(kept)
     done.start()
     assert done.finish() is None

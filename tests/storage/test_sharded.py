@@ -20,11 +20,11 @@ import braces as br
 from braces.errors import FileFormatError, LayoutError
 from braces.storage.checkpoint import CheckpointInfo
 from braces.storage.sharded_checkpoint import (
-    Part,
-    parts_here,
-    path_of,
+    Shard,
+    local_shards,
     remove_abandoned,
-    write_parts,
+    shard_path,
+    write_shards,
 )
 from braces.storage.tensor_file import write_tensors
 
@@ -100,13 +100,14 @@ def test_a_layout_that_does_not_fit_leaves_the_scope(tmp_path: Path) -> None:
 WHOLE = {"w": np.arange(24.0).reshape(4, 6), "n": np.array(5), "c": np.ones((2, 0), np.int8)}
 
 
-def shares() -> list[dict[str, list[Part]]]:
+def shares() -> list[dict[str, list[Shard]]]:
     """What two processes write of `WHOLE`."""
     w = WHOLE["w"]
     return [
-        {"w": [Part((0, 0), w[:2, :3]), Part((0, 3), w[:2, 3:])], "n": [Part((), WHOLE["n"])]},
-        {"w": [Part((2, 0), w[2:, :3]), Part((2, 3), w[2:, 3:])],
-         "c": [Part((0, 0), WHOLE["c"])]},
+        {"w": [Shard((0, 0), w[:2, :3]), Shard((0, 3), w[:2, 3:])],
+         "n": [Shard((), WHOLE["n"])]},
+        {"w": [Shard((2, 0), w[2:, :3]), Shard((2, 3), w[2:, 3:])],
+         "c": [Shard((0, 0), WHOLE["c"])]},
     ]  # fmt: skip
 
 
@@ -114,10 +115,10 @@ def written(folder: Path, change: Callable[[Any], object] = bool, **said: Any) -
     """A checkpoint of two processes."""
     path = folder / "step-000000000007.safetensors"
     shapes = {name: list(array.shape) for name, array in WHOLE.items()}
-    files = [path_of(path, SAVE, at, 2) for at in range(2)]
+    files = [shard_path(path, SAVE, at, 2) for at in range(2)]
     both = shares()
     change(both)
-    sizes = [write_parts(f, shapes, s) for f, s in zip(files, both, strict=True)]
+    sizes = [write_shards(f, shapes, s) for f, s in zip(files, both, strict=True)]
     parts = {"save": SAVE, "sizes": sizes, **said}
     write_tensors(path, {}, "braces.checkpoint", step=7, data_position=None, parts=parts)
     return path
@@ -138,14 +139,14 @@ def test_parts_come_back_as_a_whole(mesh: dict[str, int] | None, tmp_path: Path)
 DAMAGE: dict[str, Callable[[Any], object]] = {
     "left out": lambda both: both[1]["w"].pop(),
     "overlaps": lambda both: both[1]["w"].append(both[0]["w"][0]),
-    "of another size": lambda both: both[1]["w"].__setitem__(0, Part((2, 0), np.ones((2, 2)))),
-    "beyond the end": lambda both: both[1]["w"].__setitem__(0, Part((3, 0), np.ones((2, 3)))),
-    "below zero": lambda both: both[1]["w"].__setitem__(0, Part((-2, 0), np.ones((2, 3)))),
-    "another rank": lambda both: both[1]["w"].__setitem__(0, Part((2,), np.ones((2,)))),
+    "of another size": lambda both: both[1]["w"].__setitem__(0, Shard((2, 0), np.ones((2, 2)))),
+    "beyond the end": lambda both: both[1]["w"].__setitem__(0, Shard((3, 0), np.ones((2, 3)))),
+    "below zero": lambda both: both[1]["w"].__setitem__(0, Shard((-2, 0), np.ones((2, 3)))),
+    "another rank": lambda both: both[1]["w"].__setitem__(0, Shard((2,), np.ones((2,)))),
     "another dtype": lambda both: both[1]["w"].__setitem__(
-        0, Part((2, 0), np.ones((2, 3), np.int64))
+        0, Shard((2, 0), np.ones((2, 3), np.int64))
     ),
-    "of no variable": lambda both: both[1].update(v=[Part((0,), np.ones(3))]),
+    "of no variable": lambda both: both[1].update(v=[Shard((0,), np.ones(3))]),
     "none at all": lambda both: both[1].pop("c"),
 }
 
@@ -173,7 +174,7 @@ def test_a_checkpoint_of_parts_that_are_not_there_is_refused(
 
 
 def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
-    path = path_of(written(tmp_path), SAVE, 1, 2)
+    path = shard_path(written(tmp_path), SAVE, 1, 2)
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole + b"0", bytes(len(whole))):
         path.write_bytes(damaged)
@@ -187,8 +188,8 @@ def test_a_file_that_is_missing_or_short_is_told(tmp_path: Path) -> None:
 
 def test_what_belongs_to_no_checkpoint_is_removed(tmp_path: Path) -> None:
     path = written(tmp_path)
-    others = [path_of(path, "f" * 16, 0, 2), path_of(tmp_path / "step-000000000009.safetensors",
-                                                     SAVE, 0, 2)]  # fmt: skip
+    last = tmp_path / "step-000000000009.safetensors"
+    others = [shard_path(path, "f" * 16, 0, 2), shard_path(last, SAVE, 0, 2)]
     for other in others:
         other.write_bytes(b"")
     remove_abandoned(tmp_path, {7: path})
@@ -201,8 +202,8 @@ def test_what_belongs_to_no_checkpoint_is_removed(tmp_path: Path) -> None:
 
 def test_what_each_process_has_is_written_by_the_first() -> None:
     value = np.ones(3)
-    assert parts_here(value, first=False, copy=True) == []
-    (part,) = parts_here(value, first=True, copy=True)
+    assert local_shards(value, first=False, copy=True) == []
+    (part,) = local_shards(value, first=True, copy=True)
     assert part.starts == (0,)
     assert not np.shares_memory(part.values, value)
 

@@ -13,14 +13,14 @@ from operator import attrgetter
 from typing import Any
 
 from braces.builder.builder import Builder, current_program, program_in_with
-from braces.builder.scalar_promotion import as_literal, leading, scalar_dtype
+from braces.builder.scalar_promotion import as_literal, leading_dtype, scalar_dtype
 from braces.builder.source_line import innermost_line, user_line
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, check_visible, declared_var, shown, visible_var
-from braces.define.axis_names import names_of_outputs
-from braces.define.core.kernel_call import ask
+from braces.builder.var import Var, check_visible, declared_var, expose, visible_var
+from braces.define.axis_names import output_axis_names
+from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import OPS, OpDef
-from braces.define.type_inference import Context, infer
+from braces.define.type_inference import InferenceContext, infer
 from braces.dims import Dim
 from braces.dtypes import DType, TensorType, Type
 from braces.errors import BracesError, ProgramError
@@ -89,7 +89,7 @@ def _reads_closed(inputs: Mapping[str, Sequence[Any]]) -> bool:
 
 
 def _expose(program: Builder, value: Any) -> Any:
-    return shown(value) if isinstance(value, Var) and value.program is program else value
+    return expose(value) if isinstance(value, Var) and value.program is program else value
 
 
 def _append(
@@ -153,7 +153,7 @@ def _follow_names(
     input_axes = {
         slot: [table.axis_names(name) for name in names] for slot, names in input_names.items()
     }
-    for slot, out_axes in names_of_outputs(definition, types, attrs, input_axes).items():
+    for slot, out_axes in output_axis_names(definition, types, attrs, input_axes).items():
         for name, axes in zip(output_names.get(slot, ()), out_axes, strict=False):
             table.name_axes(name, axes)
 
@@ -213,7 +213,7 @@ def _as_vars(
     if slot not in definition.index_slots:
         all_values = chain.from_iterable(inputs.values())
         types = [value.type for value in all_values if isinstance(value, Var | VarInfo)]
-        beside = leading([t.dtype for t in types if isinstance(t, TensorType)])
+        beside = leading_dtype([t.dtype for t in types if isinstance(t, TensorType)])
     constant, vars = OPS.get(_CONSTANT), list[Var]()
     for value in inputs[slot]:
         value = declared_var(program, value)
@@ -240,13 +240,15 @@ def _infer_types(
     """Return the resolved attributes, and the inferred types of the outputs."""
     if definition.resolve_rule is not None:
         rule, arguments = definition.resolve_rule, definition.arrange(types)
-        resolved = ask(definition.type, "resolved", rule, arguments, attrs, definition.coerced)
+        resolved = call_rule(
+            definition.type, "resolved", rule, arguments, attrs, definition.coerced
+        )
         attrs = {**attrs, **resolved}
     outer: Mapping[str, Type] = {}
     if definition.owns_blocks:
         names = (var.name for var in operands[CAPTURES])
         outer = dict(zip(names, types[CAPTURES], strict=True))
-    context = Context(definition.type, table.unifier)
+    context = InferenceContext(definition.type, table.unifier)
     return attrs, infer(definition, types, attrs, slots, context, outer)
 
 
@@ -304,10 +306,10 @@ def call(op_type: str, /, *operands: Any, name: str = "", **attrs: Any) -> Any:
         raise ProgramError(
             f"{op_type} takes {len(definition.inputs)} inputs, not {len(operands)}."
         )
-    return unpacked(definition, apply(definition, slots, attrs, name=name))
+    return unpack_outputs(definition, apply(definition, slots, attrs, name=name))
 
 
-def unpacked(definition: OpDef, out_vars: Mapping[str, tuple[Var, ...]]) -> Any:
+def unpack_outputs(definition: OpDef, out_vars: Mapping[str, tuple[Var, ...]]) -> Any:
     """Return outputs in public form: one, or a tuple; a variadic output is a list."""
     if len(definition.outputs) == 1:
         slot = definition.outputs[0]
@@ -343,7 +345,7 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     """
     value = handle_of(value)
     if isinstance(value, Var):
-        return shown(value) if value.table.closed else value
+        return expose(value) if value.table.closed else value
     if isinstance(value, Dim):
         return one(_SIZE, value=value, dtype=scalar_dtype("i", beside))
     return one(_CONSTANT, value=as_literal(value, beside))

@@ -27,7 +27,7 @@ _UFUNCS = {
 """NumPy ufuncs with another operator name; `&`, `|`, `^` and `~` are logical here."""
 
 
-class NumPyCalls:
+class NumPyDispatch:
     """Mixin for NumPy's dispatch protocols; it appends with the `op` of the class."""
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class NumPyCalls:
         _refuse(name, name, self.composed.get(name))
 
 
-def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
+def missing_attribute_error(name: str, known: Iterable[str]) -> AttributeError:
     """Build the error for `x.NAME` of a variable, with a suggestion.
 
     Args:
@@ -78,7 +78,7 @@ def no_attribute(name: str, known: Iterable[str]) -> AttributeError:
     definition = _find_public_op(name)
     hint = METHODS.get(name) or HINTS.get(name.lower())
     if name not in METHODS and (
-        name in NumPyCalls.composed or (definition and definition.inputs)
+        name in NumPyDispatch.composed or (definition and definition.inputs)
     ):
         hint = f"br.{name}(x)"
     fix = f"Use {hint}." if hint else suggestion or "See dir(br.Var)."

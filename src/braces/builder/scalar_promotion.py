@@ -92,7 +92,7 @@ def as_array(value: Any, beside: DType | None = None) -> np.ndarray[Any, Any]:
     typed = not _only_python(value) and array.dtype != object
     if typed and (array.ndim or beside is None):
         return array.astype(array.dtype.newbyteorder("="), copy=False)
-    return fitted(array, scalar_dtype(_kind(array.dtype), beside))
+    return cast_exactly(array, scalar_dtype(_kind(array.dtype), beside))
 
 
 def as_literal(value: Any, beside: DType | None = None) -> Literal:
@@ -109,14 +109,14 @@ def as_literal(value: Any, beside: DType | None = None) -> Literal:
     return Literal.of(as_array(value, beside))
 
 
-def leading(dtypes: Sequence[DType]) -> DType | None:
+def leading_dtype(dtypes: Sequence[DType]) -> DType | None:
     """Return the dtype that decides promotion of scalars: floats first, bools last."""
     if len(dtypes) < 2:
         return dtypes[0] if dtypes else None
     return max(dtypes, key=lambda dtype: (is_float(dtype), dtype.kind != "b"))
 
 
-def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+def cast_literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """Convert a number, nested list or array to an explicit dtype.
 
     Raises:
@@ -124,7 +124,7 @@ def literal(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """
     if type(value) is int and is_float(dtype):
         return _python_number(value, dtype)  # it may be larger than any integer dtype
-    return fitted(numbers(value), dtype)
+    return cast_exactly(numbers(value), dtype)
 
 
 def number_of(array: np.ndarray[Any, Any]) -> float:
@@ -181,7 +181,7 @@ def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
 def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """Convert a Python number, which may be an integer larger than any integer dtype."""
     if is_narrow(dtype):
-        return fitted(np.asarray(value), dtype)
+        return cast_exactly(np.asarray(value), dtype)
     try:
         exact = float(value) if isinstance(value, int) and is_float(dtype) else value
         with np.errstate(over="ignore"):
@@ -196,20 +196,20 @@ def _python_number(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
 # ---- range checks ----------------------------------------------------------------------------
 
 
-def fitted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
+def cast_exactly(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
     """Convert numbers to another dtype, with rounding to floats.
 
     Raises:
         DTypeError: A number does not fit: it overflows, an integer dtype (or bool) cannot
             represent it, or it is complex.
     """
-    result = converted(array, dtype)
+    result = try_cast(array, dtype)
     if result is None:
         raise does_not_fit(array, dtype)
     return result
 
 
-def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
+def try_cast(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
     """Convert numbers as `fitted`; `None` if a number does not fit."""
     if array.dtype == dtype:
         return array
@@ -234,7 +234,7 @@ def converted(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]
 def _round_big_ints(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any] | None:
     """Convert integers beyond 64 bits to a dtype other than integers."""
     try:
-        return converted(array.astype(float), dtype)
+        return try_cast(array.astype(float), dtype)
     except OverflowError:
         return None
 

@@ -58,7 +58,7 @@ def user_line() -> str | None:
     return None if source is None else str(source)
 
 
-def says_where(function: Callable[P, R]) -> Callable[P, R]:
+def with_user_line(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public function: coerce its arguments, and add the user's line to errors.
 
     An argument is coerced to its annotation if that is an attribute kind, such as `int` or

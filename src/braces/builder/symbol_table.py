@@ -30,7 +30,7 @@ Mark: TypeAlias = (
 
 
 @dataclass(frozen=True)
-class RowNumbers:
+class BatchIndices:
     """Indices of a block's batch elements in the full batch.
 
     Attributes:
@@ -43,7 +43,7 @@ class RowNumbers:
 
 
 @dataclass(frozen=True)
-class Owning:
+class StackedParameters:
     """A block that runs several times, each time with its own parameters.
 
     Attributes:
@@ -110,8 +110,8 @@ class SymbolTable:
         self.version = 0
         self.handles: dict[str, Any] = {}
         self.trip_index: str | None = None
-        self.numbers: RowNumbers | None = None
-        self.owning: Owning | None = None
+        self.numbers: BatchIndices | None = None
+        self.owning: StackedParameters | None = None
         self.followed: dict[str, AxisNames] = parent.followed if parent and block else {}
         self.any_axes = False
 
@@ -378,7 +378,7 @@ class SymbolTable:
         at = len(self.ops) if missing else 0
         while at and missing:  # from the end: mostly it is the block closed last
             at -= 1
-            exposed = inside.shown(self.ops[at], missing)
+            exposed = inside.export_values(self.ops[at], missing)
             if exposed is not None:
                 for info in exposed.infos:
                     self.new_var(info.name, info.type)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 
 from braces.builder.builder import Builder
-from braces.builder.numpy_dispatch import NumPyCalls, no_attribute
+from braces.builder.numpy_dispatch import NumPyDispatch, missing_attribute_error
 from braces.builder.operator_overloads import Arithmetic
 from braces.builder.source_line import user_line
 from braces.builder.symbol_table import SymbolTable
@@ -26,7 +26,7 @@ from braces.ir.records import VarInfo
 Operand: TypeAlias = "Var | float | int | bool | np.ndarray[Any, Any] | Sequence[Any]"
 
 
-class Var(Arithmetic, NumPyCalls):
+class Var(Arithmetic, NumPyDispatch):
     """A symbolic variable of a program: a name in a block, with a type.
 
     Python's operators build programs: `x @ w + b`, `x[..., 0]`, `a < b`. `==` is elementwise,
@@ -107,7 +107,7 @@ class Var(Arithmetic, NumPyCalls):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise no_attribute(name, dir(type(self)))
+        raise missing_attribute_error(name, dir(type(self)))
 
     def __getitem__(self, index: Any) -> Var:
         # The module of the indexing operators registers this function.
@@ -203,7 +203,7 @@ def main_var(program: Builder, name: str) -> Var:
     return var_of(program, table, name)
 
 
-def shown(var: Var) -> Var:
+def expose(var: Var) -> Var:
     """Return a variable, or the block output for it if its plain block is closed.
 
     The block gets the variable as an output if needed.

@@ -50,7 +50,7 @@ _COMMANDS: tuple[Command, ...] = (
     cache.COMMAND,
     worker.COMMAND,
 )
-COMMANDS = (*_COMMANDS, completion.completing(_COMMANDS))
+COMMANDS = (*_COMMANDS, completion.make_completion_command(_COMMANDS))
 """All commands, in the order of the help."""
 
 _STOPPED, _PIPE_CLOSED = 130, 141

@@ -18,10 +18,10 @@ from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn
 
-from braces.cluster.json_connection import Line, Record, number_in
+from braces.cluster.json_connection import JsonConnection, Record, read_number
 from braces.errors import visible, visible_lines
 
-ENDED_WITH_ANOTHER = 75
+PEER_FAILED_STATUS = 75
 """The exit status of a process that ended because another process of its job failed."""
 
 _FAILED, _INTERRUPTED = 1, 130
@@ -29,7 +29,7 @@ _LAST_WORDS_S, _REACTION_S, _PATIENCE_S = 0.5, 0.3, 10.0
 _LONGEST_REASON = 400
 
 
-class Watch:
+class FailureDetector:
     """Failure detector that ends this process with the others.
 
     Args:
@@ -37,7 +37,7 @@ class Watch:
         lines: Its connections, by the number of the process at the other end.
     """
 
-    def __init__(self, index: int, lines: dict[int, Line]) -> None:
+    def __init__(self, index: int, lines: dict[int, JsonConnection]) -> None:
         self.index = index
         self._lines = lines
         self._left = set[int]()
@@ -75,7 +75,7 @@ class Watch:
         try:
             record = self._lines[other].receive(_PATIENCE_S)
             if "failed" in record:
-                self._end_with(number_in(record, "failed"), str(record.get("why")))
+                self._end_with(read_number(record, "failed"), str(record.get("why")))
         except (OSError, ValueError):
             if not self._others_left.is_set():
                 self._end_with(other, "it was killed, or lost")
@@ -93,7 +93,7 @@ class Watch:
         time.sleep(_LAST_WORDS_S)  # this process may have an error of its own to report
         message = f"Process {who} failed: {reason}\n  Process {self.index} ends with it."
         print(visible_lines(message), file=sys.stderr)
-        _end_now(ENDED_WITH_ANOTHER)
+        _end_now(PEER_FAILED_STATUS)
 
     def _send(self, record: Record) -> None:
         with self._turn:
@@ -150,7 +150,7 @@ class Watch:
 
     def _forget(self) -> None:
         """Close the connections in a forked child, which is not part of the job."""
-        lines, self._lines = self._lines, dict[int, Line]()
+        lines, self._lines = self._lines, dict[int, JsonConnection]()
         for line in lines.values():
             line.close()
 

@@ -12,7 +12,7 @@ import ipaddress
 from collections.abc import Mapping
 
 
-def as_host(address: str) -> str:
+def normalize_host(address: str) -> str:
     """Return an IP address in its usual form; IPv4-mapped IPv6 addresses become IPv4.
 
     Raises:
@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def hosts_of_all(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int, str]:
+def reachable_hosts(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int, str]:
     """Return the address of each process, from both ends of the connections to process 0.
 
     Args:
@@ -59,7 +59,7 @@ def hosts_of_all(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[int
     return {0: first} | {i: first if is_loopback(theirs[i]) else theirs[i] for i in indices}
 
 
-def joined_address(host: str, port: int) -> str:
+def join_address(host: str, port: int) -> str:
     """Return `host:port`, with brackets around an IPv6 address.
 
     Example:

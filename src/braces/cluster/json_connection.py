@@ -7,9 +7,9 @@ import socket
 import time
 from typing import Any, cast
 
-from braces.cluster.host_addresses import as_host
+from braces.cluster.host_addresses import normalize_host
 
-LONGEST = 1 << 16
+MAX_RECORD_BYTES = 1 << 16
 """Maximum size of a record in bytes; a larger one is not a record of this protocol."""
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
@@ -18,7 +18,7 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 Record = dict[str, Any]
 
 
-class Line:
+class JsonConnection:
     """A connection that carries JSON records.
 
     Raises:
@@ -63,11 +63,11 @@ class Line:
         return self._next_record() if b"\n" in self._read else None
 
     def _read_more(self) -> None:
-        more = self.connection.recv(LONGEST)
+        more = self.connection.recv(MAX_RECORD_BYTES)
         if not more:
             raise ConnectionResetError("The other end hung up.")
         self._read += more
-        if len(self._read) > LONGEST:
+        if len(self._read) > MAX_RECORD_BYTES:
             raise ValueError("The record is too long.")
 
     def _next_record(self) -> Record:
@@ -83,7 +83,7 @@ class Line:
     def hosts(self) -> tuple[str, str]:
         """Return the addresses of this end and of the other one, without ports."""
         ends = self.connection.getsockname(), self.connection.getpeername()
-        here, there = (as_host(end[0]) for end in ends)
+        here, there = (normalize_host(end[0]) for end in ends)
         return here, there
 
     def is_own_echo(self) -> bool:
@@ -105,7 +105,7 @@ class Line:
         self.connection.close()
 
 
-def number_in(record: Record, name: str) -> int:
+def read_number(record: Record, name: str) -> int:
     """Return an integer field of a record.
 
     Raises:

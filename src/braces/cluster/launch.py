@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from braces.cluster import process_identity as places
-from braces.cluster.failure_detector import ENDED_WITH_ANOTHER
-from braces.cluster.process_logs import Log
+from braces.cluster.failure_detector import PEER_FAILED_STATUS
+from braces.cluster.process_logs import ProcessLog
 from braces.errors import ClusterError, visible_lines
 
 _POLL_S, _REACTION_S, _LOG_S = 0.02, 0.7, 1.0
@@ -138,7 +138,7 @@ class Child:
 
     index: int
     process: subprocess.Popen[bytes]
-    log: Log
+    log: ProcessLog
 
     @property
     def status(self) -> int | None:
@@ -176,7 +176,7 @@ def launch(job: Job) -> int:
         if status == 0:
             break
         if attempt < last:
-            say(f"Starting again: attempt {attempt + 1} of {last}.")
+            print_message(f"Starting again: attempt {attempt + 1} of {last}.")
     if status == 0 and job.log_dir is None:
         shutil.rmtree(folder, ignore_errors=True)
     return status
@@ -213,7 +213,9 @@ def _free_port() -> int:
 def _start(job: Job, variables: Mapping[str, str], folder: Path, shown: bool) -> Child:
     """Start one process, with a log."""
     index = int(variables[places.INDEX])
-    log = Log(folder / f"process-{index}.log", int(job.log_mb * _MB), shown, say)
+    log = ProcessLog(
+        folder / f"process-{index}.log", int(job.log_mb * _MB), shown, print_message
+    )
     try:
         process = subprocess.Popen(
             [sys.executable, *job.program],
@@ -245,7 +247,7 @@ def _await_failure(children: Sequence[Child], signals: Sequence[int]) -> Child |
 
 
 def _stop_exit(signals: Sequence[int]) -> SystemExit:
-    say("Stopped.")
+    print_message("Stopped.")
     return SystemExit(128 + signals[0])
 
 
@@ -268,7 +270,7 @@ def _first_failed(children: Sequence[Child]) -> Child:
 
 def is_reaction(status: int | None) -> bool:
     """Return whether a status means an end due to another process's failure."""
-    return status in (ENDED_WITH_ANOTHER, 128 + signal.SIGABRT)
+    return status in (PEER_FAILED_STATUS, 128 + signal.SIGABRT)
 
 
 def _end(children: Sequence[Child], grace_s: float, signals: Sequence[int]) -> None:
@@ -352,13 +354,15 @@ def _report_failure(
     """Print the last lines of the failed process and the exit states of the others."""
     _finish_logs(children)
     path = failed.log.path
-    say(f"Process {failed.index} failed {_ending_text(failed)} (attempt {attempt}), {path}:")
+    print_message(
+        f"Process {failed.index} failed {_ending_text(failed)} (attempt {attempt}), {path}:"
+    )
     for line in failed.log.last_lines(_LAST_LINES):
-        say(f"  | {line}")
+        print_message(f"  | {line}")
     others = [child for child in children if child is not failed]
     for child in others:
-        say(f"Process {child.index} ended {_ending_text(child)}, {child.log.path}")
-    say(f"All were ended in {took_s:.1f} s.")
+        print_message(f"Process {child.index} ended {_ending_text(child)}, {child.log.path}")
+    print_message(f"All were ended in {took_s:.1f} s.")
 
 
 def _ending_text(child: Child) -> str:
@@ -368,6 +372,6 @@ def _ending_text(child: Child) -> str:
     return f"with status {code}"
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message about the job to standard error."""
     print(visible_lines(text), file=sys.stderr, flush=True)

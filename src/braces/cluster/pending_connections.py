@@ -10,11 +10,11 @@ import selectors
 import socket
 import time
 
-from braces.cluster.json_connection import Line, Record
+from braces.cluster.json_connection import JsonConnection, Record
 
 GREETING_S = 5.0
 """Seconds that a connection has for its first record."""
-MOST_WAITING = 256
+MAX_PENDING = 256
 """Maximum number of connections without a record; one more closes the oldest."""
 _AGAIN_S = 0.05
 
@@ -28,12 +28,12 @@ class Reception:
 
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._until = dict[Line, float]()
+        self._until = dict[JsonConnection, float]()
         self._selector = selectors.DefaultSelector()
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ)
 
-    def next(self, deadline: float) -> tuple[Line, Record]:
+    def next(self, deadline: float) -> tuple[JsonConnection, Record]:
         """Wait for the first record of any connection.
 
         Raises:
@@ -59,19 +59,19 @@ class Reception:
     def _accept(self) -> None:
         try:
             connection, _ = self._listener.accept()
-            line = Line(connection)
+            line = JsonConnection(connection)
         except BlockingIOError:  # the peer has left again
             return
         except OSError:  # the peer has left, or no file descriptors are left
             self._end_oldest()
             time.sleep(_AGAIN_S)
             return
-        if len(self._until) >= MOST_WAITING:
+        if len(self._until) >= MAX_PENDING:
             self._end_oldest()
         self._until[line] = time.monotonic() + GREETING_S
         self._selector.register(line, selectors.EVENT_READ, line)
 
-    def _read(self, line: Line) -> Record | None:
+    def _read(self, line: JsonConnection) -> Record | None:
         """Return the first record of a connection, which is then no longer tracked."""
         if line not in self._until:  # closed in favour of a simultaneous one
             return None
@@ -88,10 +88,10 @@ class Reception:
         if self._until:
             self._end(next(iter(self._until)))
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: JsonConnection) -> None:
         self._forget(line)
         line.close()
 
-    def _forget(self, line: Line) -> None:
+    def _forget(self, line: JsonConnection) -> None:
         del self._until[line]
         self._selector.unregister(line)

@@ -19,12 +19,12 @@ LOCAL_INDEX, LOCAL_COUNT = "BRACES_LOCAL_INDEX", "BRACES_LOCAL_COUNT"
 """The variables of `braces launch`; other launchers may set them too."""
 
 KUBERNETES_PORT = 8476
-MOST_PROCESSES = 1 << 16
+MAX_PROCESSES = 1 << 16
 _FIRST_PORT, _PORTS = 61440, 4096  # above Linux's ephemeral ports
 
 
 @dataclass(frozen=True)
-class Place:
+class ProcessIdentity:
     """A process in its job.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Told:
+class LauncherInfo:
     """Information of one source about a process; `None` where it is silent."""
 
     index: int | None = None
@@ -55,13 +55,13 @@ class Told:
     local_index: int | None = None
     local_count: int | None = None
 
-    def or_else(self, other: Told) -> Told:
+    def or_else(self, other: LauncherInfo) -> LauncherInfo:
         """Return this record, completed from another one."""
         mine, others = vars(self), vars(other)
-        return Told(**{n: others[n] if x is None else x for n, x in mine.items()})
+        return LauncherInfo(**{n: others[n] if x is None else x for n, x in mine.items()})
 
 
-def find_place(given: Told, environment: Environment) -> Place | None:
+def find_identity(given: LauncherInfo, environment: Environment) -> ProcessIdentity | None:
     """Return the number and address of this process, or `None` if it is alone.
 
     Sources, in order: arguments, the variables `BRACES_…`, then the first of Slurm, MPI and
@@ -75,7 +75,7 @@ def find_place(given: Told, environment: Environment) -> Place | None:
         >>> find_place(Told(1, 2, "10.0.0.7:9000"), {}).address
         '10.0.0.7:9000'
     """
-    info, origins = given, ["arguments"] if given != Told() else []
+    info, origins = given, ["arguments"] if given != LauncherInfo() else []
     for name, find in SOURCES:
         more = find(environment)
         if more is not None and (name == "environment" or None in _required_fields(info)):
@@ -88,11 +88,11 @@ def find_place(given: Told, environment: Environment) -> Place | None:
     return _check_place(info, " and ".join(origins), _own_devices(info, environment))
 
 
-def _required_fields(info: Told) -> tuple[int | None, int | None, str | None]:
+def _required_fields(info: LauncherInfo) -> tuple[int | None, int | None, str | None]:
     return info.index, info.count, info.address
 
 
-def _own_devices(info: Told, environment: Environment) -> tuple[int, ...] | None:
+def _own_devices(info: LauncherInfo, environment: Environment) -> tuple[int, ...] | None:
     """Return one device per process of a machine, if its processes see all devices."""
     count, visible = info.local_count, environment.get("CUDA_VISIBLE_DEVICES")
     if info.local_index is None or count is None or count == 1:
@@ -102,7 +102,9 @@ def _own_devices(info: Told, environment: Environment) -> tuple[int, ...] | None
     return (info.local_index,)
 
 
-def _check_place(info: Told, origin: str, devices: tuple[int, ...] | None) -> Place:
+def _check_place(
+    info: LauncherInfo, origin: str, devices: tuple[int, ...] | None
+) -> ProcessIdentity:
     """Validate the fields and return the place."""
     index, count, address = _required_fields(info)
     if index is None or count is None or address is None:
@@ -113,14 +115,14 @@ def _check_place(info: Told, origin: str, devices: tuple[int, ...] | None) -> Pl
             given=f"{_info_text(info)} (from {origin})",
             fix=f"Set {missing}, or give br.cluster.start() the argument of that name.",
         )
-    if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MOST_PROCESSES):
+    if not (_is_number(index) and _is_number(count) and 0 <= index < count <= MAX_PROCESSES):
         raise ClusterError(
             f"There is no process {index!r:.40} of {count!r:.40}.",
             given=f"{_info_text(info)} (from {origin})",
-            fix=f"Processes are numbered from 0; there are at most {MOST_PROCESSES}.",
+            fix=f"Processes are numbered from 0; there are at most {MAX_PROCESSES}.",
         )
     split_address(address)
-    return Place(index, count, address, info.job or "", origin, devices)
+    return ProcessIdentity(index, count, address, info.job or "", origin, devices)
 
 
 def _is_number(value: object) -> bool:
@@ -128,7 +130,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, SupportsIndex)
 
 
-def _info_text(info: Told) -> str:
+def _info_text(info: LauncherInfo) -> str:
     pairs = ((f.name, getattr(info, f.name)) for f in fields(info))
     return ", ".join(f"{name}={value}" for name, value in pairs if value is not None)
 
@@ -154,11 +156,11 @@ def split_address(address: str) -> tuple[str, int]:
 # ---- sources ---------------------------------------------------------------------------------
 
 
-def _environment(environment: Environment) -> Told | None:
+def _environment(environment: Environment) -> LauncherInfo | None:
     """Read the variables of `braces launch`."""
     if not any(name in environment for name in (INDEX, COUNT, ADDRESS)):
         return None
-    return Told(
+    return LauncherInfo(
         _number(environment, INDEX),
         _number(environment, COUNT),
         environment.get(ADDRESS),
@@ -168,14 +170,14 @@ def _environment(environment: Environment) -> Told | None:
     )
 
 
-def _slurm(environment: Environment) -> Told | None:
+def _slurm(environment: Environment) -> LauncherInfo | None:
     """Read the variables of a task of `srun`; `None` in the batch script itself."""
     nodes = environment.get("SLURM_STEP_NODELIST")
     if nodes is None or "SLURM_STEP_NUM_TASKS" not in environment:
         return None
     job = f"{environment.get('SLURM_JOB_ID', '')}.{environment.get('SLURM_STEP_ID', '')}"
     tasks = re.match(r"\d{1,6}", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
-    return Told(
+    return LauncherInfo(
         _number(environment, "SLURM_PROCID"),
         _number(environment, "SLURM_STEP_NUM_TASKS"),
         f"{first_node(nodes)}:{_port(job)}",
@@ -196,14 +198,14 @@ def first_node(nodes: str) -> str:
     return "".join(part or "" for part in matched.groups()) if matched else nodes
 
 
-def _open_mpi(environment: Environment) -> Told | None:
+def _open_mpi(environment: Environment) -> LauncherInfo | None:
     """Read the variables of Open MPI's `mpirun`."""
     if "OMPI_COMM_WORLD_RANK" not in environment:
         return None
     job = environment.get("PMIX_NAMESPACE") or environment.get("OMPI_MCA_ess_base_jobid", "")
     count = _number(environment, "OMPI_COMM_WORLD_SIZE")
     local_count = _number(environment, "OMPI_COMM_WORLD_LOCAL_SIZE")
-    return Told(
+    return LauncherInfo(
         _number(environment, "OMPI_COMM_WORLD_RANK"),
         count,
         _local_address(job) if count == local_count else None,
@@ -213,13 +215,13 @@ def _open_mpi(environment: Environment) -> Told | None:
     )
 
 
-def _pmi(environment: Environment) -> Told | None:
+def _pmi(environment: Environment) -> LauncherInfo | None:
     """Read the variables of MPICH's or Intel's `mpiexec`."""
     if "PMI_RANK" not in environment:
         return None
     count = _number(environment, "PMI_SIZE")
     local_count = _number(environment, "MPI_LOCALNRANKS")
-    return Told(
+    return LauncherInfo(
         _number(environment, "PMI_RANK"),
         count,
         _local_address("") if count == local_count else None,
@@ -229,7 +231,7 @@ def _pmi(environment: Environment) -> Told | None:
     )
 
 
-def _kubernetes(environment: Environment) -> Told | None:
+def _kubernetes(environment: Environment) -> LauncherInfo | None:
     """Read the variables of an Indexed Job or a JobSet: a pod name ends with its index."""
     if "JOB_COMPLETION_INDEX" not in environment:
         return None
@@ -237,10 +239,10 @@ def _kubernetes(environment: Environment) -> Told | None:
     pod, dot, domain = socket.getfqdn().partition(".")
     job = pod.removesuffix(f"-{index}")
     address = f"{job}-0{dot}{domain}:{KUBERNETES_PORT}" if job != pod else None
-    return Told(index, None, address, job)
+    return LauncherInfo(index, None, address, job)
 
 
-Source = Callable[[Environment], Told | None]
+Source = Callable[[Environment], LauncherInfo | None]
 SOURCES: tuple[tuple[str, Source], ...] = (
     ("environment", _environment),
     ("Slurm", _slurm),

@@ -19,7 +19,7 @@ from typing import IO
 _COPY_BYTES, _TAIL_BYTES = 1 << 16, 1 << 14
 
 
-class Log:
+class ProcessLog:
     """Copies the output of a process to a file, and optionally to the standard output.
 
     The file is `process-0.log`; older output is in `process-0.log.1`. Each takes at most half

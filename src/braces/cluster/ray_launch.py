@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from braces.cluster.launch import Job, is_reaction, launch, say
+from braces.cluster.launch import Job, is_reaction, launch, print_message
 from braces.errors import ClusterError
 from braces.lazy import ray, ray_strategies
 
@@ -43,7 +43,7 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
         if status == 0:
             break
         if attempt < job.restarts:
-            say(f"Starting again: attempt {attempt + 1} of {job.restarts}.")
+            print_message(f"Starting again: attempt {attempt + 1} of {job.restarts}.")
     return status
 
 
@@ -123,5 +123,5 @@ def _exit_status(run: Any) -> int:
     try:
         return int(ray.get(run))
     except ray.exceptions.RayActorError:
-        say("A process was lost, with the actor of Ray that ran it.")
+        print_message("A process was lost, with the actor of Ray that ran it.")
         return _LOST

@@ -13,12 +13,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from braces.cluster.host_addresses import as_host, hosts_of_all, is_loopback, joined_address
-from braces.cluster.json_connection import Line, Record, number_in
+from braces.cluster.host_addresses import (
+    is_loopback,
+    join_address,
+    normalize_host,
+    reachable_hosts,
+)
+from braces.cluster.json_connection import JsonConnection, Record, read_number
 from braces.cluster.pending_connections import Reception
-from braces.cluster.process_identity import Place, split_address
+from braces.cluster.process_identity import ProcessIdentity, split_address
 from braces.errors import ClusterError
-from braces.runtime.devices.process_agreement import check_alike, said_processes
+from braces.runtime.devices.process_agreement import check_equal_values, describe_processes
 
 Facts = Mapping[str, str]
 """Versions and settings that must agree in all processes, by name."""
@@ -27,7 +32,7 @@ _VERDICT_S, _AGAIN_S = 5.0, 0.05
 
 
 @dataclass(frozen=True)
-class Gathered:
+class ConnectedJob:
     """Connections and addresses of a job, as seen by one process.
 
     Attributes:
@@ -36,12 +41,12 @@ class Gathered:
         address: The address of process 0 from here, with a numeric host.
     """
 
-    lines: dict[int, Line]
+    lines: dict[int, JsonConnection]
     host: str
     address: str
 
 
-def gather(place: Place, facts: Facts, timeout_s: float) -> Gathered:
+def await_processes(place: ProcessIdentity, facts: Facts, timeout_s: float) -> ConnectedJob:
     """Wait until all processes of the job have arrived.
 
     Args:
@@ -72,35 +77,37 @@ def bind_address(address: str) -> str:
 # ---- process 0 -------------------------------------------------------------------------------
 
 
-def _gather_as_host(place: Place, facts: Facts, timeout_s: float) -> Gathered:
-    lines, hosts = dict[int, Line](), dict[int, str]()
+def _gather_as_host(place: ProcessIdentity, facts: Facts, timeout_s: float) -> ConnectedJob:
+    lines, hosts = dict[int, JsonConnection](), dict[int, str]()
     facts_by_process = {0: facts}
     try:
         with _open_listener(place.address) as listener:
             _await_all(listener, place, lines, facts_by_process, hosts, timeout_s)
         for name in facts:
-            check_alike(
+            check_equal_values(
                 name,
                 {index: values.get(name, "none") for index, values in facts_by_process.items()},
             )
     except ClusterError as error:
         _refuse(lines, error)
         raise
-    addresses = hosts_of_all(hosts, {index: _own_host(line) for index, line in lines.items()})
+    addresses = reachable_hosts(
+        hosts, {index: _own_host(line) for index, line in lines.items()}
+    )
     for index, line in lines.items():
         _send_all({index: line}, {"start": True, "host": addresses[index]})
     _, port = split_address(place.address)
-    return Gathered(lines, addresses[0], joined_address(addresses[0], port))
+    return ConnectedJob(lines, addresses[0], join_address(addresses[0], port))
 
 
-def _own_host(line: Line) -> str:
+def _own_host(line: JsonConnection) -> str:
     try:
         return line.hosts()[0]
     except OSError:  # it is gone, which the failure detector reports
         return "127.0.0.1"
 
 
-def _send_all(lines: Mapping[int, Line], record: Record) -> None:
+def _send_all(lines: Mapping[int, JsonConnection], record: Record) -> None:
     for line in lines.values():
         try:
             line.send(record)
@@ -108,7 +115,7 @@ def _send_all(lines: Mapping[int, Line], record: Record) -> None:
             continue  # the failure detector notices lost processes
 
 
-def _refuse(lines: Mapping[int, Line], error: ClusterError) -> None:
+def _refuse(lines: Mapping[int, JsonConnection], error: ClusterError) -> None:
     """Send an error to the other processes and close the connections."""
     _send_all(lines, {"error": [error.what, error.given, error.fix]})
     for line in lines.values():
@@ -137,8 +144,8 @@ def _open_listener(address: str) -> socket.socket:
 
 def _await_all(
     listener: socket.socket,
-    place: Place,
-    lines: dict[int, Line],
+    place: ProcessIdentity,
+    lines: dict[int, JsonConnection],
     facts_by_process: dict[int, Facts],
     hosts: dict[int, str],
     timeout_s: float,
@@ -151,9 +158,9 @@ def _await_all(
             line, greeting = reception.next(deadline)
             try:
                 index = _admit(greeting, place, lines)
-                left_s = number_in(greeting, "left_ms") / 1000
+                left_s = read_number(greeting, "left_ms") / 1000
                 facts = {str(name): str(value) for name, value in greeting["facts"].items()}
-                host = as_host(str(greeting["host"]))
+                host = normalize_host(str(greeting["host"]))
             except (ValueError, KeyError, AttributeError):
                 line.close()
                 continue
@@ -166,12 +173,12 @@ def _await_all(
             lines[index], facts_by_process[index], hosts[index] = line, facts, host
     except TimeoutError:
         missing = sorted({*range(1, place.count)} - lines.keys())
-        raise _timeout_error(said_processes(missing), place, timeout_s) from None
+        raise _timeout_error(describe_processes(missing), place, timeout_s) from None
     finally:
         reception.close()
 
 
-def _all_there(lines: dict[int, Line], count: int) -> bool:
+def _all_there(lines: dict[int, JsonConnection], count: int) -> bool:
     """Return whether all other processes have a connection, after dropping those that ended."""
     if len(lines) == count - 1:
         for index in [index for index, line in lines.items() if line.has_ended()]:
@@ -179,21 +186,23 @@ def _all_there(lines: dict[int, Line], count: int) -> bool:
     return len(lines) == count - 1
 
 
-def _timeout_error(who: str, place: Place, timeout_s: float) -> ClusterError:
+def _timeout_error(who: str, place: ProcessIdentity, timeout_s: float) -> ClusterError:
     return ClusterError(
         f"{who} of {place.count} did not come to {place.address} within {timeout_s:g} s.",
         fix="Look at the log of each process, or give them more time: timeout_s=…",
     )
 
 
-def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
+def _admit(
+    greeting: Record, place: ProcessIdentity, lines: Mapping[int, JsonConnection]
+) -> int:
     """Return the number of an arriving process.
 
     Raises:
         ValueError: It belongs to another job.
         ClusterError: It belongs to this job, but its number or count is wrong.
     """
-    index, count = number_in(greeting, "index"), number_in(greeting, "count")
+    index, count = read_number(greeting, "index"), read_number(greeting, "count")
     if greeting.get("job") != place.job:
         raise ValueError("It belongs to another job.")
     if count != place.count or not 0 < index < count:
@@ -213,12 +222,16 @@ def _admit(greeting: Record, place: Place, lines: Mapping[int, Line]) -> int:
 # ---- other processes -------------------------------------------------------------------------
 
 
-def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Gathered:
+def _join(
+    place: ProcessIdentity, facts: Facts, deadline: float, timeout_s: float
+) -> ConnectedJob:
     """Connect to process 0, with retries until it listens, and wait for its verdict."""
     observation = "nobody listened there"
     while (left := deadline - time.monotonic()) > 0:
         try:
-            line = Line(socket.create_connection(split_address(place.address), min(left, 5.0)))
+            line = JsonConnection(
+                socket.create_connection(split_address(place.address), min(left, 5.0))
+            )
         except OSError as error:
             observation = f"the last attempt: {error.strerror or error}"
             time.sleep(_AGAIN_S)
@@ -248,12 +261,14 @@ def _join(place: Place, facts: Facts, deadline: float, timeout_s: float) -> Gath
     raise error
 
 
-def _read_verdict(verdict: Record, line: Line, place: Place) -> Gathered:
+def _read_verdict(
+    verdict: Record, line: JsonConnection, place: ProcessIdentity
+) -> ConnectedJob:
     """Return the job if process 0 confirms that all processes arrived."""
     if verdict.get("start") is True:
         _, port = split_address(place.address)
         _, there = line.hosts()
-        return Gathered({0: line}, str(verdict.get("host")), joined_address(there, port))
+        return ConnectedJob({0: line}, str(verdict.get("host")), join_address(there, port))
     line.close()
     what, given, fix = (*verdict.get("error", ()), None, None, None)[:3]
     raise ClusterError(

@@ -10,9 +10,15 @@ from functools import partial
 from importlib import metadata
 from typing import Any
 
-from braces.cluster.failure_detector import Watch
-from braces.cluster.process_identity import ATTEMPT, TIMEOUT, Place, Told, find_place
-from braces.cluster.rendezvous import Facts, Gathered, bind_address, gather
+from braces.cluster.failure_detector import FailureDetector
+from braces.cluster.process_identity import (
+    ATTEMPT,
+    TIMEOUT,
+    LauncherInfo,
+    ProcessIdentity,
+    find_identity,
+)
+from braces.cluster.rendezvous import ConnectedJob, Facts, await_processes, bind_address
 from braces.errors import ClusterError
 from braces.lazy import backends, distributed, jax, jaxlib, xla_bridge
 from braces.runtime.devices.device import compute_in_calling_thread
@@ -96,16 +102,16 @@ def start(
         >>> job.process_index, job.process_count, job.found_by
         (0, 1, 'nothing')
     """
-    arguments = Told(process_index, process_count, address)
-    place = find_place(arguments, os.environ)
+    arguments = LauncherInfo(process_index, process_count, address)
+    place = find_identity(arguments, os.environ)
     if place is None:
-        return Cluster(found_by="nothing" if arguments == Told() else "arguments")
+        return Cluster(found_by="nothing" if arguments == LauncherInfo() else "arguments")
     cluster = Cluster(place.index, place.count, place.address, place.found_by, _attempt())
     if jax.distributed.is_initialized():
         return _check_initialized(cluster)
     patience_s = _timeout(timeout_s)
-    gathered = gather(place, _versions_and_settings(), patience_s)
-    Watch(place.index, gathered.lines).begin()
+    gathered = await_processes(place, _versions_and_settings(), patience_s)
+    FailureDetector(place.index, gathered.lines).begin()
     _connect(place, gathered, local_devices, patience_s)
     return cluster
 
@@ -160,7 +166,10 @@ def _version(package: str) -> str:
 
 
 def _connect(
-    place: Place, gathered: Gathered, local_devices: Sequence[int] | None, timeout_s: float
+    place: ProcessIdentity,
+    gathered: ConnectedJob,
+    local_devices: Sequence[int] | None,
+    timeout_s: float,
 ) -> None:
     """Initialize JAX's distributed runtime; all processes have arrived."""
     compute_in_calling_thread()

@@ -15,7 +15,7 @@ Named = Mapping[str, Sequence[AxisNames]]
 """By slot, the axis names of each of its variables."""
 
 
-def names_of_outputs(
+def output_axis_names(
     definition: OpDef, types: Types, attrs: Mapping[str, Any], named: Named
 ) -> dict[str, tuple[AxisNames, ...]]:
     """Return the axis names of outputs, by slot, inherited from the inputs.

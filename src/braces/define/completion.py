@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.define.definition import Check, OpDef
-from braces.define.derivatives import written_vjp
+from braces.define.derivatives import make_written_vjp
 from braces.errors import BracesError
 from braces.ir.records import Op
 
 
-class Completing:
+class DefinitionRules:
     """Decorators for rules of a definition: methods of an operator, or of its function.
 
     Attributes:
@@ -61,7 +61,7 @@ class Completing:
             >>> br.Executor().run(program, br.Scope(), feed={"x": [0.5, 2.0]}, fetch=grad)
             array([1., 1.], dtype=float32)
         """
-        self.definition.vjp_rule = written_vjp(self.definition, kernel)
+        self.definition.vjp_rule = make_written_vjp(self.definition, kernel)
         return kernel
 
     def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +224,7 @@ class Completing:
 
 
 @dataclass(eq=False)
-class KernelOp(Completing, OpDef):
+class KernelOp(DefinitionRules, OpDef):
     """An operator defined by `@op` from a kernel; the defining module completes it."""
 
     def __post_init__(self) -> None:

@@ -9,12 +9,17 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from braces.define.axes.axis_map import AxisRule
-from braces.define.axes.flop_count import Operations, of_products, size_of, space
-from braces.define.core.attribute_kinds import PLAIN, coerce_argument, normalise
+from braces.define.axes.flop_count import (
+    Operations,
+    count_combinations,
+    count_product_operations,
+    require_size,
+)
+from braces.define.core.attribute_kinds import UNCONVERTED_TYPES, coerce_argument, normalise
 from braces.define.core.check_code import decode_offender
-from braces.define.core.kernel_call import ask
+from braces.define.core.kernel_call import call_rule
 from braces.define.core.signature import REQUIRED, AttrSpec, Slot
-from braces.define.core.tracer_guard import reads_values
+from braces.define.core.tracer_guard import value_read_error
 from braces.dims import Size
 from braces.dtypes import DType, Type
 from braces.errors import BracesError, OpDefinitionError, ProgramError, suggest
@@ -37,7 +42,7 @@ class Check:
 
     Attributes:
         kernel: Same parameters as the operator's kernel; returns a bool array, true at errors,
-            or the failure codes of `braces.define.core.check_code.offender_code`.
+            or the failure codes of `braces.define.core.check_code.encode_offender`.
         error: The class of the error.
         message: Its text.
         fix: The way out.
@@ -252,17 +257,19 @@ class OpDef:
         """
         if callable(self.operations):
             rule_args = ({**outputs, **inputs}, attrs)
-            return ask(self.type, "operations=", self.operations, rule_args, {}, size_of)
+            return call_rule(
+                self.type, "operations=", self.operations, rule_args, {}, require_size
+            )
         if self.operations == 0 or (self.operations is None and self.changes_only):
             return 0
         if self.axes_rule is None:
             return None
         axes = self.axes_rule({**outputs, **inputs}, attrs)
         if self.product:
-            return of_products(axes, inputs, outputs)
+            return count_product_operations(axes, inputs, outputs)
         if self.operations is None and axes.mixed:
             return None
-        return space(axes, inputs, outputs) * (self.operations or 1)
+        return count_combinations(axes, inputs, outputs) * (self.operations or 1)
 
     def failure(self, attrs: Attrs, found: int) -> BracesError:
         """Return the error of a run that fails at this operator with check code `found`."""
@@ -306,7 +313,7 @@ class OpDef:
                 )
         for name, value in given.items():
             kind = specs[name].kind
-            plain = PLAIN.get(kind)
+            plain = UNCONVERTED_TYPES.get(kind)
             alike = plain is not None and type(value) is plain
             converted[name] = value if alike else coerce_argument(self.type, name, kind, value)
         return converted
@@ -341,7 +348,7 @@ class OpDef:
         try:
             return self.by_slot(self.kernel(*self.arrange(values), **attrs))
         except Exception as error:
-            definition_error = reads_values(self.type, self.kernel, error)
+            definition_error = value_read_error(self.type, self.kernel, error)
             if definition_error is None:
                 raise
             raise definition_error from None

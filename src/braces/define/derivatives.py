@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from braces.define.axes.derivative_axes import derived_rule
+from braces.define.axes.derivative_axes import derive_axis_rule
 from braces.define.core.signature import Slot, read_signature
 from braces.define.definition import Attrs, OpDef, Types, Values
 from braces.dims import Size
@@ -118,7 +118,7 @@ def _repeat_count(base: OpDef, once: Size | None, beside: Types) -> Size | None:
     return None if once is None else once * (sum(map(len, beside.values())) + (not linear))
 
 
-def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
+def make_written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     """Return the gradient of an operator with a written kernel; see `Completing.vjp`."""
     inputs, kernel_attrs = read_signature(kernel)
     roles = {spec.name: spec.role for spec in base.attrs}
@@ -135,7 +135,7 @@ def written_vjp(base: OpDef, kernel: Callable[..., Any]) -> OpDef:
     cotangents = frozenset(slot.name + suffix for slot in base.outputs)
     return OpDef(
         f"{base.type}.vjp", slots, attrs, outputs, kernel, doc, suffix=suffix,
-        axes_rule=derived_rule(base.axes_rule, slots, outputs, suffix, cotangents),
+        axes_rule=derive_axis_rule(base.axes_rule, slots, outputs, suffix, cotangents),
         cotangents=cotangents, operations=2 * _factor(base),
     )  # fmt: skip
 
@@ -156,7 +156,7 @@ def _vjp_of(base: OpDef) -> OpDef:
         f"Gradient of {base.type}.", base=base, differentiable=base.differentiable,
         costly=base.costly, stored=base.takes_stored, suffix=suffix,
         cotangents=cotangents,
-        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
+        axes_rule=derive_axis_rule(base.axes_rule, inputs, outputs, suffix, cotangents),
     )  # fmt: skip
 
 
@@ -171,7 +171,7 @@ def _jvp_of(base: OpDef) -> OpDef:
         f"Directional derivative of {base.type}.", base=base,
         differentiable=base.differentiable, costly=base.costly, stored=base.takes_stored,
         suffix=suffix, cotangents=cotangents,
-        axes_rule=derived_rule(base.axes_rule, inputs, outputs, suffix, linear),
+        axes_rule=derive_axis_rule(base.axes_rule, inputs, outputs, suffix, linear),
     )  # fmt: skip
 
 

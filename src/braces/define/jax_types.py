@@ -28,7 +28,7 @@ from braces.ir.walk import dimensions
 from braces.lazy import jax
 
 
-def array_of(given: Type) -> TensorType:
+def require_array(given: Type) -> TensorType:
     """Return the type of an array input; reject lists."""
     if not isinstance(given, TensorType):
         raise ShapeError(f"A list ({given}) cannot be an input here.")
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
 """Format of a symbolic size name in JAX."""
 
 
-class Translation:
+class JaxTypeConverter:
     """Conversion between dimensions of Braces and of JAX, which are plain names in one scope.
 
     Args:
@@ -55,7 +55,7 @@ class Translation:
         limits: Iterable[tuple[Size, Size]] = (),
     ) -> None:
         pairs = tuple(limits)
-        names = names_in({"": tuple(types)}, attrs or {}) | dimensions(pairs)
+        names = symbolic_names({"": tuple(types)}, attrs or {}) | dimensions(pairs)
         words, self._others = _jax_names(sorted(names))
         self.there = {name: Dim.named(word) for name, word in words.items()}
         self.back: dict[str, Size] = {word: Dim.named(name) for name, word in words.items()}
@@ -91,7 +91,7 @@ class Translation:
 
     def struct(self, given: Type) -> Any:
         """Convert a type to a `jax.ShapeDtypeStruct`."""
-        array = array_of(given)
+        array = require_array(given)
         return jax.ShapeDtypeStruct(tuple(map(self.size, array.shape)), array.dtype)
 
     def attr(self, value: Attr) -> Any:
@@ -116,7 +116,7 @@ def _jax_names(names: Sequence[str]) -> tuple[dict[str, str], Iterator[str]]:
     return {name: name if name in plain else next(others) for name in names}, others
 
 
-def names_in(types: Types, attrs: Attrs) -> set[str]:
+def symbolic_names(types: Types, attrs: Attrs) -> set[str]:
     """Return the names of symbolic dimensions."""
     sizes = (
         type_.shape

@@ -12,12 +12,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from braces.define.axes.shape_rules import Shapes, check_sizes, shapes_of
-from braces.define.core.jax_settings import own_settings
-from braces.define.core.kernel_call import ask, refuse_inputs
+from braces.define.axes.shape_rules import Shapes, infer_shapes, infer_unmixed_shapes
+from braces.define.core.jax_settings import braces_jax_settings
+from braces.define.core.kernel_call import call_rule, raise_input_error
 from braces.define.decorator import OPS, Attrs, OpDef, Types
 from braces.define.derivatives import DerivedJvp
-from braces.define.jax_types import Translation, array_of, names_in
+from braces.define.jax_types import JaxTypeConverter, require_array, symbolic_names
 from braces.dims import Dim, Size, Unifier
 from braces.dtypes import (
     DType,
@@ -34,7 +34,7 @@ from braces.ir.records import Op
 from braces.lazy import jax
 
 
-class Context:
+class InferenceContext:
     """Context of an inference rule: the operator type, and unification of dimensions."""
 
     def __init__(self, type: str, unifier: Unifier) -> None:
@@ -58,7 +58,7 @@ def infer(
     types: Types,
     attrs: Attrs,
     wanted: Iterable[str],
-    context: Context,
+    context: InferenceContext,
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]]:
     """Infer the types of the wanted outputs, by slot.
@@ -75,7 +75,7 @@ def infer(
         ShapeError: The shapes do not fit.
         DTypeError: The dtypes do not fit.
     """
-    light_types = infer_lightly(definition, types, attrs, wanted, context, outer)
+    light_types = infer_without_kernel(definition, types, attrs, wanted, context, outer)
     if light_types is not None:
         return light_types
     if isinstance(definition, DerivedJvp):
@@ -85,7 +85,7 @@ def infer(
     return _infer_by_both(definition, types, attrs, tuple(wanted), context.unifier)
 
 
-def refuse_run(
+def raise_run_error(
     definition: OpDef,
     values: Mapping[str, Sequence[Any]],
     attrs: Attrs,
@@ -111,8 +111,10 @@ def refuse_run(
             slot: tuple(map(_type_of, slot_values)) for slot, slot_values in values.items()
         }
         with suppress(OpDefinitionError):
-            infer_lightly(definition, types, attrs, wanted, Context(definition.type, Unifier()))
-    refuse_inputs(RunError, definition.type, definition.kernel, values, attrs, error)
+            infer_without_kernel(
+                definition, types, attrs, wanted, InferenceContext(definition.type, Unifier())
+            )
+    raise_input_error(RunError, definition.type, definition.kernel, values, attrs, error)
 
 
 def _type_of(value: Any) -> TensorType:
@@ -129,7 +131,10 @@ def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, T
     definition = OPS.get(op.type)
     input_types = {slot: tuple(types[n] for n in names) for slot, names in op.inputs.items()}
     outer = {n: types[n] for n in op.captures()}
-    context, input_types = Context(definition.type, unifier), resolved(input_types, unifier)
+    context, input_types = (
+        InferenceContext(definition.type, unifier),
+        resolve_types(input_types, unifier),
+    )
     output_types = infer(definition, input_types, op.attrs, tuple(op.outputs), context, outer)
     return {
         name: type_
@@ -138,12 +143,12 @@ def infer_op(op: Op, types: Mapping[str, Type], unifier: Unifier) -> dict[str, T
     }
 
 
-def infer_lightly(
+def infer_without_kernel(
     definition: OpDef,
     types: Types,
     attrs: Attrs,
     wanted: Iterable[str],
-    context: Context,
+    context: InferenceContext,
     outer: Mapping[str, Type] | None = None,
 ) -> dict[str, tuple[Type, ...]] | None:
     """Return the result of `infer` if that needs no kernel and so no JAX, else `None`."""
@@ -159,11 +164,13 @@ def infer_lightly(
         def read(result: object) -> dict[str, tuple[Type, ...]]:
             return _types_by_slot(definition, wanted, result)
 
-        return ask(definition.type, "infer", definition.infer_rule, arguments, attrs, read)
+        return call_rule(
+            definition.type, "infer", definition.infer_rule, arguments, attrs, read
+        )
     if definition.dtype_rule is not None:
         return _infer_by_axes(definition, types, attrs, context.unifier)
     if isinstance(definition, DerivedJvp):
-        return _infer_jvp(infer_lightly, definition, types, attrs, wanted, context)
+        return _infer_jvp(infer_without_kernel, definition, types, attrs, wanted, context)
     return _mirror_types(definition, wanted, types) if definition.suffix else None
 
 
@@ -209,14 +216,14 @@ def _infer_jvp(
     types: Types,
     attrs: Attrs,
     wanted: Iterable[str],
-    context: Context,
+    context: InferenceContext,
 ) -> Any:
     """Infer the types of tangents: those of the outputs."""
     base = definition.base
     assert base is not None
     primals = {s.name: types[s.name] for s in base.inputs if types.get(s.name)}
     outs = {slot: slot.removesuffix(definition.suffix) for slot in wanted}
-    inner = Context(base.type, context.unifier)
+    inner = InferenceContext(base.type, context.unifier)
     base_types = infer(base, primals, attrs, tuple(outs.values()), inner)
     return None if base_types is None else {slot: base_types[out] for slot, out in outs.items()}
 
@@ -263,16 +270,19 @@ def _types_by_axes(
 ) -> dict[str, tuple[Type, ...]]:
     assert definition.axes_rule is not None
     assert definition.dtype_rule is not None
-    shapes = shapes_of(definition.type, definition.axes_rule, types, attrs, unifier)
+    shapes = infer_shapes(definition.type, definition.axes_rule, types, attrs, unifier)
     input_dtypes = [
-        None if type_ is None else array_of(type_).dtype for type_ in definition.arrange(types)
+        None if type_ is None else require_array(type_).dtype
+        for type_ in definition.arrange(types)
     ]
     arguments = [definition.type, *input_dtypes]
 
     def read(result: Any) -> list[DType]:
         return list(map(dtype_of, result if isinstance(result, tuple) else (result,)))
 
-    dtypes = ask(definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, read)
+    dtypes = call_rule(
+        definition.type, "dtypes=", definition.dtype_rule, arguments, attrs, read
+    )
     if shapes is None or not shapes.keys() >= set(definition.output_names):
         raise OpDefinitionError(
             f"{definition.type}: the axes do not tell the shapes of its outputs.",
@@ -291,7 +301,7 @@ def _types_by_axes(
     }
 
 
-def resolved(types: Types, unifier: Unifier) -> Types:
+def resolve_types(types: Types, unifier: Unifier) -> Types:
     """Return types with known unnamed dimensions resolved."""
     return (
         types
@@ -311,8 +321,10 @@ def _infer_by_both(
 ) -> dict[str, tuple[Type, ...]]:
     """Infer types from the kernel, and check them against the shapes from the axes."""
     assert definition.axes_rule is not None
-    expected_shapes = check_sizes(definition.type, definition.axes_rule, types, attrs, unifier)
-    output_types = _infer_by_kernel(definition, resolved(types, unifier), attrs, wanted)
+    expected_shapes = infer_unmixed_shapes(
+        definition.type, definition.axes_rule, types, attrs, unifier
+    )
+    output_types = _infer_by_kernel(definition, resolve_types(types, unifier), attrs, wanted)
     if expected_shapes is not None:
         _check_against_axes(definition, expected_shapes, output_types, unifier)
     return output_types
@@ -358,7 +370,7 @@ def _infer_by_kernel(
 def _trace_kernel(
     definition: OpDef, types: Types, attrs: Attrs, wanted: tuple[str, ...]
 ) -> dict[str, tuple[Type, ...]]:
-    translate = Translation(
+    translate = JaxTypeConverter(
         (type_ for slot_types in types.values() for type_ in slot_types), attrs
     )
     structs = {
@@ -366,10 +378,10 @@ def _trace_kernel(
     }
     symbolic = {name: translate.attr(value) for name, value in attrs.items()}
     try:
-        with own_settings():
+        with braces_jax_settings():
             results = jax.eval_shape(lambda v: definition.compute(v, symbolic, wanted), structs)
     except Exception as error:
-        refuse_inputs(ShapeError, definition.type, definition.kernel, types, attrs, error)
+        raise_input_error(ShapeError, definition.type, definition.kernel, types, attrs, error)
     _check_arrays(definition, results)
     return {slot: tuple(map(translate.type, values)) for slot, values in results.items()}
 
@@ -387,4 +399,4 @@ def _check_arrays(definition: OpDef, results: Mapping[str, Iterable[object]]) ->
 
 def _has_unnamed(attrs: Attrs) -> bool:
     """Return whether the attributes contain an unnamed dimension."""
-    return any(name.startswith("?") for name in names_in({}, attrs))
+    return any(name.startswith("?") for name in symbolic_names({}, attrs))

@@ -26,7 +26,7 @@ def main(model_file: str, images_file: str, logits_file: str) -> None:
     np.save(logits_file, model.run(image=images)["logits"])
 
 
-def predict_afresh(model_file: Path, pixels: Array) -> Array:
+def predict_in_subprocess(model_file: Path, pixels: Array) -> Array:
     """Predict from a model file in a new process.
 
     Raises:

@@ -15,7 +15,7 @@ _LINES = 8
 
 
 @contextmanager
-def shown_progress(stream: TextIO, epochs: int) -> Generator[Reporting]:
+def show_progress(stream: TextIO, epochs: int) -> Generator[Reporting]:
     """Yield a function that shows each report of an epoch on the stream."""
     if stream.isatty():
         with _bar(stream, epochs) as report:

@@ -9,8 +9,8 @@ from typing import TextIO
 
 from braces.demo.digits import Images, load_images
 from braces.demo.model import Net, Settings, build
-from braces.demo.predict import predict_afresh
-from braces.demo.progress import shown_progress
+from braces.demo.predict import predict_in_subprocess
+from braces.demo.progress import show_progress
 from braces.demo.train import Trained, accuracy_of, train
 from braces.ir.files.atomic_write import write_atomically
 from braces.passes.cleanup.prune import prune
@@ -39,7 +39,7 @@ def run_demo(out: Path, epochs: int | None, stream: TextIO) -> int:
     out.mkdir(parents=True, exist_ok=True)
     net = build(settings, settings.epochs * (len(training) // settings.batch))
     _print_program(net, training, test, stream)
-    with shown_progress(stream, settings.epochs) as report:
+    with show_progress(stream, settings.epochs) as report:
         trained = train(net, training, settings, report)
     _print_line(stream, f"\nTrained in {time.perf_counter() - start:.0f} s.")
     status = _finish(trained, test, out, stream)
@@ -55,7 +55,7 @@ def _finish(trained: Trained, test: Images, out: Path, stream: TextIO) -> int:
     _write(trained, accuracy, out)
     _print_line(stream, f"Wrote {out / MODEL_FILE}  (braces show {out / MODEL_FILE})")
     _print_line(stream, f"Wrote {out / PAGE_FILE}  (open it in a browser)")
-    fresh = predict_afresh(out / MODEL_FILE, test.pixels)
+    fresh = predict_in_subprocess(out / MODEL_FILE, test.pixels)
     same = fresh.dtype == logits.dtype and fresh.tobytes() == logits.tobytes()
     verdict = "the same, bit for bit" if same else "SOMETHING ELSE"
     _print_line(stream, f"A fresh process loads the file and predicts {verdict}.")

@@ -54,10 +54,10 @@ def call_bounds(name: str, left: Bounds, right: Bounds) -> Bounds:
     if name == "mod":
         return 0, max(most - 1, 0)
     if 0 < least == most:
-        return floor(low, most), floor(high, most)
+        return floor_divide(low, most), floor_divide(high, most)
     return min(low, 0), max(high, 0)
 
 
-def floor(number: float, divisor: float) -> float:
+def floor_divide(number: float, divisor: float) -> float:
     """Divide and round down; infinite numbers stay infinite."""
     return number if math.isinf(number) else number // divisor

@@ -15,7 +15,7 @@ Monomial: TypeAlias = tuple[Any, ...]
 """The factors of a term: names and functions of sizes."""
 
 
-class Call(Protocol):
+class CallProtocol(Protocol):
     """A function of two sizes."""
 
     name: str
@@ -46,7 +46,7 @@ class _Term(NamedTuple):
 
     monomial: Monomial
     factor: int
-    call: Call
+    call: CallProtocol
     shared: Monomial
 
 
@@ -85,7 +85,7 @@ def _extremes(terms: Sequence[_Term]) -> Iterator[Complements]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _distance(call: Call) -> tuple[tuple[Monomial, int], ...]:
+def _distance(call: CallProtocol) -> tuple[tuple[Monomial, int], ...]:
     """Return the terms of the difference of the arguments, independent of their order."""
     difference = call.arguments[0] - call.arguments[1]
     terms = () if isinstance(difference, int) else difference.terms
@@ -93,7 +93,7 @@ def _distance(call: Call) -> tuple[tuple[Monomial, int], ...]:
     return tuple((monomial, sign * factor) for monomial, factor in terms)
 
 
-def _sum_of_extremes(maximum: Call, minimum: Call) -> Size:
+def _sum_of_extremes(maximum: CallProtocol, minimum: CallProtocol) -> Size:
     (a, b), (c, d) = maximum.arguments, minimum.arguments
     return c + d + (a - c if a - c == b - d else a - d)
 

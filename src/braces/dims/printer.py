@@ -18,7 +18,7 @@ LARGEST_NUMBER = (1 << 63) - 1
 _WAY_OUT = "Give such a size a name of its own, as a dimension of fed data."
 
 
-def text_of(terms: Sequence[tuple[Sequence[object], int]]) -> str:
+def format_terms(terms: Sequence[tuple[Sequence[object], int]]) -> str:
     """Format a sum of products.
 
     Raises:
@@ -30,7 +30,7 @@ def text_of(terms: Sequence[tuple[Sequence[object], int]]) -> str:
     return text.replace("+ -", "- ")
 
 
-def joined(monomial: Sequence[object]) -> str:
+def format_monomial(monomial: Sequence[object]) -> str:
     """Format the factors of a product."""
     return "*".join(map(str, monomial))
 
@@ -38,7 +38,8 @@ def joined(monomial: Sequence[object]) -> str:
 def _term_text(monomial: Sequence[object], factor: int) -> str:
     if abs(factor) > LARGEST_NUMBER or len(monomial) > HIGHEST_POWER:
         raise ShapeError(
-            f"A size has the term {factor}*{joined(monomial[:4]):.80}…, which is too large.",
+            f"A size has the term {factor}*{format_monomial(monomial[:4]):.80}…, "
+            "which is too large.",
             fix=f"A factor has 63 bits, and a term {HIGHEST_POWER} sizes.",
         )
     powers = [f"{a}^{n}" if n > 1 else str(a) for a, n in Counter(monomial).items()]

@@ -19,12 +19,18 @@ from braces.dims.bounds import (
     NOT_NEGATIVE,
     Bounds,
     call_bounds,
-    floor,
+    floor_divide,
     product_bounds,
     sum_bounds,
 )
 from braces.dims.min_max_terms import Complements, find_complements
-from braces.dims.printer import LARGEST_NUMBER, check_count, check_depth, joined, text_of
+from braces.dims.printer import (
+    LARGEST_NUMBER,
+    check_count,
+    check_depth,
+    format_monomial,
+    format_terms,
+)
 from braces.dims.quotient import Divisible
 from braces.errors import ShapeError
 
@@ -79,9 +85,11 @@ class Dim(Divisible):
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         check_count(len(terms))
-        ordered = sorted(terms.items(), key=lambda item: (-len(item[0]), joined(item[0])))
+        ordered = sorted(
+            terms.items(), key=lambda item: (-len(item[0]), format_monomial(item[0]))
+        )
         self.terms = tuple((monomial, factor) for monomial, factor in ordered if factor)
-        self.text = text_of(self.terms)
+        self.text = format_terms(self.terms)
         self.bounds = _sum_bounds(self.terms)
         self._hash = hash(self.terms)
 
@@ -360,7 +368,7 @@ def _split(size: Size, divisor: int) -> tuple[Size, Size]:
 
 def _floordiv_rest(rest: Size, divisor: int) -> Size:
     """Divide a rest that has no exactly divisible term."""
-    low, high = (floor(bound, divisor) for bound in _bounds(rest))
+    low, high = (floor_divide(bound, divisor) for bound in _bounds(rest))
     if low == high and isinstance(low, int):
         return low
     common = math.gcd(divisor, *(factor for monomial, factor in terms_of(rest) if monomial))

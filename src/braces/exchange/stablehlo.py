@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source_line import says_where
-from braces.define.core.jax_settings import own_settings
-from braces.define.jax_types import Translation
+from braces.builder.source_line import with_user_line
+from braces.define.core.jax_settings import braces_jax_settings
+from braces.define.jax_types import JaxTypeConverter
 from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
@@ -26,7 +26,7 @@ _jax: Any = jax
 MLIR = ".mlir"
 
 
-@says_where
+@with_user_line
 def to_stablehlo(
     program: Program,
     path: str | os.PathLike[str],
@@ -101,7 +101,7 @@ def _export(
     fixed = {
         name: t.map_sizes(lambda size: substitute(size, sizes)) for name, t in arrays.items()
     }
-    translation = Translation(fixed.values())
+    translation = JaxTypeConverter(fixed.values())
     symbolic = sorted(dimensions(tuple(t.shape for t in fixed.values())))
     numbers = SymbolicSizes(sizes, translation.size, lambda size: translation.shape([size])[0])
     structs = {name: translation.struct(t) for name, t in fixed.items()}
@@ -114,7 +114,7 @@ def _export(
     values = {name: structs[name] for name in function.states if scope is None}
     feeds = {name: structs[name] for name in function.feeds}
     try:
-        with own_settings():
+        with braces_jax_settings():
             return _jax.export.export(_jax.jit(exported_function), platforms=platforms)(
                 values, feeds
             )

@@ -31,7 +31,7 @@ from braces.frontend.attention.transformer import (
     transformer_decoder_layer,
     transformer_encoder_layer,
 )
-from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.core.all_or_nothing import module_getattr
 from braces.frontend.nn.channels import channel_shuffle, maxout, prelu
 from braces.frontend.nn.conv import conv1d, conv2d, conv3d
 from braces.frontend.nn.conv_transpose import (
@@ -145,7 +145,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.layers", __all__)
+    __getattr__ = module_getattr("br.layers", __all__)
 
 
 def __dir__() -> list[str]:

@@ -19,9 +19,9 @@ from braces.dtypes import (
     DType,
     TensorType,
     Type,
+    count_bytes,
     is_axis_name,
     parse_type,
-    room,
 )
 from braces.errors import BracesError, FileFormatError, ProgramError, ShapeError
 from braces.ir.names import LONGEST_NAME, check_name
@@ -162,12 +162,12 @@ def readable_rank(rank: int) -> int:
     return rank
 
 
-def literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
+def checked_literal(dtype: DType, shape: tuple[int, ...], data: bytes) -> Literal:
     """Return an array constant after checking the length of its data."""
     readable_rank(len(shape))
     for size in shape:
         axis_size(size)
-    if room(shape, dtype.itemsize) > LARGEST_ARRAY:
+    if count_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
         raise FileFormatError(f"The shape {list(shape)} is too large for an array.")
     count = math.prod(shape)
     if count * dtype.itemsize != len(data):
@@ -198,7 +198,7 @@ def _owns_blocks(values: tuple[Attr, ...]) -> bool:
     )
 
 
-def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
+def unique_items(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
     """Return a dictionary; a duplicate key, or one that is no name, is an error."""
     items: dict[str, T] = {}
     for name, value in pairs:
@@ -208,7 +208,7 @@ def unique(pairs: Iterable[tuple[str, T]], what: str) -> dict[str, T]:
     return items
 
 
-def body(
+def checked_body(
     params: Iterable[str],
     results: Iterable[str],
     infos: Iterable[VarInfo],
@@ -216,8 +216,8 @@ def body(
     unknown: bytes,
 ) -> Body:
     """Return a block, if all names are valid and unique among variables and operators."""
-    variables = unique(((info.name, info) for info in infos), "variables of a block")
-    operators = unique(((op.name, op) for op in ops), "operators of a block")
+    variables = unique_items(((info.name, info) for info in infos), "variables of a block")
+    operators = unique_items(((op.name, op) for op in ops), "operators of a block")
     names = readable_names(params), readable_names(results)
     return Body(*names, variables, tuple(operators.values()), unknown)
 

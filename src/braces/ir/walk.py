@@ -33,10 +33,12 @@ def _ops_below(path: str, body: Body) -> Iterator[tuple[str, Op]]:
 
 def free_names(body: Body) -> tuple[str, ...]:
     """Return the free names of a block, in the order of first use."""
-    return free_of(body.ops, body.results, body.vars)
+    return free_names_of(body.ops, body.results, body.vars)
 
 
-def free_of(ops: Iterable[Op], results: Iterable[str], bound: Iterable[str]) -> tuple[str, ...]:
+def free_names_of(
+    ops: Iterable[Op], results: Iterable[str], bound: Iterable[str]
+) -> tuple[str, ...]:
     """Return the names that operators and results read beyond `bound`, by first use."""
     inside = set(bound)
     free: dict[str, None] = {}
@@ -132,7 +134,7 @@ def names_bound(body: Body) -> tuple[str, ...]:
     return tuple(var_names | {op.name: None for _, op in all_ops(body)})
 
 
-def names_bound_again(body: Body) -> set[str]:
+def rebound_names(body: Body) -> set[str]:
     """Return the names that several of these blocks bind."""
     bound = Counter(name for inner, _ in all_bodies(body) for name in inner.vars)
     return {name for name, times in bound.items() if times > 1}
@@ -145,7 +147,7 @@ def dimensions(value: Attr) -> set[str]:
     return set[str]().union(*map(dimensions, value)) if isinstance(value, tuple) else set()
 
 
-def relabelled(body: Body, names: Mapping[str, str]) -> Body:
+def relabel_body(body: Body, names: Mapping[str, str]) -> Body:
     """Return a block in which each name is replaced everywhere, those of operators too."""
 
     def all_of(old_names: Iterable[str]) -> tuple[str, ...]:
@@ -157,7 +159,7 @@ def relabelled(body: Body, names: Mapping[str, str]) -> Body:
             inputs=rename_slots(op.inputs, names),
             outputs=rename_slots(op.outputs, names),
         )
-        op = map_bodies(op, lambda inner: relabelled(inner, names))
+        op = map_bodies(op, lambda inner: relabel_body(inner, names))
         return with_captures(op) if op.bodies() else op
 
     infos = (_renamed_var(info, names) for info in body.vars.values())

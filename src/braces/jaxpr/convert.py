@@ -18,22 +18,22 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.jax_types import Translation
+from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
 from braces.ir.records import Literal
 from braces.jaxpr.core.equation import (
     Equation,
-    Problem,
-    Runner,
+    JaxprReader,
+    ProgramImport,
+    UnsupportedEquation,
     Value,
-    Whole,
-    in_words,
-    needed,
+    abstract_words,
+    eliminate_dead_equations,
     source_of,
-    written_at,
+    user_line,
 )
 from braces.jaxpr.core.implemented_primitives import implementation
-from braces.jaxpr.registry import RULES, WHY
+from braces.jaxpr.registry import REFUSAL_REASONS, RULES
 from braces.lazy import extend
 
 
@@ -47,7 +47,9 @@ class Importer:
         standing: The calls whose custom gradients are being built, with their results.
     """
 
-    def __init__(self, what: str, translation: Translation, whole: Whole | None = None) -> None:
+    def __init__(
+        self, what: str, translation: JaxTypeConverter, whole: ProgramImport | None = None
+    ) -> None:
         self.what = what
         self.translation = translation
         self.whole = whole
@@ -60,9 +62,9 @@ class Importer:
     @property
     def line(self) -> str | None:
         """The user's line for the operator that is being appended."""
-        return None if self._outermost is None else written_at(self._outermost)
+        return None if self._outermost is None else user_line(self._outermost)
 
-    def inner(self) -> Runner:
+    def inner(self) -> JaxprReader:
         """Return an importer for a nested block; it inherits the values that are available."""
         nested = Importer(self.what, self.translation, self.whole)
         nested._constants, nested._made = dict(self._constants), dict(self._made)
@@ -88,7 +90,7 @@ class Importer:
         self, jaxpr: Any, environment: Mapping[Any, Value], variable: Any
     ) -> Value | None:
         if isinstance(variable, extend.Literal):
-            return written(variable)
+            return literal_array(variable)
         if variable in environment:
             return environment[variable]
         eqn = next((eqn for eqn in jaxpr.eqns if variable in eqn.outvars), None)
@@ -114,9 +116,11 @@ class Importer:
         environment.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
 
         def read(atom: Any) -> Value:
-            return written(atom) if isinstance(atom, extend.Literal) else environment[atom]
+            return (
+                literal_array(atom) if isinstance(atom, extend.Literal) else environment[atom]
+            )
 
-        _, equations = needed(jaxpr)
+        _, equations = eliminate_dead_equations(jaxpr)
         self._read.append((jaxpr, environment))
         for eqn in equations:
             results = self._equation(eqn, [read(atom) for atom in eqn.invars])
@@ -171,8 +175,8 @@ class Importer:
             with self.whole.program.at(source):
                 return self._append(equation, values)
         except BracesError as error:
-            line = written_at(equation.eqn) or self.line or "a line of JAX"
-            problem = Problem(equation.name, line, error)
+            line = user_line(equation.eqn) or self.line or "a line of JAX"
+            problem = UnsupportedEquation(equation.name, line, error)
             self.whole.problems.append(problem)
             return [
                 one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
@@ -181,8 +185,8 @@ class Importer:
 
     def _append(self, equation: Equation, values: list[Value]) -> list[Value]:
         rule = RULES.get(equation.name)
-        if rule is None and equation.name in WHY:
-            equation.refuse(WHY[equation.name])
+        if rule is None and equation.name in REFUSAL_REASONS:
+            equation.refuse(REFUSAL_REASONS[equation.name])
         output = (rule or implementation)(equation, *values)
         results: list[Value] = (
             [output] if isinstance(output, Var | np.ndarray) else list(output)
@@ -204,7 +208,7 @@ class Importer:
         return eqn.primitive.name, params, *names
 
 
-def written(literal: Any) -> np.ndarray[Any, Any]:
+def literal_array(literal: Any) -> np.ndarray[Any, Any]:
     """Return a literal of a jaxpr as an array in its dtype."""
     return np.asarray(literal.val, literal.aval.dtype)
 
@@ -212,6 +216,6 @@ def written(literal: Any) -> np.ndarray[Any, Any]:
 def _check(equation: Equation, results: Sequence[Value]) -> None:
     """Check the results of a rule against JAX's abstract values."""
     for value, outvar in zip(results, equation.eqn.outvars, strict=True):
-        aval = in_words(outvar.aval)
+        aval = abstract_words(outvar.aval)
         same = value.dtype == aval.dtype and value.ndim == len(aval.shape)
         assert same, f"{equation.name} gave {value!r} for {outvar.aval}"

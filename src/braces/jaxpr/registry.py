@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from braces.jaxpr.core.custom_derivatives import with_derivative_of_jax
+from braces.jaxpr.core.custom_derivatives import with_jax_derivative
 from braces.jaxpr.core.equation import Equation, Rule
 from braces.jaxpr.rules.arithmetic import ARITHMETIC
 from braces.jaxpr.rules.bit_primitives import EXACT
@@ -23,7 +23,7 @@ _VALUES: Mapping[str, Rule] = {
     **RANDOM,
     **INSERTED,
 }  # fmt: skip
-OTHER_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
+DIFFERING_DERIVATIVES: Mapping[str, Callable[[Equation], bool]] = {
     "abs": lambda _: True,
     "cholesky": lambda _: True,
     "clamp": lambda _: True,
@@ -39,21 +39,21 @@ The derivative differs at a kink or a pole, or with respect to the unused triang
 RULES: Mapping[str, Rule] = {
     **_VALUES,
     **{
-        name: with_derivative_of_jax(_VALUES[name], differs)
-        for name, differs in OTHER_DERIVATIVES.items()
+        name: with_jax_derivative(_VALUES[name], differs)
+        for name, differs in DIFFERING_DERIVATIVES.items()
     },
 }
 """Other primitives are refused by name."""
 
-CALLS_BACK = "which calls Python back"
+IS_CALLBACK = "which calls Python back"
 DEVICES = "which several devices compute together"
 DRAWN = "whose random bits are those of a machine"
 FACTORED = "a routine of LAPACK that there is no operator for"
 FOREIGN = "which is code for one machine"
 REFERENCES = "of arrays that are changed in their place"
-WHY: Mapping[str, str] = {
+REFUSAL_REASONS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("debug_callback", "debug_print", "io_callback", "pure_callback"), CALLS_BACK
+        ("debug_callback", "debug_print", "io_callback", "pure_callback"), IS_CALLBACK
     ),
     **dict.fromkeys(("all_gather", "all_to_all", "axis_index", "ppermute"), DEVICES),
     **dict.fromkeys(("reduce_scatter", "shard_map"), DEVICES),

@@ -18,17 +18,17 @@ from functools import cached_property
 from typing import Any
 
 from braces.builder.var import Var
-from braces.define.core.jax_settings import own_settings
-from braces.define.jax_types import Translation
+from braces.define.core.jax_settings import braces_jax_settings
+from braces.define.jax_types import JaxTypeConverter
 from braces.dtypes import TensorType
 from braces.jaxpr.convert import Importer
-from braces.jaxpr.core.equation import Value, Whole, needed
+from braces.jaxpr.core.equation import ProgramImport, Value, eliminate_dead_equations
 from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import jax
 
 
 @dataclass(frozen=True, eq=False)
-class Traced:
+class TracedFunction:
     """A JAX function, traced for arguments of some types.
 
     Attributes:
@@ -41,7 +41,7 @@ class Traced:
     what: str
     closed: Any
     shapes: Any
-    translation: Translation
+    translation: JaxTypeConverter
 
     @property
     def leaves(self) -> list[tuple[tuple[str, ...], TensorType]]:
@@ -52,10 +52,10 @@ class Traced:
     @cached_property
     def read(self) -> frozenset[int]:
         """The indices of argument leaves that the results depend on."""
-        used, _ = needed(self.closed.jaxpr)
+        used, _ = eliminate_dead_equations(self.closed.jaxpr)
         return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
 
-    def append(self, given: Sequence[Value], whole: Whole) -> list[Var]:
+    def append(self, given: Sequence[Value], whole: ProgramImport) -> list[Var]:
         """Append its operators to a program of its own.
 
         Args:
@@ -88,7 +88,7 @@ class Traced:
         return with_leaves(self.shapes, map(importer.lift, results))
 
 
-def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
+def trace(what: str, function: Callable[..., Any], *arguments: Any) -> TracedFunction:
     """Trace a JAX function.
 
     It sees 64-bit numbers and JAX's own dtype promotion.
@@ -104,15 +104,18 @@ def trace(what: str, function: Callable[..., Any], *arguments: Any) -> Traced:
     types = [
         leaf.type if isinstance(leaf, Var) else leaf for leaf in jax.tree.leaves(arguments)
     ]
-    translation = Translation(types)
+    translation = JaxTypeConverter(types)
     structs = with_leaves(arguments, map(translation.struct, types))
-    with own_settings():
-        return traced(what, function, structs, translation)
+    with braces_jax_settings():
+        return trace_structs(what, function, structs, translation)
 
 
-def traced(
-    what: str, function: Callable[..., Any], structs: Sequence[Any], translation: Translation
-) -> Traced:
+def trace_structs(
+    what: str,
+    function: Callable[..., Any],
+    structs: Sequence[Any],
+    translation: JaxTypeConverter,
+) -> TracedFunction:
     """Trace a JAX function under JAX's current settings.
 
     Args:
@@ -125,7 +128,7 @@ def traced(
         ProgramError: It cannot be traced: it fails, or needs values.
     """
     closed, shapes = closed_jaxpr(what, function, structs)
-    return Traced(what, closed, shapes, translation)
+    return TracedFunction(what, closed, shapes, translation)
 
 
 def with_leaves(tree: Any, leaves: Iterable[Any]) -> Any:

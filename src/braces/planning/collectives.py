@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import prod
 
 from braces.planning.replica_groups import axes_along, first_group
-from braces.runtime.profiling.hlo_text import Code, Instruction, Numbering
+from braces.runtime.profiling.hlo_text import HloModule, Instruction, Numbering
 
 KINDS = "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute"
 SOURCES = 3
@@ -70,8 +70,8 @@ class Collective:
         return self.total_bytes * times * (self.group - 1) / self.group
 
 
-def collectives_of(
-    text: str, code: Code, numbering: Numbering, mesh: Mapping[str, int]
+def find_collectives(
+    text: str, code: HloModule, numbering: Numbering, mesh: Mapping[str, int]
 ) -> list[Collective]:
     """Return all collectives of compiled code, in decreasing order of bytes sent.
 
@@ -127,7 +127,7 @@ def _array_bytes(dtype: str, shape: str) -> int:
     return -(-count * (int(bits[1]) if bits else 8) // 8)
 
 
-def _operand_operators(code: Code, instruction: Instruction) -> Iterator[int]:
+def _operand_operators(code: HloModule, instruction: Instruction) -> Iterator[int]:
     """Yield the operators of the operands of an instruction that has none itself."""
     for name in instruction.reads:
         if (operand := code.instructions.get(name)) is not None:
@@ -135,7 +135,7 @@ def _operand_operators(code: Code, instruction: Instruction) -> Iterator[int]:
 
 
 def _executions(
-    code: Code, instruction: Instruction, loops: Mapping[str, int | None]
+    code: HloModule, instruction: Instruction, loops: Mapping[str, int | None]
 ) -> int | None:
     """Return how often an instruction runs: the product of the trip counts of its loops."""
     count, caller = 1, code.callers.get(instruction.computation)
@@ -147,7 +147,7 @@ def _executions(
     return count
 
 
-def counts(several: Sequence[Collective]) -> dict[str, int]:
+def count_by_kind(several: Sequence[Collective]) -> dict[str, int]:
     """Return the number of collectives of each kind in the code."""
     return {
         kind: n

@@ -13,25 +13,25 @@ from braces.ir.records import Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies
 from braces.layout import Layout
 from braces.lazy import jax
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import size_number
 from braces.ops.common.half_precision import is_narrow
 from braces.passes.registry import DEFAULT
-from braces.planning.collectives import Collective, collectives_of
-from braces.planning.device_values import Held
+from braces.planning.collectives import Collective, find_collectives
+from braces.planning.device_values import DeviceValue
 from braces.planning.report import PlanReport
 from braces.runtime.backend.compiled import CompiledPlan
-from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
-from braces.runtime.devices.device_placement import Placed
+from braces.runtime.devices.device_placement import ShardedPlan
 from braces.runtime.inputs.persistables import Run
 from braces.runtime.plan.plan import Plan
-from braces.runtime.profiling.compile_phases import Maker
-from braces.runtime.profiling.measure import memory_of
+from braces.runtime.profiling.compile_phases import PhaseRecorder
+from braces.runtime.profiling.measure import analyze_memory
 from braces.scope import Scope
 
 
-def planned(
+def compile_and_report(
     definition: ProgramDef, layout: Layout, names: Iterable[str], sizes: Mapping[str, int]
 ) -> PlanReport:
     """Compile a run for the devices of a mesh and report its cost.
@@ -48,24 +48,24 @@ def planned(
     Raises:
         BracesError: A run of the program would be refused, too.
     """
-    devices, maker = Devices.of(layout), Maker()
+    devices, maker = Devices.of(layout), PhaseRecorder()
     with maker.phase("passes"):
         plan = Plan.of(
             definition, names, DEFAULT, maker.run_pass, target=devices.target, sizes=sizes
         )
-    compiled = CompiledPlan(plan, devices, False, Recent(1), Notice())
+    compiled = CompiledPlan(plan, devices, False, ExecutableCache(1), CompileReporter())
     assert compiled.placed is not None, "there is a layout"
     feeds, state_values = (
         _abstract_values(compiled.placed, infos, sizes) for infos in (plan.feeds, plan.states)
     )
-    compiled.compile(Run(Scope(), feeds, Watch(), state_values, making=maker))
+    compiled.compile(Run(Scope(), feeds, CancellationToken(), state_values, making=maker))
     return _report(
         plan, layout, sizes, maker, _device_values(compiled.placed, state_values, feeds)
     )
 
 
 def _abstract_values(
-    placed: Placed, infos: Mapping[str, VarInfo], sizes: Mapping[str, int]
+    placed: ShardedPlan, infos: Mapping[str, VarInfo], sizes: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return abstract values with the shapes, dtypes and shardings of variables."""
     structs = dict[str, Any]()
@@ -77,10 +77,10 @@ def _abstract_values(
     return structs
 
 
-def _device_values(placed: Placed, *several: Mapping[str, Any]) -> tuple[Held, ...]:
+def _device_values(placed: ShardedPlan, *several: Mapping[str, Any]) -> tuple[DeviceValue, ...]:
     infos = placed.plan.definition.main.vars
     return tuple(
-        Held(
+        DeviceValue(
             name=name,
             kind=infos[name].kind,
             type=infos[name].shown_type,
@@ -106,17 +106,21 @@ def _sharding_text(value: Any) -> str:
 
 
 def _report(
-    plan: Plan, layout: Layout, sizes: Mapping[str, int], maker: Maker, values: tuple[Held, ...]
+    plan: Plan,
+    layout: Layout,
+    sizes: Mapping[str, int],
+    maker: PhaseRecorder,
+    values: tuple[DeviceValue, ...],
 ) -> PlanReport:
     (compiled,), (code,) = maker.compiled.values(), maker.codes
     mesh, text = layout.mesh.axes, code.as_text()
     costs: Mapping[str, float] = code.cost_analysis() or {}
-    exchanges = collectives_of(text, compiled.code, compiled.numbering, mesh)
+    exchanges = find_collectives(text, compiled.code, compiled.numbering, mesh)
     return PlanReport(
         mesh=dict(mesh),
         sizes=dict(sizes),
         values=values,
-        memory=memory_of(code),
+        memory=analyze_memory(code),
         flops=costs.get("flops", 0.0),
         moved_bytes=costs.get("bytes accessed", 0.0),
         narrow=_is_narrow(plan.body),

@@ -19,7 +19,7 @@ GB, TERA = 10**9, 10**12
 
 
 @dataclass(frozen=True)
-class DeviceFigures:
+class DeviceSpecs:
     """Memory and peak rates of one device of a kind.
 
     Attributes:
@@ -47,14 +47,14 @@ class DeviceFigures:
 def _figures(
     name: str, memory: float, flops: tuple[float, float], rates: tuple[float, float, float],
     near: int,
-) -> DeviceFigures:  # fmt: skip
+) -> DeviceSpecs:  # fmt: skip
     bf16, f32 = (rate * TERA for rate in flops)
     reads, link, network = (rate * GB for rate in rates)
-    return DeviceFigures(name, int(memory * GB), bf16, f32, reads, link, near, network)
+    return DeviceSpecs(name, int(memory * GB), bf16, f32, reads, link, near, network)
 
 
 # name, GB, TFLOP/s (bf16, f32), GB/s (memory, links, network), devices joined by links
-DEVICES: Mapping[str, DeviceFigures] = {
+DEVICES: Mapping[str, DeviceSpecs] = {
     specs.name: specs
     for specs in (
         _figures("v4", 32, (275, 275), (1200, 300, 3.1), 4096),
@@ -70,7 +70,7 @@ DEVICES: Mapping[str, DeviceFigures] = {
 """Kinds of devices, by name."""
 
 
-def figures_of(name: str) -> DeviceFigures:
+def find_device_specs(name: str) -> DeviceSpecs:
     """Return the specifications of a kind of device.
 
     Raises:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Held:
+class DeviceValue:
     """An input value of a run and the shard on each device.
 
     Attributes:

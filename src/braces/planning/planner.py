@@ -18,20 +18,20 @@ from braces.errors import DeviceError, LayoutError, ProgramError, RunError, Shap
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import dimensions
 from braces.layout import Layout
-from braces.lower.sharding.sharding import stored_of
+from braces.lower.sharding.sharding import stored_variables
 from braces.lower.xla.concrete_attributes import size_number
-from braces.passes.analysis.flops import checked_sizes
+from braces.passes.analysis.flops import check_sizes
 from braces.passes.cleanup.dead_code import DCE
-from braces.planning.device_specs import DEVICES, figures_of
+from braces.planning.device_specs import DEVICES, find_device_specs
 from braces.planning.report import PlanReport
-from braces.planning.request import Question, read_answer
+from braces.planning.request import PlanRequest, read_answer
 from braces.program import Program
 from braces.runtime.devices.device_placement import check_layout
 from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
-MOST_DEVICES, TIMEOUT_S, LAST_LINES = 4096, 900.0, 5
+MAX_DEVICES, TIMEOUT_S, LAST_LINES = 4096, 900.0, 5
 _VIRTUAL = re.compile(r"--xla_force_host_platform_device_count=\d+")
 
 
@@ -90,13 +90,13 @@ def plan(
         *DEVICES,
     )
     names, numbers = check(program, layout, sizes, fetch)
-    question = Question(program.to_bytes(), layout, names, numbers)
+    question = PlanRequest(program.to_bytes(), layout, names, numbers)
     report = read_answer(_run_worker(question, checked_timeout(timeout_s)))
     return replace(report, kinds=kinds, _program=program)
 
 
 def _device_name(name: str) -> str:
-    return figures_of(name).name
+    return find_device_specs(name).name
 
 
 def checked_timeout(timeout_s: Any) -> float:
@@ -126,18 +126,18 @@ def check(
     _check_mesh(layout)
     definition, (names, _) = program.definition, read_fetch(fetch)
     check_layout(layout, definition.main, Scope())
-    layout.of_stored(stored_of(definition.main))
-    numbers = checked_sizes(definition, sizes)
+    layout.of_stored(stored_variables(definition.main))
+    numbers = check_sizes(definition, sizes)
     _check_values(definition, layout, names, numbers)
     return names, numbers
 
 
 def _check_mesh(layout: Layout) -> None:
     count = prod(layout.mesh.axes.values())
-    if -1 in layout.mesh.axes.values() or count > MOST_DEVICES:
+    if -1 in layout.mesh.axes.values() or count > MAX_DEVICES:
         raise LayoutError(
             f"{layout.mesh!r} cannot be planned.",
-            given=f"-1, or more than {MOST_DEVICES:,} devices",
+            given=f"-1, or more than {MAX_DEVICES:,} devices",
             fix="Write how many devices each axis has; plan fewer of an axis that only cuts "
             "the batch, with a batch as much smaller: each device does the same.",
         )
@@ -178,7 +178,7 @@ def _check_value(info: VarInfo, layout: Layout, sizes: Mapping[str, int]) -> Non
 # ---- the compiling subprocess ----------------------------------------------------------------
 
 
-def _run_worker(question: Question, timeout_s: float) -> str:
+def _run_worker(question: PlanRequest, timeout_s: float) -> str:
     """Return the answer of a worker process.
 
     Raises:

@@ -73,7 +73,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class PlanSheet:
     """Lines, tables and notes to show.
 
     Attributes:

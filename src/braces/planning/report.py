@@ -12,19 +12,19 @@ from typing import Any, TextIO
 
 from braces.builder.builder import Builder
 from braces.ir.files.atomic_write import write_atomically
-from braces.planning.collectives import Collective, counts
-from braces.planning.device_specs import DEVICES, figures_of
-from braces.planning.device_values import Held
-from braces.planning.rendering import Sheet
+from braces.planning.collectives import Collective, count_by_kind
+from braces.planning.device_specs import DEVICES, find_device_specs
+from braces.planning.device_values import DeviceValue
+from braces.planning.rendering import PlanSheet
 from braces.planning.tables import (
+    collective_totals_table,
     collectives_table,
     estimates_table,
     head_lines,
     memory_table,
-    sums_table,
     values_table,
 )
-from braces.planning.time_estimate import Estimate, estimated
+from braces.planning.time_estimate import Estimate, estimate_step
 from braces.viewer.html import page
 from braces.viewer.payload import payload
 
@@ -54,7 +54,7 @@ class PlanReport:
 
     mesh: Mapping[str, int]
     sizes: Mapping[str, int]
-    values: tuple[Held, ...]
+    values: tuple[DeviceValue, ...]
     memory: Mapping[str, int]
     flops: float
     moved_bytes: float
@@ -73,7 +73,7 @@ class PlanReport:
     @property
     def counts(self) -> dict[str, int]:
         """Number of collectives of each kind in the code."""
-        return counts(self.collectives)
+        return count_by_kind(self.collectives)
 
     def estimate(self, device: str) -> Estimate:
         """Estimate the time of a step on devices of a kind, and whether it fits in memory.
@@ -81,8 +81,8 @@ class PlanReport:
         Raises:
             DeviceError: The table has no such kind.
         """
-        return estimated(
-            figures_of(device), self.flops, self.moved_bytes, self.memory.get(PEAK, 0),
+        return estimate_step(
+            find_device_specs(device), self.flops, self.moved_bytes, self.memory.get(PEAK, 0),
             self.collectives, self.narrow,
         )  # fmt: skip
 
@@ -95,7 +95,9 @@ class PlanReport:
         """Return a warning about the devices on which the run does not fit."""
         peak = self.memory.get(PEAK, 0)
         names = [estimate.device for estimate in self.estimates if not estimate.fits]
-        devices = ", ".join(f"{n} ({figures_of(n).memory_bytes / 1e9:g} GB)" for n in names)
+        devices = ", ".join(
+            f"{n} ({find_device_specs(n).memory_bytes / 1e9:g} GB)" for n in names
+        )
         return [f"{peak / 1e9:.1f} GB at once is more than a device has: {devices}"] * bool(
             names
         )
@@ -138,17 +140,17 @@ class PlanReport:
         """
         write_atomically(path, self.html().encode())
 
-    def _sheet(self, limit: int | None) -> Sheet:
+    def _sheet(self, limit: int | None) -> PlanSheet:
         tables = (
             memory_table(self.values, self.memory).cut(None),
             values_table(self.values).cut(limit),
-            sums_table(self.collectives).cut(None),
+            collective_totals_table(self.collectives).cut(None),
             collectives_table(self.collectives).cut(limit),
             estimates_table(self.estimates).cut(None),
         )
         lines = head_lines(self.mesh, self.sizes, self.flops, self.phases)
         notes = (*self.warnings(), *self.notes)
-        return Sheet(list(lines), [table for table in tables if table.rows], notes)
+        return PlanSheet(list(lines), [table for table in tables if table.rows], notes)
 
     def __str__(self) -> str:
         return self.text()

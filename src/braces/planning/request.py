@@ -12,7 +12,7 @@ from braces import errors
 from braces.errors import BracesError, RunError
 from braces.layout import Layout, Mesh
 from braces.planning.collectives import Collective
-from braces.planning.device_values import Held
+from braces.planning.device_values import DeviceValue
 from braces.planning.report import PlanReport
 
 ERROR = "error"
@@ -20,7 +20,7 @@ _ERROR_FIELDS = "what", "at", "given", "fix"
 
 
 @dataclass(frozen=True)
-class Question:
+class PlanRequest:
     """A request for a plan.
 
     Attributes:
@@ -51,12 +51,12 @@ class Question:
         )
 
     @staticmethod
-    def from_json(text: str) -> Question:
+    def from_json(text: str) -> PlanRequest:
         """Parse the text that `to_json` returned."""
         data = json.loads(text)
         layout = Layout(Mesh(data["mesh"]), data["dims"], data["params"], data["fsdp"])
         program = base64.b64decode(data["program"])
-        return Question(program, layout, tuple(data["fetches"]), data["sizes"])
+        return PlanRequest(program, layout, tuple(data["fetches"]), data["sizes"])
 
 
 def answer_text(answer: PlanReport | BracesError) -> str:
@@ -83,7 +83,7 @@ def read_answer(text: str) -> PlanReport:
     }
     return PlanReport(
         **{name: value for name, value in data.items() if name in plain_fields},
-        values=tuple(Held(**item) for item in data["values"]),
+        values=tuple(DeviceValue(**item) for item in data["values"]),
         collectives=tuple(map(_read_collective, data["collectives"])),
         notes=tuple(data["notes"]),
     )

@@ -8,8 +8,8 @@ from math import prod
 
 from braces.ir.text_table import in_bytes, in_time
 from braces.planning.collectives import Collective
-from braces.planning.device_specs import figures_of
-from braces.planning.device_values import Held
+from braces.planning.device_specs import find_device_specs
+from braces.planning.device_values import DeviceValue
 from braces.planning.rendering import Table
 from braces.planning.time_estimate import Estimate
 
@@ -17,7 +17,7 @@ _FOLDERS = re.compile(r"[^\s]*[/\\]")
 _MANY, _END = 2, 22
 
 
-def memory_table(values: Sequence[Held], memory: Mapping[str, int]) -> Table:
+def memory_table(values: Sequence[DeviceValue], memory: Mapping[str, int]) -> Table:
     """Memory by kind of value: on each device, and in total."""
     kinds = dict.fromkeys(value.kind for value in values)
     rows = [
@@ -32,7 +32,7 @@ def memory_table(values: Sequence[Held], memory: Mapping[str, int]) -> Table:
     return Table("memory", ["what", "each device", "in all"], rows, (1, 2))
 
 
-def values_table(values: Sequence[Held]) -> Table:
+def values_table(values: Sequence[DeviceValue]) -> Table:
     """The values with the largest shards."""
     rows = [
         [value.name, value.kind, value.type, value.lies, in_bytes(value.device_bytes)]
@@ -41,7 +41,7 @@ def values_table(values: Sequence[Held]) -> Table:
     return Table("largest values", ["name", "kind", "type", "lies", "each device"], rows, (4,))
 
 
-def sums_table(several: Sequence[Collective]) -> Table:
+def collective_totals_table(several: Sequence[Collective]) -> Table:
     """Totals of collectives by kind and mesh axes."""
     groups = dict[tuple[str, tuple[str, ...]], list[Collective]]()
     for collective in several:
@@ -69,8 +69,8 @@ def collectives_table(several: Sequence[Collective]) -> Table:
             in_bytes(collective.bytes),
             "each trip" if collective.trips is None else str(collective.trips),
             in_bytes(round(collective.sent_bytes)),
-            some(collective.operators),
-            some([_FOLDERS.sub("", source) for source in collective.sources]),
+            first_names(collective.operators),
+            first_names([_FOLDERS.sub("", source) for source in collective.sources]),
         ]
         for collective in several
     ]
@@ -83,7 +83,7 @@ def estimates_table(several: Sequence[Estimate]) -> Table:
     rows = [
         [
             estimate.device,
-            in_bytes(figures_of(estimate.device).memory_bytes),
+            in_bytes(find_device_specs(estimate.device).memory_bytes),
             "yes" if estimate.fits else "no",
             *map(
                 in_time,
@@ -101,7 +101,7 @@ def estimates_table(several: Sequence[Estimate]) -> Table:
     return Table("a step (estimate)", head, rows, (1, 3, 4, 5, 6))
 
 
-def some(names: Sequence[str]) -> str:
+def first_names(names: Sequence[str]) -> str:
     """Return the first names, shortened to their ends, and the number of the others.
 
     Example:

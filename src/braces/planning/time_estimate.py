@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from braces.planning.collectives import Collective
-from braces.planning.device_specs import DeviceFigures
+from braces.planning.device_specs import DeviceSpecs
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Estimate:
     fits: bool
 
 
-def estimated(
-    figures: DeviceFigures,
+def estimate_step(
+    figures: DeviceSpecs,
     flops: float,
     moved_bytes: float,
     peak_bytes: int,
@@ -64,6 +64,6 @@ def estimated(
     return Estimate(figures.name, compute, memory, sent, step, fits)
 
 
-def _rate(figures: DeviceFigures, collective: Collective) -> float:
+def _rate(figures: DeviceSpecs, collective: Collective) -> float:
     near = collective.span <= figures.near
     return figures.link_bytes_per_s if near else figures.network_bytes_per_s

@@ -14,7 +14,7 @@ from braces.runtime.executor import Executor
 from braces.scope import Scope
 
 
-def shown_values(
+def collect_page_values(
     program: Builder, scope: Scope | None, feed: Mapping[str, Any] | None, loss: Named | None
 ) -> dict[str, dict[str, Any]]:
     """Collect the parameters, other states and gradients of a program, each by name.

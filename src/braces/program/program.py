@@ -19,11 +19,11 @@ from braces.ir.walk import all_bodies
 from braces.passes.analysis.flops import cost
 from braces.passes.analysis.report import explain
 from braces.passes.autodiff.common import Named
-from braces.passes.core.untrusted_input import admit, op_modules, op_versions
-from braces.passes.training.freeze import frozen
+from braces.passes.core.untrusted_input import complete_and_verify, op_modules, op_versions
+from braces.passes.training.freeze import freeze_parameters
 from braces.passes.training.inference_mode import for_test, without_other_counts
 from braces.program.block import Block
-from braces.program.page_values import shown_values
+from braces.program.page_values import collect_page_values
 from braces.program.variables import Variables
 from braces.runtime.pure_function import PureFunction
 from braces.scope import Scope
@@ -182,7 +182,7 @@ class Program(Builder, hints.Hinted):
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     prog.to_html(folder + "/page.html", scope=scope, feed={"x": [[1.0, 2.0]]})
         """
-        values = shown_values(self, scope, feed, loss)
+        values = collect_page_values(self, scope, feed, loss)
         serde.write_atomically(path, program_html(self, values=values).encode())
 
     def to_dot(self) -> str:
@@ -272,7 +272,7 @@ class Program(Builder, hints.Hinted):
             >>> list(prog.frozen("enc.*").updates)
             ['momentum/trace/w', 'w']
         """
-        return frozen(self, which)
+        return freeze_parameters(self, which)
 
     def to_jax(self, fetches: Any = (), *, room: int = 0) -> PureFunction:
         """Return the program as a pure JAX function, for `jax.jit`, `vmap` and `grad`.
@@ -421,7 +421,7 @@ def parse(source: str) -> Program:
 
 def _build_verified(main: ProgramDef, startup: ProgramDef | None) -> Program:
     """Build a program from untrusted input: verify it, and fill in omitted attributes."""
-    main, startup = admit(main, startup)
+    main, startup = complete_and_verify(main, startup)
     program = Program(main)
     if startup is not None:
         program.startup = Program(startup)

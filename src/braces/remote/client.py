@@ -10,14 +10,14 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.errors import ProgramError, RemoteError, RunError
 from braces.frontend.core.random_state import RANDOM_STATE
-from braces.lower.interrupt.deadline import checked_seconds
+from braces.lower.interrupt.deadline import validate_seconds
 from braces.program import Block
-from braces.remote.endpoints import Asked, Listening, Place, Started
-from braces.remote.package import Shipment
+from braces.remote.endpoints import Connection, Endpoint, LocalEndpoint, RemoteEndpoint
+from braces.remote.package import Package
 from braces.remote.protocol.connection import LONGEST_S
 from braces.remote.protocol.error_records import as_error
 from braces.remote.protocol.messages import ERROR, VALUES, Message
-from braces.remote.worker.ray_actor import RAY, RayPlace
+from braces.remote.worker.ray_actor import RAY, RayEndpoint
 from braces.remote.worker.session import fetch_name
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
@@ -72,28 +72,28 @@ def worker(
         ...     print(one.run({"x": [[1.0, 10.0]]}, y))
         [[32.]]
     """
-    return Worker(place_of(address, token, timeout_s, env), mode, device)
+    return Worker(endpoint_of(address, token, timeout_s, env), mode, device)
 
 
-def place_of(
+def endpoint_of(
     address: str | None, token: str | None, timeout_s: float, env: Mapping[str, str] | None
-) -> Place:
+) -> Endpoint:
     """Return the endpoint of a worker.
 
     Raises:
         ProgramError: The address is invalid or has no token; `timeout_s` is not a time.
     """
-    patience_s = min(checked_seconds(timeout_s), LONGEST_S)
+    patience_s = min(validate_seconds(timeout_s), LONGEST_S)
     if address is None:
-        return Started(env, patience_s)
+        return LocalEndpoint(env, patience_s)
     if address == RAY or str(address).startswith(f"{RAY}://"):
-        return RayPlace(address, env, patience_s)
+        return RayEndpoint(address, env, patience_s)
     if token is None:
         raise ProgramError(
             f"The worker at {address} asks for a token.",
             fix='Say token=, as pathlib.Path("worker.token").read_text() has it.',
         )
-    return Listening(address, token, patience_s)
+    return RemoteEndpoint(address, token, patience_s)
 
 
 class Worker:
@@ -114,13 +114,15 @@ class Worker:
         lost: Whether it could not be restarted when it was last needed.
     """
 
-    def __init__(self, place: Place, mode: str = "compile", device: str | None = None) -> None:
+    def __init__(
+        self, place: Endpoint, mode: str = "compile", device: str | None = None
+    ) -> None:
         self._place = place
         self._how = mode, device
         self._closed = Event()
         self._pool = ThreadPoolExecutor(1, "braces-remote")
-        self._asked: Asked | None = None
-        self._shipment: Shipment | None = None
+        self._asked: Connection | None = None
+        self._shipment: Package | None = None
         self._ran = 0
         self.lost = False
         try:
@@ -149,9 +151,9 @@ class Worker:
             VerifyError: The worker rejects the program as not well formed.
             RemoteError: The worker is gone.
         """
-        self.hold(Shipment(program, scope, *self._how))
+        self.hold(Package(program, scope, *self._how))
 
-    def hold(self, shipment: Shipment) -> None:
+    def hold(self, shipment: Package) -> None:
         """Load a package that other workers may share."""
         self._soon(self._load, shipment).result()
 
@@ -238,25 +240,25 @@ class Worker:
             raise _closed()
         return self._pool.submit(do, *arguments)
 
-    def _loaded(self) -> Shipment:
+    def _loaded(self) -> Package:
         if self._shipment is None:
             raise ProgramError(
                 "The worker has no program.", fix="Send one: worker.load(program, scope)."
             )
         return self._shipment
 
-    def _load(self, shipment: Shipment) -> None:
+    def _load(self, shipment: Package) -> None:
         self._shipment = None
         self._call(shipment.message)
         self._shipment, self._ran = shipment, 0
 
-    def _drawn(self, shipment: Shipment, request: Message) -> list[Array]:
+    def _drawn(self, shipment: Package, request: Message) -> list[Array]:
         """Return the results of the next run; a failed run does not count."""
         results = self._fetched(shipment.drawing(request, self._ran))
         self._ran += 1
         return results
 
-    def _read(self, shipment: Shipment) -> dict[str, Array]:
+    def _read(self, shipment: Package) -> dict[str, Array]:
         values_, state = self._call(Message(VALUES)).arrays, shipment.state(self._ran)
         return {**values_, **({} if state is None else {RANDOM_STATE: state})}
 
@@ -281,7 +283,7 @@ class Worker:
                     raise _stuck_error(timeout_s) from None
         raise _died_error(self._place.told(), moves)
 
-    def _ready(self) -> Asked:
+    def _ready(self) -> Connection:
         """Return a connection to a worker that has the program."""
         if self._asked is None:
             self.lost = True
@@ -293,7 +295,7 @@ class Worker:
             raise _closed()
         return self._asked
 
-    def _load_again(self, connection: Asked, shipment: Shipment) -> None:
+    def _load_again(self, connection: Connection, shipment: Package) -> None:
         try:
             self._good(connection.ask(shipment.message))
         except BaseException:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from braces.errors import RemoteError
 from braces.remote.protocol.addresses import parse_address
-from braces.remote.protocol.connection import Link, end
+from braces.remote.protocol.connection import Link, close_socket
 from braces.remote.protocol.handshake import NoRoomError, introduce, key_of
 from braces.remote.protocol.messages import Message
 from braces.remote.worker.local_process import Process
@@ -19,7 +19,7 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.05, 2.0
 """The first and the longest delay between connection attempts; delays double."""
 
 
-class Asked(Protocol):
+class Connection(Protocol):
     """A connection that answers requests: a socket, or an actor."""
 
     def ask(self, message: Message, timeout_s: float | None = None) -> Message:
@@ -31,7 +31,7 @@ class Asked(Protocol):
         ...
 
 
-class Place(Protocol):
+class Endpoint(Protocol):
     """The endpoint of a worker."""
 
     @property
@@ -39,7 +39,7 @@ class Place(Protocol):
         """The address in errors, and for other clients."""
         ...
 
-    def open(self, closed: Event) -> Asked:
+    def open(self, closed: Event) -> Connection:
         """Connect to the worker; restart one that is gone, if the endpoint can.
 
         Raises:
@@ -56,7 +56,7 @@ class Place(Protocol):
         ...
 
 
-class Started:
+class LocalEndpoint:
     """A local process that is started, and restarted."""
 
     def __init__(self, env: Mapping[str, str] | None, timeout_s: float) -> None:
@@ -74,7 +74,7 @@ class Started:
         self.close()
         self.process = Process(self._env)
         key = key_of(self.process.token)
-        return connected(self.process.address, key, self._timeout_s, closed)
+        return connect_to_worker(self.process.address, key, self._timeout_s, closed)
 
     def told(self) -> str:
         """Return how the process ended."""
@@ -86,7 +86,7 @@ class Started:
             self.process.end()
 
 
-class Listening:
+class RemoteEndpoint:
     """A worker that was started elsewhere."""
 
     def __init__(self, address: str, token: str, timeout_s: float) -> None:
@@ -97,7 +97,7 @@ class Listening:
 
     def open(self, closed: Event) -> Link:
         """Connect, with retries until the time limit."""
-        return connected(self.address, self._key, self._timeout_s, closed)
+        return connect_to_worker(self.address, self._key, self._timeout_s, closed)
 
     def told(self) -> str:
         """Return a generic description, because nothing is known."""
@@ -107,7 +107,7 @@ class Listening:
         """Do nothing: the worker serves others."""
 
 
-def connected(address: str, key: bytes, timeout_s: float, closed: Event) -> Link:
+def connect_to_worker(address: str, key: bytes, timeout_s: float, closed: Event) -> Link:
     """Connect to a worker that may not listen yet.
 
     Raises:
@@ -146,5 +146,5 @@ def _connect_once(address: str, key: bytes, until: float) -> Link:
         introduce(connection, key, address)
         return Link(connection)
     except BaseException:
-        end(connection)
+        close_socket(connection)
         raise

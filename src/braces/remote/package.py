@@ -15,22 +15,22 @@ from braces.errors import BracesError, FeedError, ProgramError
 from braces.frontend.core.random_state import RANDOM_STATE
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import DATA, PARAMETER, Body, ProgramDef, Source, VarInfo
-from braces.ir.walk import all_ops, free_of, producers, resolve_body
-from braces.lower.interrupt.deadline import checked_seconds
+from braces.ir.walk import all_ops, free_names_of, producers, resolve_body
+from braces.lower.interrupt.deadline import validate_seconds
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.protocol.messages import LOAD, RUN, Message
 from braces.remote.worker.session import DRAWN_FROM, PROGRAM
-from braces.runtime.inputs.feeds import check_names, check_shape, convert
-from braces.runtime.inputs.persistables import check_states, read_states, seeded
+from braces.runtime.inputs.feeds import check_names, check_shape, convert_feed
+from braces.runtime.inputs.persistables import check_states, read_states, seed_random_states
 from braces.runtime.plan.plan import declared_data
 from braces.scope import Scope
-from braces.storage.parameters import check_stored_name, host_arrays
+from braces.storage.parameters import check_variable_name, host_arrays
 from braces.storage.tensor_file import Array
 
 
-class Shipment:
+class Package:
     """A program in its serialized form, for several workers and for restarts.
 
     Args:
@@ -77,7 +77,7 @@ class Shipment:
         if first is None or self._runs is None:
             return None
         if seed is not None:
-            first = seeded([RANDOM_STATE], seed)[RANDOM_STATE]
+            first = seed_random_states([RANDOM_STATE], seed)[RANDOM_STATE]
         return first + np.array([0, run * self._runs % 2**32], first.dtype)
 
     def request(
@@ -95,7 +95,7 @@ class Shipment:
         """
         arrays = self._fed({} if feed is None else feed)
         if timeout_s is not None:
-            checked_seconds(timeout_s)
+            validate_seconds(timeout_s)
         return Message(RUN, {"fetch": list(names), "timeout_s": timeout_s}, arrays)
 
     def drawing(self, request: Message, run: int, seed: int | None = None) -> Message:
@@ -121,7 +121,7 @@ class Shipment:
         named = {key.name if isinstance(key, Var) else key: x for key, x in feed.items()}
         check_names(named, {}, self._data, dict)
         return {
-            check_stored_name(name): np.array(convert(self._data[name], value))
+            check_variable_name(name): np.array(convert_feed(self._data[name], value))
             for name, value in named.items()
         }
 
@@ -139,7 +139,7 @@ def _definition(program: Any, scope: Scope) -> ProgramDef:
 def _values(definition: ProgramDef, scope: Scope) -> dict[str, Array]:
     """Return copies of the persistable values of a program."""
     kept = (info for info in definition.main.vars.values() if info.persistable)
-    infos = {check_stored_name(info.name): info for info in kept}
+    infos = {check_variable_name(info.name): info for info in kept}
     check_states(infos, read_states(infos, scope), Sizes())
     return host_arrays(scope, infos, copy=True)
 
@@ -160,7 +160,7 @@ def _runs_counted(definition: ProgramDef) -> int | None:
 def _close_block(block: Block, scope: Scope) -> ProgramDef:
     """Convert a block to a program: its inputs are kept if the scope has them, else fed."""
     bound = {name for op in block.ops for name in op.binds()}
-    names = free_of(block.ops, block.desc.results, bound)
+    names = free_names_of(block.ops, block.desc.results, bound)
     values = dict(zip(names, scope.raws(names), strict=True))
     inputs, sizes = dict[str, VarInfo](), Sizes()
     for name, value in values.items():

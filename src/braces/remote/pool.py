@@ -11,12 +11,12 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.errors import ProgramError, RemoteError
 from braces.program import Block
-from braces.remote.client import MOST_SHOWN, Worker, place_of
-from braces.remote.package import Shipment
+from braces.remote.client import MOST_SHOWN, Worker, endpoint_of
+from braces.remote.package import Package
 from braces.remote.protocol.messages import Message
 from braces.runtime.inputs.fetches import read_fetch
 from braces.runtime.inputs.persistables import check_seed
-from braces.runtime.prefetch import check_ahead
+from braces.runtime.prefetch import check_prefetch_count
 from braces.scope import Scope
 from braces.storage.tensor_file import Array
 
@@ -58,10 +58,10 @@ class Workers:
         env: Mapping[str, str] | None = None,
     ) -> None:
         addresses = _addresses(workers)
-        endpoints = [place_of(address, token, timeout_s, env) for address in addresses]
+        endpoints = [endpoint_of(address, token, timeout_s, env) for address in addresses]
         self._how = mode, device
         self._pool = ThreadPoolExecutor(len(endpoints), "braces-workers")
-        self._shipment: Shipment | None = None
+        self._shipment: Package | None = None
         self._ran = 0
         futures = [self._pool.submit(Worker, place, mode, device) for place in endpoints]
         try:
@@ -75,7 +75,7 @@ class Workers:
 
     def load(self, program: Builder | Block, scope: Scope | None = None) -> None:
         """Load a program or a block with its values into all workers; see `Worker.load`."""
-        shipment = Shipment(program, scope, *self._how)
+        shipment = Package(program, scope, *self._how)
         for load_future in [
             self._pool.submit(member.hold, shipment) for member in self.workers
         ]:
@@ -118,7 +118,7 @@ class Workers:
         if seed is not None:
             check_seed(seed)
         names, shape_up = read_fetch(fetch)
-        max_pending = check_ahead(ahead) * len(self.workers)
+        max_pending = check_prefetch_count(ahead) * len(self.workers)
         first = self._ran if seed is None else 0
 
         def request(number: int, batch: Any) -> Message:
@@ -127,7 +127,7 @@ class Workers:
 
         return self._mapped(batches, request, shape_up, max_pending, seed is None)
 
-    def _independent(self) -> Shipment:
+    def _independent(self) -> Package:
         shipment = self._shipment
         if shipment is None:
             raise ProgramError(

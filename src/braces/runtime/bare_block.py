@@ -13,15 +13,15 @@ from braces.dtypes import ListType, TensorType, Type
 from braces.errors import UninitializedError, UnknownNameError, suggest
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import resolve_body
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes
 from braces.passes.core.type_inference import infer_types
 from braces.runtime.backend.compiled import CompiledPlan
-from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.inputs.feeds import check_shape
-from braces.runtime.inputs.persistables import NONE_GIVEN, Run
+from braces.runtime.inputs.persistables import NO_REPLACEMENTS, Run
 from braces.runtime.plan.plan import Plan
-from braces.runtime.plan_cache import converted
+from braces.runtime.plan_cache import convert_feeds
 from braces.scope import Scope
 
 
@@ -82,10 +82,10 @@ class BlockRunner:
     def _run(self, names: list[str], scope: Scope, device: str) -> list[Any]:
         compiled = self._plan(tuple(names), device)
         needed = (compiled.plan.data[name] for name in compiled.plan.feeds)
-        feeds = converted(
+        feeds = convert_feeds(
             compiled.plan, {info.name: _read_value(scope, info) for info in needed}
         )
-        return compiled.run(Run(scope, feeds, Watch(), NONE_GIVEN))
+        return compiled.run(Run(scope, feeds, CancellationToken(), NO_REPLACEMENTS))
 
     def _plan(self, names: tuple[str, ...], device: str) -> CompiledPlan:
         """Return the plan of a run; the inputs of the block are fed from the scope."""
@@ -98,7 +98,7 @@ class BlockRunner:
             body = Body((), (), {**self.body.vars, **inputs}, self.body.ops)
             plan = Plan.of(ProgramDef(body, {}), names)
             self._prepared[names, device] = CompiledPlan(
-                plan, CompiledPlan.open(device), False, Recent(), Notice()
+                plan, CompiledPlan.open(device), False, ExecutableCache(), CompileReporter()
             )
         return self._prepared[names, device]
 

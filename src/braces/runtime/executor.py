@@ -12,21 +12,26 @@ from braces.hints import Hinted
 from braces.layout import Layout
 from braces.lower.interpret.interpreter import Listener
 from braces.lower.interpret.kernels import forget_kernels
-from braces.lower.interrupt.deadline import CALLING, Watch
+from braces.lower.interrupt.deadline import TOKEN_FACTORY, CancellationToken
 from braces.passes.core.pipeline import Pass, Passes, as_passes
 from braces.passes.registry import DCE, DEFAULT
-from braces.runtime.compile.executable_cache import MOST_EXECUTABLES, check_limit
+from braces.runtime.compile.executable_cache import MAX_EXECUTABLES, check_limit
 from braces.runtime.devices.device import Devices, forked, refuse_forked
-from braces.runtime.devices.device_placement import checked_layout
+from braces.runtime.devices.device_placement import validate_layout
 from braces.runtime.inputs.feeds import check_order, check_program
-from braces.runtime.inputs.fetches import given_by, read_fetch
+from braces.runtime.inputs.fetches import default_fetches, read_fetch
 from braces.runtime.inputs.padding import Padding
-from braces.runtime.inputs.persistables import NONE_GIVEN, Run, check_seed, seeded
+from braces.runtime.inputs.persistables import (
+    NO_REPLACEMENTS,
+    Run,
+    check_seed,
+    seed_random_states,
+)
 from braces.runtime.monitoring.stats import Stats
 from braces.runtime.plan.plan import declared_data
-from braces.runtime.plan_cache import BACKENDS, Plans, converted
-from braces.runtime.prefetch import Feeds, check_ahead, on_devices
-from braces.runtime.profiling.measure import Task, check_count, profiled
+from braces.runtime.plan_cache import BACKENDS, PlanCache, convert_feeds
+from braces.runtime.prefetch import Feeds, check_prefetch_count, prepare_batch
+from braces.runtime.profiling.measure import ProfileTask, check_count, profile_runs
 from braces.runtime.profiling.profile import Profile
 from braces.scope import Scope
 
@@ -84,7 +89,7 @@ class Executor(Hinted):
         device: str | None = None,
         *,
         layout: Layout | None = None,
-        max_executables: int = MOST_EXECUTABLES,
+        max_executables: int = MAX_EXECUTABLES,
         passes: Sequence[Pass] | None = None,
     ) -> None:
         if mode not in BACKENDS:
@@ -93,11 +98,11 @@ class Executor(Hinted):
             )
         self.mode = mode
         self.device_name = device
-        self.layout = checked_layout(layout, device)
+        self.layout = validate_layout(layout, device)
         self._devices = BACKENDS[mode].open(device) if layout is None else Devices.of(layout)
         self.step_scopes: dict[str, Scope] = {}
         wanted = as_passes(PASSES[mode] if passes is None else passes)
-        self._plans = Plans(mode, self._devices, wanted, check_limit(max_executables))
+        self._plans = PlanCache(mode, self._devices, wanted, check_limit(max_executables))
         self._counters = self._plans.counters
 
     @property
@@ -208,12 +213,16 @@ class Executor(Hinted):
         """
         if forked:
             refuse_forked()
-        watch = CALLING.watch() if timeout_s is None else Watch.lasting(timeout_s)
+        watch = (
+            TOKEN_FACTORY.watch() if timeout_s is None else CancellationToken.lasting(timeout_s)
+        )
         check_order(program, scope)
-        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
+        names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
         seeded_states = (
-            NONE_GIVEN if seed is None else seeded(runnable.plan.random_states, seed)
+            NO_REPLACEMENTS
+            if seed is None
+            else seed_random_states(runnable.plan.random_states, seed)
         )
         step_scopes_by_path = dict[str, Scope]() if keep_scopes else None
         results = runnable.run(
@@ -276,7 +285,7 @@ class Executor(Hinted):
         """
         check_order(program, scope)
         test = self._plans.evaluations.find(program, feed)
-        fetch = given_by(program) if fetch is None else fetch
+        fetch = default_fetches(program) if fetch is None else fetch
         return self.run(
             test,
             scope,
@@ -330,9 +339,9 @@ class Executor(Hinted):
         if forked:
             refuse_forked()
         check_order(program, scope)
-        names, _ = read_fetch(given_by(program) if fetch is None else fetch)
+        names, _ = read_fetch(default_fetches(program) if fetch is None else fetch)
         runnable, feeds = self._plans.ready(program, scope, feed, names, check_nan)
-        runnable.compile(Run(scope, feeds, Watch(), NONE_GIVEN))
+        runnable.compile(Run(scope, feeds, CancellationToken(), NO_REPLACEMENTS))
 
     def feeds(
         self,
@@ -384,8 +393,8 @@ class Executor(Hinted):
         BACKENDS[self.mode].prepare_process()
         data = declared_data(program.definition.main)
         padding = Padding.of(data, pad)
-        ready = partial(on_devices, data, self._devices, padding)
-        return Feeds(batches, ready, check_ahead(ahead))
+        ready = partial(prepare_batch, data, self._devices, padding)
+        return Feeds(batches, ready, check_prefetch_count(ahead))
 
     def profile(
         self,
@@ -448,8 +457,8 @@ class Executor(Hinted):
         check_order(program, scope)
         check_count("runs", runs, 1)
         check_count("warmup", warmup, 0)
-        names, shape_up = read_fetch(given_by(program) if fetch is None else fetch)
-        task = Task(
+        names, shape_up = read_fetch(default_fetches(program) if fetch is None else fetch)
+        task = ProfileTask(
             mode=self.mode,
             backend=BACKENDS[self.mode],
             devices=self._devices,
@@ -457,14 +466,14 @@ class Executor(Hinted):
             names=names,
             passes=self.passes,
             scope=scope,
-            convert=lambda plan: converted(
+            convert=lambda plan: convert_feeds(
                 plan, {} if feed is None else feed, self._devices.placement
             ),
             seed=seed,
             check_nan=check_nan,
             timeout_s=timeout_s,
         )
-        return profiled(task, runs, warmup, shape_up)
+        return profile_runs(task, runs, warmup, shape_up)
 
     def clear(self) -> None:
         """Release all compiled code, and the list capacities learned from runs.

@@ -13,16 +13,16 @@ from braces.builder.var import Var
 from braces.errors import FeedError
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.lower.xla.narrow_dtypes import taken_in
+from braces.lower.xla.narrow_dtypes import to_carrier
 from braces.passes.core.pipeline import Pass
 from braces.runtime.backend.compiled import CompiledPlan
 from braces.runtime.backend.interface import Backend, Runnable
 from braces.runtime.backend.interpreted import InterpretedPlan
-from braces.runtime.backend.plan_by_shape import Fitting
-from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.backend.plan_by_shape import PlanByShape
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
 from braces.runtime.devices.device_placement import check_layout
-from braces.runtime.inputs.feeds import check_names, convert
+from braces.runtime.inputs.feeds import check_names, convert_feed
 from braces.runtime.plan.evaluation_form import Evaluations
 from braces.runtime.plan.plan import NO_SIZES, Plan
 from braces.scope import Scope
@@ -42,7 +42,7 @@ class _Latest(NamedTuple):
 NOTHING_RUN = _Latest(lambda: None, ((0, 0), (), False, ()), lambda: None)
 
 
-class Plans:
+class PlanCache:
     """Cache of plans, by program and fetches.
 
     Args:
@@ -65,13 +65,13 @@ class Plans:
         self._backend = BACKENDS[mode]
         self._devices = devices
         self.passes = passes
-        self._recent = Recent(limit)
+        self._recent = ExecutableCache(limit)
         self.counters = self._recent.counters
         self._latest = NOTHING_RUN
         self.by_program: WeakKeyDictionary[Builder, Any] = WeakKeyDictionary()
-        self._notices: WeakKeyDictionary[Builder, Notice] = WeakKeyDictionary()
+        self._notices: WeakKeyDictionary[Builder, CompileReporter] = WeakKeyDictionary()
         self.evaluations = Evaluations()
-        self._fitting = Fitting()
+        self._fitting = PlanByShape()
 
     def clear(self) -> None:
         """Release all plans."""
@@ -96,7 +96,7 @@ class Plans:
                 check_layout(placement.layout, program.definition.main, scope)
             first = self._planned(program, key)
         feed = {} if feed is None else feed
-        feeds = converted(first.plan, feed, self._devices.placement)
+        feeds = convert_feeds(first.plan, feed, self._devices.placement)
         if not first.plan.answers:
             return first, feeds
         return self._fitted(first, program, scope, feed, feeds, key)
@@ -123,7 +123,7 @@ class Plans:
         if runnable is first:
             return first, feeds
         runnable.used = self._recent.now()
-        return runnable, converted(runnable.plan, feed, self._devices.placement)
+        return runnable, convert_feeds(runnable.plan, feed, self._devices.placement)
 
     def _planned(self, program: Builder, key: Any) -> Runnable:
         """Return the plan of a program; build it on a cache miss."""
@@ -168,7 +168,7 @@ class Plans:
             plans.pop(key, None)
 
 
-def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
+def convert_feeds(plan: Plan, feed: Any, placement: Placement | None = None) -> dict[str, Any]:
     """Return the feeds as arrays of the declared dtypes, on the devices of a mesh.
 
     Raises:
@@ -182,14 +182,18 @@ def converted(plan: Plan, feed: Any, placement: Placement | None = None) -> dict
         feed = {k.name if isinstance(k, Var) else k: v for k, v in feed.items()}
         check_names(feed, plan.feeds, plan.data, lambda: plan.fetched_feeds)
         # not needed, but they determine sizes of named dimensions
-        more = {n: convert(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds}
+        more = {
+            n: convert_feed(plan.data[n], v) for n, v in feed.items() if n not in plan.feeds
+        }
     for name, dtype in dtypes.items():
         value = feed[name]
         if type(value) is not ndarray or value.dtype is not dtype:
-            value = convert(plan.data[name], value)
+            value = convert_feed(plan.data[name], value)
         feeds[name] = value
     if plan.narrow:
-        feeds = {n: taken_in(x, dtypes[n]) if n in plan.narrow else x for n, x in feeds.items()}
+        feeds = {
+            n: to_carrier(x, dtypes[n]) if n in plan.narrow else x for n, x in feeds.items()
+        }
     feeds = {**feeds, **more} if more else feeds
     if placement is None:
         return feeds

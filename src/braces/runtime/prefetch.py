@@ -24,7 +24,7 @@ from braces.errors import FeedError, ProgramError, suggest
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.runtime.devices.device import Devices
-from braces.runtime.inputs.feeds import convert
+from braces.runtime.inputs.feeds import convert_feed
 from braces.runtime.inputs.padding import Padding
 
 Feed: TypeAlias = dict[str, Any]
@@ -160,7 +160,7 @@ def _produce_feeds(
         shelf.end(error)
 
 
-def check_ahead(ahead: Any) -> int:
+def check_prefetch_count(ahead: Any) -> int:
     """Return a validated number of feeds.
 
     Raises:
@@ -173,7 +173,7 @@ def check_ahead(ahead: Any) -> int:
     return ahead
 
 
-def on_devices(
+def prepare_batch(
     declared: Mapping[str, VarInfo], devices: Devices, padding: Padding, batch: Any
 ) -> Feed:
     """Return a batch as private arrays of the declared dtypes on devices.
@@ -208,6 +208,6 @@ def _move_to_devices(
 def _copy_converted(declared: Mapping[str, VarInfo], name: Any, value: Any) -> Any:
     if name not in declared:
         raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
-    array = convert(declared[name], value)
+    array = convert_feed(declared[name], value)
     same = isinstance(array, np.ndarray) and np.may_share_memory(array, value)
     return np.array(array) if same else array

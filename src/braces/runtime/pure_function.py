@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from braces.builder.source_line import user_line
-from braces.define.core.jax_settings import own_settings
+from braces.define.core.jax_settings import braces_jax_settings
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, RunError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ProgramDef, VarInfo
 from braces.lazy import jax, jnp
-from braces.lower.interpret.interpreter import place
+from braces.lower.interpret.interpreter import describe_location
 from braces.lower.xla.block_lowering import Lowerer, block_path, start_state
-from braces.lower.xla.check_points import Site, find_sites
+from braces.lower.xla.check_points import CheckPoint, find_check_points
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.lower.xla.x64_call import call_with_x64
 from braces.runtime.plan.plan import Plan
@@ -56,7 +56,7 @@ class PureFunction:
         self.feeds: Mapping[str, VarInfo] = plan.feeds
         self.updates = tuple(plan.updates)
         self._body, self._after = plan.compiled.main, plan.compiled.updates
-        self._sites = find_sites(self._body)
+        self._sites = find_check_points(self._body)
         self._room = room
         _refuse_unknown_sizes(plan, list(self._sites.values()), room)
 
@@ -83,7 +83,7 @@ class PureFunction:
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Return the same, from all inputs by name and their sizes."""
         call = _call if _jax.config.jax_enable_x64 else call_with_x64
-        with own_settings(), jax.threefry_partitionable(True):
+        with braces_jax_settings(), jax.threefry_partitionable(True):
             return call(lambda given: self._run(given, sizes), self._typed(given))
 
     def _typed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class PureFunction:
         }
         return [env[name] for name in self._body.results], after, status
 
-    def _code(self, site: Site, code: Any) -> Any:
+    def _code(self, site: CheckPoint, code: Any) -> Any:
         """Return the failure code of a check point; for a list history, an exceeded length."""
         code = _np.asarray(code, "int32")
         limit = np.int32(self._room if site.history else 0)
@@ -128,15 +128,17 @@ class PureFunction:
             if code and site.history:
                 raise RunError(
                     f"The loop has more trips than there is room for: {code}.",
-                    at=place(block_path(site.path, site.op), site.op),
+                    at=describe_location(block_path(site.path, site.op), site.op),
                     fix=f"Make the function with more: to_jax(room={code}).",
                 )
             if code:
                 failure = site.failure(code)
-                raise failure.located(place(block_path(site.path, site.op), site.op))
+                raise failure.located(
+                    describe_location(block_path(site.path, site.op), site.op)
+                )
 
 
-def _refuse_unknown_sizes(plan: Plan, sites: Sequence[Site], room: int) -> None:
+def _refuse_unknown_sizes(plan: Plan, sites: Sequence[CheckPoint], room: int) -> None:
     """Refuse data-dependent sizes and lists of unknown length."""
     if plan.learned:
         raise ProgramError(
@@ -149,7 +151,9 @@ def _refuse_unknown_sizes(plan: Plan, sites: Sequence[Site], room: int) -> None:
     if history_site is not None and not room:
         raise ProgramError(
             "The program keeps what a loop computes whose trips only a run knows.",
-            at=place(block_path(history_site.path, history_site.op), history_site.op),
+            at=describe_location(
+                block_path(history_site.path, history_site.op), history_site.op
+            ),
             fix="Say for how many trips there shall be room: to_jax(room=1000).",
         )
     assert all(isinstance(info.type, TensorType) for info in plan.reads.values())

@@ -30,7 +30,7 @@ _address_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 @runtime_checkable
-class Lender(Protocol):
+class DLPackExporter(Protocol):
     """A DLPack exporter: arrays of PyTorch, JAX, CuPy and NumPy, for example."""
 
     def __dlpack__(self, **options: Any) -> Any: ...
@@ -51,7 +51,7 @@ class _CapsuleExporter:
         return self._device
 
 
-def lend(raw: Any, **options: Any) -> Any:
+def export_array(raw: Any, **options: Any) -> Any:
     """Export an array of NumPy or JAX as a DLPack capsule; `options` are the protocol's.
 
     Raises:
@@ -64,7 +64,7 @@ def lend(raw: Any, **options: Any) -> Any:
     return capsule
 
 
-def borrowed(given: object) -> Array | None:
+def import_array(given: object) -> Array | None:
     """Import an array as a NumPy array that shares its memory; `None` for no DLPack exporter.
 
     Raises:
@@ -73,10 +73,10 @@ def borrowed(given: object) -> Array | None:
     """
     if isinstance(given, np.ndarray):
         return cast("Array", given)
-    return _import_array(given) if isinstance(given, Lender) else None
+    return _import_array(given) if isinstance(given, DLPackExporter) else None
 
 
-def _import_array(lender: Lender) -> Array:
+def _import_array(lender: DLPackExporter) -> Array:
     try:
         capsule = lender.__dlpack__(max_version=(1, 0))
     except TypeError:  # older libraries do not know `max_version`
@@ -88,14 +88,14 @@ def _import_array(lender: Lender) -> Array:
     return np.from_dlpack(_CapsuleExporter(capsule, device)).view(_BFLOAT16)
 
 
-def readable(given: object) -> Any:
+def as_numpy(given: object) -> Any:
     """Convert an array of another library to NumPy without a copy; return others unchanged.
 
     Raises:
         TypeError: The array is on another device, or cannot be read; the library says why. It
             may raise another built-in error.
     """
-    if isinstance(given, np.ndarray | np.generic) or not isinstance(given, Lender):
+    if isinstance(given, np.ndarray | np.generic) or not isinstance(given, DLPackExporter):
         return cast("Any", given)
     try:
         array = np.asarray(given)

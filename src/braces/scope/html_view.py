@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from braces.notebook import END_OF_BOX, Piece, box, row
+from braces.notebook import END_OF_BOX, Piece, open_box, text_row
 from braces.scope.value_summary import Summary
-from braces.scope.values import bytes_of, is_list, total, value_text
+from braces.scope.values import bytes_of, format_total, is_list, value_text
 
 _MOST_PARTS = 12
 _LARGEST = 1 << 28
@@ -30,7 +30,7 @@ class Branch:
             yield from branch.all_raws()
 
 
-def tree_of(raws: Mapping[str, Any]) -> Branch:
+def build_tree(raws: Mapping[str, Any]) -> Branch:
     """Build the trie of names, split after `/` and `.`; single children join their parent."""
     root = Branch()
     for name, raw in raws.items():
@@ -53,16 +53,18 @@ def _merge_single_children(branch: Branch) -> Branch:
     return Branch(dict(sorted(merged.raws.items())), merged.branches)
 
 
-def lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
+def render_lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
     """Render a scope as text: its path and its values by name; `None` if it is closed."""
     if raws is None:
         return [f"scope {path} (closed)"]
-    head = f"scope {path}: {total(list(raws.values()))}"
+    head = f"scope {path}: {format_total(list(raws.values()))}"
     return [head, *(f"  {name}: {value_text(raw)}" for name, raw in raws.items())]
 
 
-def pieces(scopes: Iterable[tuple[str, Mapping[str, Any] | None, int]]) -> Iterator[Piece]:
-    """Generate rows and boxes for `braces.notebook.whole`.
+def render_pieces(
+    scopes: Iterable[tuple[str, Mapping[str, Any] | None, int]],
+) -> Iterator[Piece]:
+    """Generate rows and boxes for `braces.notebook.join_pieces`.
 
     Args:
         scopes: The path, the values by name and the depth of each scope; parents first.
@@ -72,19 +74,19 @@ def pieces(scopes: Iterable[tuple[str, Mapping[str, Any] | None, int]]) -> Itera
         raws = held or {}
         for _ in range(depth - level + 1 if level else 0):
             yield END_OF_BOX
-        title, depth = f"scope {path}: {total(list(raws.values()))}", level
-        yield box(title, len(raws)) if level else row(title)
-        yield from _branch_pieces(tree_of(raws), room)
+        title, depth = f"scope {path}: {format_total(list(raws.values()))}", level
+        yield open_box(title, len(raws)) if level else text_row(title)
+        yield from _branch_pieces(build_tree(raws), room)
     for _ in range(depth):
         yield END_OF_BOX
 
 
 def _branch_pieces(branch: Branch, room: _ByteBudget) -> Iterator[Piece]:
     for name, raw in branch.raws.items():
-        yield row(f"{name}: {_text(raw, room)}")
+        yield text_row(f"{name}: {_text(raw, room)}")
     for name, inner in branch.branches.items():
         below = list(inner.all_raws())
-        yield box(f"{name}  {total(below)}", len(below))
+        yield open_box(f"{name}  {format_total(below)}", len(below))
         yield from _branch_pieces(inner, room)
         yield END_OF_BOX
 

@@ -12,7 +12,7 @@ from braces.errors import (
     suggest,
     visible,
 )
-from braces.scope.values import shown
+from braces.scope.values import short_repr
 
 
 class InvalidNameError(BracesError, ValueError):
@@ -28,7 +28,7 @@ def text_of(name: object) -> str:
     if isinstance(name, str):
         return name
     message = f"A name is a text, not {type(name).__name__}."
-    raise InvalidNameError(message, given=shown(name), fix="Give the name, as `'w'`.")
+    raise InvalidNameError(message, given=short_repr(name), fix="Give the name, as `'w'`.")
 
 
 def check_name(name: object) -> None:
@@ -42,22 +42,22 @@ def check_name(name: object) -> None:
         raise InvalidNameError("A name cannot be empty.", fix="Use a word, as `w`.")
     if visible(text) != text:
         message = "A name cannot have control characters in it."
-        raise InvalidNameError(message, given=shown(text), fix="Use printable text.")
+        raise InvalidNameError(message, given=short_repr(text), fix="Use printable text.")
 
 
-def unknown(name: str, at: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_name_error(name: str, at: str, known: Iterable[str]) -> UnknownNameError:
     """Build the error for an unknown name, with suggestions from `known`."""
     return UnknownNameError(f"There is no variable `{name}`.", at=at, fix=suggest(name, known))
 
 
-def duplicate(name: str, path: str, given: str) -> DuplicateNameError:
+def duplicate_name_error(name: str, path: str, given: str) -> DuplicateNameError:
     """Build the error for a name that exists already."""
     fix = "Use another name, or `scope.var(name)` to get or create."
     message = f"There is a variable `{name}` already."
     return DuplicateNameError(message, at=f"scope {path}", given=given, fix=fix)
 
 
-def closed(path: str) -> ScopeClosedError:
+def closed_scope_error(path: str) -> ScopeClosedError:
     """Build the error for the use of a closed scope."""
     fix = "Work inside its `with` block, or make another scope: `br.Scope()`."
     return ScopeClosedError(f"Scope {path} is closed.", fix=fix)

@@ -20,11 +20,17 @@ from operator import attrgetter
 from typing import Any, NoReturn, final
 
 from braces.hints import Hinted
-from braces.notebook import row, whole
-from braces.scope.html_view import lines, pieces
-from braces.scope.names import check_name, closed, duplicate, text_of, unknown
-from braces.scope.state_matching import Loaded, array_in, fitting
-from braces.scope.values import copied, stored
+from braces.notebook import join_pieces, text_row
+from braces.scope.html_view import render_lines, render_pieces
+from braces.scope.names import (
+    check_name,
+    closed_scope_error,
+    duplicate_name_error,
+    text_of,
+    unknown_name_error,
+)
+from braces.scope.state_matching import Loaded, array_in, match_states
+from braces.scope.values import convert_value, copy_value
 from braces.scope.variable import OwnershipError, Variable
 
 # Reasons for the end of a variable, with the fix for the error message.
@@ -121,7 +127,7 @@ class Scope(Hinted):
         variable = self.find_var(name)
         if variable is not None:
             return variable
-        raise unknown(name, f"scope {self._path} and its ancestors", self)
+        raise unknown_name_error(name, f"scope {self._path} and its ancestors", self)
 
     def update(self, values: Mapping[str, object], *, prefix: str = "") -> None:
         """Set several variables atomically, each in the scope of its look-up, or here.
@@ -139,7 +145,7 @@ class Scope(Hinted):
             check_name(name)
         if text_of(prefix):
             return self.update({prefix + name: value for name, value in values.items()})
-        raws = [stored(value, f"variable `{name}`") for name, value in values.items()]
+        raws = [convert_value(value, f"variable `{name}`") for name, value in values.items()]
         with self.turn:
             self.put_all(values.keys(), raws)
 
@@ -166,7 +172,7 @@ class Scope(Hinted):
 
     def __delitem__(self, name: str) -> None:
         if not self.erase(name):
-            raise unknown(name, f"scope {self._path}", self.names())
+            raise unknown_name_error(name, f"scope {self._path}", self.names())
 
     def __contains__(self, name: str) -> bool:
         return self.find_var(name) is not None
@@ -218,7 +224,7 @@ class Scope(Hinted):
         with self.turn:
             values = self._held(prefix)
             return {
-                name.removeprefix(prefix): copied(array_in(name, values)) for name in values
+                name.removeprefix(prefix): copy_value(array_in(name, values)) for name in values
             }
 
     def load_state_dict(
@@ -245,11 +251,11 @@ class Scope(Hinted):
             Loaded(names=('net/b', 'net/w'), missing=(), extra=())
         """
         raws = {
-            text_of(prefix) + text_of(name): stored(value, f"variable `{name}`")
+            text_of(prefix) + text_of(name): convert_value(value, f"variable `{name}`")
             for name, value in values.items()
         }
         with self.turn:
-            loaded = fitting(self._held(prefix), raws, strict)
+            loaded = match_states(self._held(prefix), raws, strict)
             self.put_all(loaded.names, [raws[name] for name in loaded.names])
         return loaded
 
@@ -340,7 +346,7 @@ class Scope(Hinted):
     def _own(self) -> dict[str, Variable]:
         variables = self._variables
         if variables is None:
-            raise closed(self._path)
+            raise closed_scope_error(self._path)
         return variables
 
     def _make(self, name: str, *, may_exist: bool) -> Variable:
@@ -351,7 +357,7 @@ class Scope(Hinted):
             if variable is None:
                 variable = variables[name] = Variable._of(name, self._path, self.turn)
             elif not may_exist:
-                raise duplicate(name, self._path, variable._text())
+                raise duplicate_name_error(name, self._path, variable._text())
             return variable
 
     def _destroy(self, ended: tuple[str, str]) -> None:
@@ -378,17 +384,17 @@ class Scope(Hinted):
         return "\n".join(
             "  " * level + line
             for scope, level in self._all()
-            for line in lines(*scope._shown())
+            for line in render_lines(*scope._shown())
         )
 
     def __repr__(self) -> str:
-        return f"<S{lines(*self._shown())[0][1:]}>"
+        return f"<S{render_lines(*self._shown())[0][1:]}>"
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] — notebooks use it
         if self.closed:
-            return whole([row(str(self))], "")
+            return join_pieces([text_row(str(self))], "")
         shown = ((*scope._shown(), level) for scope, level in self._all())
-        return whole(pieces(shown), "… and more; print(scope) shows all.")
+        return join_pieces(render_pieces(shown), "… and more; print(scope) shows all.")
 
     def _all(self) -> Iterator[tuple[Scope, int]]:
         """Iterate over this scope and its descendants, each with its depth."""

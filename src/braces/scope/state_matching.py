@@ -42,7 +42,7 @@ def differences(held: Mapping[str, Any], given: Mapping[str, Any], source: str) 
     ]
 
 
-def listed(lines: list[str]) -> str:
+def join_lines(lines: list[str]) -> str:
     """Join the first few lines into one."""
     return "; ".join(lines[:MOST_SHOWN]) + ("; …" if len(lines) > MOST_SHOWN else "")
 
@@ -61,7 +61,7 @@ def array_in(name: str, held: Mapping[str, Any]) -> Any:
     return raw
 
 
-def fitting(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> Loaded:
+def match_states(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> Loaded:
     """Match loaded values with those of a scope.
 
     Raises:
@@ -96,7 +96,7 @@ def _misfit(
 ) -> BracesError:
     differing = differences(old, new, "what is given")
     message = f"What is given and the scope differ in {len(differing)} variables."
-    return kind(message, given=listed(differing), fix=fix)
+    return kind(message, given=join_lines(differing), fix=fix)
 
 
 def _names_fix(extra: Sequence[str], missing: Sequence[str]) -> str:

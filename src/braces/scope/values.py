@@ -10,14 +10,14 @@ import numpy as np
 
 from braces.dtypes import SHORT_NAMES, DType, dtype_of, short_name
 from braces.errors import DTypeError, ShapeError, array_fix
-from braces.scope.dlpack import FAILURES, borrowed, readable
+from braces.scope.dlpack import FAILURES, as_numpy, import_array
 
 _DEFAULTS = {kind: dtype_of(kind) for kind in (complex, float, int, bool)}  # widest first
 _LISTS = (list, tuple)
 _KNOWN = frozenset(SHORT_NAMES.values())
 
 
-def shown(given: object) -> str:
+def short_repr(given: object) -> str:
     """Return a shortened `repr` of user input, on one line."""
     return " ".join(reprlib.repr(given).split())
 
@@ -27,10 +27,10 @@ def is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
     return isinstance(raw, _LISTS)
 
 
-def copied(raw: Any) -> Any:
+def copy_value(raw: Any) -> Any:
     """Copy a value to a NumPy array, or a list of arrays."""
     if is_list(raw):
-        return [copied(item) for item in raw]
+        return [copy_value(item) for item in raw]
     shards = getattr(raw, "addressable_shards", ())
     if len(shards) < 2 or raw.is_fully_replicated or not raw.is_fully_addressable:
         return np.array(raw)
@@ -63,10 +63,10 @@ def type_text(raw: Any) -> str:
 
 def value_text(raw: Any) -> str:
     """Return the type and the size of a value as a short string."""
-    return "not set" if raw is None else f"{type_text(raw)}  {in_units(bytes_of(raw))}"
+    return "not set" if raw is None else f"{type_text(raw)}  {format_bytes(bytes_of(raw))}"
 
 
-def in_units(size_bytes: float) -> str:
+def format_bytes(size_bytes: float) -> str:
     """Format a number of bytes with a binary unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if round(size_bytes, 1) < 1024:
@@ -75,10 +75,10 @@ def in_units(size_bytes: float) -> str:
     return f"{size_bytes:.1f} TiB"
 
 
-def total(raws: Sequence[Any]) -> str:
+def format_total(raws: Sequence[Any]) -> str:
     """Format the number and total size of variables; `None` is a variable without a value."""
     size_bytes = sum(bytes_of(raw) for raw in raws if raw is not None)
-    return f"{len(raws):,} variable{'' if len(raws) == 1 else 's'}, {in_units(size_bytes)}"
+    return f"{len(raws):,} variable{'' if len(raws) == 1 else 's'}, {format_bytes(size_bytes)}"
 
 
 def _leaf_kinds(value: object) -> set[type]:
@@ -97,7 +97,7 @@ def _default_dtype(value: object) -> DType | None:
     return None
 
 
-def stored(given: object, at: str) -> Any:
+def convert_value(given: object, at: str) -> Any:
     """Copy `given` to a NumPy array in native byte order.
 
     Raises:
@@ -107,25 +107,25 @@ def stored(given: object, at: str) -> Any:
     dtype = _default_dtype(given)
     try:
         with np.errstate(over="raise"):
-            array = np.array(readable(given), dtype=dtype)
+            array = np.array(as_numpy(given), dtype=dtype)
     except ValueError as error:
         message, fix = "These lists differ in length and make no array.", "Pad or cut them."
-        raise ShapeError(message, at=at, given=shown(given), fix=fix) from error
+        raise ShapeError(message, at=at, given=short_repr(given), fix=fix) from error
     except (TypeError, ArithmeticError, RuntimeError) as error:
         message = f"This makes no array of {dtype or 'numbers'}."
         fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
-        raise DTypeError(message, at=at, given=shown(given), fix=fix) from error
+        raise DTypeError(message, at=at, given=short_repr(given), fix=fix) from error
     return _check_dtype(array.astype(array.dtype.newbyteorder("="), copy=False), given, at)
 
 
-def taken_over(given: object, at: str) -> Any:
+def share_value(given: object, at: str) -> Any:
     """Return a NumPy array that shares the memory of `given`.
 
     Raises:
         DTypeError: The dtype is not supported, or NumPy cannot use the memory.
     """
     try:
-        array = borrowed(given)
+        array = import_array(given)
     except FAILURES as error:
         raise _copy_needed_error(given, at, str(error)) from error
     if array is None or not array.dtype.isnative:
@@ -136,12 +136,12 @@ def taken_over(given: object, at: str) -> Any:
 def _copy_needed_error(given: object, at: str, why: str = "") -> DTypeError:
     message = "A variable cannot hold this without a copy" + (f": {why}" if why else ".")
     fix = "Leave copy=False out, or give an array that lies in the memory of this machine."
-    return DTypeError(message, at=at, given=shown(given), fix=fix)
+    return DTypeError(message, at=at, given=short_repr(given), fix=fix)
 
 
 def _check_dtype(array: Any, given: object, at: str) -> Any:
     if array.dtype not in _KNOWN:
         message = f"A variable cannot hold values of dtype {array.dtype}."
         fix = f"Give numbers or booleans, of one of {', '.join(SHORT_NAMES)}."
-        raise DTypeError(message, at=at, given=shown(given), fix=fix)
+        raise DTypeError(message, at=at, given=short_repr(given), fix=fix)
     return array

@@ -7,13 +7,13 @@ from typing import Any, NoReturn, final
 
 from braces.dtypes import DType
 from braces.errors import BracesError, DTypeError, ScopeClosedError, UninitializedError
-from braces.scope.dlpack import lend
+from braces.scope.dlpack import export_array
 from braces.scope.values import (
     bytes_of,
-    copied,
+    convert_value,
+    copy_value,
     is_list,
-    stored,
-    taken_over,
+    share_value,
     type_text,
     value_text,
 )
@@ -83,10 +83,10 @@ class Variable:
     def value(self) -> Any:
         """A copy of the value as a NumPy array, or a list of arrays; runs do not change it."""
         try:
-            return copied(self.raw)
+            return copy_value(self.raw)
         except RuntimeError:  # donated to a run of another thread, which is not done
             with self._turn:
-                return copied(self.raw)
+                return copy_value(self.raw)
 
     def set(self, value: object, *, copy: bool = True) -> None:
         """Set the variable to a copy of `value`, or with `copy=False` to its memory.
@@ -114,7 +114,7 @@ class Variable:
         """
         self._check()
         at = f"variable `{self._name}` of scope {self._path}"
-        self.put(stored(value, at) if copy else taken_over(value, at))
+        self.put(convert_value(value, at) if copy else share_value(value, at))
 
     def __dlpack__(self, **options: Any) -> Any:
         """Export the value to another library without a copy; `options` are the protocol's.
@@ -123,10 +123,10 @@ class Variable:
             BufferError: DLPack does not support the value, such as an array of 8-bit floats.
         """
         try:
-            return lend(self._array("memory to lend"), **options)
+            return export_array(self._array("memory to lend"), **options)
         except RuntimeError:  # as for `value`
             with self._turn:
-                return lend(self._array("memory to lend"), **options)
+                return export_array(self._array("memory to lend"), **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return the device of the value, as DLPack encodes it."""

@@ -13,7 +13,7 @@ _THREAD, _CALLER = "thread", "caller"
 
 
 @final
-class Writing:
+class BackgroundWrite:
     """A write in the background; the interpreter waits for it before it exits.
 
     The first to claim it does the work: the thread, or the caller of `finish`. So a failed or

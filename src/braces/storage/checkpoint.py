@@ -25,12 +25,12 @@ from typing import Any, final
 from braces.errors import BracesError, DTypeError, FileFormatError, ProgramError
 from braces.ir.limits import LARGEST_INT
 from braces.layout import Layout
-from braces.runtime.devices.device_placement import bring
+from braces.runtime.devices.device_placement import read_sharded_variables
 from braces.runtime.devices.process_agreement import agree, process_count
 from braces.scope import Scope
-from braces.storage.background_write import Writing
-from braces.storage.parameters import host_arrays, initialized, put_arrays
-from braces.storage.shard_plan import Share
+from braces.storage.background_write import BackgroundWrite
+from braces.storage.parameters import host_arrays, names_with_value, put_arrays
+from braces.storage.shard_plan import ShardPlan
 from braces.storage.sharded_checkpoint import open_variables, remove_abandoned
 from braces.storage.tensor_file import Array, TensorFile, open_tensors, write_tensors
 
@@ -104,7 +104,7 @@ class Checkpoint:
         self.directory = Path(directory)
         self.keep = _positive(keep, "keep")
         self.keep_every = _positive(keep_every, "keep_every")
-        self._writing: Writing | None = None
+        self._writing: BackgroundWrite | None = None
         os.makedirs(self.directory, exist_ok=True)
 
     @property
@@ -128,7 +128,7 @@ class Checkpoint:
             OSError: The previous write failed.
         """
         self.wait()
-        self._writing = Writing(self._prepare(scope, step, data_position, copy=True))
+        self._writing = BackgroundWrite(self._prepare(scope, step, data_position, copy=True))
         self._writing.start()
 
     def save_now(self, scope: Scope, step: int, data_position: Any = None) -> None:
@@ -204,11 +204,11 @@ class Checkpoint:
         record = {"step": step, "data_position": position}
         if process_count() > 1:
             return functools.partial(
-                self._write_share, Share.of(scope, step, copy=copy), record
+                self._write_share, ShardPlan.of(scope, step, copy=copy), record
             )
         return functools.partial(self._write, host_arrays(scope, copy=copy), record)
 
-    def _write_share(self, share: Share, record: Mapping[str, Any]) -> None:
+    def _write_share(self, share: ShardPlan, record: Mapping[str, Any]) -> None:
         """Write the shards of this process; process 0 then writes the checkpoint itself."""
         parts = share.write(self._path(share.step))
         with share.all_hear("checkpoint"):
@@ -280,7 +280,7 @@ def load_checkpoint(
         )
     step = max(checkpoints) if step is None else step
     _agree_on_step(str(step), layout)
-    initialized_names = initialized(scope)
+    initialized_names = names_with_value(scope)
     try:
         info, arrays = _read_checkpoint(checkpoints[step], scope, layout)
     except FileFormatError as error:
@@ -304,7 +304,7 @@ def _read_checkpoint(
     with open_tensors(path) as file, open_variables(path, file) as stored:
         info = _read_info(file)
         if layout is not None:
-            return info, bring(layout, stored.types, stored.read, scope)
+            return info, read_sharded_variables(layout, stored.types, stored.read, scope)
         return info, {name: stored.read(name) for name in stored.types}
 
 

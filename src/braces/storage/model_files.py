@@ -45,7 +45,7 @@ from braces.runtime.inputs.persistables import check_states, read_states
 from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 from braces.storage.model import PREDICT, STARTUP, TRAIN, Model, NamedProgram
-from braces.storage.parameters import check_stored_name, put_arrays
+from braces.storage.parameters import check_variable_name, put_arrays
 from braces.storage.tensor_file import (
     RESERVED,
     Array,
@@ -208,7 +208,9 @@ def _state_values(entries: Iterable[NamedProgram], scope: Scope) -> dict[str, Ar
     """Return the values of all persistable variables of programs."""
     arrays: dict[str, Array] = {}
     for entry in entries:
-        infos = {check_stored_name(info.name): info for info in entry.program.persistable_infos}
+        infos = {
+            check_variable_name(info.name): info for info in entry.program.persistable_infos
+        }
         values = read_states(infos, scope)
         check_states(infos, values, Sizes())
         arrays.update({name: np.asarray(value) for name, value in values.items()})

@@ -23,8 +23,8 @@ from braces.errors import (
 )
 from braces.ir.names import check_name
 from braces.scope import Loaded, Scope
-from braces.scope.state_matching import differences, listed, type_of
-from braces.scope.values import copied
+from braces.scope.state_matching import differences, join_lines, type_of
+from braces.scope.values import copy_value
 from braces.storage.tensor_file import RESERVED, Array, open_tensors, write_tensors
 
 FORMAT = "braces.parameters"
@@ -92,7 +92,7 @@ def load_parameters(
     with open_tensors(path) as file:
         stored = file.variables
         selected = tuple(stored) if names is None else _check_in_file(names, stored)
-        scope_types = {name: type_of(scope.var(name).raw) for name in initialized(scope)}
+        scope_types = {name: type_of(scope.var(name).raw) for name in names_with_value(scope)}
         if strict:
             _check_same(scope_types, {name: stored[name] for name in selected})
         put_arrays(scope, {name: file.read(name) for name in selected})
@@ -105,7 +105,7 @@ def load_parameters(
 # ---- between scopes and arrays ---------------------------------------------------------------
 
 
-def initialized(scope: Scope) -> list[str]:
+def names_with_value(scope: Scope) -> list[str]:
     """Return the initialized names of this scope itself."""
     variables = ((name, scope.find_local_var(name)) for name in scope.names())
     return [
@@ -125,11 +125,11 @@ def host_arrays(
     """
     raws = stored_values(scope, names)
     for name, raw in raws.items():
-        refuse_elsewhere(name, raw)
-    return {name: copied(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
+        refuse_sharded(name, raw)
+    return {name: copy_value(raw) if copy else np.asarray(raw) for name, raw in raws.items()}
 
 
-def refuse_elsewhere(name: str, raw: Any) -> None:
+def refuse_sharded(name: str, raw: Any) -> None:
     """Raise an error for a value with shards in other processes.
 
     Raises:
@@ -151,8 +151,8 @@ def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str,
     Raises:
         DTypeError: One is a list.
     """
-    selected = initialized(scope) if names is None else _listed(names)
-    raws = {check_stored_name(name): scope.get_var(name).raw for name in selected}
+    selected = names_with_value(scope) if names is None else _listed(names)
+    raws = {check_variable_name(name): scope.get_var(name).raw for name in selected}
     for name, raw in raws.items():
         if isinstance(raw, list | tuple):
             raise DTypeError(
@@ -163,7 +163,7 @@ def stored_values(scope: Scope, names: Iterable[str] | None = None) -> dict[str,
     return raws
 
 
-def check_stored_name(name: str) -> str:
+def check_variable_name(name: str) -> str:
     """Return `name` if a file can hold a variable of that name.
 
     Raises:
@@ -200,6 +200,6 @@ def _check_same(scope_types: Mapping[str, Any], stored: Mapping[str, TensorType]
     if differing:
         raise FileFormatError(
             f"The file and the scope differ in {len(differing)} variables.",
-            given=listed(differing),
+            given=join_lines(differing),
             fix="Initialize the scope for the program of this file, or load with strict=False.",
         )

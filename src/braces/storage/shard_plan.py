@@ -13,21 +13,21 @@ from typing import Any
 
 from braces.errors import ClusterError
 from braces.runtime.devices.process_agreement import (
-    check_alike,
+    check_equal_values,
+    describe_processes,
     gather,
     process_count,
     process_index,
-    said_processes,
 )
 from braces.scope import Scope
 from braces.storage.parameters import stored_values
-from braces.storage.sharded_checkpoint import Part, parts_here, path_of, write_parts
+from braces.storage.sharded_checkpoint import Shard, local_shards, shard_path, write_shards
 
 _LONGEST = 1000
 
 
 @dataclass(frozen=True)
-class Share:
+class ShardPlan:
     """The shards that one of several processes saves.
 
     Attributes:
@@ -42,10 +42,10 @@ class Share:
     save: str
     process: int
     shapes: Mapping[str, Sequence[int]]
-    parts: Mapping[str, Sequence[Part]]
+    parts: Mapping[str, Sequence[Shard]]
 
     @staticmethod
-    def of(scope: Scope, step: int, *, copy: bool) -> Share:
+    def of(scope: Scope, step: int, *, copy: bool) -> ShardPlan:
         """Return the shards of a scope that this process saves.
 
         Args:
@@ -60,17 +60,17 @@ class Share:
         raws = stored_values(scope)
         shapes = {name: list(raw.shape) for name, raw in sorted(raws.items())}
         first = process_index() == 0
-        parts = {name: parts_here(raw, first=first, copy=copy) for name, raw in raws.items()}
+        parts = {name: local_shards(raw, first=first, copy=copy) for name, raw in raws.items()}
         digest = hashlib.sha256(json.dumps(shapes).encode()).hexdigest()[:16]
         summary = f"step {step} of {len(shapes)} variables with hash {digest}"
         summaries = gather("checkpoint to save", f"{summary} {secrets.token_hex(8)}")
-        check_alike(
+        check_equal_values(
             "checkpoint to save",
             {process: text.rpartition(" ")[0] for process, text in summaries.items()},
             "Let every process save the same scope at the same step.",
         )
         save = summaries[0].rpartition(" ")[2]
-        return Share(step, save, process_index(), shapes, parts)
+        return ShardPlan(step, save, process_index(), shapes, parts)
 
     def write(self, checkpoint: Path) -> dict[str, Any]:
         """Write these shards, wait for the other processes, and return the record of all.
@@ -79,9 +79,9 @@ class Share:
             OSError: The folder is missing, full, or not writable.
             ClusterError: Another process could not write, or is missing.
         """
-        path = path_of(checkpoint, self.save, self.process, process_count())
+        path = shard_path(checkpoint, self.save, self.process, process_count())
         with self.all_hear("parts") as sizes_:
-            sizes_.append(write_parts(path, self.shapes, self.parts))
+            sizes_.append(write_shards(path, self.shapes, self.parts))
         return {"save": self.save, "sizes": sizes_}
 
     @contextmanager
@@ -101,7 +101,7 @@ class Share:
         failures = {process: text[1:] for process, text in reports.items() if text[:1] == "!"}
         if failures:
             raise ClusterError(
-                f"{said_processes(list(failures))} could not write the checkpoint of step "
+                f"{describe_processes(list(failures))} could not write the checkpoint of step "
                 f"{self.step}.",
                 given=next(iter(failures.values())),
             )

@@ -49,14 +49,14 @@ _DAMAGED = "The checkpoint may be damaged, or a file of it is missing or of anot
 # ---- writing ---------------------------------------------------------------------------------
 
 
-class Part(NamedTuple):
+class Shard(NamedTuple):
     """A shard of a variable that this process writes, and its start indices."""
 
     starts: tuple[int, ...]
     values: Array
 
 
-def parts_here(raw: Any, *, first: bool, copy: bool) -> list[Part]:
+def local_shards(raw: Any, *, first: bool, copy: bool) -> list[Shard]:
     """Return the shards of a value that this process writes.
 
     Args:
@@ -67,16 +67,16 @@ def parts_here(raw: Any, *, first: bool, copy: bool) -> list[Part]:
     """
     host = np.array if copy else np.asarray
     if getattr(raw, "is_fully_addressable", True):
-        return [Part((0,) * raw.ndim, host(raw))] if first else []
+        return [Shard((0,) * raw.ndim, host(raw))] if first else []
     return [
-        Part(tuple(part.start or 0 for part in shard.index), host(shard.data))
+        Shard(tuple(part.start or 0 for part in shard.index), host(shard.data))
         for shard in raw.addressable_shards
         if shard.replica_id == 0
     ]
 
 
-def write_parts(
-    path: Path, shapes: Mapping[str, Sequence[int]], parts: Mapping[str, Sequence[Part]]
+def write_shards(
+    path: Path, shapes: Mapping[str, Sequence[int]], parts: Mapping[str, Sequence[Shard]]
 ) -> int:
     """Write the shards of this process to a file; return its size in bytes.
 
@@ -90,7 +90,7 @@ def write_parts(
     return path.stat().st_size
 
 
-def path_of(checkpoint: Path, save: str, process: int, count: int) -> Path:
+def shard_path(checkpoint: Path, save: str, process: int, count: int) -> Path:
     """Return the file of a process."""
     return checkpoint.with_name(
         f"{checkpoint.stem}.{save}.{process}-of-{count}{checkpoint.suffix}"
@@ -123,7 +123,7 @@ def _save_of(checkpoint: Path) -> str | None:
 # ---- reading ---------------------------------------------------------------------------------
 
 
-class Piece(NamedTuple):
+class StoredShard(NamedTuple):
     """A shard in a file, with its start and end indices."""
 
     file: TensorFile
@@ -133,7 +133,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Variables:
+class StoredVariables:
     """The variables of a checkpoint, in one file or several.
 
     Attributes:
@@ -142,7 +142,7 @@ class Variables:
     """
 
     types: Mapping[str, TensorType]
-    pieces: Mapping[str, Sequence[Piece]]
+    pieces: Mapping[str, Sequence[StoredShard]]
 
     def read(self, name: str, region: Region | None = None) -> Array:
         """Read a variable, or a region of it and nothing else.
@@ -165,7 +165,7 @@ class Variables:
         return result
 
 
-def _copy(piece: Piece, ranges: Sequence[range], target: Array) -> None:
+def _copy(piece: StoredShard, ranges: Sequence[range], target: Array) -> None:
     """Copy the part of a shard that a region needs."""
     sides = zip(ranges, piece.begins, piece.ends, strict=True)
     common = [(max(r.start, b), min(r.stop, e)) for r, b, e in sides]
@@ -179,7 +179,7 @@ def _copy(piece: Piece, ranges: Sequence[range], target: Array) -> None:
 
 
 @contextmanager
-def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
+def open_variables(checkpoint: Path, file: TensorFile) -> Generator[StoredVariables]:
     """Open the variables of a checkpoint.
 
     Raises:
@@ -190,7 +190,7 @@ def open_variables(checkpoint: Path, file: TensorFile) -> Generator[Variables]:
     if record is None:
         types = file.variables
         pieces = {n: [_piece(file, n, (0,) * len(t.shape))] for n, t in types.items()}
-        yield Variables(types, pieces)
+        yield StoredVariables(types, pieces)
         return
     with ExitStack() as stack:
         files = [
@@ -211,7 +211,7 @@ def _files(checkpoint: Path, record: Any) -> list[tuple[Path, int]]:
     ):
         raise FileFormatError("The checkpoint does not say what it is made of.", fix=_DAMAGED)
     count = len(sizes)
-    return [(path_of(checkpoint, save, i, count), size) for i, size in enumerate(sizes)]
+    return [(shard_path(checkpoint, save, i, count), size) for i, size in enumerate(sizes)]
 
 
 @contextmanager
@@ -233,23 +233,25 @@ def _open_shard_file(path: Path, size: int) -> Generator[TensorFile]:
         yield file
 
 
-def _collect_shards(files: Sequence[TensorFile]) -> Variables:
+def _collect_shards(files: Sequence[TensorFile]) -> StoredVariables:
     shapes: Any = files[0].record.get("shapes")
     if any(file.record.get("shapes") != shapes for file in files) or not is_object(shapes):
         raise _mismatch_error(
             "The files of the checkpoint do not say the same shapes", files[0]
         )
-    pieces: dict[str, list[Piece]] = {readable_name(name): [] for name in shapes}
+    pieces: dict[str, list[StoredShard]] = {readable_name(name): [] for name in shapes}
     for file in files:
         for piece in _pieces(file):
             name = piece.name.rpartition("@")[0]
             if name not in pieces:
                 raise _mismatch_error(f"`{piece.name!r:.80}` is a part of no variable", file)
             pieces[name].append(piece)
-    return Variables({n: _type(n, shapes[n], shards) for n, shards in pieces.items()}, pieces)
+    return StoredVariables(
+        {n: _type(n, shapes[n], shards) for n, shards in pieces.items()}, pieces
+    )
 
 
-def _pieces(file: TensorFile) -> Iterable[Piece]:
+def _pieces(file: TensorFile) -> Iterable[StoredShard]:
     starts = file.record.get("starts")
     for name, type_ in file.variables.items():
         begins: Any = starts.get(name) if is_object(starts) else None
@@ -258,13 +260,13 @@ def _pieces(file: TensorFile) -> Iterable[Piece]:
         yield _piece(file, name, tuple(begins))
 
 
-def _piece(file: TensorFile, name: str, begins: tuple[int, ...]) -> Piece:
+def _piece(file: TensorFile, name: str, begins: tuple[int, ...]) -> StoredShard:
     sizes: Any = file.types[name].shape
     ends = tuple(begin + size for begin, size in zip(begins, sizes, strict=True))
-    return Piece(file, name, begins, ends)
+    return StoredShard(file, name, begins, ends)
 
 
-def _type(name: str, shape: Any, pieces: Sequence[Piece]) -> TensorType:
+def _type(name: str, shape: Any, pieces: Sequence[StoredShard]) -> TensorType:
     """Return the type of a variable, whose shards must form a grid without gaps."""
     dtypes = {piece.file.types[piece.name].dtype for piece in pieces}
     ranks = {len(piece.begins) for piece in pieces}

@@ -26,7 +26,7 @@ from safetensors import SafetensorError, deserialize, safe_open
 
 from braces.dtypes import COMPUTED, HIGHEST_RANK, STORED, TensorType, is_stored, short_name
 from braces.errors import FileFormatError, UnknownNameError, suggest, visible
-from braces.ir.files.atomic_write import replacing
+from braces.ir.files.atomic_write import replace_atomically
 from braces.ir.files.bounded_read import check_regular
 from braces.ir.limits import LARGEST_INT, readable_name
 
@@ -67,7 +67,7 @@ def write_tensors(
     Raises:
         OSError: The folder is missing, full, or not writable.
     """
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         for piece in tensor_pieces(arrays, kind, **record):
             file.write(piece)
 

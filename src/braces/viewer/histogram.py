@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces.ir.text_table import in_bytes
-from braces.notebook import escaped
+from braces.notebook import escape_html
 from braces.scope.value_summary import Summary
 from braces.viewer.training_curve import BELOW, HEIGHT, LEFT, RIGHT, TOP, WIDTH, figure, labels
 
@@ -29,7 +29,7 @@ def histogram_figures(title: str, values: Mapping[str, Any]) -> str:
     shown = list(values.items())[:MOST]
     more = f"<p>… and {len(values) - MOST:,} more</p>" if len(values) > MOST else ""
     figures = "".join(_figure(name, np.asarray(value)) for name, value in shown)
-    summary = f"<summary>{escaped(title)} ({len(values):,})</summary>"
+    summary = f"<summary>{escape_html(title)} ({len(values):,})</summary>"
     return f'<details class="values">{summary}<div>{figures}{more}</div></details>'
 
 

@@ -6,32 +6,32 @@ from collections.abc import Iterator, Mapping
 
 from braces.builder.builder import Builder
 from braces.ir.records import Body, Op, VarInfo
-from braces.notebook import END_OF_BOX, Piece, box, row, short, whole
-from braces.viewer.payload import counted, defaults_in, facts, source_line
+from braces.notebook import END_OF_BOX, Piece, join_pieces, open_box, shorten_text, text_row
+from braces.viewer.payload import count_text, defaults_in, size_summary, source_line
 from braces.viewer.value_text import plain_attrs
 
 
 def fragment(program: Builder) -> str:
     """Return the nested blocks of a program as `<details>`, escaped, at most 200 kB."""
-    return whole(_main(program), "… and more; program.to_html(path) shows all.")
+    return join_pieces(_main(program), "… and more; program.to_html(path) shows all.")
 
 
 def _main(program: Builder) -> Iterator[Piece]:
     main = program.definition.main
-    yield row(f"program: {facts(program)}")
+    yield text_row(f"program: {size_summary(program)}")
     declared = (
         info for info in main.vars.values() if info.kind in ("data", "parameter", "state")
     )
     for info in declared:
-        yield row(f"{info.kind} {info.name}: {info.shown_type}")
+        yield text_row(f"{info.kind} {info.name}: {info.shown_type}")
     for op in main.ops:
         yield from _op(op, main.vars)
     for name, value in program.definition.updates.items():
-        yield row(f"update {name} = {value}")
+        yield text_row(f"update {name} = {value}")
 
 
 def _op(op: Op, infos: Mapping[str, VarInfo]) -> Iterator[Piece]:
-    yield row(_line(op, infos))
+    yield text_row(_line(op, infos))
     for label, body in op.bodies().items():
         yield from _block(f"{op.name} {label}", body)
 
@@ -40,12 +40,12 @@ def _block(label: str, body: Body) -> Iterator[Piece]:
     params = ", ".join(
         f"{name}: {body.vars[name].type}" for name in body.params if name in body.vars
     )
-    title = f"{label} ({params}) – {counted(len(body.ops), 'operator')}"
-    yield box(title, len(body.ops))
+    title = f"{label} ({params}) – {count_text(len(body.ops), 'operator')}"
+    yield open_box(title, len(body.ops))
     for op in body.ops:
         yield from _op(op, body.vars)
     if body.results:
-        yield row(f"return {', '.join(body.results)}")
+        yield text_row(f"return {', '.join(body.results)}")
     yield END_OF_BOX
 
 
@@ -55,4 +55,4 @@ def _line(op: Op, infos: Mapping[str, VarInfo]) -> str:
     default_attrs = defaults_in(op)
     attrs = " ".join(f"{n}={value}" for n, value in plain_attrs(op) if n not in default_attrs)
     source = f"  # {source_line(op)}" if op.source else ""
-    return f"{outs} = {op.type}({operands}) {short(attrs)}{source}"
+    return f"{outs} = {op.type}({operands}) {shorten_text(attrs)}{source}"

@@ -21,7 +21,7 @@ from braces.dtypes import TensorType, Type
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import PARAMETER, Body, Op, ProgramDef
 from braces.ir.walk import all_bodies
-from braces.viewer.value_text import plain_attrs, shown
+from braces.viewer.value_text import attribute_text, plain_attrs
 
 
 def payload(program: Builder, title: str) -> dict[str, Any]:
@@ -33,26 +33,26 @@ def payload(program: Builder, title: str) -> dict[str, Any]:
     types = (op["t"] for block in blocks for op in block["ops"])
     return {
         "title": title,
-        "facts": facts(program),
+        "facts": size_summary(program),
         "programs": programs,
         "blocks": blocks,
         "docs": documentation(types),
     }
 
 
-def facts(program: Builder) -> str:
+def size_summary(program: Builder) -> str:
     """Return the size of a program in one line."""
     blocks = list(all_bodies(program.definition.main))
     ops = sum(len(body.ops) for body, _ in blocks)
-    parts = [counted(ops, "operator"), counted(len(blocks), "block")]
+    parts = [count_text(ops, "operator"), count_text(len(blocks), "block")]
     parameters = [info for info in program.persistable_infos if info.kind == PARAMETER]
     if parameters:
         numbers = sum(numbers_in(info.type) for info in parameters)
-        parts.append(f"{counted(len(parameters), 'parameter')} ({numbers:,} numbers)")
+        parts.append(f"{count_text(len(parameters), 'parameter')} ({numbers:,} numbers)")
     return " · ".join(parts)
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Format a count with its noun: `1 block`, `2 blocks`."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
@@ -108,7 +108,7 @@ def defaults_in(op: Op) -> list[str]:
     definition = OPS.find(op.type)
     specs = () if definition is None else definition.attrs
     default_texts = {
-        s.name: shown(normalise(s.kind, s.default)) for s in specs if not s.required
+        s.name: attribute_text(normalise(s.kind, s.default)) for s in specs if not s.required
     }
     return [name for name, text in plain_attrs(op) if default_texts.get(name) == text]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from braces.notebook import escaped
+from braces.notebook import escape_html
 
 Curve: TypeAlias = "Mapping[str, Sequence[float]]"
 """The values of each measure, as `loss`, by epoch."""
@@ -32,7 +32,7 @@ def _figure(name: str, values: Sequence[float]) -> str:
 
 def figure(name: str, told: str, svg: str) -> str:
     """Return a figure with a name and a description."""
-    caption = f"<figcaption>{escaped(name)} {told}</figcaption>"
+    caption = f"<figcaption>{escape_html(name)} {told}</figcaption>"
     return f'<figure class="curve">{caption}{svg}</figure>'
 
 

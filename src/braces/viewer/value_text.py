@@ -18,7 +18,7 @@ MOST_NUMBERS = 8
 _WORDS = {None: "none", True: "true", False: "false"}
 
 
-def shown(value: Attr) -> str:
+def attribute_text(value: Attr) -> str:
     """Return the text of an attribute, with blocks as `{…}` and long texts cut.
 
     Example:
@@ -56,4 +56,6 @@ def _literal(value: Literal) -> str:
 def plain_attrs(op: Op) -> Iterator[tuple[str, str]]:
     """Return name and text of the attributes that are not blocks."""
     bodies = {label.partition("[")[0] for label in op.bodies()}
-    return ((name, shown(value)) for name, value in op.attrs.items() if name not in bodies)
+    return (
+        (name, attribute_text(value)) for name, value in op.attrs.items() if name not in bodies
+    )

@@ -11,12 +11,12 @@ from braces.cli.common.terminal import Style
 from braces.ir.text_table import in_bytes
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
-    MOST_BYTES,
+    MAX_BYTES,
     VARIABLE,
-    kept_in,
-    let_go,
-    named_folder,
-    refusal,
+    find_cache_folder,
+    list_entries,
+    reason_not_cache,
+    remove_file,
 )
 
 
@@ -27,24 +27,24 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    folder = named_folder()
+    folder = find_cache_folder()
     if folder is None:
         print(f"Nothing is kept: {VARIABLE} is empty, or there is no home folder.")
         return NO
     print(folder)
-    reason = refusal(folder) if os.path.lexists(folder) else None
+    reason = reason_not_cache(folder) if os.path.lexists(folder) else None
     if reason is not None:
         print(f"It is not used: it {reason}.")
         return NO
-    entries = kept_in(folder)
+    entries = list_entries(folder)
     files = f"{len(entries)} file{'s' * (len(entries) != 1)}"
     size = in_bytes(sum(entry.size_bytes for entry in entries))
     if options.clear:
         for entry in entries:
-            let_go(entry.path)
+            remove_file(entry.path)
         print(f"{files} removed, {size}")
         return YES
-    print(f"{files}, {size} of at most {in_bytes(MOST_BYTES)}")
+    print(f"{files}, {size} of at most {in_bytes(MAX_BYTES)}")
     if JAX_VARIABLE in os.environ:
         print(Style(sys.stdout).dim(f"Nothing is kept here while {JAX_VARIABLE} is set."))
     return YES

@@ -19,7 +19,7 @@ from braces.ir.limits import LARGEST_FILE
 from braces.ir.records import ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_ops
-from braces.passes.core.untrusted_input import complete, op_versions
+from braces.passes.core.untrusted_input import complete_attributes, op_versions
 from braces.passes.verify.program import check
 from braces.storage.model_files import FORMAT, read_programs
 from braces.storage.tensor_file import RESERVED, open_tensors
@@ -55,7 +55,7 @@ def _run(options: Namespace) -> int:
 def _find_errors(
     pair: tuple[ProgramDef, ProgramDef | None], options: Namespace
 ) -> list[VerifyError]:
-    main, startup = (complete(program) if program else None for program in pair)
+    main, startup = (complete_attributes(program) if program else None for program in pair)
     assert main is not None
     types = True if options.types else None
     errors = check(main, startup, all=True, types=types)

@@ -65,7 +65,7 @@ def _fish(words: Mapping[str, Sequence[str]], summaries: Mapping[str, str]) -> s
     return "\n".join(lines) + "\n"
 
 
-def completing(commands: Sequence[Command]) -> Command:
+def make_completion_command(commands: Sequence[Command]) -> Command:
     """Return the `completion` command, which covers the given commands and itself."""
 
     def run(options: Namespace) -> int:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from braces.cli.common.command import YES, Command
-from braces.cli.common.prepared_run import stored
+from braces.cli.common.prepared_run import load_stored_scope
 from braces.cli.common.program_files import ONNX, Content, is_foreign, read_file
-from braces.cli.common.program_selection import pick
+from braces.cli.common.program_selection import select_program
 from braces.errors import FileFormatError
 from braces.exchange.onnx.writer.exporter import to_onnx
 from braces.storage.model_files import save_model
@@ -68,14 +68,14 @@ def _run(options: Namespace) -> int:
 
 
 def _write_ours(content: Content, options: Namespace) -> None:
-    program = pick(content, options.program).program
-    scope = stored(options.input, content)
+    program = select_program(content, options.program).program
+    scope = load_stored_scope(options.input, content)
     save_model(Path(options.output), program, scope, program.feeds, list(program.fetches))
 
 
 def _write_onnx(content: Content, options: Namespace, sizes: dict[str, Any]) -> None:
-    picked = pick(content, options.program)
-    scope, fetches = stored(options.input, content), list(picked.gives.values())
+    picked = select_program(content, options.program)
+    scope, fetches = load_stored_scope(options.input, content), list(picked.gives.values())
     to_onnx(picked.program, options.output, scope=scope, fetches=fetches, sizes=sizes)
 
 

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from braces.cli.common.command import NO, YES, Command
 from braces.cli.common.diff_programs import Change, compare
 from braces.cli.common.program_files import Content, read_file
-from braces.cli.common.program_selection import pick, shown_name
+from braces.cli.common.program_selection import select_program, shown_name
 from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
 from braces.ir.fingerprint import fingerprint
@@ -69,7 +69,7 @@ def _match_single(
     """Match a single program with one of a model; both get the model's names."""
     program = single.pop("program")
     name = name or _nearest_program(model.programs, program)
-    chosen = {name: pick(model, name).program}
+    chosen = {name: select_program(model, name).program}
     if STARTUP in single and STARTUP in model.programs:
         chosen[STARTUP] = model.programs[STARTUP]
         return chosen, {name: program, STARTUP: single[STARTUP]}

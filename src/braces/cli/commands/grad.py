@@ -10,7 +10,7 @@ from braces.cli.common.command import YES, Command
 from braces.cli.common.program_selection import (
     add_file,
     add_output,
-    read_picked,
+    read_selected,
     split_names,
     write_program,
 )
@@ -37,7 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    picked = read_picked(options)
+    picked = read_selected(options)
     program = picked.program
     loss = program.var(picked.variable(options.loss))
     inputs = [program.var(name) for name in split_names(options.wrt)] if options.wrt else None

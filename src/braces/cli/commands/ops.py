@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from braces.cli.common.command import YES, Command
-from braces.cli.common.function_help import described, find_function, plain, spelling_of
+from braces.cli.common.function_help import describe_lines, find_function, plain, spelling_of
 from braces.cli.common.terminal import Style
 from braces.define.decorator import OPS, AttrSpec, OpDef, Slot
 from braces.frontend.core.functions import FUNCTIONS
@@ -29,7 +29,7 @@ def _run(options: Namespace) -> int:
         function = find_function(options.name)
     if function is None:
         return _operators(options)
-    lines = described(function, Style(sys.stdout))
+    lines = describe_lines(function, Style(sys.stdout))
     print(json.dumps(plain(function), indent=2) if options.json else "\n".join(lines))
     return YES
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from braces.cli.common.command import YES, Command, seconds
 from braces.cli.common.pass_options import size
-from braces.cli.common.program_selection import add_file, read_picked, shown_name, split_names
+from braces.cli.common.program_selection import add_file, read_selected, shown_name, split_names
 from braces.errors import BracesError, visible
 from braces.ir.files.atomic_write import refuse_unwritable
 from braces.layout import Layout, Mesh
@@ -63,7 +63,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    picked = read_picked(options)
+    picked = read_selected(options)
     names = [picked.variable(name) for name in split_names(options.fetch or [])]
     names = names or ([] if picked.program.updates else [*picked.gives.values()])
     layout = Layout(

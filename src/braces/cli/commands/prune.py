@@ -10,7 +10,7 @@ from braces.cli.common.program_selection import (
     add_file,
     add_output,
     count_ops,
-    read_picked,
+    read_selected,
     split_names,
     write_program,
 )
@@ -26,7 +26,7 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    picked = read_picked(options)
+    picked = read_selected(options)
     program = picked.program
     small = prune(program, list(map(picked.variable, split_names(options.targets))))
     write_program(small, options)

@@ -21,12 +21,12 @@ from braces.cli.common.prepared_run import (
     COMPILE,
     INTERPRET,
     Difference,
-    Ready,
-    close,
+    PreparedRun,
     feeds_for,
     first_difference,
-    largest,
-    make_ready,
+    is_close,
+    largest_difference,
+    prepare_run,
 )
 from braces.cli.common.profile_option import add_profile, check_profile, profile
 from braces.cli.common.program_selection import add_file, write_bytes
@@ -34,7 +34,7 @@ from braces.cli.common.terminal import Style
 from braces.errors import ProgramError
 from braces.exchange.onnx.runtime import ONNX_RUNTIME, run_by_onnx_runtime
 from braces.ir.walk import producers
-from braces.runtime.inputs.feeds import describe
+from braces.runtime.inputs.feeds import describe_array
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def _end_process(timeout_s: float) -> None:
 
 def _run_once(options: Namespace) -> int:
     check_profile(options)
-    ready = make_ready(options.file, options)
+    ready = prepare_run(options.file, options)
     feeds = feeds_for(ready, options)
     if options.against:
         return _against(ready, feeds, options)
@@ -120,13 +120,13 @@ def _run_once(options: Namespace) -> int:
 def _value_data(value: Any) -> dict[str, Any]:
     numbers = value.astype(np.float64) if value.dtype.kind == "V" else value
     pairs = np.stack([value.real, value.imag], -1) if value.dtype.kind == "c" else numbers
-    return {"type": describe(value), "value": pairs.tolist()}
+    return {"type": describe_array(value), "value": pairs.tolist()}
 
 
 def _print(results: Mapping[str, Any], style: Style) -> None:
     for name, value in results.items():
         text = np.array2string(value, threshold=64, max_line_width=96)
-        print(f"{style.bold(name)}: {style.dim(describe(value))}\n{text}")
+        print(f"{style.bold(name)}: {style.dim(describe_array(value))}\n{text}")
 
 
 def write_arrays(path: str, arrays: Mapping[str, Any]) -> None:
@@ -153,7 +153,7 @@ def _archive_entry(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(f"{name}.npy")
 
 
-def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
+def _against(ready: PreparedRun, feeds: Mapping[str, Any], options: Namespace) -> int:
     mode = INTERPRET if options.interpret else COMPILE
     if options.against == ONNX_RUNTIME:
         return _report_difference(_compare_onnx_runtime(ready, mode, feeds, options), options)
@@ -161,22 +161,22 @@ def _against(ready: Ready, feeds: Mapping[str, Any], options: Namespace) -> int:
     if options.against in (COMPILE, INTERPRET):
         modes = (mode, options.against)
     else:
-        other = make_ready(options.against, options)
+        other = prepare_run(options.against, options)
         other = replace(other, scope=_merge_state(ready, other))
     difference = first_difference(ready, other, modes, feeds, (options.rtol, options.atol))
     return _report_difference(difference, options)
 
 
 def _compare_onnx_runtime(
-    ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
+    ready: PreparedRun, mode: str, feeds: Mapping[str, Any], options: Namespace
 ) -> Difference | None:
     """Return the first output that differs from ONNX Runtime's."""
     expected = run_by_onnx_runtime(options.file, ready.program, feeds)
     names = [name for name in ready.fetches.values() if name in expected]
     makers = producers(ready.program.definition.main.ops)
     for name, actual in zip(names, ready.run(mode, feeds, names), strict=True):
-        if not close(actual, expected[name], options.rtol, options.atol):
-            return Difference(makers[name], name, largest(actual, expected[name]))
+        if not is_close(actual, expected[name], options.rtol, options.atol):
+            return Difference(makers[name], name, largest_difference(actual, expected[name]))
     return None
 
 
@@ -196,7 +196,7 @@ def _report_difference(mismatch: Difference | None, options: Namespace) -> int:
     return NO if mismatch else YES
 
 
-def _merge_state(ready: Ready, other: Ready) -> Any:
+def _merge_state(ready: PreparedRun, other: PreparedRun) -> Any:
     """Return the state of the second program; shared variables take the first one's values."""
     scope = other.copied()
     for name in ready.scope.names():

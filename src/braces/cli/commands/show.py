@@ -20,13 +20,13 @@ from braces.cli.common.command import YES, Command
 from braces.cli.common.pass_options import (
     add_passes,
     check_passes,
-    explained,
+    explain_programs,
     explanation_lines,
     plain,
 )
-from braces.cli.common.prepared_run import feeds_for, make_ready, stored
+from braces.cli.common.prepared_run import feeds_for, load_stored_scope, prepare_run
 from braces.cli.common.program_files import Content, read_file
-from braces.cli.common.program_selection import count_ops, pick, shown_name
+from braces.cli.common.program_selection import count_ops, select_program, shown_name
 from braces.cli.common.program_tree import describe, program_lines, sizes
 from braces.cli.common.terminal import Style
 from braces.errors import FileFormatError
@@ -34,7 +34,7 @@ from braces.ir.text.printer import print_program
 from braces.ir.text_table import columns, in_bytes
 from braces.notebook import OPEN_UP_TO
 from braces.passes.analysis.report import Explanation
-from braces.passes.core.pipeline import Pass, noting, wanted
+from braces.passes.core.pipeline import Pass, collect_notes, with_fetches
 from braces.program import Program
 from braces.storage.model import PREDICT
 
@@ -79,7 +79,7 @@ def _run(options: Namespace) -> int:
     content = read_file(options.file)
     check_passes(options)
     if options.passes:
-        return _explain(explained(content, options), options.json)
+        return _explain(explain_programs(content, options), options.json)
     if options.after is not None:
         content = _apply_passes(content, options.after)
     if options.html:
@@ -95,11 +95,11 @@ def _run(options: Namespace) -> int:
 
 def _write_page(options: Namespace, content: Content) -> None:
     """Write the page of a program; with feeds, it shows gradients of the first fetch."""
-    program = pick(content, options.program).program
+    program = select_program(content, options.program).program
     if not options.feed:
-        program.to_html(options.html, scope=stored(options.file, content))
+        program.to_html(options.html, scope=load_stored_scope(options.file, content))
         return
-    ready = make_ready(options.file, options)
+    ready = prepare_run(options.file, options)
     loss = next(iter(ready.fetches.values()))
     feed = feeds_for(ready, options)
     program.to_html(options.html, scope=ready.scope, feed=feed, loss=loss)
@@ -122,7 +122,7 @@ def _apply_passes(content: Content, passes: Iterable[Pass]) -> Content:
     """Return the contents of a file with passes applied to its programs."""
     if not content.programs:
         raise FileFormatError("The file has arrays, and no programs.")
-    with noting() as notes:
+    with collect_notes() as notes:
         results = {
             name: _transform(program, content.gives[name], passes)
             for name, program in content.programs.items()
@@ -140,7 +140,7 @@ def _transform(
     program: Builder, gives: Mapping[str, str], passes: Iterable[Pass]
 ) -> tuple[Builder, dict[str, str]]:
     """Apply passes to a program; also return its fetches, with the derivatives they add."""
-    before = wanted(program.definition, gives.values())
+    before = with_fetches(program.definition, gives.values())
     after = reduce(
         lambda current, apply: apply(current), passes, cast("Builder", Program(before))
     )

@@ -45,7 +45,7 @@ def compare(left: Program, right: Program) -> list[Change]:
     return comparison.changes or [Change("changed", "", "the order of operators or outputs")]
 
 
-def aligned(left: Sequence[Op], right: Sequence[Op]) -> list[tuple[Op | None, Op | None]]:
+def align_ops(left: Sequence[Op], right: Sequence[Op]) -> list[tuple[Op | None, Op | None]]:
     """Return pairs of corresponding operators in order, with `None` for a missing one."""
     return list(_align(left, right, (_exact_key, _type_key)))
 
@@ -71,7 +71,7 @@ class Comparison:
         names = {**outer, **{n: n for n in left.vars}}
         names |= dict(zip(left.params, right.params, strict=False))
         self.declarations(left, right, path)
-        for old, new in aligned(left.ops, right.ops):
+        for old, new in align_ops(left.ops, right.ops):
             if old is None and new is not None:
                 self.say("added", path, _signature(new))
             elif new is None and old is not None:

@@ -94,7 +94,7 @@ def spelling_of(op_type: str) -> str | None:
     return f"br.{op_type}" if named else None
 
 
-def described(function: Function, style: Style) -> Iterator[str]:
+def describe_lines(function: Function, style: Style) -> Iterator[str]:
     """Yield the documentation of a function, line by line."""
     yield style.bold(function.name + function.signature)
     yield ""

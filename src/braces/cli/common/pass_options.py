@@ -105,7 +105,7 @@ def check_passes(options: Namespace) -> None:
 # ---- explanations ----------------------------------------------------------------------------
 
 
-def explained(content: Content, options: Namespace) -> dict[str, Explanation]:
+def explain_programs(content: Content, options: Namespace) -> dict[str, Explanation]:
     """Explain the effect of passes on each program of a file, for its default fetches.
 
     Raises:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.cli.common.diff_programs import aligned
+from braces.cli.common.diff_programs import align_ops
 from braces.cli.common.feed_values import read_feeds
 from braces.cli.common.program_files import Content, read_file
-from braces.cli.common.program_selection import pick, split_names
+from braces.cli.common.program_selection import select_program, split_names
 from braces.dtypes import TensorType
 from braces.errors import FeedError, ProgramError
 from braces.ir.records import Op
@@ -31,7 +31,7 @@ COMPILE, INTERPRET = "compile", "interpret"
 
 
 @dataclass(frozen=True)
-class Ready:
+class PreparedRun:
     """A program with the state and settings of a run.
 
     Attributes:
@@ -79,14 +79,14 @@ class Ready:
         return copy
 
 
-def make_ready(file: str, options: Namespace) -> Ready:
+def prepare_run(file: str, options: Namespace) -> PreparedRun:
     """Load a program or model, and initialize its variables.
 
     Raises:
         BracesError: The file, the parameters or the fetches do not match.
     """
     content, fetches = read_file(file), split_names(options.fetch or [])
-    picked, scope = pick(content, options.program), stored(file, content)
+    picked, scope = select_program(content, options.program), load_stored_scope(file, content)
     program, fetch_vars = picked.program, {name: picked.variable(name) for name in fetches}
     fetch_vars = fetch_vars or dict(picked.gives)
     if not fetch_vars:
@@ -98,10 +98,10 @@ def make_ready(file: str, options: Namespace) -> Ready:
     needed = Plan.of(program.definition, fetch_vars.values()).states
     if any(name not in scope.names() for name in needed) and program.startup.updates:
         Executor(COMPILE).init(program, scope, options.seed or 0, missing_only=True)
-    return Ready(program, scope, fetch_vars, options.seed, options.without or ())
+    return PreparedRun(program, scope, fetch_vars, options.seed, options.without or ())
 
 
-def stored(file: str, content: Content) -> Scope:
+def load_stored_scope(file: str, content: Content) -> Scope:
     """Return the variables stored in a file; a run does not change the file."""
     if content.kind == "model":
         return load_model(file).scope
@@ -115,7 +115,7 @@ def _last_variables(program: Program) -> str:
     return f"the last variables are {', '.join(names)}." if names else "there are no operators."
 
 
-def feeds_for(ready: Ready, options: Namespace) -> dict[str, Any]:
+def feeds_for(ready: PreparedRun, options: Namespace) -> dict[str, Any]:
     """Return the feeds given by the options."""
     plan = Plan.of(ready.program.definition, ready.fetches.values())
     feeds = read_feeds(options.feed or [], plan.data, options.seed or 0)
@@ -149,8 +149,8 @@ class Difference:
 
 
 def first_difference(
-    left: Ready,
-    right: Ready,
+    left: PreparedRun,
+    right: PreparedRun,
     modes: tuple[str, str],
     feeds: Mapping[str, Any],
     tolerances: tuple[float, float],
@@ -160,12 +160,12 @@ def first_difference(
     olds = left.run(modes[0], feeds, [a for _, a, _ in pairs])
     news = right.run(modes[1], feeds, [b for _, _, b in pairs])
     for (op, name, _), old, new in zip(pairs, olds, news, strict=True):
-        if not close(old, new, *tolerances):
-            return Difference(op, name, largest(old, new))
+        if not is_close(old, new, *tolerances):
+            return Difference(op, name, largest_difference(old, new))
     return None
 
 
-def _matched_arrays(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
+def _matched_arrays(left: PreparedRun, right: PreparedRun) -> list[tuple[Op, str, str]]:
     """Return corresponding arrays of the main blocks, in program order.
 
     Fetches of the same name correspond, whatever computes them; they come last. An operator
@@ -177,7 +177,7 @@ def _matched_arrays(left: Ready, right: Ready) -> list[tuple[Op, str, str]]:
     ]
     operators = dict[tuple[str, str], tuple[Op, Op]]()
     unmatched_ops: tuple[list[Op], list[Op]] = [], []
-    for old, new in aligned(bodies[0].ops, bodies[1].ops):
+    for old, new in align_ops(bodies[0].ops, bodies[1].ops):
         if old is None or new is None:
             unmatched_ops[0].extend([old] if old else [])
             unmatched_ops[1].extend([new] if new else [])
@@ -209,7 +209,7 @@ def _first_unmatched(old: Op, new: Op, left: Mapping[str, Op], right: Mapping[st
     return old
 
 
-def close(old: Any, new: Any, rtol: float, atol: float) -> bool:
+def is_close(old: Any, new: Any, rtol: float, atol: float) -> bool:
     """Return whether two arrays are equal, with tolerances for floats."""
     if old.shape != new.shape or old.dtype != new.dtype:
         return False
@@ -219,7 +219,7 @@ def close(old: Any, new: Any, rtol: float, atol: float) -> bool:
     return bool(np.allclose(old.astype(wide), new.astype(wide), rtol, atol, equal_nan=True))
 
 
-def largest(old: Any, new: Any) -> float:
+def largest_difference(old: Any, new: Any) -> float:
     """Return the largest absolute difference; infinite if shapes or dtypes differ."""
     if old.shape != new.shape or old.dtype != new.dtype or not old.size:
         return float("inf")

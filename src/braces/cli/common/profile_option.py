@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from braces.cli.common.prepared_run import Ready
+from braces.cli.common.prepared_run import PreparedRun
 from braces.cli.common.program_selection import STDOUT
 from braces.errors import ProgramError, visible
 from braces.ir.files.atomic_write import refuse_unwritable
@@ -79,7 +79,7 @@ def _is_same(path: str, other: str) -> bool:
 
 
 def profile(
-    ready: Ready, mode: str, feeds: Mapping[str, Any], options: Namespace
+    ready: PreparedRun, mode: str, feeds: Mapping[str, Any], options: Namespace
 ) -> dict[str, Any]:
     """Profile runs, show the table, write the trace; return the last values by name."""
     measured = ready.profile(mode, feeds, options.runs or _RUNS)

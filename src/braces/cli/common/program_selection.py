@@ -33,18 +33,18 @@ def add_output(parser: ArgumentParser) -> None:
     parser.add_argument("--text", action="store_true", help="write the text form")
 
 
-def read_picked(options: Namespace) -> Picked:
+def read_selected(options: Namespace) -> SelectedProgram:
     """Return the program selected by the options of `add_file`, with its default fetches.
 
     Raises:
         FileFormatError: The file has no programs.
         UnknownNameError: It has no program of this name.
     """
-    return pick(read_file(options.file), options.program)
+    return select_program(read_file(options.file), options.program)
 
 
 @dataclass(frozen=True)
-class Picked:
+class SelectedProgram:
     """A selected program of a file.
 
     Attributes:
@@ -76,7 +76,7 @@ class Picked:
         return var_of_name[name]
 
 
-def pick(content: Content, name: str | None) -> Picked:
+def select_program(content: Content, name: str | None) -> SelectedProgram:
     """Return a program of a file."""
     programs = content.programs
     if not programs:
@@ -85,7 +85,7 @@ def pick(content: Content, name: str | None) -> Picked:
         name = PREDICT if PREDICT in programs else next(iter(programs))
     if name not in programs:
         raise UnknownNameError(f"There is no program `{name}`.", fix=suggest(name, programs))
-    return Picked(programs[name], content.gives.get(name, {}))
+    return SelectedProgram(programs[name], content.gives.get(name, {}))
 
 
 def write_program(program: Program, options: Namespace) -> None:

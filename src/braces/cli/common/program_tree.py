@@ -90,7 +90,7 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
         yield f"  gives {fetch}: {style.dim(type_)}"
     if tree["takes"]:
         yield f"  takes {style.dim(tree['takes']['text'])}"
-    yield f"  {{ {counted(tree['blocks']['ops'])}"
+    yield f"  {{ {count_text(tree['blocks']['ops'])}"
     yield from _block_lines(tree["blocks"], "    ", style)
     yield "  }"
     if tree["op_counts"]:
@@ -100,13 +100,13 @@ def program_lines(name: str, tree: Tree, style: Style) -> Iterator[str]:
 def _block_lines(tree: Tree, pad: str, style: Style) -> Iterator[str]:
     for block in tree["blocks"]:
         if block["owner_type"] == BLOCK and not block["blocks"]:
-            yield f"{pad}{block['owner']} (block) {{ {counted(block['ops'])} }}"
+            yield f"{pad}{block['owner']} (block) {{ {count_text(block['ops'])} }}"
             continue
         params = ", ".join(block["params"])
         captures = f"  captures {_first_names(block['captures'])}" if block["captures"] else ""
         owner = f"{block['owner']} ({block['owner_type']})"
         yield f"{pad}{owner} {style.bold(block['block'])}{style.dim(f' ({params})')} {{ " + (
-            f"{counted(block['ops'])}{style.dim(captures)}"
+            f"{count_text(block['ops'])}{style.dim(captures)}"
         )
         yield from _block_lines(block, pad + "  ", style)
         yield f"{pad}}}"
@@ -117,7 +117,7 @@ def _first_names(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names[:most]) + (f", and {omitted} more" if omitted > 0 else "")
 
 
-def counted(ops: int) -> str:
+def count_text(ops: int) -> str:
     """Return `1 operator`, `2 operators`."""
     return f"{ops} operator" + ("" if ops == 1 else "s")
 

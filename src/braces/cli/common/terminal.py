@@ -8,7 +8,7 @@ from typing import TextIO
 _CODES = {"bold": "1", "dim": "2", "blue": "34", "red": "31"}
 
 
-def coloured(stream: TextIO) -> bool:
+def supports_colour(stream: TextIO) -> bool:
     """Return whether a stream is a terminal that supports colours, without `NO_COLOR`."""
     return (
         stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
@@ -19,7 +19,7 @@ class Style:
     """Styles text for a stream."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.on = coloured(stream)
+        self.on = supports_colour(stream)
 
     def paint(self, text: str, style: str) -> str:
         """Return text in a style, `bold`, `dim`, `blue` or `red`, if the stream has colours."""

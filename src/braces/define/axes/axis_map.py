@@ -50,15 +50,15 @@ Index: TypeAlias = "str | None"
 """The name of an axis within one operator; `None` where size 1 broadcasts."""
 Indices: TypeAlias = "tuple[Index, ...]"
 Names: TypeAlias = "tuple[str, ...]"
-Fills: TypeAlias = "Mapping[str, Any]"
+IdentityElements: TypeAlias = "Mapping[str, Any]"
 """By input slot, the identity element that masks an entry: a number, `LOWEST` or `HIGHEST`."""
 Wanted: TypeAlias = "Mapping[str, Callable[[], str]]"
 Types: TypeAlias = "Mapping[str, tuple[Type, ...]]"
 Attrs: TypeAlias = "Mapping[str, Attr]"
 AxisRule: TypeAlias = "Callable[[Types, Attrs], AxisMap]"
-Axes: TypeAlias = "str | Fills | Callable[[Any, Any], str | AxisMap] | None"
+Axes: TypeAlias = "str | IdentityElements | Callable[[Any, Any], str | AxisMap] | None"
 """Declaration of axes: notation, identity elements of a reduction, or a function."""
-Place: TypeAlias = "tuple[str, int, int]"
+AxisPlace: TypeAlias = "tuple[str, int, int]"
 """An axis: its slot, the position of the variable in the slot, and the position of the axis."""
 DOTS = "..."
 """Wildcard for any number of axes, and prefix of the names of axes that broadcast."""
@@ -73,7 +73,7 @@ class AxisError(ShapeError):
 
 
 @dataclass(frozen=True)
-class Fate:
+class AxisEffect:
     """Effect of an operator on an input axis.
 
     Attributes:
@@ -85,8 +85,8 @@ class Fate:
     """
 
     kind: Literal["mapped", "contracted", "mixed", "absent"]
-    outputs: tuple[Place, ...] = ()
-    fills: Fills = field(default_factory=dict[str, Any])
+    outputs: tuple[AxisPlace, ...] = ()
+    fills: IdentityElements = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class AxisMap:
     inputs: Mapping[str, tuple[Indices, ...]]
     outputs: Mapping[str, tuple[Indices, ...]]
     mixed: frozenset[str] = frozenset()
-    fills: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
+    fills: Mapping[str, IdentityElements] = field(default_factory=dict[str, IdentityElements])
     sizes: Mapping[str, Size] = field(default_factory=dict[str, Size])
     wanted: Wanted = field(default_factory=dict[str, Callable[[], str]])
-    tails: Mapping[str, Fills] = field(default_factory=dict[str, Fills])
+    tails: Mapping[str, IdentityElements] = field(default_factory=dict[str, IdentityElements])
 
     def of(self, slot: str, position: int = 0) -> Indices:
         """Return the index of each axis of a variable; none if unknown."""
@@ -127,13 +127,13 @@ class AxisMap:
         """Return whether an index is pointwise: neither mixed nor reduced."""
         return index not in self.mixed and index not in self.fills
 
-    def fate(self, slot: str, axis: int, position: int = 0) -> Fate:
+    def fate(self, slot: str, axis: int, position: int = 0) -> AxisEffect:
         """Return the effect on an axis of an input."""
         index = self.of(slot, position)[axis]
         if index is None:
-            return Fate("absent")
+            return AxisEffect("absent")
         if index in self.mixed:
-            return Fate("mixed")
+            return AxisEffect("mixed")
         places = tuple(
             (name, i, at)
             for name, slot_indices in self.outputs.items()
@@ -142,8 +142,8 @@ class AxisMap:
             if other == index
         )
         if index in self.fills:
-            return Fate("contracted", places, self.fills[index])
-        return Fate("mapped", places)
+            return AxisEffect("contracted", places, self.fills[index])
+        return AxisEffect("mapped", places)
 
 
 # ---- construction of maps --------------------------------------------------------------------
@@ -154,12 +154,12 @@ def shape_of(type_: Type) -> Shape:
     return type_.element.shape if isinstance(type_, ListType) else type_.shape
 
 
-def mapped(
+def make_axis_map(
     types: Types,
     inputs: Mapping[str, tuple[Indices, ...]],
     outputs: Mapping[str, tuple[Indices, ...]],
     mixed: Iterable[str] = (),
-    fills: Fills | None = None,
+    fills: IdentityElements | None = None,
     sizes: Mapping[str, Size] | None = None,
     wanted: Wanted | None = None,
 ) -> AxisMap:
@@ -198,7 +198,7 @@ def mapped(
         index: {slot: 0 for slot in slots_having(present_inputs, index)}
         if fills is None
         else fills
-        for index in all_indices(present_inputs)
+        for index in unique_indices(present_inputs)
         if index not in mixed
         and not all(index in o for slot_indices in outputs.values() for o in slot_indices)
     }
@@ -212,7 +212,7 @@ def _narrowed(indices: Indices, shape: Shape, wide: Collection[Index]) -> Indice
     return (*narrowed, *indices[len(narrowed) :])
 
 
-def all_indices(indices: Mapping[str, tuple[Indices, ...]]) -> dict[str, None]:
+def unique_indices(indices: Mapping[str, tuple[Indices, ...]]) -> dict[str, None]:
     """Return all indices, in their order."""
     every = (
         i
@@ -239,7 +239,7 @@ def first_rank(types: Types, slot: str | None = None) -> int:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class Reduction:
     """A reduction over the attribute `axis`, or over all axes; with `keepdims`, to size 1.
 
     Attributes:
@@ -247,7 +247,7 @@ class Reduced:
         nonempty: Whether reduced axes must not have size 0.
     """
 
-    fills: Fills
+    fills: IdentityElements
     nonempty: bool = False
 
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
@@ -256,9 +256,9 @@ class Reduced:
         if self.nonempty:
             check_not_empty(types[slots[0]][0], attrs)
         indices, reduced_axes = _indices_and_axes(types[slots[0]][0], attrs)
-        output_indices = without(indices, reduced_axes, bool(attrs.get("keepdims", False)))
+        output_indices = remove_axes(indices, reduced_axes, bool(attrs.get("keepdims", False)))
         inputs = {slot: (indices,) for slot in slots}
-        return mapped(types, inputs, {"out": (output_indices,)}, fills=self.fills)
+        return make_axis_map(types, inputs, {"out": (output_indices,)}, fills=self.fills)
 
 
 def check_not_empty(type_: Type, attrs: Attrs) -> None:
@@ -268,46 +268,48 @@ def check_not_empty(type_: Type, attrs: Attrs) -> None:
         AxisError: An axis that is reduced has size 0.
     """
     shape = shape_of(type_)
-    if 0 in [shape[a] for a in operated_axes(attrs["axis"], len(shape))]:
+    if 0 in [shape[a] for a in normalize_axes(attrs["axis"], len(shape))]:
         raise AxisError(
             "of nothing does not exist.", fix="An axis that is reduced must not have size 0."
         )
 
 
-def reduced_mixing(types: Types, attrs: Attrs) -> AxisMap:
+def mixing_reduction(types: Types, attrs: Attrs) -> AxisMap:
     """Return a reduction of the first input like `Reduced`, but without identity elements.
 
     Other inputs have the axes of the result.
     """
     slot, *others = (name for name in types if name != "out")
     indices, reduced_axes = _indices_and_axes(types[slot][0], attrs)
-    output_indices = without(indices, reduced_axes, bool(attrs.get("keepdims", False)))
+    output_indices = remove_axes(indices, reduced_axes, bool(attrs.get("keepdims", False)))
     inputs = {slot: (indices,)} | {other: (output_indices,) for other in others}
-    return mapped(types, inputs, {"out": (output_indices,)}, [indices[i] for i in reduced_axes])
+    return make_axis_map(
+        types, inputs, {"out": (output_indices,)}, [indices[i] for i in reduced_axes]
+    )
 
 
-def of_exponentials(types: Types, attrs: Attrs) -> AxisMap:
+def reduce_exponentials(types: Types, attrs: Attrs) -> AxisMap:
     """Return a reduction with identity -inf; bools and unsigned integers have none."""
     slot, (x, *_) = next(iter(types.items()))
     unsigned = isinstance(x, TensorType) and x.dtype.kind in "bu"
-    rule = reduced_mixing if unsigned else Reduced({slot: LOWEST})
+    rule = mixing_reduction if unsigned else Reduction({slot: LOWEST})
     return rule(types, attrs)
 
 
-def along_axis(types: Types, attrs: Attrs) -> AxisMap:
+def mix_along_axis(types: Types, attrs: Attrs) -> AxisMap:
     """Return a map that mixes along the attribute `axis`; outputs have the same axes."""
     (slot, slot_types), *_ = types.items()
     indices, mixed_axes = _indices_and_axes(slot_types[0], attrs)
     inputs, outputs = {slot: (indices,) * len(slot_types)}, {"out": (indices,)}
-    return mapped(types, inputs, outputs, [indices[i] for i in mixed_axes])
+    return make_axis_map(types, inputs, outputs, [indices[i] for i in mixed_axes])
 
 
-def with_tails(found: AxisMap, fills: Fills) -> AxisMap:
+def with_tails(found: AxisMap, fills: IdentityElements) -> AxisMap:
     """Return a map with these fills to exclude trailing entries along all mixed axes."""
     return replace(found, tails=dict.fromkeys(found.mixed, fills))
 
 
-def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
+def resize_axis(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
     """Return a map of one output with another size along an axis, which is mixed."""
     ((slot, (indices,)),) = found.outputs.items()
     out = list(indices)
@@ -318,21 +320,21 @@ def resized(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
 
 def _indices_and_axes(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:
     """Return an index for each axis, and the axes of the attribute `axis`."""
-    indices = numbered(len(shape_of(type_)))
-    return indices, operated_axes(attrs["axis"], len(indices))
+    indices = numbered_indices(len(shape_of(type_)))
+    return indices, normalize_axes(attrs["axis"], len(indices))
 
 
-def numbered(rank: int, stem: str = "axis") -> Names:
+def numbered_indices(rank: int, stem: str = "axis") -> Names:
     """Return generated indices, one per axis."""
     return tuple([f"{stem}.{i}" for i in range(rank)])
 
 
-def broadcasting(rank: int) -> Names:
+def broadcasting_indices(rank: int) -> Names:
     """Return the indices of axes that broadcast, counted from the last axis."""
     return tuple(f"{DOTS}{k}" for k in reversed(range(rank)))
 
 
-def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, ...]:
+def with_leading_axis(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, ...]:
     """Return the indices of variables with the same leading axis.
 
     Args:
@@ -341,11 +343,13 @@ def led_by(index: str, types: Sequence[Type], stem: str = "") -> tuple[Indices, 
         stem: The stem of the other indices; if empty, these are unknown.
     """
     ranks = [len(shape_of(type_)) - 1 for type_ in types]
-    others = [numbered(r, f"{stem}{i}.") if stem else (None,) * r for i, r in enumerate(ranks)]
+    others = [
+        numbered_indices(r, f"{stem}{i}.") if stem else (None,) * r for i, r in enumerate(ranks)
+    ]
     return tuple((index, *other_indices) for other_indices in others)
 
 
-def operated_axes(axis: Any, rank: int) -> list[int]:
+def normalize_axes(axis: Any, rank: int) -> list[int]:
     """Return the axes of an attribute, sorted; all axes for `None`.
 
     Raises:
@@ -354,14 +358,14 @@ def operated_axes(axis: Any, rank: int) -> list[int]:
     if axis is None:
         return list(range(rank))
     if not isinstance(axis, tuple):
-        return [axis_at(axis, rank)]
-    axes = sorted([axis_at(a, rank) for a in axis])
+        return [normalize_axis(axis, rank)]
+    axes = sorted([normalize_axis(a, rank) for a in axis])
     if len(set(axes)) != len(axes):
         raise AxisError("is given the same axis twice.", given=f"axis={axis}")
     return axes
 
 
-def axis_at(axis: Any, rank: int) -> int:
+def normalize_axis(axis: Any, rank: int) -> int:
     """Return an axis as a nonnegative number.
 
     Raises:
@@ -372,21 +376,22 @@ def axis_at(axis: Any, rank: int) -> int:
     return axis % rank
 
 
-def without(indices: Indices, gone: Collection[int], keepdims: bool = False) -> Indices:
+def remove_axes(indices: Indices, gone: Collection[int], keepdims: bool = False) -> Indices:
     """Return the indices without some axes, or with size 1 for these."""
     new_indices = (None if i in gone else index for i, index in enumerate(indices))
     return tuple(index for i, index in enumerate(new_indices) if keepdims or i not in gone)
 
 
-def all_mixed(types: Types, attrs: Attrs) -> AxisMap:
+def mix_all_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return a map that mixes all entries."""
     del attrs
     indices_of_slot = {
-        slot: numbered(len(shape_of(slot_types[0])), slot) for slot, slot_types in types.items()
+        slot: numbered_indices(len(shape_of(slot_types[0])), slot)
+        for slot, slot_types in types.items()
     }
     all_names = [index for indices in indices_of_slot.values() for index in indices]
     indices = {slot: (axis_indices,) for slot, axis_indices in indices_of_slot.items()}
-    return mapped(types, indices, indices, all_names)
+    return make_axis_map(types, indices, indices, all_names)
 
 
 def axes_of_cases(types: Types, attrs: Attrs) -> AxisMap:
@@ -395,20 +400,20 @@ def axes_of_cases(types: Types, attrs: Attrs) -> AxisMap:
     return AxisMap({}, {})
 
 
-def shaped(types: Types, attrs: Attrs) -> AxisMap:
+def constant_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the map of a constant output with the attribute `shape`, without input axes."""
     del types
-    indices, sizes = sized(tuple_of(attrs["shape"]))
+    indices, sizes = shape_indices(require_tuple(attrs["shape"]))
     return AxisMap({}, {"out": (indices,)}, sizes=sizes)
 
 
-def sized(shape: Shape) -> tuple[Names, dict[str, Size]]:
+def shape_indices(shape: Shape) -> tuple[Names, dict[str, Size]]:
     """Return an index for each axis of a shape, and their sizes."""
-    indices = numbered(len(shape))
+    indices = numbered_indices(len(shape))
     return indices, dict(zip(indices, shape, strict=True))
 
 
-def tuple_of(value: Any) -> tuple[Any, ...]:
+def require_tuple(value: Any) -> tuple[Any, ...]:
     """Return an attribute that is a tuple."""
     assert isinstance(value, tuple)
     return value

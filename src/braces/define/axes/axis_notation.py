@@ -17,17 +17,17 @@ from braces.define.axes.axis_map import (
     AxisRule,
     Indices,
     Names,
-    Reduced,
+    Reduction,
     Types,
-    broadcasting,
-    mapped,
+    broadcasting_indices,
+    make_axis_map,
     shape_of,
 )
-from braces.define.core.kernel_call import ask
+from braces.define.core.kernel_call import call_rule
 from braces.define.core.signature import AttrSpec, Slot
 from braces.errors import OpDefinitionError, suggest
 
-AS_IN_EINSUM = "Write them as in einsum: '... i k, ... k j -> ... i j'."
+EINSUM_HINT = "Write them as in einsum: '... i k, ... k j -> ... i j'."
 
 
 def axis_rule(
@@ -61,17 +61,17 @@ def axis_rule(
                 fix="Write `*, axis: int | None = None` in the signature, or say the axes in "
                 "the notation: '... i -> ...'.",
             )
-        axes = Reduced(axes)
+        axes = Reduction(axes)
     if not callable(axes):
         raise OpDefinitionError(
             f"{type}: axes={axes!r:.80} is neither a notation nor a function.",
-            fix=AS_IN_EINSUM,
+            fix=EINSUM_HINT,
         )
-    return Chosen(type, axes, *slots)
+    return ChosenAxes(type, axes, *slots)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenAxes:
     """Axes selected by a function, for one operator."""
 
     type: str
@@ -91,7 +91,9 @@ class Chosen:
             ShapeError: It rejects the inputs.
         """
         available_types = {n: types[n] for n in (*self.inputs, *self.outputs) if types.get(n)}
-        return ask(self.type, "axes=", self._wrapped, (available_types, attrs), {}, self._read)
+        return call_rule(
+            self.type, "axes=", self._wrapped, (available_types, attrs), {}, self._read
+        )
 
     @cached_property
     def _wrapped(self) -> Callable[[Any, Any], object]:
@@ -138,7 +140,7 @@ class Notation:
     def __call__(self, types: Types, attrs: Attrs) -> AxisMap:
         """Return the map for inputs of these types."""
         del attrs
-        return mapped(types, *self.spelled(types), self.mixed)
+        return make_axis_map(types, *self.spelled(types), self.mixed)
 
     @cached_property
     def elementwise(self) -> bool:
@@ -175,7 +177,7 @@ def is_elementwise(rule: AxisRule | None) -> bool:
 
 def _expand_term(term: Sequence[str], extra: int) -> Indices:
     """Return the names of a term, with `...` expanded and counted from the last axis."""
-    dots = broadcasting(extra)
+    dots = broadcasting_indices(extra)
     return tuple(index for name in term for index in (dots if name == DOTS else [name]))
 
 
@@ -188,7 +190,7 @@ def _read(type: str, text: str, inputs: tuple[str, ...], outputs: tuple[str, ...
         if not arrow or len(side_terms) != len(slots):
             raise OpDefinitionError(
                 f"{type}: axes={text!r} is not one term for each of {names}.",
-                fix=AS_IN_EINSUM,
+                fix=EINSUM_HINT,
             )
     all_indices = [index for side_terms in terms for term in side_terms for index in term]
     for index in all_indices:

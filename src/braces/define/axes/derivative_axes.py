@@ -8,16 +8,16 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     AxisRule,
-    Fills,
+    IdentityElements,
     Indices,
     Types,
-    all_indices,
     slots_having,
+    unique_indices,
 )
 from braces.define.core.signature import Slot
 
 
-def derived_rule(
+def derive_axis_rule(
     base: AxisRule | None,
     slots: Sequence[Slot],
     outputs: Sequence[Slot],
@@ -58,7 +58,7 @@ def derived_rule(
 
 def _derived_tails(
     base: AxisMap, inputs: Mapping[str, tuple[Indices, ...]], linear: Collection[str]
-) -> dict[str, Fills]:
+) -> dict[str, IdentityElements]:
     """Return fills that exclude trailing entries of a derivative: zeros of linear inputs."""
     return {
         index: {slot: 0 for slot in inputs if slot in linear}
@@ -72,15 +72,15 @@ def _derived_fills(
     inputs: Mapping[str, tuple[Indices, ...]],
     outputs: Iterable[tuple[Indices, ...]],
     linear: Collection[str],
-) -> dict[str, Fills]:
+) -> dict[str, IdentityElements]:
     """Return the fills that mask an entry of a derivative.
 
     Its sums are linear in cotangents or tangents. Reductions of the operator itself are masked
     as there. Other inputs keep their padding: there may be no derivative at zero.
     """
     results = [axis_indices for fills_of_index in outputs for axis_indices in fills_of_index]
-    fills_of_index: dict[str, Fills] = {}
-    for index in all_indices(inputs):
+    fills_of_index: dict[str, IdentityElements] = {}
+    for index in unique_indices(inputs):
         zeros = {slot: 0 for slot in slots_having(inputs, index) if slot in linear}
         if index in base.mixed:
             continue

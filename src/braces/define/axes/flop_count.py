@@ -24,12 +24,12 @@ UNKNOWN_DEPTH = 10
 """Depth of a sort of unknown size, as for 1,024 entries."""
 
 
-def space(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
+def count_combinations(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
     """Return the number of combinations of entries of all axes."""
     return product(_sizes(axes, inputs, outputs).values())
 
 
-def of_products(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
+def count_product_operations(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
     """Return the operation count of a sum of products, contracted operand by operand.
 
     Axes that neither the output nor a later input has are summed immediately.
@@ -54,19 +54,19 @@ def of_products(axes: AxisMap, inputs: Types, outputs: Types) -> Size:
     return total
 
 
-def size_of(found: object) -> Size:
+def require_size(found: object) -> Size:
     """Return the checked result of an operation count rule, a size."""
     if isinstance(found, int | Dim):
         return found
     raise TypeError
 
 
-def comparisons(size: Size) -> int:
+def comparisons_per_entry(size: Size) -> int:
     """Return the number of comparisons per entry in a sort."""
     return max(1, (size - 1).bit_length()) if isinstance(size, int) else UNKNOWN_DEPTH
 
 
-def for_each(slot: str, times: int | Callable[[Types, Attrs], Size] = 1) -> Operations:
+def count_per_element(slot: str, times: int | Callable[[Types, Attrs], Size] = 1) -> Operations:
     """Return an operation count rule of `times` operations for each number of a slot.
 
     Args:

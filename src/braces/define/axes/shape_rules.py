@@ -24,7 +24,7 @@ from braces.define.axes.axis_map import (
     Wanted,
     shape_of,
 )
-from braces.define.axes.axis_notation import Chosen, Notation
+from braces.define.axes.axis_notation import ChosenAxes, Notation
 from braces.dims import Dim, Shape, Size, Unifier
 from braces.dtypes import Type
 from braces.errors import ShapeError
@@ -33,7 +33,7 @@ Named: TypeAlias = "Mapping[str, tuple[Indices, ...]]"
 Shapes: TypeAlias = "dict[str, tuple[Shape, ...]]"
 
 
-def shapes_of(
+def infer_shapes(
     type: str, rule: AxisRule, types: Types, attrs: Attrs, unifier: Unifier
 ) -> Shapes | None:
     """Return the output shapes by slot, or `None` if some do not follow from the axes.
@@ -53,13 +53,13 @@ def shapes_of(
         shapes = [
             shape_of(type_) for slot in declaration.inputs for type_ in types.get(slot, ())
         ]
-        return dict.fromkeys(declaration.outputs, (broadcast(type, unifier, *shapes),))
+        return dict.fromkeys(declaration.outputs, (broadcast_shapes(type, unifier, *shapes),))
     axes = _AxisSizes(type, declaration, types, attrs, unifier)
     axes.measure()
     return axes.outputs()
 
 
-def check_sizes(
+def infer_unmixed_shapes(
     type: str, rule: AxisRule, types: Types, attrs: Attrs, unifier: Unifier
 ) -> Shapes | None:
     """Return the shapes as `shapes_of`, but without sizes of mixed axes.
@@ -75,10 +75,10 @@ def check_sizes(
 def _declaration_of(rule: AxisRule, types: Types, attrs: Attrs) -> Notation | AxisMap:
     if isinstance(rule, Notation):
         return rule
-    return rule.told(types, attrs) if isinstance(rule, Chosen) else rule(types, attrs)
+    return rule.told(types, attrs) if isinstance(rule, ChosenAxes) else rule(types, attrs)
 
 
-def broadcast(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
+def broadcast_shapes(type: str, unifier: Unifier, *shapes: Shape) -> Shape:
     """Return the common shape under NumPy's broadcasting.
 
     Raises:

@@ -195,7 +195,7 @@ def _shape_led(shape: Shape, size: Size, rank: int) -> Shape:
     return (size, *shape)
 
 
-LED: dict[str, Callable[[Any, Size, int], Any]] = {
+LEADING_AXIS_RULES: dict[str, Callable[[Any, Size, int], Any]] = {
     "Axis": _axis_led,
     "Axes": _axes_led,
     "tuple[Axis, ...]": _axes_led,
@@ -207,7 +207,7 @@ LED: dict[str, Callable[[Any, Size, int], Any]] = {
 Arguments are the value, the size of the axis, and the rank of the first input without it.
 """
 
-PLAIN = {
+UNCONVERTED_TYPES = {
     "bool": bool,
     "float": float,
     "Number": float,

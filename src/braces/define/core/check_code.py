@@ -20,7 +20,7 @@ _FURTHEST = 2**30 - 2
 """Clipping bound: values further from zero do not fit into 32-bit codes."""
 
 
-def offender_code(wrong: Any, value: Any) -> Any:
+def encode_offender(wrong: Any, value: Any) -> Any:
     """Return the code of each integer `value` that is `wrong`; for use in checks."""
     info = np.iinfo(value.dtype)
     low, high = max(info.min, -_FURTHEST), min(info.max, _FURTHEST)
@@ -28,7 +28,7 @@ def offender_code(wrong: Any, value: Any) -> Any:
     return jnp.where(wrong, jnp.where(near < 0, 1 - 2 * near, 2 * near + 2), 0)
 
 
-def max_code(found: Any) -> Any:
+def worst_code(found: Any) -> Any:
     """Return the largest code of a check's result: bools, or codes."""
     return jnp.max(jnp.asarray(found).astype(jnp.int32), initial=0)
 

@@ -17,7 +17,7 @@ _jax: Any = jax
 
 
 @contextmanager
-def own_settings() -> Generator[None]:
+def braces_jax_settings() -> Generator[None]:
     """Use 64-bit numbers, standard dtype promotion, and the settings of `traceable`.
 
     Example:
@@ -47,6 +47,6 @@ def traceable() -> Generator[None]:
         yield
 
 
-def compiles_nothing() -> bool:
+def is_jit_disabled() -> bool:
     """Return whether a user has disabled compilation in JAX."""
     return bool(_jax.config.jax_disable_jit)

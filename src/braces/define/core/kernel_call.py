@@ -20,7 +20,7 @@ from braces.errors import BracesError, OpDefinitionError
 
 T = TypeVar("T")
 
-GIVES = {
+RULE_RESULTS = {
     "axes=": "a notation, as '... i -> ...', or an AxisMap",
     "operations=": "a whole number, or a size made of those of its types",
     "dtypes=": "a dtype, or a tuple with one for each output",
@@ -36,7 +36,7 @@ GIVES = {
 """The required result of each rule of a definition, by its name in `@op`."""
 
 
-def ask(
+def call_rule(
     type: str,
     part: str,
     rule: Callable[..., Any],
@@ -62,7 +62,7 @@ def ask(
     try:
         result = rule(*arguments, **attrs)
     except Exception as error:
-        raise_foreign(error)
+        reraise_foreign(error)
         detail = f"{error.__class__.__name__}: {first_line(error)}"
         what, line = f"{_rule_name(type, part)} fails: {detail}", _failing_line(error, rule)
         raise _definition_error(what, part, line, (arguments, attrs), at) from error
@@ -77,7 +77,7 @@ def ask(
         raise _definition_error(what, part, line, (arguments, attrs), at) from error
 
 
-def refuse_inputs(
+def raise_input_error(
     kind: type[BracesError],
     type: str,
     kernel: Callable[..., Any],
@@ -95,7 +95,7 @@ def refuse_inputs(
         attrs: The attributes.
         error: The exception of the kernel.
     """
-    raise_foreign(error)
+    reraise_foreign(error)
     raise kind(
         f"{type} cannot take these inputs: {first_line(error)}",
         given=_format_inputs([_format_value(values)], attrs),
@@ -103,13 +103,13 @@ def refuse_inputs(
     ) from error
 
 
-def raise_foreign(error: Exception) -> None:
+def reraise_foreign(error: Exception) -> None:
     """Reraise an error that the called rule did not cause.
 
     Errors of Braces are complete. Memory exhaustion and exceptions of signal handlers belong to
     the program.
     """
-    if isinstance(error, BracesError | MemoryError) or exhausted(error):
+    if isinstance(error, BracesError | MemoryError) or is_out_of_memory(error):
         raise error
     handlers = (signal.getsignal(item) for item in signal.valid_signals())
     codes = {getattr(item, "__code__", None) for item in handlers}
@@ -117,7 +117,7 @@ def raise_foreign(error: Exception) -> None:
         raise error
 
 
-def exhausted(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     """Return whether JAX reports insufficient memory."""
     return "RESOURCE_EXHAUSTED" in str(error)
 
@@ -144,7 +144,7 @@ def _definition_error(
         what,
         at=at,
         given=_format_inputs(map(_format_value, arguments), attrs),
-        fix=f"It has to give {GIVES[part]}. See {line}",
+        fix=f"It has to give {RULE_RESULTS[part]}. See {line}",
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces.define.core.attribute_kinds import BLOCK_KINDS, KINDS, LED, ROLES
+from braces.define.core.attribute_kinds import BLOCK_KINDS, KINDS, LEADING_AXIS_RULES, ROLES
 from braces.dims import Size
 from braces.errors import OpDefinitionError
 
@@ -72,7 +72,11 @@ class AttrSpec:
             rank: The rank of the first input without the axis.
         """
         absent = value is None and self.kind != self._base
-        return value if absent or self._base not in LED else LED[self._base](value, size, rank)
+        return (
+            value
+            if absent or self._base not in LEADING_AXIS_RULES
+            else LEADING_AXIS_RULES[self._base](value, size, rank)
+        )
 
 
 def read_signature(

@@ -16,7 +16,7 @@ from braces.errors import OpDefinitionError
 from braces.lazy import jax
 
 
-def reads_values(
+def value_read_error(
     op_type: str, kernel: Callable[..., Any], error: Exception
 ) -> OpDefinitionError | None:
     """Return the error for a kernel that converts an array to a number, bool or NumPy array.
@@ -56,7 +56,7 @@ def innermost_line(error: Exception) -> str | None:
     return _format_frame((_user_frames(places) or places)[-1]) if places else None
 
 
-def users_line(error: Exception) -> str | None:
+def innermost_user_line(error: Exception) -> str | None:
     """Return the innermost line of a traceback in user code, if any."""
     places = _user_frames(_external_frames(error))
     return _format_frame(places[-1]) if places else None
@@ -67,11 +67,11 @@ def _external_frames(error: Exception) -> list[tuple[str, int]]:
     return [
         (frame.f_code.co_filename, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
-        if not in_packages(frame.f_code.co_filename, jax, np)
+        if not is_in_packages(frame.f_code.co_filename, jax, np)
     ]
 
 
-def in_packages(file: str, *packages: ModuleType) -> bool:
+def is_in_packages(file: str, *packages: ModuleType) -> bool:
     """Return whether a file is in the folder of one of these packages.
 
     Example:

@@ -18,7 +18,7 @@ DEEPEST = 4
 Identity: TypeAlias = "int | tuple[int, ...]"
 
 
-def identity(array: Any) -> Identity:
+def array_identity(array: Any) -> Identity:
     """Return the identity of an array; views of the same NumPy memory and shape are equal."""
     unwrapped = getattr(array, "val", array)  # NumPy's, which JAX has wrapped
     if not isinstance(unwrapped, np.ndarray):
@@ -51,7 +51,7 @@ def _collect_names(
     for path, leaf in _leaves(value):
         path_name = ".".join(filter(None, (name, *path)))
         if is_array(leaf):
-            names_by_identity.setdefault(identity(leaf), path_name)
+            names_by_identity.setdefault(array_identity(leaf), path_name)
         elif depth and callable(leaf):
             for inner, inner_value in _captured_variables(leaf):
                 _collect_names(inner_value, inner, names_by_identity, depth - 1)

@@ -10,29 +10,29 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
-from braces.define.jax_types import Translation
+from braces.define.jax_types import JaxTypeConverter
 from braces.dims import Dim
 from braces.dtypes import is_float
 from braces.errors import ProgramError
-from braces.exchange.common.model.names import cleaned, give
-from braces.exchange.common.model.unsupported import Problem, unreadable
-from braces.exchange.common.model.weights import LITTLE, persistable
-from braces.exchange.jax.captured_arrays import Identity, identity, names_of_arrays
+from braces.exchange.common.model.names import clean_name, fetch_as
+from braces.exchange.common.model.unsupported import UnsupportedNode, unsupported_error
+from braces.exchange.common.model.weights import LARGEST_LITERAL, add_persistable
+from braces.exchange.jax.captured_arrays import Identity, array_identity, names_of_arrays
 from braces.exchange.jax.pytree_arguments import (
     Leaf,
     argument_names,
     as_words,
     check_arguments,
+    flatten_arguments,
     leaves_of,
-    taken_apart,
 )
 from braces.frontend.core.variables import data
 from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.core.equation import Whole
-from braces.jaxpr.registry import CALLS_BACK, WHY
-from braces.jaxpr.trace import Traced, traced
+from braces.jaxpr.core.equation import ProgramImport
+from braces.jaxpr.registry import IS_CALLBACK, REFUSAL_REASONS
+from braces.jaxpr.trace import TracedFunction, trace_structs
 from braces.lazy import jax
 from braces.program import Program
 
@@ -40,7 +40,7 @@ Array = np.ndarray[Any, Any]
 _jax: Any = jax
 
 
-@says_where
+@with_user_line
 def from_jax(
     function: Callable[..., Any],
     *examples: Any,
@@ -119,15 +119,17 @@ def from_jax(
             )
     next_results = updates or {}
     check_arguments(next_results, argument_names(function, len(examples)))
-    arguments = taken_apart(function, examples, sizes or {}, kinds or {})
+    arguments = flatten_arguments(function, examples, sizes or {}, kinds or {})
     limits = [pair for leaf in arguments.leaves for axis in leaf.axes for pair in axis.limits]
-    translation = Translation([leaf.type for leaf in arguments.leaves], limits=limits)
+    translation = JaxTypeConverter([leaf.type for leaf in arguments.leaves], limits=limits)
     structs = [_struct(leaf, translation) for leaf in arguments.leaves]
     try:
-        trace = traced(_function_label(function), arguments.function, structs, translation)
+        trace = trace_structs(
+            _function_label(function), arguments.function, structs, translation
+        )
     except ProgramError as error:
         raise _add_advice(error, arguments.leaves) from None
-    reader = Reader(Program(), trace, names_of_arrays(function))
+    reader = JaxImporter(Program(), trace, names_of_arrays(function))
     reader.read(arguments.leaves, next_results)
     return reader.program, reader.values
 
@@ -151,7 +153,7 @@ def _unsupported_advice(primitives: set[str]) -> str:
     """Return the advice for primitives without an operator."""
     other_advice = "Compute it from other functions of jax.numpy."
     callback_advice = "Return what callbacks show or send, and leave them out."
-    callbacks = {name for name in primitives if WHY.get(name) == CALLS_BACK}
+    callbacks = {name for name in primitives if REFUSAL_REASONS.get(name) == IS_CALLBACK}
     return " ".join(
         [callback_advice] * bool(callbacks) + [other_advice] * bool(primitives - callbacks)
     )
@@ -162,7 +164,7 @@ def _function_label(function: Callable[..., Any]) -> str:
     return f"The function `{name}`"
 
 
-def _struct(leaf: Leaf, translation: Translation) -> Any:
+def _struct(leaf: Leaf, translation: JaxTypeConverter) -> Any:
     """Return the abstract array that JAX traces; keys stay keys."""
     rank = len(leaf.example.shape)
     shape = tuple(map(translation.size, leaf.type.shape[:rank]))
@@ -182,7 +184,7 @@ def _check_limits(leaf: Leaf, given: Var) -> Var:
 
 
 @dataclass(eq=False)
-class Reader:
+class JaxImporter:
     """Writes a traced function as a program.
 
     Attributes:
@@ -193,7 +195,7 @@ class Reader:
     """
 
     program: Program
-    found: Traced
+    found: TracedFunction
     names: Mapping[Identity, str]
     values: dict[str, Array] = field(default_factory=dict[str, Array])
     _kept: dict[Identity, tuple[Any, Var]] = field(default_factory=dict[Any, Any])
@@ -204,16 +206,16 @@ class Reader:
         Raises:
             ProgramError: An equation is not supported.
         """
-        conversion = Whole(self.program, self._keep)
+        conversion = ProgramImport(self.program, self._keep)
         with self.program:
             inputs = [self._declared(leaf) for leaf in leaves]
             results = self.found.append(list(map(_check_limits, leaves, inputs)), conversion)
             if not conversion.problems:
                 self._give(leaves, inputs, results, moved)
         if conversion.problems:
-            raise unreadable(
+            raise unsupported_error(
                 [
-                    Problem(f"`{p.primitive}`", f"at {p.line}", p.error)
+                    UnsupportedNode(f"`{p.primitive}`", f"at {p.line}", p.error)
                     for p in conversion.problems
                 ],
                 self.found.what,
@@ -227,19 +229,22 @@ class Reader:
         if leaf.kind == DATA:
             return data(leaf.name, leaf.type.shape, dtype=leaf.type.dtype)
         value = leaf.value.astype(leaf.type.dtype)
-        return persistable(self.program, self.values, leaf.name, value, leaf.kind)
+        return add_persistable(self.program, self.values, leaf.name, value, leaf.kind)
 
     def _keep(self, array: Any) -> Var | None:
         """Return the variable of a captured array."""
-        key = identity(array)
+        key = array_identity(array)
         name = self.names.get(key)
-        if name is None and np.size(array) <= LITTLE:
+        if name is None and np.size(array) <= LARGEST_LITERAL:
             return None
         if key not in self._kept:
             value = as_words(array)
             trained = name is not None and is_float(value.dtype)
-            kind, name_in_program = PARAMETER if trained else STATE, cleaned(name or "constant")
-            var = persistable(self.program, self.values, name_in_program, value, kind)
+            kind, name_in_program = (
+                PARAMETER if trained else STATE,
+                clean_name(name or "constant"),
+            )
+            var = add_persistable(self.program, self.values, name_in_program, value, kind)
             self._kept[key] = array, var
         return self._kept[key][1]
 
@@ -265,7 +270,7 @@ class Reader:
             taken.update(result_indices)
         for at, (path, var) in enumerate(zip(paths, made, strict=True)):
             if at not in taken:
-                give(self.program, var, cleaned(".".join(("out", *path))))
+                fetch_as(self.program, var, clean_name(".".join(("out", *path))))
 
     def _move(
         self, argument: str, result: int, olds: Sequence[Var], news: Sequence[Var]

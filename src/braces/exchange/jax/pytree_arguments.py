@@ -20,10 +20,10 @@ import numpy as np
 
 from braces.dtypes import TensorType, dtype_of, is_float
 from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.exchange.common.model.names import cleaned
+from braces.exchange.common.model.names import clean_name
 from braces.exchange.jax.declared_sizes import Axis, axes_of, shape_of
 from braces.ir.records import DATA, PARAMETER, STATE
-from braces.jaxpr.core.equation import in_words
+from braces.jaxpr.core.equation import abstract_words
 from braces.lazy import jax
 
 _jax: Any = jax
@@ -58,7 +58,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, eq=False)
-class Arguments:
+class FlattenedArguments:
     """The flattened arguments of a function.
 
     Attributes:
@@ -90,12 +90,12 @@ def as_words(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def taken_apart(
+def flatten_arguments(
     function: Callable[..., Any],
     examples: Sequence[Any],
     sizes: Mapping[str, Any],
     kinds: Mapping[str, str],
-) -> Arguments:
+) -> FlattenedArguments:
     """Flatten a function and its arguments into arrays with names, kinds and types.
 
     A module that is called is a tree of arrays too, as in Equinox.
@@ -115,7 +115,7 @@ def taken_apart(
     for at, (path, example) in enumerate(leaves_of(pytree)):
         if is_array(example):
             argument, names_on_path = _split_path(path, names)
-            name = cleaned(".".join(names_on_path), "value")
+            name = clean_name(".".join(names_on_path), "value")
             alone = bool(argument) and is_array(examples[int(path[1])])
             array_leaves[at] = _leaf(name, argument, example, sizes.get(name), kinds, alone)
     _check_sizes(sizes, [leaf.name for leaf in array_leaves.values()])
@@ -129,7 +129,7 @@ def taken_apart(
         result = (rebuilt if is_pytree else function)(*values)
         return _jax.tree.map(_as_result, result)
 
-    return Arguments(flat_function, list(array_leaves.values()))
+    return FlattenedArguments(flat_function, list(array_leaves.values()))
 
 
 def argument_names(function: Callable[..., Any], count: int) -> list[str]:
@@ -167,7 +167,7 @@ def _leaf(
 ) -> Leaf:
     has_value = not isinstance(example, jax.ShapeDtypeStruct)
     axes = axes_of(name, example.shape, sizes)
-    aval = in_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
+    aval = abstract_words(jax.ShapeDtypeStruct(example.shape, canonical(example.dtype)))
     type_ = TensorType(dtype_of(aval.dtype), (*shape_of(axes), *aval.shape[len(axes) :]))
     declared_kind = kinds.get(argument)
     default_kind = PARAMETER if is_float(type_.dtype) else STATE

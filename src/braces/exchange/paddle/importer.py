@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.dims import Size
 from braces.errors import (
     BracesError,
@@ -18,14 +18,18 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.exchange.common.model.names import cleaned
-from braces.exchange.common.model.unsupported import Missing, Problem, unreadable
-from braces.exchange.common.values.constants import Array, Known
+from braces.exchange.common.model.names import clean_name
+from braces.exchange.common.model.unsupported import (
+    MissingValue,
+    UnsupportedNode,
+    unsupported_error,
+)
+from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.paddle.graph.dtypes import dtype_named
-from braces.exchange.paddle.graph.environment import Held, Names, Rows
+from braces.exchange.paddle.graph.environment import BlockScope, Held, RaggedSequences
 from braces.exchange.paddle.graph.files import Files, find_files
 from braces.exchange.paddle.graph.program_desc import ARRAY, Block, Operator, Variable
-from braces.exchange.paddle.reader import Reader
+from braces.exchange.paddle.reader import PaddleReader
 from braces.frontend.core.variables import data
 from braces.program import Program
 
@@ -34,7 +38,7 @@ STATISTICS = ("Mean", "Variance")
 Shapes = Mapping[str, Sequence[Any]]
 
 
-@says_where
+@with_user_line
 def from_paddle(
     folder: str | PathLike[str], shapes: Shapes | None = None
 ) -> tuple[Program, dict[str, Array]]:
@@ -75,38 +79,38 @@ def from_paddle(
     weights = _weights(files, blocks)
     program = Program()
     with program:
-        problems = list[Problem]()
+        problems = list[UnsupportedNode]()
         inputs = _inputs(blocks[0], dict(shapes or {}), problems)
-        reader = Reader(
+        reader = PaddleReader(
             program, files.program.name, blocks, inputs, _statistics(blocks),
             _frozen(blocks), problems=problems,
         )  # fmt: skip
-        names = Names(reader, values=dict(weights))
+        names = BlockScope(reader, values=dict(weights))
         reader.run(names, 0)
         if not problems:
             _fetch_outputs(reader, problems)
     if problems:
-        raise unreadable(problems, files.program.name, of="operators")
+        raise unsupported_error(problems, files.program.name, of="operators")
     return program, reader.parameters
 
 
-def _fetch_outputs(reader: Reader, problems: list[Problem]) -> None:
+def _fetch_outputs(reader: PaddleReader, problems: list[UnsupportedNode]) -> None:
     if not reader.fetched:
         raise ProgramError(
             f"{reader.file} fetches nothing, and so computes nothing.",
             fix="Save it for inference: paddle.static.save_inference_model, paddle.jit.save.",
         )
     try:
-        with suppress(Missing):  # unsupported operators are reported elsewhere
+        with suppress(MissingValue):  # unsupported operators are reported elsewhere
             reader.give()
     except BracesError as error:
-        problems.append(Problem("fetch", "", error))
+        problems.append(UnsupportedNode("fetch", "", error))
 
 
 # ---- arrays ----------------------------------------------------------------------------------
 
 
-def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Known]:
+def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Constant]:
     """Return the arrays in the files, by name."""
     declared = {
         var.name: var
@@ -123,10 +127,10 @@ def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Known]:
             for name in names
         }
         declared = {name: var for name, var in declared.items() if name in read_names}
-    arrays_ = dict[str, Known]()
+    arrays_ = dict[str, Constant]()
     for name, array in files.read_arrays(sorted(declared)):
         _check_shape(declared[name], array)
-        arrays_[name] = Known(array, array.dtype, name)
+        arrays_[name] = Constant(array, array.dtype, name)
     return arrays_
 
 
@@ -163,7 +167,7 @@ def _frozen(blocks: Sequence[Block]) -> set[str]:
 
 
 def _inputs(
-    block: Block, shapes: dict[str, Sequence[Any]], problems: list[Problem]
+    block: Block, shapes: dict[str, Sequence[Any]], problems: list[UnsupportedNode]
 ) -> dict[str, Held]:
     """Declare the feeds of a program in order, and return their values."""
     feeds = [op for op in block.operators if op.type == "feed" and op.made()]
@@ -183,8 +187,8 @@ def _inputs(
         try:
             values_[name] = _input(var, shape)
         except BracesError as error:
-            problems.append(Problem("feed", f"`{name:.80}`", error))
-            values_[name] = Missing
+            problems.append(UnsupportedNode("feed", f"`{name:.80}`", error))
+            values_[name] = MissingValue
     return values_
 
 
@@ -199,11 +203,11 @@ def _input(var: Variable, shape: Sequence[Any]) -> Held:
         raise ProgramError(
             "An input that is no array, or is divided into sequences of sequences, is not read."
         )
-    input_name = cleaned(var.name, "input")
+    input_name = clean_name(var.name, "input")
     variable = data(input_name, shape, dtype=dtype_named(var.code))
     if not var.level:
         return variable
-    return Rows.of(variable, data(f"{input_name}.lengths", shape[:1], dtype="int64"))
+    return RaggedSequences.of(variable, data(f"{input_name}.lengths", shape[:1], dtype="int64"))
 
 
 def _shape(var: Variable, sizes: Sequence[Any] | None) -> list[Any]:

@@ -22,22 +22,30 @@ from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
-from braces.exchange.common.model.names import cleaned, give, rename_made
-from braces.exchange.common.model.unsupported import Missing, Problem
-from braces.exchange.common.model.weights import persistable
-from braces.exchange.common.values.constants import Array, Known, written
+from braces.exchange.common.model.names import clean_name, fetch_as, rename_result
+from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
+from braces.exchange.common.model.weights import add_persistable
+from braces.exchange.common.values.constants import Array, Constant, write_constant
 from braces.exchange.common.values.speculative_read import (
     Lifted,
-    attempt,
     names_lifted,
-    sensible,
+    read_transaction,
+    reporting_invalid_operator,
 )
-from braces.exchange.paddle.graph.constant_folding import fold
-from braces.exchange.paddle.graph.environment import Case, Held, Names, Rows, T, Value, is_list
+from braces.exchange.paddle.graph.constant_folding import fold_operator
+from braces.exchange.paddle.graph.environment import (
+    BlockScope,
+    ConditionalResult,
+    Held,
+    RaggedSequences,
+    T,
+    Value,
+    is_list,
+)
 from braces.exchange.paddle.graph.node import Node, Results
 from braces.exchange.paddle.graph.program_desc import Block, Operator
-from braces.exchange.paddle.rules import ALONG, EACH_ROW, OF_SEQUENCES, RULES
-from braces.exchange.paddle.rules.control import resolved
+from braces.exchange.paddle.rules import HAVE_AXES, OF_SEQUENCES, ROW_WISE, RULES
+from braces.exchange.paddle.rules.control import resolve_cases
 from braces.frontend.core import functions as ops
 from braces.ir.records import PARAMETER, STATE, Source
 
@@ -50,12 +58,12 @@ _FOREIGN = re.compile(r"<|[/\\](site|dist)-packages[/\\]")
 """Source files that are not user code: Paddle's own, and its callers."""
 
 
-class Endless(ProgramError):
+class TooManyOperators(ProgramError):
     """Too many operators, or too deep a nesting."""
 
 
 @dataclass(eq=False)
-class Reader:
+class PaddleReader:
     """Reads the operators of one program.
 
     Attributes:
@@ -79,10 +87,12 @@ class Reader:
     states: Collection[str] = ()
     frozen: Collection[str] = ()
     parameters: dict[str, Array] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[UnsupportedNode] = field(default_factory=list)
     chosen: dict[tuple[int, ...], tuple[Var, Sequence[Value]]] = field(default_factory=dict)
     fetched: dict[int, tuple[str, Value]] = field(default_factory=dict)
-    _lifted: dict[tuple[int, int], Lifted[Known | Case]] = field(default_factory=dict)
+    _lifted: dict[tuple[int, int], Lifted[Constant | ConditionalResult]] = field(
+        default_factory=dict
+    )
     _count: int = 0
     _depth: int = 0
 
@@ -92,18 +102,20 @@ class Reader:
 
     # ---- operators ---------------------------------------------------------------------------
 
-    def run(self, names: Names, block: int) -> None:
+    def run(self, names: BlockScope, block: int) -> None:
         """Read the operators of a block in order."""
         self._depth += 1
         if self._depth > DEEPEST:
-            raise Endless(f"Blocks of {self.file} nest deeper than {DEEPEST}.")
+            raise TooManyOperators(f"Blocks of {self.file} nest deeper than {DEEPEST}.")
         try:
             operators = self.blocks[block].operators
             names.variables = self.blocks[block].variables
             for at, op in enumerate(operators):
                 self._count += 1
                 if self._count > MOST_OPERATORS:
-                    raise Endless(f"{self.file} has more than {MOST_OPERATORS} operators.")
+                    raise TooManyOperators(
+                        f"{self.file} has more than {MOST_OPERATORS} operators."
+                    )
                 with self.program.at(_source(op) or Source(self.file, self._count)):
                     self._read(Node(names, op, operators[at + 1 :]))
         finally:
@@ -115,29 +127,29 @@ class Reader:
             with self._attempt(), _sensible(node):
                 made = self._made(node)
                 if len(self.problems) > problems:
-                    raise Missing
-        except Endless:
+                    raise MissingValue
+        except TooManyOperators:
             raise
-        except (BracesError, Missing) as error:
+        except (BracesError, MissingValue) as error:
             if isinstance(error, BracesError):
-                self.problems.append(Problem(node.type[:80], str(node), error))
-            node.names.values.update(dict.fromkeys(node.op.made(), Missing))
+                self.problems.append(UnsupportedNode(node.type[:80], str(node), error))
+            node.names.values.update(dict.fromkeys(node.op.made(), MissingValue))
             return
         node.names.values.update(made)
 
     def _attempt(self) -> AbstractContextManager[None]:
         """Return a transaction that an exception rolls back."""
-        return attempt(self.program, self.parameters, self._lifted, self.chosen)
+        return read_transaction(self.program, self.parameters, self._lifted, self.chosen)
 
     def tried(self, build: Callable[[], T]) -> T:
         """Build speculatively, roll back, and return the result."""
         results, problems = list[T](), len(self.problems)
-        with suppress(Missing), self._attempt():
+        with suppress(MissingValue), self._attempt():
             results.append(build())
-            raise Missing
+            raise MissingValue
         del self.problems[problems:]
         if not results:
-            raise Missing
+            raise MissingValue
         return results[0]
 
     def _made(self, node: Node) -> dict[str, Value]:
@@ -148,10 +160,13 @@ class Reader:
         operands = [
             node.names.find(name) for names in node.op.inputs.values() for name in names
         ]
-        folded = fold(node, operands)
+        folded = fold_operator(node, operands)
         if folded is not None:
             return self._bound(node, folded)
-        if any(isinstance(value, Rows) for value in operands) and node.type not in OF_SEQUENCES:
+        if (
+            any(isinstance(value, RaggedSequences) for value in operands)
+            and node.type not in OF_SEQUENCES
+        ):
             return self._by_rows(node)
         return self._by_rule(node)
 
@@ -159,15 +174,15 @@ class Reader:
         table = self.program.current
         before, lifted = len(table.ops), len(self._lifted)
         first = next((name for name in node.made(node.main)), node.type)
-        path = f"{node.names.path}{cleaned(first)}"
+        path = f"{node.names.path}{clean_name(first)}"
         with table.naming(f"{path}/"):
             made = RULES[node.type](node)
         lifted_names = names_lifted(self._lifted, lifted)
         if isinstance(made, Var):
             made = self._as_said(node, first, made)
-            made = rename_made(table, before, made, path, lifted_names)
-        elif isinstance(made, Rows):
-            made = made.like(rename_made(table, before, made.flat, path, lifted_names))
+            made = rename_result(table, before, made, path, lifted_names)
+        elif isinstance(made, RaggedSequences):
+            made = made.like(rename_result(table, before, made.flat, path, lifted_names))
         return self._bound(node, made)
 
     @staticmethod
@@ -186,16 +201,16 @@ class Reader:
 
     def _by_rows(self, node: Node) -> dict[str, Value]:
         """Apply a row-wise operator to the rows of all sequences."""
-        if node.type not in EACH_ROW or (node.type in ALONG and _along_rows(node)):
+        if node.type not in ROW_WISE or (node.type in HAVE_AXES and _along_rows(node)):
             node.refuse(
                 "is given sequences, and is not known to compute row by row",
                 "Only operators of sequences mix their rows.",
             )
         names = node.names.inner()
-        sequences = list[Rows]()
+        sequences = list[RaggedSequences]()
         for name in (name for slot_names in node.op.inputs.values() for name in slot_names):
             value = node.names.value(name)
-            if isinstance(value, Rows):
+            if isinstance(value, RaggedSequences):
                 sequences.append(value)
                 value = value.flat
             names.values[name] = value
@@ -204,7 +219,7 @@ class Reader:
         return {name: self._as_rows(node, like, value) for name, value in results.items()}
 
     @staticmethod
-    def _as_rows(node: Node, like: Rows, value: Value) -> Value:
+    def _as_rows(node: Node, like: RaggedSequences, value: Value) -> Value:
         if not isinstance(value, Var):
             return value
         if not value.ndim or value.shape[0] != product((like.batch, like.time)):
@@ -230,30 +245,34 @@ class Reader:
         """Return a value as a variable; a constant is created in the block that reads it."""
         if isinstance(value, Var):
             return value
-        if not isinstance(value, Known | Case):
-            what = "sequences are" if isinstance(value, Rows) else "nothing is"
+        if not isinstance(value, Constant | ConditionalResult):
+            what = "sequences are" if isinstance(value, RaggedSequences) else "nothing is"
             raise ProgramError(f"An array is read, and {what} given.")
-        weight = isinstance(value, Known) and bool(value.weight)
+        weight = isinstance(value, Constant) and bool(value.weight)
         table = self.program.table if weight else self.program.current
         key = id(value), id(table)
         entry = self._lifted.get(key)
         if entry is None:
-            lifted = {value: self._lift(value)} if isinstance(value, Known) else resolved(value)
+            lifted = (
+                {value: self._lift(value)}
+                if isinstance(value, Constant)
+                else resolve_cases(value)
+            )
             for one_value, var in lifted.items():
                 self._lifted[id(one_value), id(table)] = Lifted(one_value, table, var)
             entry = self._lifted[key]
         return entry.var
 
-    def _lift(self, value: Known) -> Var:
+    def _lift(self, value: Constant) -> Var:
         if value.weight:
             return self._weight(value)
-        return written(self.program, self.parameters, value)
+        return write_constant(self.program, self.parameters, value)
 
-    def _weight(self, value: Known) -> Var:
+    def _weight(self, value: Constant) -> Var:
         name = value.weight
         state = name in self.states or not is_float(value.dtype)
-        return persistable(
-            self.program, self.parameters, cleaned(name), value.array,
+        return add_persistable(
+            self.program, self.parameters, clean_name(name), value.array,
             STATE if state else PARAMETER, frozen=name in self.frozen,
         )  # fmt: skip
 
@@ -270,7 +289,7 @@ class Reader:
             raise ProgramError(f"`{name:.80}` is fed, and no array of the program.")
         value_ = self.inputs[name]
         if isinstance(value_, type):
-            raise Missing(name)
+            raise MissingValue(name)
         return value_
 
     def fetch(self, at: int, name: str, value: Value) -> None:
@@ -280,12 +299,12 @@ class Reader:
     def give(self) -> None:
         """Fetch the outputs; those of sequences with their lengths."""
         for _, (name, value) in sorted(self.fetched.items(), key=lambda entry: entry[0]):
-            output_name = cleaned(name, "output")
-            if isinstance(value, Rows):
-                give(self.program, value.masked(), output_name)
-                give(self.program, ops.identity(value.lengths), f"{output_name}.lengths")
+            output_name = clean_name(name, "output")
+            if isinstance(value, RaggedSequences):
+                fetch_as(self.program, value.masked(), output_name)
+                fetch_as(self.program, ops.identity(value.lengths), f"{output_name}.lengths")
             else:
-                give(self.program, self.lift(value), output_name)
+                fetch_as(self.program, self.lift(value), output_name)
 
 
 def _along_rows(node: Node) -> bool:
@@ -312,5 +331,5 @@ def _sensible(node: Node) -> Generator[None]:
     others.
     """
     sizes = "Say the shapes of inputs: shapes={'x': [1, 3, 224, 224]}."
-    with sensible(node.type, sizes, kind=ShapeError):
+    with reporting_invalid_operator(node.type, sizes, kind=ShapeError):
         yield

@@ -16,13 +16,13 @@ from typing import Any, cast
 from braces.exchange.torch.graph.convert import is_torch
 from braces.exchange.torch.reader import rule_of, target_of
 
-GIVEN = ("USER_OUTPUT", "LOSS_OUTPUT")
+RETURNED_KINDS = ("USER_OUTPUT", "LOSS_OUTPUT")
 """The kinds of export outputs that the module returns."""
 OUTPUT = "output"
 """The name of an output without a key."""
 
 
-def prepared(exported: Any) -> Any:
+def decompose(exported: Any) -> Any:
     """Functionalize an export, and decompose operators without a rule."""
     with _detaching_no_grad(exported.graph_module):
         functional = exported.run_decompositions({})
@@ -115,7 +115,7 @@ def output_names(exported: Any) -> list[str]:
     x, (h, c)                        output, output_1, output_2
     """
     specs = exported.graph_signature.output_specs
-    output_indices = [at for at, spec in enumerate(specs) if spec.kind.name in GIVEN]
+    output_indices = [at for at, spec in enumerate(specs) if spec.kind.name in RETURNED_KINDS]
     names, paths = [""] * len(specs), dict[int, str]()
     tree = exported.call_spec.out_spec
     if tree is not None and tree.num_leaves == len(output_indices):

@@ -6,22 +6,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
-from braces.exchange.common.model.names import cleaned, give
-from braces.exchange.common.model.unsupported import Missing, Problem, unreadable
+from braces.exchange.common.model.names import clean_name, fetch_as
+from braces.exchange.common.model.unsupported import (
+    MissingValue,
+    UnsupportedNode,
+    unsupported_error,
+)
 from braces.exchange.common.model.weights import Array
-from braces.exchange.torch.decompose import GIVEN, OUTPUT, output_names, prepared
+from braces.exchange.torch.decompose import OUTPUT, RETURNED_KINDS, decompose, output_names
 from braces.exchange.torch.graph.convert import dtype_from, is_torch
-from braces.exchange.torch.reader import Reader
+from braces.exchange.torch.reader import TorchReader
 from braces.exchange.torch.rules.tensor.creation_random import scalar
 from braces.frontend.core.variables import data
 from braces.ir.records import PARAMETER, STATE
 from braces.program import Program
 
 
-@says_where
+@with_user_line
 def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
     """Convert a program of `torch.export.export`, and return the values of its parameters.
 
@@ -57,22 +61,22 @@ def from_torch(exported: Any) -> tuple[Program, dict[str, Array]]:
             f"{exported!r:.80} is no program of torch.export.",
             fix="Call br.from_torch(torch.export.export(module, args)).",
         )
-    functional = prepared(exported)
+    functional = decompose(exported)
     program = Program()
-    reader = Reader(program)
+    reader = TorchReader(program)
     with program:
         inputs = _declare(reader, functional)
-        with suppress(Missing):  # unsupported nodes are reported below
+        with suppress(MissingValue):  # unsupported nodes are reported below
             _fetch_outputs(reader, functional, reader.run(functional.graph_module, inputs))
     if reader.problems:
-        raise unreadable(reader.problems, "The exported program")
+        raise unsupported_error(reader.problems, "The exported program")
     return program, reader.values
 
 
 # ---- inputs ----------------------------------------------------------------------------------
 
 
-def _declare(reader: Reader, exported: Any) -> list[Any]:
+def _declare(reader: TorchReader, exported: Any) -> list[Any]:
     """Return the values of an export's placeholders, in order."""
     nodes = [node for node in exported.graph.nodes if node.op == "placeholder"]
     specs = exported.graph_signature.input_specs
@@ -81,12 +85,12 @@ def _declare(reader: Reader, exported: Any) -> list[Any]:
         try:
             values.append(_input(reader, exported, node, spec))
         except BracesError as error:
-            reader.problems.append(Problem("input", f"`{node.name}`", error))
-            values.append(Missing)
+            reader.problems.append(UnsupportedNode("input", f"`{node.name}`", error))
+            values.append(MissingValue)
     return values
 
 
-def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
+def _input(reader: TorchReader, exported: Any, node: Any, spec: Any) -> Any:
     kind = spec.kind.name
     if kind == "USER_INPUT":
         return _declare_input(reader, node, spec)
@@ -101,37 +105,37 @@ def _input(reader: Reader, exported: Any, node: Any, spec: Any) -> Any:
     return reader.kept(spec.target, tensor, PARAMETER if kind == "PARAMETER" else STATE)
 
 
-def _declare_input(reader: Reader, node: Any, spec: Any) -> Any:
+def _declare_input(reader: TorchReader, node: Any, spec: Any) -> Any:
     """Declare an input of the module: a feed, or a constant number of the export."""
     fake_tensor = node.meta.get("val")
     if is_torch(fake_tensor, "SymInt"):
-        return data(cleaned(spec.arg.name, "input"), [], dtype="int64")
+        return data(clean_name(spec.arg.name, "input"), [], dtype="int64")
     if not is_torch(fake_tensor, "FakeTensor"):
         return fake_tensor
     shape = [reader.symbols.size(size) for size in fake_tensor.shape]
-    return data(cleaned(spec.arg.name, "input"), shape, dtype=dtype_from(fake_tensor.dtype))
+    return data(clean_name(spec.arg.name, "input"), shape, dtype=dtype_from(fake_tensor.dtype))
 
 
 # ---- outputs ---------------------------------------------------------------------------------
 
 
-def _fetch_outputs(reader: Reader, exported: Any, values: Sequence[Any]) -> None:
+def _fetch_outputs(reader: TorchReader, exported: Any, values: Sequence[Any]) -> None:
     """Fetch the outputs of an export, and add its mutations as updates."""
     specs, names = exported.graph_signature.output_specs, output_names(exported)
     for spec, value, name in zip(specs, values, names, strict=True):
         try:
             _output(reader, spec, value, name)
         except BracesError as error:
-            reader.problems.append(Problem("output", f"`{spec.arg.name}`", error))
+            reader.problems.append(UnsupportedNode("output", f"`{spec.arg.name}`", error))
 
 
-def _output(reader: Reader, spec: Any, value: Any, name: str) -> None:
+def _output(reader: TorchReader, spec: Any, value: Any, name: str) -> None:
     program, kind = reader.program, spec.kind.name
     if kind in ("BUFFER_MUTATION", "PARAMETER_MUTATION"):
         program.update(reader.targets[spec.target], value)
     elif kind == "TOKEN":
         return
-    elif kind not in GIVEN:
+    elif kind not in RETURNED_KINDS:
         raise ProgramError(
             f"A {kind.replace('_', ' ').lower()} is no output of a program.",
             fix="Return what the module writes into its inputs.",
@@ -140,4 +144,4 @@ def _output(reader: Reader, spec: Any, value: Any, name: str) -> None:
         raise ProgramError("A text is no output of a program.", fix="Return arrays.")
     elif value is not None:
         var = value if isinstance(value, Var) else scalar(value)
-        give(program, var, cleaned(name, OUTPUT))
+        fetch_as(program, var, clean_name(name, OUTPUT))

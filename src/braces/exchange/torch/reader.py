@@ -20,11 +20,11 @@ from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError, ShapeError, did_you_mean
-from braces.exchange.common.model.names import cleaned, rename_made
-from braces.exchange.common.model.unsupported import Missing, Problem
-from braces.exchange.common.model.weights import LITTLE, Array, persistable
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.values.symbolic_arithmetic import Unknown
+from braces.exchange.common.model.names import clean_name, rename_result
+from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
+from braces.exchange.common.model.weights import LARGEST_LITERAL, Array, add_persistable
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant
 from braces.exchange.torch.graph.convert import (
     array_from,
     dtype_from,
@@ -32,7 +32,7 @@ from braces.exchange.torch.graph.convert import (
     module_of,
     source_of,
 )
-from braces.exchange.torch.graph.storage_aliasing import Memory, memory_of
+from braces.exchange.torch.graph.storage_aliasing import Storage, storage_of
 from braces.exchange.torch.graph.symbolic_ints import Symbols
 from braces.exchange.torch.rules import REFUSED, RULES
 from braces.exchange.torch.rules.tensor.strides import MEMORY
@@ -42,7 +42,7 @@ from braces.ir.records import STATE, Literal
 Value: TypeAlias = Any
 """The value of a node: a variable, a number, a size, a graph, or a list."""
 
-PLACES = frozenset({
+LAYOUT_ARGUMENTS = frozenset({
     "copy", "device", "generator", "layout", "memory_format", "non_blocking", "pin_memory",
     "requires_grad",
 })  # fmt: skip
@@ -51,7 +51,7 @@ _SHAPE = re.compile(r"SymInt\[\d*\]\?? (\w+)")
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class Subgraph:
     """A subgraph, as rules of control flow receive it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Graph:
         module: The torch graph module.
     """
 
-    reader: Reader
+    reader: TorchReader
     module: Any
 
     def __call__(self, *given: Value) -> list[Value]:
@@ -68,7 +68,7 @@ class Graph:
 
 
 @dataclass(eq=False)
-class Reader:
+class TorchReader:
     """Reads the nodes of one exported program.
 
     Attributes:
@@ -81,7 +81,7 @@ class Reader:
 
     program: Builder
     values: dict[str, Array] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[UnsupportedNode] = field(default_factory=list)
     symbols: Symbols = field(default_factory=Symbols)
     targets: dict[str, Var] = field(default_factory=dict)
     _tensors: dict[int, Var] = field(default_factory=dict)
@@ -92,7 +92,9 @@ class Reader:
         """Create a parameter or state with the value of a tensor."""
         array = array_from(tensor)
         frozen = not (trainable and is_float(array.dtype))
-        return persistable(self.program, self.values, cleaned(name), array, kind, frozen=frozen)
+        return add_persistable(
+            self.program, self.values, clean_name(name), array, kind, frozen=frozen
+        )
 
     def kept(self, target: str, tensor: Any, kind: str) -> Var:
         """Return the variable of a parameter or buffer; tied ones share it."""
@@ -106,7 +108,7 @@ class Reader:
     def constant(self, name: str, tensor: Any) -> Var:
         """Return a constant tensor as a literal; a large one becomes a state."""
         array = array_from(tensor)
-        if array.size > LITTLE:
+        if array.size > LARGEST_LITERAL:
             return self.persistable(name, tensor, STATE, trainable=False)
         with self.program.building(self.program.table):
             return one("constant", value=Literal.of(array))
@@ -133,7 +135,7 @@ class Reader:
         for part in node.target.split("."):
             attribute = getattr(attribute, part)
         return (
-            Graph(self, attribute)
+            Subgraph(self, attribute)
             if is_torch(attribute, "GraphModule")
             else self.constant(node.name, attribute)
         )
@@ -144,15 +146,15 @@ class Reader:
             with self.program.transaction():
                 result = self._made(values, node)
                 if len(self.problems) > marks[1]:
-                    raise Missing
-        except (BracesError, Missing, Unknown) as error:
+                    raise MissingValue
+        except (BracesError, MissingValue, NotConstant) as error:
             while len(self.values) > marks[0]:
                 self.values.popitem()
-            if isinstance(error, Unknown):
+            if isinstance(error, NotConstant):
                 error = ShapeError("What it gives depends on what sizes are.")
             if isinstance(error, BracesError):
-                self.problems.append(Problem(target_of(node), str_of(node), error))
-            return Missing
+                self.problems.append(UnsupportedNode(target_of(node), str_of(node), error))
+            return MissingValue
         return result
 
     def _made(self, values: Mapping[Any, Value], node: Any) -> Value:
@@ -160,7 +162,7 @@ class Reader:
         name = target_of(node)
         rule = rule_of(name)
         if rule is None:
-            raise ProgramError(f"There is no rule for `{name}`.", fix=way_out(name))
+            raise ProgramError(f"There is no rule for `{name}`.", fix=advice_for(name))
         shapes = _shapes_among(node.target)
         args = [self._argument(values, arg, at in shapes) for at, arg in enumerate(node.args)]
         if name.rpartition(".")[0] in MEMORY:
@@ -168,14 +170,14 @@ class Reader:
         kwargs = {
             key: self._argument(values, arg, key in shapes)
             for key, arg in node.kwargs.items()
-            if key not in PLACES and arg is not None
+            if key not in LAYOUT_ARGUMENTS and arg is not None
         }
         try:
             inspect.signature(rule).bind(*args, **kwargs)
         except TypeError as error:
             raise ProgramError(f"`{name}` with these arguments is not read: {error}.") from None
         table, before = self.program.current, len(self.program.current.ops)
-        with table.naming(f"{cleaned(node.name)}/"):
+        with table.naming(f"{clean_name(node.name)}/"):
             result = rule(*args, **kwargs)
         return self._as_said(node, result, before)
 
@@ -193,7 +195,7 @@ class Reader:
         result = self._checked(result, declared)
         if not isinstance(result, Var):
             return result
-        return rename_made(self.program.current, before, result, cleaned(node.name))
+        return rename_result(self.program.current, before, result, clean_name(node.name))
 
     def _checked(self, value: Value, declared: Any) -> Value:
         """Return a variable in the declared dtype, and with the declared sizes."""
@@ -208,11 +210,11 @@ class Reader:
             raise _shape_error(value, shape)
         if any(a != b for a, b in zip(own_sizes, sizes, strict=True)):
             value = ops.ensure_shape(value, sizes)
-        return in_dtype(value, dtype_from(declared.dtype))
+        return cast_to_dtype(value, dtype_from(declared.dtype))
 
-    def _memory(self, values: Mapping[Any, Value], node: Any) -> Memory:
+    def _memory(self, values: Mapping[Any, Value], node: Any) -> Storage:
         """Return the storage of the first argument of a node."""
-        return memory_of(node, self.symbols.size, lambda other: self._resolved(values, other))
+        return storage_of(node, self.symbols.size, lambda other: self._resolved(values, other))
 
     def _argument(self, values: Mapping[Any, Value], arg: Any, shape: bool) -> Value:
         """Return an argument for a rule; in shapes, run-time numbers become sizes."""
@@ -235,8 +237,8 @@ class Reader:
             return [self._resolved(values, part) for part in cast("Sequence[Any]", arg)]
         if is_torch(arg, "Node"):
             value = values[arg]
-            if value is Missing:
-                raise Missing
+            if value is MissingValue:
+                raise MissingValue
             return value
         if is_torch(arg, "dtype"):
             return dtype_from(arg)
@@ -269,7 +271,7 @@ def rule_of(name: str) -> Callable[..., Any] | None:
     return RULES.get(name) or RULES.get(name.rpartition(".")[0])
 
 
-def way_out(name: str) -> str:
+def advice_for(name: str) -> str:
     """Return the advice for an operator without a rule."""
     bare, known_names = name.partition(".")[0], {rule.partition(".")[0] for rule in RULES}
     advice = REFUSED.get(name.rpartition(".")[0])

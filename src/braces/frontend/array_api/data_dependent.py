@@ -16,8 +16,8 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import DTypeError, ShapeError
 from braces.frontend.control.construct import new_dim
-from braces.frontend.core.all_or_nothing import building, operand
-from braces.frontend.core.random_state import sizes_of
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.random_state import as_shape
 from braces.ops.common.rules import axis_index
 
 __all__ = ["as_size", "compress", "nonzero", "unique"]
@@ -43,10 +43,10 @@ def _size(size: Size | str | None, stem: str) -> Size:
     """Return the dimension that a user names, or a new one."""
     if size is None:
         return new_dim(current_program().current, stem)
-    return sizes_of((size,))[0]
+    return as_shape((size,))[0]
 
 
-@building
+@transactional
 def as_size(x: Var, name: str | None = None) -> Dim:
     """Use a computed integer as a data-dependent size.
 
@@ -77,7 +77,7 @@ def as_size(x: Var, name: str | None = None) -> Dim:
     return size
 
 
-@building
+@transactional
 def nonzero(x: Var, size: Size | str | None = None) -> tuple[Var, ...]:
     """Return the indices of nonzero elements in order: one index array for each axis.
 
@@ -103,7 +103,7 @@ def nonzero(x: Var, size: Size | str | None = None) -> tuple[Var, ...]:
     return apply("nonzero", inputs, {"count": _size(size, "found")})["out"]
 
 
-@building
+@transactional
 def compress(
     condition: Var, x: Var, axis: int | None = None, size: Size | str | None = None
 ) -> Var:
@@ -144,7 +144,7 @@ def compress(
     return one("take", operand(x, "compress"), places, axis=axis)
 
 
-@building
+@transactional
 def unique(
     x: Var, axis: int | None = None, sorted: bool = True, size: Size | str | None = None
 ) -> Unique:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.variables import constant
 from braces.ops.common.rules import axis_indices
 
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@says_where
+@with_user_line
 def hann_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
     """Hann's window: 0.5 - 0.5 cos(2 pi i / n), with n = size, or size - 1.
 
@@ -40,13 +40,13 @@ def hann_window(size: int, periodic: bool = True, dtype: object = "float32") -> 
     return _cosines("hann_window", (0.5, 0.5), size, periodic, dtype)
 
 
-@says_where
+@with_user_line
 def hamming_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
     """Hamming's window: 0.54 - 0.46 cos(2 pi i / n); see `hann_window`."""
     return _cosines("hamming_window", (0.54, 0.46), size, periodic, dtype)
 
 
-@says_where
+@with_user_line
 def blackman_window(size: int, periodic: bool = True, dtype: object = "float32") -> Var:
     """Blackman's window: 0.42 - 0.5 cos(t) + 0.08 cos(2 t), with t = 2 pi i / n."""
     return _cosines("blackman_window", (0.42, 0.5, 0.08), size, periodic, dtype)
@@ -65,7 +65,7 @@ def _cosines(
     return constant(np.ones(1) if size == 1 else window, dtype)
 
 
-@building
+@transactional
 def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
     """The short-time Fourier transform of the last axis, in frames that may overlap.
 
@@ -97,7 +97,7 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
     return one("rfft", pieces, axis=-1)
 
 
-@building
+@transactional
 def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
     """The Fourier transform of real numbers along several axes: `rfft`, then `fftn`.
 
@@ -119,7 +119,7 @@ def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> 
     return one("fftn", halved, axes=tuple(others), norm=norm) if others else halved
 
 
-@building
+@transactional
 def irfftn(
     x: Var, axes: Sequence[int] | None = None, n: int | None = None, norm: str = "backward"
 ) -> Var:
@@ -142,25 +142,25 @@ def irfftn(
     return one("irfft", partial, n=n, axis=last, norm=norm)
 
 
-@building
+@transactional
 def fft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """The Fourier transform along two axes: `fftn`."""
     return one("fftn", operand(x, "fft2"), axes=tuple(axes), norm=norm)
 
 
-@building
+@transactional
 def ifft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """The inverse of `fft2`: `ifftn`."""
     return one("ifftn", operand(x, "ifft2"), axes=tuple(axes), norm=norm)
 
 
-@building
+@transactional
 def rfft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """The Fourier transform of real numbers along two axes: `rfftn`."""
     return rfftn(x, axes, norm)
 
 
-@building
+@transactional
 def irfft2(
     x: Var, axes: Sequence[int] = (-2, -1), n: int | None = None, norm: str = "backward"
 ) -> Var:
@@ -171,7 +171,7 @@ def irfft2(
 # ---- frequencies -----------------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
     """Frequencies of the outputs of `fft`, in its order: 0, 1, …, -2, -1, divided by n * d.
 
@@ -190,7 +190,7 @@ def fftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
     return constant(np.fft.fftfreq(_count("fftfreq", n), d), dtype)
 
 
-@says_where
+@with_user_line
 def rfftfreq(n: int, d: float = 1.0, dtype: object = "float32") -> Var:
     """Frequencies of the outputs of `rfft`: 0, 1, …, n // 2, over n * d; see `fftfreq`."""
     return constant(np.fft.rfftfreq(_count("rfftfreq", n), d), dtype)
@@ -202,7 +202,7 @@ def _count(what: str, n: int) -> int:
     return n
 
 
-@building
+@transactional
 def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
     """Sort frequencies in ascending order: roll each axis by half of its size.
 
@@ -216,7 +216,7 @@ def fftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
     return _roll_axes("fftshift", x, axes, lambda size: size // 2)
 
 
-@building
+@transactional
 def ifftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
     """The inverse of `fftshift`."""
     return _roll_axes("ifftshift", x, axes, lambda size: -(size // 2))

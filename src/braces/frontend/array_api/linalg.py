@@ -9,12 +9,12 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.dims import Size, call
 from braces.errors import ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.public_names import arange
-from braces.frontend.losses.reduction import shown_types
+from braces.frontend.losses.reduction import format_types
 from braces.ops.common.rules import axis_index
 
 __all__ = [
@@ -35,7 +35,7 @@ Pairs: TypeAlias = "int | tuple[int | Sequence[int], int | Sequence[int]]"
 # ---- products --------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
     """Contract two tensors over axes of both.
 
@@ -91,7 +91,7 @@ def _as_axes(axes: int | Sequence[int]) -> Sequence[int]:
     return [axes] if isinstance(axes, int) else axes
 
 
-@building
+@transactional
 def inner(x: Operand, y: Operand) -> Var:
     """Inner product of two tensors over the last axis of both; a scalar multiplies.
 
@@ -114,12 +114,12 @@ def inner(x: Operand, y: Operand) -> Var:
     if not same_size(left.shape[-1], right.shape[-1]):
         raise ShapeError(
             "inner needs as many numbers along both last axes.",
-            given=shown_types({"x": left, "y": right}),
+            given=format_types({"x": left, "y": right}),
         )
     return tensordot(left, right, ((-1,), (-1,)))
 
 
-@building
+@transactional
 def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
     """Inner products of vectors along one axis; a complex first operand is conjugated.
 
@@ -139,7 +139,7 @@ def vecdot(x: Operand, y: Operand, axis: int = -1) -> Var:
     return ops.sum(ops.multiply(_conjugate(as_var(x)), y), axis=axis)
 
 
-@building
+@transactional
 def vdot(x: Operand, y: Operand) -> Var:
     """Inner product of two flattened arrays; a complex first operand is conjugated.
 
@@ -163,7 +163,7 @@ def _conjugate(x: Var) -> Var:
     return ops.conj(x) if x.dtype.kind == "c" else x
 
 
-@building
+@transactional
 def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
     """Cross products of vectors with three elements.
 
@@ -192,20 +192,20 @@ def cross(x: Operand, y: Operand, axis: int = -1) -> Var:
         if var.shape[axis_index(axis, var.ndim, "cross")] != 3:
             raise ShapeError(
                 "cross needs vectors of three numbers.",
-                given=shown_types({"x": left, "y": right}),
+                given=format_types({"x": left, "y": right}),
                 fix="Say which axis they have: axis=.",
             )
 
     def rolled(var: Var, places: int) -> Var:
         return ops.roll(var, -places, axis=axis)
 
-    return composed(
+    return compose_block(
         "cross",
         lambda: rolled(left, 1) * rolled(right, 2) - rolled(left, 2) * rolled(right, 1),
     )
 
 
-@building
+@transactional
 def kron(x: Operand, y: Operand) -> Var:
     """Kronecker product: each element of one array times the whole other array.
 
@@ -230,7 +230,7 @@ def kron(x: Operand, y: Operand) -> Var:
     return ops.reshape(ops.multiply(*interleaved), out_shape)
 
 
-@building
+@transactional
 def matrix_power(x: Operand, n: int) -> Var:
     """Integer powers of square matrices, by repeated squaring.
 
@@ -246,9 +246,9 @@ def matrix_power(x: Operand, n: int) -> Var:
     Raises:
         ShapeError: `x` does not consist of square matrices.
     """
-    base = matrices("matrix_power", x)
+    base = check_matrices("matrix_power", x)
     if base.shape[-1] != base.shape[-2]:
-        raise ShapeError("matrix_power needs squares.", given=shown_types({"x": base}))
+        raise ShapeError("matrix_power needs squares.", given=format_types({"x": base}))
     if n == 0:
         unit = ops.eye(base.shape[-1], dtype=base.dtype)
         return ops.broadcast_to(unit, base.shape)
@@ -264,10 +264,10 @@ def matrix_power(x: Operand, n: int) -> Var:
                 return power
             square = ops.matmul(square, square)
 
-    return base if n == 1 else composed("matrix_power", build)
+    return base if n == 1 else compose_block("matrix_power", build)
 
 
-def matrices(what: str, x: Any) -> Var:
+def check_matrices(what: str, x: Any) -> Var:
     """Check that an operand has at least two axes: matrices, with batch axes before them.
 
     Raises:
@@ -275,14 +275,14 @@ def matrices(what: str, x: Any) -> Var:
     """
     var = as_var(x)
     if var.ndim < 2:
-        raise ShapeError(f"{what} needs matrices.", given=shown_types({"x": var}))
+        raise ShapeError(f"{what} needs matrices.", given=format_types({"x": var}))
     return var
 
 
 # ---- diagonals -------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
     """The diagonals of matrices, on the last axis.
 
@@ -311,7 +311,7 @@ def diagonal(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> V
     return _diagonal("diagonal", x, offset, axis1, axis2)
 
 
-@building
+@transactional
 def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
     """The sum of a diagonal; see `diagonal`.
 
@@ -333,7 +333,7 @@ def trace(x: Operand, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Var:
 
 
 def _diagonal(what: str, x: Any, offset: int, axis1: int, axis2: int) -> Var:
-    var = matrices(what, x)
+    var = check_matrices(what, x)
     rows, columns = (axis_index(axis, var.ndim, what) for axis in (axis1, axis2))
     if rows == columns:
         raise ShapeError(f"{what} needs two axes.", given=f"axis1={axis1}   axis2={axis2}")

@@ -6,17 +6,17 @@ from braces.builder.append import as_var
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.losses.reduction import in_floats, shown_types
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.losses.reduction import format_types, to_common_float
 from braces.ops.common.rules import axis_index
 
 __all__ = ["interp", "isin", "meshgrid", "rot90"]
 
 
-@building
+@transactional
 def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
     """Coordinates of all grid points, from the coordinates along each axis.
 
@@ -50,7 +50,7 @@ def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
     for x in given:
         if x.ndim > 1:
             raise ShapeError(
-                "meshgrid needs coordinates along one axis each.", given=shown_types({"x": x})
+                "meshgrid needs coordinates along one axis each.", given=format_types({"x": x})
             )
     sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in given]
     out_axes = list(range(len(given)))
@@ -65,7 +65,7 @@ def _broadcast_along(x: Var, axis: int, out_shape: list[Size]) -> Var:
     return ops.broadcast_to(ops.reshape(x, shape), out_shape)
 
 
-@building
+@transactional
 def interp(
     x: Operand,
     xp: Operand,
@@ -104,12 +104,12 @@ def interp(
         [5.0, 30.0]
     """
     positions, points, known = (as_var(operand) for operand in (x, xp, fp))
-    shown = shown_types({"x": positions, "xp": points, "fp": known})
+    shown = format_types({"x": positions, "xp": points, "fp": known})
     if points.ndim != 1 or known.ndim != 1 or not same_size(points.shape[0], known.shape[0]):
         raise ShapeError("interp needs a number for each point, along one axis.", given=shown)
     if points.shape[0] == 0:
         raise ShapeError("interp needs a point at least.", given=shown)
-    positions, points, known = in_floats("interp", x=positions, xp=points, fp=known)
+    positions, points, known = to_common_float("interp", x=positions, xp=points, fp=known)
     if period is not None and not period > 0:
         raise ProgramError(f"interp needs a period above 0, not {period!r:.40}.")
 
@@ -122,7 +122,7 @@ def interp(
             value_at = ops.where(beyond(positions, points[end]), end_value, value_at)
         return value_at
 
-    return composed("interp", build)
+    return compose_block("interp", build)
 
 
 def _extend_period(x: Var, xp: Var, fp: Var, period: float) -> tuple[Var, Var, Var]:
@@ -155,7 +155,7 @@ def _interpolate(x: Var, xp: Var, fp: Var) -> Var:
 # ---- rotations, membership -------------------------------------------------------------------
 
 
-@building
+@transactional
 def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     """Rotate an array by multiples of 90 degrees, from the first axis towards the second.
 
@@ -182,7 +182,7 @@ def rot90(x: Operand, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
     return var
 
 
-@building
+@transactional
 def isin(x: Operand, values: Operand, invert: bool = False) -> Var:
     """Test elements for membership in a set of values; NaN is never a member.
 

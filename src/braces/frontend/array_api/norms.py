@@ -12,19 +12,19 @@ from braces.builder.var import Operand, Var
 from braces.define.decorator import Axes
 from braces.dims import call
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.array_api.linalg import matrices
-from braces.frontend.control.block import composed
+from braces.frontend.array_api.linalg import check_matrices
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.losses.reduction import in_floats, shown_types
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.losses.reduction import format_types, to_common_float
 
 __all__ = ["lstsq", "matrix_norm", "matrix_rank", "vector_norm"]
 
 # ---- norms -----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: float = 2.0) -> Var:
     """The p-norms of vectors.
 
@@ -45,7 +45,7 @@ def vector_norm(x: Operand, axis: Axes = None, keepdims: bool = False, ord: floa
         ShapeError: There is no such axis.
         DTypeError: Complex numbers.
     """
-    (var,) = in_floats("vector_norm", x=as_var(x))
+    (var,) = to_common_float("vector_norm", x=as_var(x))
     options: dict[str, Any] = {"axis": axis, "keepdims": keepdims}
     if ord == 2:
         return ops.norm(var, **options)
@@ -67,7 +67,7 @@ def _power(x: Var, at: float, exponent: float, value: float) -> Var:
     return ops.where(matches, value, ops.pow(ops.where(matches, 1.0, x), exponent))
 
 
-@building
+@transactional
 def matrix_norm(x: Operand, ord: float | str = "fro", keepdims: bool = False) -> Var:
     """The norms of matrices, on the last two axes.
 
@@ -86,7 +86,7 @@ def matrix_norm(x: Operand, ord: float | str = "fro", keepdims: bool = False) ->
         ProgramError: There is no such norm.
         DTypeError: Complex numbers.
     """
-    (var,) = in_floats("matrix_norm", x=matrices("matrix_norm", x))
+    (var,) = to_common_float("matrix_norm", x=check_matrices("matrix_norm", x))
     if ord == "fro":
         return ops.norm(var, axis=(-2, -1), keepdims=keepdims)
     norms = _norm_of(var, ord)
@@ -110,7 +110,7 @@ def _norm_of(x: Var, ord: Any) -> Var:
 # ---- singular values -------------------------------------------------------------------------
 
 
-@building
+@transactional
 def matrix_rank(x: Operand, rtol: float | None = None) -> Var:
     """Numerical rank of matrices: the number of nonzero singular values, up to rounding.
 
@@ -128,14 +128,14 @@ def matrix_rank(x: Operand, rtol: float | None = None) -> Var:
         ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
-    (var,) = in_floats("matrix_rank", x=matrices("matrix_rank", x))
+    (var,) = to_common_float("matrix_rank", x=check_matrices("matrix_rank", x))
 
     def build() -> Var:
         singular_values = ops.svdvals(var)
         cutoff = ops.max(singular_values, axis=-1, keepdims=True) * _cutoff(var, rtol)
         return ops.sum(singular_values > cutoff, axis=-1)
 
-    return composed("matrix_rank", build)
+    return compose_block("matrix_rank", build)
 
 
 def _cutoff(x: Var, rtol: float | None) -> Any:
@@ -145,7 +145,7 @@ def _cutoff(x: Var, rtol: float | None) -> Any:
     return ops.size(call("max", *x.shape[-2:]), dtype=x.dtype) * float(limits.eps)
 
 
-@building
+@transactional
 def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
     """Least-squares solution of linear systems, over- or underdetermined.
 
@@ -172,11 +172,11 @@ def lstsq(a: Operand, b: Operand, rtol: float | None = None) -> Var:
         >>> br.Executor().run(prog, br.Scope(), fetch=line).round(3).tolist()
         [2.0, 1.0]
     """
-    matrix, rhs = matrices("lstsq", a), as_var(b)
+    matrix, rhs = check_matrices("lstsq", a), as_var(b)
     rows = rhs.shape[-2:][:1]
     if not rows or not same_size(matrix.shape[-2], rows[0]):
         raise ShapeError(
             "lstsq needs a right-hand side with as many rows as the matrices.",
-            given=shown_types({"a": matrix, "b": rhs}),
+            given=format_types({"a": matrix, "b": rhs}),
         )
-    return composed("lstsq", lambda: ops.matmul(ops.pinv(matrix, rtol), rhs))
+    return compose_block("lstsq", lambda: ops.matmul(ops.pinv(matrix, rtol), rhs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.numpy_dispatch import NumPyCalls
+from braces.builder.numpy_dispatch import NumPyDispatch
 from braces.frontend.array_api import (
     fft_windows as signals,
     linalg as matrices,
@@ -23,4 +23,4 @@ MODULES = (
 def found_by_numpy() -> None:
     """Register the functions, so that NumPy functions of the same name dispatch to them."""
     functions = {name: getattr(module, name) for module in MODULES for name in module.__all__}
-    NumPyCalls.composed = functions
+    NumPyDispatch.composed = functions

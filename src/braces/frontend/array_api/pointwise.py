@@ -10,10 +10,10 @@ import ml_dtypes
 from braces.builder.append import as_var
 from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, is_float
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.losses.reduction import in_floats
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.losses.reduction import to_common_float
 
 __all__ = [
     "allclose",
@@ -32,30 +32,30 @@ __all__ = [
 # ---- one operand -----------------------------------------------------------------------------
 
 
-@building
+@transactional
 def log10(x: Operand) -> Var:
     """The logarithm to the base 10: log(x) / log(10); integers give float32."""
     return ops.log(x) / math.log(10.0)
 
 
-@building
+@transactional
 def deg2rad(x: Operand) -> Var:
     """Degrees as radians: x * pi / 180; integers give float32."""
     return ops.multiply(_floats("deg2rad", x), math.pi / 180.0)
 
 
-@building
+@transactional
 def rad2deg(x: Operand) -> Var:
     """Radians as degrees: x * 180 / pi; integers give float32."""
     return ops.multiply(_floats("rad2deg", x), 180.0 / math.pi)
 
 
 def _floats(what: str, x: Operand) -> Var:
-    (var,) = in_floats(what, x=as_var(x))
+    (var,) = to_common_float(what, x=as_var(x))
     return var
 
 
-@building
+@transactional
 def sinc(x: Operand) -> Var:
     """The normalized sinc function: sin(pi * x) / (pi * x), and 1 at 0.
 
@@ -82,13 +82,13 @@ def sinc(x: Operand) -> Var:
         far = ops.where(near, 1.0, angle)
         return ops.where(near, series, ops.sin(far) / far)
 
-    return composed("sinc", build)
+    return compose_block("sinc", build)
 
 
 _SERIES = tuple((-1) ** k / math.factorial(2 * k + 1) for k in range(8))
 
 
-@building
+@transactional
 def nan_to_num(
     x: Operand,
     nan: float = 0.0,
@@ -116,7 +116,7 @@ def nan_to_num(
     var = as_var(x)
     if not is_float(var.dtype):
         return var
-    (var,) = in_floats("nan_to_num", x=var)
+    (var,) = to_common_float("nan_to_num", x=var)
 
     largest = float(cast("Any", ml_dtypes).finfo(var.dtype).max)
 
@@ -129,10 +129,10 @@ def nan_to_num(
             )
         return out_var
 
-    return composed("nan_to_num", build)
+    return compose_block("nan_to_num", build)
 
 
-@building
+@transactional
 def signbit(x: Operand) -> Var:
     """Test the sign bit: True for negative numbers and -0.0; False for NaN.
 
@@ -157,7 +157,7 @@ def _below(x: Var) -> Var:
 # ---- several operands ------------------------------------------------------------------------
 
 
-@building
+@transactional
 def copysign(x: Operand, y: Operand) -> Var:
     """Magnitude of one number with the sign of another; the sign of NaN is plus.
 
@@ -174,16 +174,16 @@ def copysign(x: Operand, y: Operand) -> Var:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    size, sign = in_floats("copysign", x=as_var(x), y=as_var(y))
+    size, sign = to_common_float("copysign", x=as_var(x), y=as_var(y))
 
     def build() -> Var:
         magnitude = ops.abs(size)
         return ops.where(_below(sign), -magnitude, magnitude)
 
-    return composed("copysign", build)
+    return compose_block("copysign", build)
 
 
-@building
+@transactional
 def heaviside(x: Operand, y: Operand) -> Var:
     """Heaviside step function: 0 below zero, 1 above, `y` at zero; NaN stays NaN.
 
@@ -198,16 +198,16 @@ def heaviside(x: Operand, y: Operand) -> Var:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    step, middle = in_floats("heaviside", x=as_var(x), y=as_var(y))
+    step, middle = to_common_float("heaviside", x=as_var(x), y=as_var(y))
 
     def build() -> Var:
         ends = ops.where(ops.isnan(step), step, ops.maximum(ops.sign(step), 0.0))
         return ops.where(step == 0.0, middle, ops.stop_gradient(ends))
 
-    return composed("heaviside", build)
+    return compose_block("heaviside", build)
 
 
-@building
+@transactional
 def lerp(x: Operand, y: Operand, weight: Operand) -> Var:
     """Linear interpolation between two numbers.
 
@@ -228,7 +228,7 @@ def lerp(x: Operand, y: Operand, weight: Operand) -> Var:
     return start + ops.multiply(weight, ops.subtract(y, start))
 
 
-@building
+@transactional
 def isclose(
     x: Operand,
     y: Operand,
@@ -253,10 +253,10 @@ def isclose(
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return composed("isclose", lambda: _close(as_var(x), as_var(y), rtol, atol, equal_nan))
+    return compose_block("isclose", lambda: _close(as_var(x), as_var(y), rtol, atol, equal_nan))
 
 
-@building
+@transactional
 def allclose(
     x: Operand,
     y: Operand,
@@ -265,7 +265,7 @@ def allclose(
     equal_nan: bool = False,
 ) -> Var:
     """Test all numbers for equality within tolerances, as one bool; see `isclose`."""
-    return composed(
+    return compose_block(
         "allclose", lambda: ops.all(_close(as_var(x), as_var(y), rtol, atol, equal_nan))
     )
 

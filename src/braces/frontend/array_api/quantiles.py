@@ -12,11 +12,11 @@ from braces.define.decorator import Axes
 from braces.dims import Size, product
 from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.variables import constant
-from braces.frontend.losses.reduction import check_one_of, in_floats, shown_types
+from braces.frontend.losses.reduction import check_one_of, format_types, to_common_float
 from braces.ops.common.rules import axis_indices
 
 __all__ = ["median", "nanmedian", "nanquantile", "percentile", "quantile"]
@@ -25,7 +25,7 @@ METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 """Interpolation methods between two order statistics."""
 
 
-@building
+@transactional
 def median(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The median: the middle number, or the mean of the two middle numbers.
 
@@ -51,7 +51,7 @@ def median(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     return _quantiles("median", x, 0.5, axis, keepdims, "linear")
 
 
-@building
+@transactional
 def quantile(
     x: Operand,
     q: Operand,
@@ -92,7 +92,7 @@ def quantile(
     return _quantiles("quantile", x, q, axis, keepdims, method)
 
 
-@building
+@transactional
 def percentile(
     x: Operand,
     q: Operand,
@@ -105,13 +105,13 @@ def percentile(
     return _quantiles("percentile", x, parts, axis, keepdims, method)
 
 
-@building
+@transactional
 def nanmedian(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The median of the numbers that are not NaN; NaN if there are none; see `median`."""
     return _quantiles("nanmedian", x, 0.5, axis, keepdims, "linear", left_out=True)
 
 
-@building
+@transactional
 def nanquantile(
     x: Operand,
     q: Operand,
@@ -128,13 +128,13 @@ def _quantiles(
 ) -> Var:
     """Build a quantile function; `left_out` ignores NaN."""
     check_one_of(what, "method", method, METHODS)
-    (numbers,) = in_floats(what, x=as_var(x))
+    (numbers,) = to_common_float(what, x=as_var(x))
     axes = axis_indices(axis, numbers.ndim, what)
     shape = numbers.shape
     count = product(shape[a] for a in axes)
     if count == 0:
         raise ShapeError(
-            f"{what} of nothing does not exist.", given=shown_types({"x": numbers})
+            f"{what} of nothing does not exist.", given=format_types({"x": numbers})
         )
     levels = _parts(what, q)
 
@@ -155,7 +155,7 @@ def _quantiles(
         ]
         return ops.reshape(values, (*levels.shape, *kept_sizes))
 
-    return composed(what, build)
+    return compose_block(what, build)
 
 
 def _parts(what: str, q: Any) -> Var:

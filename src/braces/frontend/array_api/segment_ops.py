@@ -12,13 +12,13 @@ from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32, INT64, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.public_names import full
 from braces.frontend.core.variables import constant
-from braces.frontend.losses.reduction import along_axis, shown_types
+from braces.frontend.losses.reduction import broadcast_along, format_types
 from braces.ops.common.rules import float_dtype, promote, sum_dtype
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 # ---- segments --------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     """Sum slices by segment.
 
@@ -61,7 +61,7 @@ def segment_sum(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     return _sum_by_id(*_groups("segment_sum", data, segment_ids, num_segments))
 
 
-@building
+@transactional
 def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     """Average slices by segment: `segment_sum` divided by the number of slices.
 
@@ -84,22 +84,22 @@ def segment_mean(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         x, ids, count = _groups(what, data, segment_ids, num_segments)
         x = ops.cast(x, float_dtype(x.dtype))
         counts = _sum_by_id(ops.ones_like(ids, dtype=INT64), ids, count)
-        counts = along_axis(counts, 0, x.ndim - ids.ndim + 1)
+        counts = broadcast_along(counts, 0, x.ndim - ids.ndim + 1)
         wide = ops.cast(x, promote(x.dtype, FLOAT32))
         means = _sum_by_id(wide, ids, count) / ops.cast(ops.maximum(counts, 1), wide.dtype)
         return ops.cast(means, x.dtype)
 
-    return composed(what, build)
+    return compose_block(what, build)
 
 
-@building
+@transactional
 def segment_prod(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     """Multiply slices by segment; 1 for empty segments; otherwise as `segment_sum`."""
     x, ids, count = _groups("segment_prod", data, segment_ids, num_segments)
     return _scatter(ops.cast(x, sum_dtype(x.dtype)), ids, count, 1, "mul")
 
 
-@building
+@transactional
 def segment_max(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     """Elementwise maximum of the slices of each segment; otherwise as `segment_sum`.
 
@@ -117,17 +117,17 @@ def segment_max(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
         IndexRangeError: In a run, an id is negative, or `num_segments` or more.
     """
     x, ids, count = _groups("segment_max", data, segment_ids, num_segments)
-    return _scatter(x, ids, count, _ends(x)[0], "max")
+    return _scatter(x, ids, count, _reduction_identities(x)[0], "max")
 
 
-@building
+@transactional
 def segment_min(data: Var, segment_ids: Operand, num_segments: Size) -> Var:
     """Elementwise minimum of the slices of each segment; otherwise as `segment_max`.
 
     Empty segments give infinity, or the largest integer.
     """
     x, ids, count = _groups("segment_min", data, segment_ids, num_segments)
-    return _scatter(x, ids, count, _ends(x)[1], "min")
+    return _scatter(x, ids, count, _reduction_identities(x)[1], "min")
 
 
 def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]:
@@ -137,7 +137,7 @@ def _groups(what: str, data: Any, ids: Any, count: Any) -> tuple[Var, Var, Size]
     if x.ndim < ids.ndim or not all(same_size(*pair) for pair in pairs):
         raise ShapeError(
             f"{what} needs the number of a group for each slice.",
-            given=shown_types({"data": x, "segment_ids": ids}),
+            given=format_types({"data": x, "segment_ids": ids}),
             fix="The axes of the numbers are the first ones of the data.",
         )
     return x, _check_ids(what, "segment_ids", ids, count), count
@@ -147,7 +147,7 @@ def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
     if not is_integer(ids.dtype):
         raise DTypeError(
             f"{what} needs integers as {slot}, not {ids.dtype}.",
-            given=shown_types({slot: ids}),
+            given=format_types({slot: ids}),
             fix="Use br.cast(ids, 'int64').",
         )
     return one("group_ids", ids, count=count)
@@ -171,7 +171,7 @@ def _scatter(x: Var, ids: Var, count: Size, empty: Any, reduction: str) -> Var:
     return ops.scatter_nd(initial, x, [ids], reduction=reduction)
 
 
-def _ends(x: Var) -> tuple[Any, Any]:
+def _reduction_identities(x: Var) -> tuple[Any, Any]:
     """Return the identity elements of max and min for a dtype."""
     if is_integer(x.dtype):
         limits = np.iinfo(x.dtype)
@@ -182,7 +182,7 @@ def _ends(x: Var) -> tuple[Any, Any]:
 # ---- bins ------------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
     """Count the occurrences of the numbers 0, 1, …, or sum their weights.
 
@@ -213,7 +213,7 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
     if var.ndim != 1:
         raise ShapeError(
             "bincount needs numbers along one axis.",
-            given=shown_types({"x": var}),
+            given=format_types({"x": var}),
             fix="Use br.reshape(x, [-1]).",
         )
     count = _count("bincount", "length", length)
@@ -230,12 +230,12 @@ def _weights(what: str, x: Var, weights: Operand) -> Var:
     if given.shape != x.shape:
         raise ShapeError(
             f"{what} needs a weight for each number.",
-            given=shown_types({"x": x, "weights": given}),
+            given=format_types({"x": x, "weights": given}),
         )
     return given
 
 
-@building
+@transactional
 def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
     """Return the bin of each number: the number of edges not above it.
 
@@ -271,7 +271,7 @@ def _edges(what: str, given: Any) -> Var:
     var = as_var(given)
     if var.ndim != 1:
         raise ShapeError(
-            f"{what} needs edges along one axis.", given=shown_types({"bins": var})
+            f"{what} needs edges along one axis.", given=format_types({"bins": var})
         )
     if not isinstance(given, Var) and not np.all(np.diff(np.asarray(given, float)) >= 0.0):
         raise ProgramError(
@@ -282,7 +282,7 @@ def _edges(what: str, given: Any) -> Var:
     return var
 
 
-@building
+@transactional
 def histogram(
     x: Var,
     bins: int | Sequence[float] | Var = 10,
@@ -322,7 +322,7 @@ def histogram(
     var = as_var(x)
     given = None if weights is None else _weights("histogram", var, weights)
     if var.dtype.kind == "c":
-        raise DTypeError("histogram needs real numbers.", given=shown_types({"x": var}))
+        raise DTypeError("histogram needs real numbers.", given=format_types({"x": var}))
 
     def build() -> tuple[Var, Var]:
         flat = ops.reshape(var, (-1,))
@@ -336,7 +336,7 @@ def histogram(
             return counts, edges
         return counts / (ops.sum(counts) * (edges[1:] - edges[:-1])), edges
 
-    return composed("histogram", build)
+    return compose_block("histogram", build)
 
 
 def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
@@ -344,7 +344,7 @@ def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
     if not isinstance(bins, int):
         edges = _edges("histogram", bins)
         if edges.shape[0] in (0, 1):
-            raise ShapeError("histogram needs two edges.", given=shown_types({"bins": edges}))
+            raise ShapeError("histogram needs two edges.", given=format_types({"bins": edges}))
         return edges
     if bins < 1:
         raise ProgramError(f"histogram needs a bin at least, not {bins}.")

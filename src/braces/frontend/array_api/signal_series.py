@@ -9,12 +9,17 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_float
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.public_names import arange
 from braces.frontend.core.variables import constant
-from braces.frontend.losses.reduction import along_axis, check_one_of, in_floats, shown_types
+from braces.frontend.losses.reduction import (
+    broadcast_along,
+    check_one_of,
+    format_types,
+    to_common_float,
+)
 from braces.ops.common.rules import axis_index, promote
 
 __all__ = [
@@ -34,7 +39,7 @@ MODES = ("full", "same", "valid")
 # ---- differences -----------------------------------------------------------------------------
 
 
-@building
+@transactional
 def diff(
     x: Operand,
     n: int = 1,
@@ -86,14 +91,16 @@ def _subtract_neighbors(x: Var, axis: int) -> Var:
 def _at_end(x: Var, axis: int, end: int) -> Var:
     """Return a mask of the first or last index of an axis; it broadcasts against the array."""
     size = x.shape[axis]
-    return along_axis(arange(size) == (0 if end == 0 else ops.size(size) - 1), axis, x.ndim)
+    return broadcast_along(
+        arange(size) == (0 if end == 0 else ops.size(size) - 1), axis, x.ndim
+    )
 
 
 def _slice(x: Var, axis: int, part: slice) -> Var:
     return x[(slice(None),) * axis + (part,)]
 
 
-@building
+@transactional
 def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
     """Numerical derivative of equally spaced samples by central differences: `numpy.gradient`.
 
@@ -113,10 +120,10 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
         ShapeError: There is no such axis, or it has fewer than two points.
         DTypeError: Complex numbers.
     """
-    (var,) = in_floats("central_difference", x=as_var(x))
+    (var,) = to_common_float("central_difference", x=as_var(x))
     at = axis_index(axis, var.ndim, "central_difference")
     if var.shape[at] in (0, 1):
-        raise ShapeError("central_difference needs two points.", given=shown_types({"x": var}))
+        raise ShapeError("central_difference needs two points.", given=format_types({"x": var}))
 
     def build() -> Var:
         after, before = (ops.roll(var, by, axis=at) for by in (-1, 1))
@@ -124,10 +131,10 @@ def central_difference(x: Operand, spacing: float = 1.0, axis: int = -1) -> Var:
         slopes = ops.where(last, var - before, (after - before) / 2.0)
         return ops.where(first, after - var, slopes) / spacing
 
-    return composed("central_difference", build)
+    return compose_block("central_difference", build)
 
 
-@building
+@transactional
 def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int = -1) -> Var:
     """Integrate along one axis by the trapezoidal rule.
 
@@ -146,7 +153,7 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int =
         ShapeError: There is no such axis, or the numbers of points differ.
         DTypeError: Complex numbers.
     """
-    height, *places = in_floats(
+    height, *places = to_common_float(
         "trapezoid", y=as_var(y), **({} if x is None else {"x": as_var(x)})
     )
     at = axis_index(axis, height.ndim, "trapezoid")
@@ -157,13 +164,13 @@ def trapezoid(y: Operand, x: Operand | None = None, dx: float = 1.0, axis: int =
             return ops.sum(means, axis=at) * dx
         wide = _subtract_neighbors(places[0], at if places[0].ndim > 1 else 0)
         if wide.ndim == 1:
-            wide = along_axis(wide, at, height.ndim)
+            wide = broadcast_along(wide, at, height.ndim)
         return ops.sum(means * wide, axis=at)
 
-    return composed("trapezoid", build)
+    return compose_block("trapezoid", build)
 
 
-@building
+@transactional
 def unwrap(
     x: Operand, discont: float | None = None, axis: int = -1, period: float = 2 * math.pi
 ) -> Var:
@@ -182,7 +189,7 @@ def unwrap(
         ShapeError: There is no such axis.
         DTypeError: Complex numbers.
     """
-    (var,) = in_floats("unwrap", x=as_var(x))
+    (var,) = to_common_float("unwrap", x=as_var(x))
     at = axis_index(axis, var.ndim, "unwrap")
     least = max(period / 2 if discont is None else discont, period / 2)
 
@@ -195,13 +202,13 @@ def unwrap(
         corrections = ops.where(ops.abs(jumps) < least, 0.0, corrections)
         return var + ops.cumsum(corrections, axis=at)
 
-    return composed("unwrap", build)
+    return compose_block("unwrap", build)
 
 
 # ---- filters ---------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
     """The convolution of two sequences.
 
@@ -231,7 +238,7 @@ def convolve(x: Operand, y: Operand, mode: str = "full") -> Var:
     return _correlate(long, ops.flip(short, axis=0), _padding(mode, count))
 
 
-@building
+@transactional
 def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
     """The cross-correlation of two sequences.
 
@@ -255,7 +262,7 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
         raise ShapeError(
             "correlate needs a second sequence that is no longer than the first, and of a "
             "size that is known.",
-            given=shown_types({"x": long, "y": short}),
+            given=format_types({"x": long, "y": short}),
             fix="Exchange them: the result is reversed.",
         )
     given = ops.conj(short) if short.dtype.kind == "c" else short
@@ -272,7 +279,7 @@ def _padding(mode: str, count: int) -> tuple[int, int]:
 def _order_by_length(what: str, x: Var, y: Var, mode: str) -> tuple[Var, Var, int]:
     """Return the longer sequence, the shorter one, and the size of the shorter one."""
     check_one_of(what, "mode", mode, MODES)
-    types = shown_types({"x": x, "y": y})
+    types = format_types({"x": x, "y": y})
     if x.ndim != 1 or y.ndim != 1 or 0 in (*x.shape, *y.shape):
         raise ShapeError(f"{what} needs two sequences, neither empty.", given=types)
     if isinstance(x.shape[0], int):
@@ -300,7 +307,7 @@ def _correlate(x: Var, y: Var, padding: tuple[int, int]) -> Var:
 # ---- powers ----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
     """Vandermonde matrix: the powers of each number in a row.
 
@@ -322,13 +329,13 @@ def vander(x: Operand, n: int | None = None, increasing: bool = False) -> Var:
     if var.ndim != 1 or not isinstance(count, int):
         raise ShapeError(
             "vander needs numbers along one axis, and n= where its size is not known.",
-            given=shown_types({"x": var}),
+            given=format_types({"x": var}),
         )
     powers = list(range(count) if increasing else reversed(range(count)))
     return ops.pow(ops.expand_dims(var, axis=1), constant(powers, "int64"))
 
 
-@building
+@transactional
 def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
     """Evaluate a polynomial by Horner's rule, the highest power first.
 
@@ -349,7 +356,7 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
     if factors.ndim != 1 or not isinstance(factors.shape[0], int):
         raise ShapeError(
             "polyval needs coefficients along one axis, of a size that is known.",
-            given=shown_types({"coefficients": factors}),
+            given=format_types({"coefficients": factors}),
         )
 
     def build() -> Var:
@@ -358,4 +365,4 @@ def polyval(coefficients: Operand | Sequence[float], x: Operand) -> Var:
             total = total * x_var + factor
         return total
 
-    return composed("polyval", build)
+    return compose_block("polyval", build)

@@ -12,10 +12,10 @@ from braces.builder.var import Operand, Var
 from braces.define.decorator import Axes
 from braces.dtypes import BOOL, is_float
 from braces.errors import ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.losses.reduction import in_floats, shown_types
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.losses.reduction import format_types, to_common_float
 
 __all__ = [
     "corrcoef", "count_nonzero", "cov", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
@@ -25,7 +25,7 @@ __all__ = [
 # ---- reductions without NaN ------------------------------------------------------------------
 
 
-@building
+@transactional
 def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The sum of the numbers that are not NaN; 0 if there are none.
 
@@ -50,25 +50,25 @@ def nansum(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     return _without_nan(x, 0, lambda filled, _: ops.sum(filled, axis=axis, keepdims=keepdims))
 
 
-@building
+@transactional
 def nanprod(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The product of the numbers that are not NaN; 1 if there are none; see `nansum`."""
     return _without_nan(x, 1, lambda filled, _: ops.prod(filled, axis=axis, keepdims=keepdims))
 
 
-@building
+@transactional
 def nanmax(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The largest of the numbers that are not NaN; NaN if there are none; see `max`."""
     return _extreme("max", x, -np.inf, axis, keepdims)
 
 
-@building
+@transactional
 def nanmin(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The smallest of the numbers that are not NaN; NaN if there are none; see `min`."""
     return _extreme("min", x, np.inf, axis, keepdims)
 
 
-@building
+@transactional
 def nanmean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """The mean of the numbers that are not NaN; NaN if there are none; see `nansum`."""
 
@@ -79,10 +79,10 @@ def nanmean(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
             missing, axis, keepdims, filled
         )
 
-    return composed("nanmean", lambda: _without_nan(x, 0, mean))
+    return compose_block("nanmean", lambda: _without_nan(x, 0, mean))
 
 
-@building
+@transactional
 def nanvar(
     x: Operand, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Var:
@@ -102,10 +102,10 @@ def nanvar(
         total = ops.sum(ops.square(deviations), axis=axis, keepdims=keepdims)
         return total / ops.where(free > 0.0, free, np.nan)
 
-    return composed("nanvar", lambda: _without_nan(x, 0, variance))
+    return compose_block("nanvar", lambda: _without_nan(x, 0, variance))
 
 
-@building
+@transactional
 def nanstd(
     x: Operand, axis: Axes = None, keepdims: bool = False, correction: float = 0.0
 ) -> Var:
@@ -132,7 +132,7 @@ def _extreme(op_type: str, x: Any, filling: float, axis: Axes, keepdims: bool) -
         nothing = ops.all(missing, axis=axis, keepdims=keepdims)
         return ops.where(nothing, ops.full_like(extremes, np.nan), extremes)
 
-    return composed(f"nan{op_type}", lambda: _without_nan(x, filling, extreme))
+    return compose_block(f"nan{op_type}", lambda: _without_nan(x, filling, extreme))
 
 
 def _count_valid(missing: Var, axis: Axes, keepdims: bool, like: Var) -> Var:
@@ -141,7 +141,7 @@ def _count_valid(missing: Var, axis: Axes, keepdims: bool, like: Var) -> Var:
     return ops.cast(ops.sum(valid, axis=axis, keepdims=keepdims), like.dtype)
 
 
-@building
+@transactional
 def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
     """Count the numbers that are not zero; NaN counts as nonzero.
 
@@ -164,7 +164,7 @@ def count_nonzero(x: Operand, axis: Axes = None, keepdims: bool = False) -> Var:
 # ---- covariances -----------------------------------------------------------------------------
 
 
-@building
+@transactional
 def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
     """Covariance matrix: the means of the products of deviations.
 
@@ -190,10 +190,10 @@ def cov(x: Operand, rowvar: bool = True, correction: float = 1.0) -> Var:
         >>> br.Executor().run(prog, br.Scope(), fetch=found).tolist()
         [[2.0, -2.0], [-2.0, 2.0]]
     """
-    return composed("cov", lambda: _covariance("cov", x, rowvar, correction))
+    return compose_block("cov", lambda: _covariance("cov", x, rowvar, correction))
 
 
-@building
+@transactional
 def corrcoef(x: Operand, rowvar: bool = True) -> Var:
     """Correlation matrix: covariances divided by both standard deviations.
 
@@ -219,15 +219,15 @@ def corrcoef(x: Operand, rowvar: bool = True) -> Var:
         scaled = covariances / ops.expand_dims(deviations, axis=1) / deviations
         return ops.clip(scaled, -1.0, 1.0)
 
-    return composed("corrcoef", build)
+    return compose_block("corrcoef", build)
 
 
 def _covariance(what: str, x: Any, rowvar: bool, correction: float) -> Var:
-    (observations,) = in_floats(what, x=as_var(x))
+    (observations,) = to_common_float(what, x=as_var(x))
     if observations.ndim not in (1, 2):
         raise ShapeError(
             f"{what} needs a matrix, of variables and what was seen of them.",
-            given=shown_types({"x": observations}),
+            given=format_types({"x": observations}),
         )
     by_row = (
         observations if rowvar or observations.ndim == 1 else ops.matrix_transpose(observations)

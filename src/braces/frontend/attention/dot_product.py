@@ -23,15 +23,15 @@ from braces.dims import Size
 from braces.dtypes import BOOL, is_float
 from braces.errors import DTypeError, ShapeError
 from braces.frontend import random
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.parameters import fixed_size
 
 # ---- weights ---------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def scaled_dot_product_attention(
     query: Any,
     key: Any,
@@ -79,13 +79,15 @@ def scaled_dot_product_attention(
     q, k, v = (operand(x, what) for x in (query, key, value))
     check_heads(what, q, k, v)
     mask_var = None if mask is None else as_mask(what, mask, q, k)
-    return composed(
+    return compose_block(
         name or what,
-        lambda: attended(q, k, v, mask_var, earlier(q, k) if causal else None, scale, dropout),
+        lambda: build_attention(
+            q, k, v, mask_var, causal_mask(q, k) if causal else None, scale, dropout
+        ),
     )
 
 
-def attended(
+def build_attention(
     q: Var, k: Var, v: Var, mask: Var | None, seen: Var | None, scale: float | None,
     dropout: float,
 ) -> Var:  # fmt: skip
@@ -96,11 +98,11 @@ def attended(
     shape = q.shape
     if grouped:
         q, k, v = (
-            _in_groups(q, groups),
+            _group_heads(q, groups),
             ops.expand_dims(k, axis=-3),
             ops.expand_dims(v, axis=-3),
         )
-        mask = None if mask is None else _mask_in_groups(mask, groups)
+        mask = None if mask is None else _group_mask(mask, groups)
     scores = ops.matmul(q * scale, ops.matrix_transpose(k))
     combined = seen if mask is None else mask if seen is None else ops.logical_and(mask, seen)
     if combined is not None:
@@ -117,18 +119,18 @@ def _lowest(dtype: Any) -> float:
     return float(cast("Any", ml_dtypes).finfo(dtype).min)
 
 
-def _in_groups(q: Var, groups: Size) -> Var:
+def _group_heads(q: Var, groups: Size) -> Var:
     """Group query heads by shared key head: [..., groups, times, queries, size]."""
     return ops.reshape(q, (*q.shape[:-3], groups, -1, *q.shape[-2:]))
 
 
-def _mask_in_groups(mask: Var, groups: Size) -> Var:
+def _group_mask(mask: Var, groups: Size) -> Var:
     if mask.ndim < 3:
         return mask
-    return ops.expand_dims(mask, axis=-3) if mask.shape[-3] == 1 else _in_groups(mask, groups)
+    return ops.expand_dims(mask, axis=-3) if mask.shape[-3] == 1 else _group_heads(mask, groups)
 
 
-def earlier(q: Var, k: Var) -> Var:
+def causal_mask(q: Var, k: Var) -> Var:
     """Return the causal mask: True for keys that are not later than the query."""
     rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns
@@ -137,13 +139,13 @@ def earlier(q: Var, k: Var) -> Var:
 # ---- checks ----------------------------------------------------------------------------------
 
 
-def agree(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
+def check_equal_sizes(what: str, said: str, left: Size, right: Size, *given: Var) -> None:
     """Refuse two sizes that differ; `said` states the requirement."""
     if current_program().current.unifier.unify(left, right) is None:
-        raise unfit(f"{what} needs {said}, not {left} and {right}.", *given)
+        raise shape_mismatch(f"{what} needs {said}, not {left} and {right}.", *given)
 
 
-def unfit(message: str, *given: Var) -> ShapeError:
+def shape_mismatch(message: str, *given: Var) -> ShapeError:
     """Return an error for queries, keys and values, or a cache, whose shapes do not match."""
     shown = "   ".join(f"{x.name}: {x.type}" for x in given)
     fix = "Queries are [..., heads, queries, size]; keys and values have steps in that place."
@@ -160,16 +162,18 @@ def check_heads(what: str, q: Var, k: Var, v: Var) -> None:
                 fix="Use br.cast, or br.embedding for ids.",
             )
     if not q.ndim == k.ndim == v.ndim or q.ndim < 2:
-        raise unfit(f"{what} needs as many axes of queries, keys and values.", q, k, v)
-    agree(what, "queries and keys of one size", q.shape[-1], k.shape[-1], q, k)
-    agree(what, "as many keys as values", k.shape[-2], v.shape[-2], k, v)
+        raise shape_mismatch(f"{what} needs as many axes of queries, keys and values.", q, k, v)
+    check_equal_sizes(what, "queries and keys of one size", q.shape[-1], k.shape[-1], q, k)
+    check_equal_sizes(what, "as many keys as values", k.shape[-2], v.shape[-2], k, v)
     if q.ndim > 2:
-        agree(what, "as many heads of keys as of values", k.shape[-3], v.shape[-3], k, v)
+        check_equal_sizes(
+            what, "as many heads of keys as of values", k.shape[-3], v.shape[-3], k, v
+        )
         if 1 not in (k.shape[-3], q.shape[-3]) and (
             dims.divide_exactly(q.shape[-3], k.shape[-3]) is None
         ):
             message = f"{what} cannot share {k.shape[-3]} key heads by {q.shape[-3]} heads."
-            raise unfit(message, q, k)
+            raise shape_mismatch(message, q, k)
 
 
 def as_mask(what: str, mask: Any, q: Var, k: Var, keys: Size | None = None) -> Var:

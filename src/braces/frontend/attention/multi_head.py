@@ -10,19 +10,19 @@ from braces.dims import NamedSize, Size, axis_name
 from braces.dtypes import Extent, is_integer, named_size
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.attention.dot_product import (
-    agree,
     as_mask,
-    attended,
+    build_attention,
+    causal_mask,
+    check_equal_sizes,
     check_heads,
-    earlier,
-    unfit,
+    shape_mismatch,
 )
 from braces.frontend.attention.positional_encoding import rotary_embedding
-from braces.frontend.control.block import composed, layer_block
+from braces.frontend.control.block import compose_block, mark_layer_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.parameters import fixed_size
-from braces.frontend.core.random_state import sizes_of
+from braces.frontend.core.random_state import as_shape
 from braces.frontend.nn.linear import fc
 
 # ---- cache -----------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ class AttentionCache(NamedTuple):
     position: Var
 
 
-@building
+@transactional
 def attention_cache(
     rows: Any, room: int, heads: int, size: int, *, dtype: object = "float32"
 ) -> AttentionCache:
@@ -64,7 +64,7 @@ def attention_cache(
         ...     print(out.shape, cache.key.shape)
         (b, 1, 32) (b, 4, 100, 8)
     """
-    shape = sizes_of((rows, heads, room, size))
+    shape = as_shape((rows, heads, room, size))
     empty = one("full", shape=shape, value=0.0, dtype=dtype)
     return AttentionCache(empty, empty, one("full", shape=(), value=0, dtype="int32"))
 
@@ -72,11 +72,13 @@ def attention_cache(
 def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
     """Return the cache with the keys and values of this step appended."""
     if k.ndim != cache.key.ndim:
-        raise unfit("attention has a cache of another number of axes.", k, cache.key)
+        raise shape_mismatch("attention has a cache of another number of axes.", k, cache.key)
     for new, cached in ((k, cache.key), (v, cache.value)):
         for axis in (0, 1, 3):
             sizes = new.shape[axis], cached.shape[axis]
-            agree("attention", "a cache of its rows, heads and size", *sizes, new, cached)
+            check_equal_sizes(
+                "attention", "a cache of its rows, heads and size", *sizes, new, cached
+            )
     dtype = cache.position.dtype
     count = ops.cast(one("size", value=k.shape[-2]), dtype)
     room = ops.cast(one("arange", stop=cache.key.shape[-2]), dtype)
@@ -90,25 +92,25 @@ def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
     )
 
 
-def _places(steps: Size, cache: AttentionCache | None) -> Var:
+def _positions(steps: Size, cache: AttentionCache | None) -> Var:
     """Return the positions of the steps of an input."""
     at = one("arange", stop=steps)
     return at if cache is None else ops.cast(at, cache.position.dtype) + cache.position
 
 
-def _in_cache(q: Var, before: AttentionCache, after: AttentionCache, causal: bool) -> Var:
+def _cache_mask(q: Var, before: AttentionCache, after: AttentionCache, causal: bool) -> Var:
     """Return the mask of a cache's keys: written, and not later than the query if causal."""
     room = ops.cast(one("arange", stop=after.key.shape[-2]), after.position.dtype)
     if not causal:
         return room < after.position
-    return room <= ops.expand_dims(_places(q.shape[-2], before), axis=1)
+    return room <= ops.expand_dims(_positions(q.shape[-2], before), axis=1)
 
 
 # ---- the layer -------------------------------------------------------------------------------
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def multi_head_attention(
     x: Any,
     heads: Extent,
@@ -183,8 +185,8 @@ def multi_head_attention(
             fix="Leave key=, value= and lengths= away; use mask= for what takes no part.",
         )
     layer = _Heads(x, heads, key_value_heads, head_size, bias)
-    valid = None if lengths is None else valid_steps(what, lengths, key)
-    return composed(
+    valid = None if lengths is None else padding_mask(what, lengths, key)
+    return compose_block(
         name or what,
         lambda: layer.attended(x, key, value, mask, valid, causal, rotary, dropout, cache),
     )
@@ -205,7 +207,7 @@ def check_steps(what: str, x: Var) -> Var:
     return x
 
 
-def valid_steps(what: str, lengths: Any, key: Var) -> Var:
+def padding_mask(what: str, lengths: Any, key: Var) -> Var:
     """Return the padding mask, bool[rows, steps]: True for valid steps."""
     var = as_var(lengths)
     if not is_integer(var.dtype) or var.ndim != 1:
@@ -214,12 +216,12 @@ def valid_steps(what: str, lengths: Any, key: Var) -> Var:
             f"{what} takes lengths=, integers with one for each row, not {var.type}.",
             given=f"{var.name}: {var.type}",
         )
-    agree(what, "a length for each row", key.shape[0], var.shape[0], key, var)
+    check_equal_sizes(what, "a length for each row", key.shape[0], var.shape[0], key, var)
     steps = ops.cast(one("arange", stop=key.shape[1]), var.dtype)
     return steps < ops.expand_dims(var, axis=1)
 
 
-def only(valid: Var | None, x: Var) -> Var:
+def zero_padding(valid: Var | None, x: Var) -> Var:
     """Replace the padding by zeros."""
     return x if valid is None else ops.where(ops.expand_dims(valid, axis=2), x, 0.0)
 
@@ -252,28 +254,30 @@ class _Heads:
     ) -> Any:  # fmt: skip
         """Build the layer; return its result, and the next cache if one is given."""
         own = key is x
-        clean = only(valid, key)
-        x, value = clean if own else x, clean if value is key else only(valid, value)
+        clean = zero_padding(valid, key)
+        x, value = clean if own else x, clean if value is key else zero_padding(valid, value)
         q = self._project(x, "q", self.heads)
         k, v = self._project(clean, "k", self.shared), self._project(value, "v", self.shared)
         if rotary:
             base = 10000.0 if rotary is True else float(rotary)
-            q, k = (rotary_embedding(y, _places(y.shape[-2], cache), base=base) for y in (q, k))
-        seen, after = earlier(q, k) if causal else None, None
+            q, k = (
+                rotary_embedding(y, _positions(y.shape[-2], cache), base=base) for y in (q, k)
+            )
+        seen, after = causal_mask(q, k) if causal else None, None
         if cache is not None:
             after = _append_step(cache, k, v)
-            k, v, seen = after.key, after.value, _in_cache(q, cache, after, causal)
+            k, v, seen = after.key, after.value, _cache_mask(q, cache, after, causal)
         check_heads("multi_head_attention", q, k, v)
         combined = None if mask is None else as_mask("multi_head_attention", mask, q, k)
         if valid is not None:
             keys = ops.expand_dims(valid, axis=(1, 2))
             combined = keys if combined is None else ops.logical_and(keys, combined)
-        out = ops.swapaxes(attended(q, k, v, combined, seen, None, dropout), -3, -2)
+        out = ops.swapaxes(build_attention(q, k, v, combined, seen, None, dropout), -3, -2)
         width = self._width(self.heads)
         flat = ops.reshape(out, (*out.shape[:-2], width))
         flat.table.name_axes(flat.name, (*[None] * (flat.ndim - 1), axis_name(width)))
         result = fc(flat, self.features, name="out", bias=self.bias)
-        result = only(valid, result) if own else result
+        result = zero_padding(valid, result) if own else result
         return result if after is None else (result, after)
 
     def _project(self, x: Var, role: str, heads: int) -> Var:

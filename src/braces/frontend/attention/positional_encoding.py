@@ -10,11 +10,11 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Var
 from braces.errors import ShapeError
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.parameters import fixed_size
 
 
-@building
+@transactional
 def rotary_embedding(
     x: Any, positions: Any = None, *, base: float = 10000.0, interleaved: bool = False
 ) -> Var:
@@ -69,7 +69,7 @@ def _angles(positions: Var, size: int, base: float) -> Var:
     return ops.expand_dims(ops.cast(positions, "float32"), axis=-1) * slowness
 
 
-@building
+@transactional
 def positional_encoding(positions: Any, size: int, *, base: float = 10000.0) -> Var:
     """Sinusoidal positional encoding.
 

@@ -18,18 +18,18 @@ from braces.frontend.attention.multi_head import (
     AttentionCache,
     check_steps,
     multi_head_attention,
-    only,
-    valid_steps,
+    padding_mask,
+    zero_padding,
 )
-from braces.frontend.control.block import composed, layer_block
-from braces.frontend.core.all_or_nothing import building, operand
-from braces.frontend.core.parameters import Activation, activated, fixed_size
+from braces.frontend.control.block import compose_block, mark_layer_block
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.parameters import Activation, apply_activation, fixed_size
 from braces.frontend.nn.linear import fc
 from braces.frontend.nn.normalization import layer_norm
 
 
 @dataclass(frozen=True)
-class _Around:
+class _Sublayers:
     """Residual connection, normalization and dropout around the sublayers of a layer.
 
     Attributes:
@@ -61,14 +61,14 @@ class _Around:
         def part(x: Var) -> Var:
             features = fixed_size(x, -1, "transformer")
             wide = fc(x, hidden or 4 * features, name="hidden", bias=self.bias)
-            wide = self.dropped(activated(wide, act, ""))
+            wide = self.dropped(apply_activation(wide, act, ""))
             return fc(wide, features, name="out", bias=self.bias)
 
         return part
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def transformer_encoder_layer(
     x: Any,
     heads: Extent,
@@ -135,8 +135,8 @@ def transformer_encoder_layer(
     """
     what = "transformer_encoder_layer"
     x = check_steps(what, operand(x, what))
-    valid = None if lengths is None else valid_steps(what, lengths, x)
-    around = _Around(norm_first, dropout, epsilon, bias)
+    valid = None if lengths is None else padding_mask(what, lengths, x)
+    around = _Sublayers(norm_first, dropout, epsilon, bias)
     caches = [] if cache is None else [cache]
 
     def attention(inputs: Var) -> Var:
@@ -148,10 +148,12 @@ def transformer_encoder_layer(
         return _without_cache(result, caches)
 
     def layer() -> tuple[Any, ...]:
-        h = around(only(valid, x), "norm1", attention)
-        return only(valid, around(h, "norm2", around.products(hidden, activation))), *caches
+        h = around(zero_padding(valid, x), "norm1", attention)
+        return zero_padding(
+            valid, around(h, "norm2", around.products(hidden, activation))
+        ), *caches
 
-    result = composed(name or what, layer)
+    result = compose_block(name or what, layer)
     return result[0] if cache is None else result
 
 
@@ -162,8 +164,8 @@ def _without_cache(result: Any, caches: list[AttentionCache]) -> Var:
     return result
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def transformer_decoder_layer(
     x: Any,
     memory: Any,
@@ -230,8 +232,8 @@ def transformer_decoder_layer(
     """
     what = "transformer_decoder_layer"
     x, memory = (check_steps(what, operand(y, what)) for y in (x, memory))
-    valid = None if lengths is None else valid_steps(what, lengths, x)
-    around = _Around(norm_first, dropout, epsilon, bias)
+    valid = None if lengths is None else padding_mask(what, lengths, x)
+    around = _Sublayers(norm_first, dropout, epsilon, bias)
     caches = [] if cache is None else [cache]
     options: dict[str, Any] = {
         "key_value_heads": key_value_heads, "dropout": dropout, "bias": bias,
@@ -251,9 +253,11 @@ def transformer_decoder_layer(
         )  # fmt: skip
 
     def layer() -> tuple[Any, ...]:
-        h = around(only(valid, x), "norm1", to_itself)
+        h = around(zero_padding(valid, x), "norm1", to_itself)
         h = around(h, "norm2", to_memory)
-        return only(valid, around(h, "norm3", around.products(hidden, activation))), *caches
+        return zero_padding(
+            valid, around(h, "norm3", around.products(hidden, activation))
+        ), *caches
 
-    result = composed(name or what, layer)
+    result = compose_block(name or what, layer)
     return result[0] if cache is None else result

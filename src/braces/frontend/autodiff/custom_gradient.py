@@ -24,14 +24,14 @@ from typing import Any, cast
 
 from braces.builder.append import as_var
 from braces.builder.builder import current_program
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, shown, var_of
+from braces.builder.var import Var, expose, var_of
 from braces.dtypes import unifies
 from braces.errors import BracesError, GradientError, ProgramError
-from braces.frontend.control.construct import SubBlock, located, outer_var
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.control.construct import SubBlock, add_location, outer_var
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from braces.ir.names import check_name
 from braces.ir.records import Body
 from braces.ir.walk import free_names, rename_body
@@ -40,19 +40,19 @@ from braces.ops.control.construct.build import (
     build_custom_gradient,
     free_block_name,
 )
-from braces.ops.lists.cotangents import differentiable
-from braces.passes.autodiff.common import moves, reachable
+from braces.ops.lists.cotangents import has_cotangent
+from braces.passes.autodiff.common import is_differentiable_path, reachable
 
 __all__ = ["create_custom_gradient", "custom_gradient"]
 
-WHAT = "custom gradient"
+CONSTRUCT = "custom gradient"
 
 
 class ForwardBlock(SubBlock):
     """The forward computation of a custom gradient; see `create_custom_gradient`."""
 
     def __init__(self, owner: CustomGradient) -> None:
-        super().__init__(WHAT)
+        super().__init__(CONSTRUCT)
         self.owner = owner
         self.name = owner.name
         self.inputs: list[Var] = []
@@ -63,7 +63,7 @@ class ForwardBlock(SubBlock):
         self.name = free_block_name(self.outer, self.owner.name)
         self.table = SymbolTable(parent=self.outer, block=self.name)
 
-    @says_where
+    @with_user_line
     def add_input(self, x: Any) -> Var:
         """Declare an outer variable as an input, to which the gradient is taken; return it."""
         self.require_open("add_input")
@@ -74,7 +74,7 @@ class ForwardBlock(SubBlock):
         """Refuse blocks whose gradient would silently be missing."""
         if not self.outputs:
             raise ProgramError("The block has no output.", fix="Call add_output(...).")
-        self.given = [var for var in self.outputs if differentiable(var.type)]
+        self.given = [var for var in self.outputs if has_cotangent(var.type)]
         if not self.given:
             raise GradientError(
                 "No output has a float dtype, so there is nothing to write a gradient of.",
@@ -92,7 +92,7 @@ class GradientBlock(SubBlock):
     """
 
     def __init__(self, owner: CustomGradient, forward: ForwardBlock) -> None:
-        super().__init__(WHAT)
+        super().__init__(CONSTRUCT)
         self.owner = owner
         self.forward = forward
         self.outer = forward.table
@@ -111,7 +111,7 @@ class GradientBlock(SubBlock):
                 self._values[var.name] = param
         self.cotangents = tuple(self.param("cotangent", v.type) for v in self.forward.given)
 
-    @says_where
+    @with_user_line
     def add_output(self, *values: Any, **options: Any) -> None:
         """Set the cotangents of the inputs, in their order; `None` for an input without one."""
         self.require_open("add_output")
@@ -132,13 +132,13 @@ class GradientBlock(SubBlock):
         results = list[str]()
         for var, grad in zip(inputs, self._grads, strict=True):
             if grad is not None:
-                results.append(self._check_cotangent(var, shown(grad)).name)
+                results.append(self._check_cotangent(var, expose(grad)).name)
                 self.ways.append(var)
         self.body = rename_body(self.table.freeze(results), self._values)
         self.owner.backward = self
 
     def _check_cotangent(self, var: Var, grad: Var) -> Var:
-        if not differentiable(var.type):
+        if not has_cotangent(var.type):
             raise GradientError(
                 f"`{var.name}` has no gradient: its dtype is not a float.",
                 given=f"{var.name}: {var.type}",
@@ -166,21 +166,21 @@ class CustomGradient:
     def block(self) -> ForwardBlock:
         """Open the block of the forward computation."""
         if self.forward is not None:
-            raise located(ProgramError("The block is written twice."), WHAT)
+            raise add_location(ProgramError("The block is written twice."), CONSTRUCT)
         return ForwardBlock(self)
 
     def gradient(self) -> GradientBlock:
         """Open the block of the gradient, after that of the forward computation."""
         if self.forward is None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The gradient is written before what it is the gradient of.",
                     fix="Write `with custom.block() as f:` first.",
                 ),
-                WHAT,
+                CONSTRUCT,
             )
         if self.backward is not None:
-            raise located(ProgramError("The gradient is written twice."), WHAT)
+            raise add_location(ProgramError("The gradient is written twice."), CONSTRUCT)
         return GradientBlock(self, self.forward)
 
     def __call__(self) -> Any:
@@ -190,7 +190,7 @@ class CustomGradient:
                 with current_program().transaction():
                     self.results = self._append_ops()
             except BracesError as problem:
-                raise located(problem, WHAT) from problem.__cause__
+                raise add_location(problem, CONSTRUCT) from problem.__cause__
         return self.results[0] if len(self.results) == 1 else self.results
 
     def _append_ops(self) -> tuple[Var, ...]:
@@ -228,9 +228,11 @@ def _refuse_captured(block: ForwardBlock) -> None:
     inputs, ends = {var.name for var in block.inputs}, {var.name for var in block.given}
     body = block.table.freeze()
     for name in (*free_names(body), *(ends - body.vars.keys())):
-        if name in inputs or not differentiable(block.outer.type_of(name)):
+        if name in inputs or not has_cotangent(block.outer.type_of(name)):
             continue
-        if not ends.isdisjoint(reachable(body, {name})) and moves(block.outer, name):
+        if not ends.isdisjoint(reachable(body, {name})) and is_differentiable_path(
+            block.outer, name
+        ):
             raise GradientError(
                 f"`{name}` moves an output of the block, and is no input of it, so the "
                 "gradient cannot say its cotangent.",
@@ -243,7 +245,7 @@ def _refuse_captured(block: ForwardBlock) -> None:
 # ---- the functions ---------------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def create_custom_gradient(name: str = "custom") -> CustomGradient:
     """Create a computation with a custom gradient in place of the derived one.
 
@@ -331,7 +333,7 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     name = "" if "<" in function_name else re.sub(r"\W", "_", function_name, flags=re.ASCII)
 
     @functools.wraps(function)
-    @building
+    @transactional
     def differentiable_function(*args: Any, **kwargs: Any) -> Any:
         custom = create_custom_gradient(name or "custom")
         with custom.block() as f:
@@ -343,13 +345,13 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
                     fix="Give variables by position; br.constant(...) makes one of an array.",
                 )
             outputs, gradient = _pair(function(*given, **kwargs))
-            f.add_output(*values(outputs))
+            f.add_output(*tree_leaves(outputs))
         with custom.gradient() as g:
             input_grads = gradient(*g.cotangents)
             several = isinstance(input_grads, tuple | list)
             g.add_output(*(cast("Sequence[Any]", input_grads) if several else [input_grads]))
         custom()
-        return rebuild(outputs, custom.results or ())
+        return tree_unflatten(outputs, custom.results or ())
 
     return differentiable_function
 

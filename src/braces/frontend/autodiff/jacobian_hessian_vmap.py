@@ -20,18 +20,18 @@ from braces.errors import GradientError, ProgramError, ShapeError
 from braces.frontend.control.functional import scan
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from braces.ir.records import VarInfo
 from braces.ops.common.rules import axis_index
 from braces.passes.autodiff.common import (
     OneOrMore,
     as_list,
-    derived_beside,
+    derivative_block,
     differentiable_vars,
 )
-from braces.passes.autodiff.forward_mode import pushed_from
-from braces.passes.autodiff.reverse_mode import gradients, pulled_from
+from braces.passes.autodiff.forward_mode import build_jvp_from
+from braces.passes.autodiff.reverse_mode import build_vjp_from, gradients
 
 __all__ = ["hessian", "jacobian", "vmap"]
 
@@ -39,7 +39,7 @@ Mode: TypeAlias = Literal["forward", "reverse"]
 MODES = ("forward", "reverse")
 
 
-@building
+@transactional
 def jacobian(
     target: Var,
     inputs: OneOrMore[Var | VarInfo],
@@ -91,14 +91,14 @@ def jacobian(
             f"jacobian has no mode {mode!r:.40}.", fix='Use "forward", "reverse" or None.'
         )
     several = as_list(inputs)
-    with derived_beside([target], several) as (host, (end,), starts):
+    with derivative_block([target], several) as (host, (end,), starts):
         derivatives = [
             _Jacobian(host, end, start, batch_axis).derivatives(mode) for start in starts
         ]
     return derivatives if isinstance(inputs, list | tuple) else derivatives[0]
 
 
-@building
+@transactional
 def hessian(
     target: Var,
     inputs: OneOrMore[Var | VarInfo],
@@ -230,10 +230,10 @@ class _Jacobian:
         return ops.broadcast_to(expanded, (count, *shape))
 
     def _vjp(self, seed: Var) -> Var | None:
-        return pulled_from(self.host, [self.target], [self.start], [seed])[0]
+        return build_vjp_from(self.host, [self.target], [self.start], [seed])[0]
 
     def _jvp(self, seed: Var) -> Var | None:
-        return pushed_from(self.host, [self.target], {self.start.name: seed})[0]
+        return build_jvp_from(self.host, [self.target], {self.start.name: seed})[0]
 
     def _reshape_rows(self, rows: Var, like: Var, sizes: Sequence[Size]) -> Var:
         """Reshape stacked derivatives to these sizes, after the batch axis if there is one."""
@@ -296,11 +296,13 @@ def vmap(
         raise ProgramError(f"vmap takes a function, not {function!r:.60}.")
 
     @functools.wraps(function)
-    @building
+    @transactional
     def mapped(*args: Any) -> Any:
         axes = _axes(in_axes, len(args))
         results = _each_row(function, args, axes)
-        return rebuild(results, [ops.moveaxis(y, 0, out_axes) for y in values(results)])
+        return tree_unflatten(
+            results, [ops.moveaxis(y, 0, out_axes) for y in tree_leaves(results)]
+        )
 
     return mapped
 
@@ -324,13 +326,13 @@ def _each_row(function: Callable[..., Any], args: Sequence[Any], axes: Sequence[
         ops.moveaxis(x, axis_index(axis, x.ndim, "vmap"), 0)
         for arg, axis in zip(args, axes, strict=True)
         if axis is not None
-        for x in map(as_var, values(arg))
+        for x in map(as_var, tree_leaves(arg))
     ]
 
     def step(carry: None, slices: Sequence[Var]) -> tuple[None, Any]:
         rows = iter(slices)
         own = (
-            arg if axis is None else rebuild(arg, rows)
+            arg if axis is None else tree_unflatten(arg, rows)
             for arg, axis in zip(args, axes, strict=True)
         )
         return carry, function(*own)

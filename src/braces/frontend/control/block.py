@@ -19,13 +19,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from braces.builder.append import as_var
 from braces.builder.builder import current_program
-from braces.builder.source_line import says_where, user_line, user_source
+from braces.builder.source_line import user_line, user_source, with_user_line
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, shown
+from braces.builder.var import Var, expose
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
-from braces.frontend.control.block_call import Recall
-from braces.frontend.control.construct import SubBlock, located
-from braces.frontend.core.pytree import values
+from braces.frontend.control.block_call import BlockCall
+from braces.frontend.control.construct import SubBlock, add_location
+from braces.frontend.core.pytree import tree_leaves
 from braces.ir.names import check_name
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
@@ -57,7 +57,7 @@ class PlainBlock(SubBlock):
     def begin(self) -> None:
         """Choose the block's name, which is the prefix of the names inside."""
         if self.open or self.body is not None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"The block `{self.name}` is written already.",
                     fix="Call it on other inputs, or create another.",
@@ -183,7 +183,7 @@ class PlainBlock(SubBlock):
             with program.transaction(), program.building(program.current) as current:
                 body, (values, results) = self._closed("result"), arguments()
                 name = free_block_name(current, self.chosen)
-                recall = Recall(program, self.outer, body, self.name, name)
+                recall = BlockCall(program, self.outer, body, self.name, name)
                 append_plain_block(name, recall.body(values, self.moves), self.recompute)
                 return recall.finish(results, self.moves)
         except BracesError as problem:
@@ -238,13 +238,13 @@ def check_block_name(name: str) -> str:
     return check_name(name)
 
 
-def layer_block(function: Callable[P, R]) -> Callable[P, R]:
+def mark_layer_block(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a layer as always building exactly one block with `composed`."""
     vars(function)["is_layer_block"] = True
     return function
 
 
-def composed(name: str, build: Callable[[], Any]) -> Any:
+def compose_block(name: str, build: Callable[[], Any]) -> Any:
     """Run `build` inside a plain block of this name: a layer composed of layers.
 
     If `br.shared` has already opened a block for this layer, no second block is nested in it.
@@ -259,12 +259,12 @@ def composed(name: str, build: Callable[[], Any]) -> Any:
         return build()
     with block(check_block_name(name)) as layer:
         outputs = build()
-        inside = (shown(as_var(end)) for end in values(outputs))
+        inside = (expose(as_var(end)) for end in tree_leaves(outputs))
         layer.add_output(*(end for end in inside if end.table is layer.table))
     return outputs
 
 
-@says_where
+@with_user_line
 def block(name: str, *, recompute: bool = False) -> PlainBlock:
     """A brace without a `for`: the operators built inside become one operator.
 

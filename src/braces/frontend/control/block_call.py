@@ -30,23 +30,23 @@ from braces.define.decorator import OPS
 from braces.dims import Dim, Size, solved, substitute
 from braces.dtypes import ListType, Type
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.construct import dtype_beside
+from braces.frontend.control.construct import literal_dtype
 from braces.frontend.core.init import salt_of
-from braces.frontend.core.random_state import trips
+from braces.frontend.core.random_state import iteration_indices
 from braces.ir.records import Attr, Body, Op, Slots
 from braces.ir.walk import (
     free_names,
     map_bodies,
     names_bound,
-    relabelled,
+    relabel_body,
     resolve_body,
     with_captures,
 )
 from braces.passes.cleanup.prune import eliminate
-from braces.passes.core.type_inference import inferred_body
+from braces.passes.core.type_inference import infer_body
 
 
-class Recall:
+class BlockCall:
     """One call of a block.
 
     Attributes:
@@ -91,12 +91,12 @@ class Recall:
                 var = self._input(name, values)
                 self.names[name] = var.name
                 outer[var.name] = var.type
-        outer |= {trip.name: trip.type for trip in trips()}
-        here = self._copied(relabelled(body, self.names))
+        outer |= {trip.name: trip.type for trip in iteration_indices()}
+        here = self._copied(relabel_body(body, self.names))
         sizes = {name: size for name, size in self._sizes.items() if str(size) != name}
         if sizes:
             here = resolve_body(here, lambda size: substitute(size, sizes))
-        return inferred_body(here, (), outer, self.program.current.unifier)
+        return infer_body(here, (), outer, self.program.current.unifier)
 
     def finish(self, results: Sequence[str], moves: Mapping[str, str]) -> tuple[Var, ...]:
         """Return the results once the operator is appended; update the states."""
@@ -116,7 +116,7 @@ class Recall:
         before = named_var(self.program, name) if name in self.program.table.vars else None
         if name in values:
             declared = self.home.type_of(name)
-            var = as_var(values[name], dtype_beside(declared))
+            var = as_var(values[name], literal_dtype(declared))
             check_visible(self.program, var)
             self._match(name, declared, var)
             return var
@@ -201,7 +201,7 @@ class Recall:
         twice = Body((), (), duplicated_vars, tuple(after))
         new_names = {name: self._fresh(name) for name in names_bound(twice)}
         self._moved = {state: new_names[value] for state, value in moves.items()}
-        twice = relabelled(twice, new_names | before)
+        twice = relabel_body(twice, new_names | before)
         return body.with_(ops=(*body.ops, *twice.ops), vars={**body.vars, **twice.vars})
 
     # ---- the copy ----------------------------------------------------------------------------
@@ -241,6 +241,6 @@ class Recall:
         if slot is None or not slot.many:
             return op.inputs
         inner = (name for name in op.inputs.get(slot.name, ()) if name not in self._trips)
-        new_trips = (*(trip.name for trip in trips()), *inner)
+        new_trips = (*(trip.name for trip in iteration_indices()), *inner)
         others = {name: names for name, names in op.inputs.items() if name != slot.name}
         return others | ({slot.name: new_trips} if new_trips else {})

@@ -6,18 +6,18 @@ from typing import Any, Self, cast
 
 from braces.builder.append import as_var
 from braces.builder.builder import Builder, current_program
-from braces.builder.source_line import says_where, user_source
+from braces.builder.source_line import user_source, with_user_line
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, shown, var_of
+from braces.builder.var import Var, expose, var_of
 from braces.dims import Dim
 from braces.dtypes import DType, ListType, Type, unifies
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.ir.limits import check_depth
-from braces.ops.control.construct.build import Carried
+from braces.ops.control.construct.build import LoopCarry
 from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 
-FURTHEST = 1000
+MAX_DELAY = 1000
 """The largest delay `n` of `Memory.pre(n)`, in iterations."""
 
 
@@ -38,7 +38,7 @@ class SubBlock:
         try:
             check_depth(sum(1 for _ in self.outer.chain()), ProgramError)
         except ProgramError as problem:
-            raise located(problem, what) from None
+            raise add_location(problem, what) from None
         self.outputs: list[Var] = []
         self.open = False
         self._building: Any = None
@@ -61,11 +61,11 @@ class SubBlock:
             self.program.restore(snapshot)
             return
         try:
-            self.outputs = [shown(var) for var in self.outputs]
+            self.outputs = [expose(var) for var in self.outputs]
             self.close()
         except BracesError as problem:
             self.program.restore(snapshot)
-            raise located(problem, self.what) from problem.__cause__
+            raise add_location(problem, self.what) from problem.__cause__
 
     def begin(self) -> None:
         """Prepare the block at the beginning of the `with`."""
@@ -79,7 +79,7 @@ class SubBlock:
         while table is not self.table and table.block and table.parent is not None:
             table = table.parent
         if not self.open or table is not self.table:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"{action} belongs into the block of this {self.what}.",
                     fix=f"Call it between `with` and the end of the {self.what}'s own block.",
@@ -99,7 +99,7 @@ class SubBlock:
         """Make a dimension whose name no visible dimension has."""
         return new_dim(self.table, stem)
 
-    @says_where
+    @with_user_line
     def add_output(self, *values: Any, **options: Any) -> None:
         """Append values to the outputs of the block."""
         self.require_open("add_output")
@@ -118,7 +118,7 @@ def new_dim(table: SymbolTable, stem: str) -> Dim:
     return dim
 
 
-def located(error: BracesError, what: str) -> BracesError:
+def add_location(error: BracesError, what: str) -> BracesError:
     """Add the user's source line to an error."""
     source = user_source()
     error.located(what + (f", at {source}" if source else ""))
@@ -130,7 +130,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
     with block.program.building(block.outer):
         var = as_var(value)
     if var.program is not block.program:
-        raise located(
+        raise add_location(
             ProgramError(
                 f"`{var.name}` belongs to another program.",
                 fix="Build with variables of one program.",
@@ -140,7 +140,7 @@ def outer_var(block: SubBlock, value: Any, action: str) -> Var:
     if var.table is block.table and move_before(block.table, var.name):
         return var
     if var.table not in block.outer.chain():
-        raise located(
+        raise add_location(
             ProgramError(
                 f"{action} needs a variable from outside the block; `{var.name}` is inside.",
                 fix="Compute it before the `with`.",
@@ -168,17 +168,19 @@ class Memory(Var):
         self.shifts: list[Var] = []
         self.position = 0
 
-    @says_where
+    @with_user_line
     def pre(self, n: int = 1) -> Var:
         """Return the value of `n` iterations ago; the initial value before the first one.
 
         Args:
             n: At least 1. Each further iteration is one more carry, so the limit is 1,000.
         """
-        if not 1 <= n <= FURTHEST:
+        if not 1 <= n <= MAX_DELAY:
             what = f"pre({n!r}) is not a step in the past, or too far."
-            fix = f"Use n = 1 to {FURTHEST}; the value of this step is what you pass to update."
-            raise located(ProgramError(what, fix=fix), self.block.what)
+            fix = (
+                f"Use n = 1 to {MAX_DELAY}; the value of this step is what you pass to update."
+            )
+            raise add_location(ProgramError(what, fix=fix), self.block.what)
         self.block.require_open("pre")
         while len(self.shifts) < n - 1:
             self.shifts.append(self.block.shift(self))
@@ -192,7 +194,7 @@ class Memory(Var):
             ProgramError: It is not set yet.
         """
         if self._next is None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"Memory `{self.name}` has no value of this trip yet.",
                     fix="Read next after update(...); pre(1) is the value of the trip before.",
@@ -213,7 +215,7 @@ class Memory(Var):
             ProgramError: The memory is updated, so it could be the old value or the new one.
         """
         if self.updated and self.block.open:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"Memory `{self.name}` is read after its update, when it could mean "
                     "the old value or the new one.",
@@ -225,7 +227,7 @@ class Memory(Var):
             )
         return self.block.local(self.name)
 
-    @says_where
+    @with_user_line
     def update(self, value: Any) -> None:
         """Set the value of this iteration.
 
@@ -235,16 +237,16 @@ class Memory(Var):
         """
         self.block.require_open("update")
         if self.updated:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"Memory `{self.name}` is updated twice.",
                     fix="Compute one value, with br.where or a branch, and update once.",
                 ),
                 self.block.what,
             )
-        new = as_var(value, dtype_beside(self.type))
+        new = as_var(value, literal_dtype(self.type))
         if not types_agree(self.block, self.type, new.type):
-            raise located(
+            raise add_location(
                 ShapeError(
                     f"Memory `{self.name}` is updated to another type.",
                     given=f"init: {self.type}   update: {new.type}",
@@ -261,7 +263,7 @@ class Memory(Var):
         self._next = None
 
 
-def dtype_beside(type_: Type) -> DType | None:
+def literal_dtype(type_: Type) -> DType | None:
     """Return the dtype that numbers take in expressions with a variable; `None` for a list."""
     return None if isinstance(type_, ListType) else type_.dtype
 
@@ -280,7 +282,7 @@ class LoopBlock(SubBlock):
         self.step: Var = self.param("step", INDEX_TYPE)
         self.table.trip_index = self.step.name
 
-    @says_where
+    @with_user_line
     def add_memory(self, init: Any) -> Memory:
         """Add a carry: state that is passed from one iteration to the next.
 
@@ -295,7 +297,7 @@ class LoopBlock(SubBlock):
         inits = tuple(outer_var(self, value, "add_memory(init=)") for value in given)
         for other in inits[1:]:
             if not types_agree(self, inits[0].type, other.type):
-                raise located(
+                raise add_location(
                     ShapeError(
                         "The initial values of one memory differ in type.",
                         given=f"{inits[0].type} and {other.type}",
@@ -310,13 +312,13 @@ class LoopBlock(SubBlock):
         """Add a carry for one more delay of a memory."""
         return self.param("past", memory.type)
 
-    def carried(self) -> list[Carried]:
+    def carried(self) -> list[LoopCarry]:
         """Return the carries of all memories, delays included.
 
         Raises:
             ProgramError: A memory was never updated.
         """
-        carries: list[Carried] = []
+        carries: list[LoopCarry] = []
         for memory in self.memories:
             if not memory.updated:
                 raise ProgramError(
@@ -326,9 +328,9 @@ class LoopBlock(SubBlock):
                 )
             memory.position = len(carries)
             chain = [memory, *memory.shifts]
-            after = shown(memory.next).name
+            after = expose(memory.next).name
             for depth, var in enumerate(chain):
                 init = memory.inits[min(depth, len(memory.inits) - 1)]
                 later = after if depth == 0 else chain[depth - 1].name
-                carries.append(Carried(init, var.name, later))
+                carries.append(LoopCarry(init, var.name, later))
         return carries

@@ -14,13 +14,18 @@ from braces.builder.append import as_var
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import ListType
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.construct import LoopBlock, Memory, dtype_beside, types_agree
+from braces.frontend.control.construct import LoopBlock, Memory, literal_dtype, types_agree
 from braces.frontend.control.if_else import Branch, create_if_else
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.control.switch import create_switch
 from braces.frontend.control.while_loop import create_while
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.pytree import leaves, match, rebuild, values
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.pytree import (
+    leaves_with_paths,
+    match_structure,
+    tree_leaves,
+    tree_unflatten,
+)
 
 __all__ = ["cond", "scan", "switch", "while_loop"]
 
@@ -55,7 +60,10 @@ def _call(function: Any, what: str, *arguments: Any) -> Any:
 
 
 def _memories(block: LoopBlock, init: Any) -> list[Memory]:
-    return [block.add_memory(init=_initial(path, leaf)) for path, leaf in leaves(init, "carry")]
+    return [
+        block.add_memory(init=_initial(path, leaf))
+        for path, leaf in leaves_with_paths(init, "carry")
+    ]
 
 
 def _initial(path: str, leaf: Any) -> Any:
@@ -69,12 +77,14 @@ def _initial(path: str, leaf: Any) -> Any:
 
 def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> None:
     """Set the next carry, which must have the structure and types of the current one."""
-    given = match(init, after, "carry", "init", giver)
-    for (path, _), memory, value in zip(leaves(init, "carry"), memories, given, strict=True):
-        dtype = dtype_beside(memory.type)
+    given = match_structure(init, after, "carry", "init", giver)
+    for (path, _), memory, value in zip(
+        leaves_with_paths(init, "carry"), memories, given, strict=True
+    ):
+        dtype = literal_dtype(memory.type)
         new = as_var(value, dtype)
         if not types_agree(memory.block, memory.type, new.type):
-            error = ShapeError if dtype == dtype_beside(new.type) else DTypeError
+            error = ShapeError if dtype == literal_dtype(new.type) else DTypeError
             raise error(
                 f"`{path}` changes its type from one trip to the next.",
                 given=f"init: {memory.type}   {giver}: {new.type}",
@@ -86,7 +96,7 @@ def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> No
 # ---- loops -----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def while_loop(
     cond_fn: Callable[[Any], Any],
     body_fn: Callable[[Any], Any],
@@ -131,13 +141,13 @@ def while_loop(
     loop = create_while(**{k: v for k, v in options.items() if v is not None})
     with loop.block() as body:
         memories = _memories(body, init)
-        carry = rebuild(init, (memory.pre() for memory in memories))
+        carry = tree_unflatten(init, (memory.pre() for memory in memories))
         body.set_condition(_call(cond_fn, "cond_fn", carry))
         _update(memories, init, _call(body_fn, "body_fn", carry), "body_fn")
-    return rebuild(init, [loop.final(memory) for memory in memories])
+    return tree_unflatten(init, [loop.final(memory) for memory in memories])
 
 
-@building
+@transactional
 def scan(
     step_fn: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -179,7 +189,7 @@ def scan(
         ...     print(total.type, sums.type)
         f32[4] f32[t,4]
     """
-    if length is None and not values(xs):
+    if length is None and not tree_leaves(xs):
         raise ProgramError(
             "scan has nothing that tells the number of steps.", fix="Pass xs, or length=10."
         )
@@ -187,8 +197,8 @@ def scan(
     with rnn.stepnet() as net:
         memories = _memories(net, init)
         before = [memory.pre() for memory in memories]
-        slices = rebuild(xs, [net.add_input(x) for x in values(xs)])
-        result = _call(step_fn, "step_fn", rebuild(init, before), slices)
+        slices = tree_unflatten(xs, [net.add_input(x) for x in tree_leaves(xs)])
+        result = _call(step_fn, "step_fn", tree_unflatten(init, before), slices)
         if not _is_pair(result):
             raise ProgramError(
                 "step_fn does not return a pair.",
@@ -197,10 +207,10 @@ def scan(
             )
         after, ys = result
         _update(memories, init, after, "step_fn")
-        rows = [as_var(row) for row in values(ys)]
+        rows = [as_var(row) for row in tree_leaves(ys)]
         net.add_output(*rows)
-    last = rebuild(init, [rnn.final(memory) for memory in memories])
-    return last, rebuild(ys, rnn.stacked)
+    last = tree_unflatten(init, [rnn.final(memory) for memory in memories])
+    return last, tree_unflatten(ys, rnn.stacked)
 
 
 def _is_pair(result: Any) -> bool:
@@ -215,17 +225,18 @@ def _branch(
 ) -> Any:
     """Build one branch and return its result, in the structure of the first branch's."""
     args = [
-        rebuild(operand, [block.add_input(x) for x in values(operand)]) for operand in operands
+        tree_unflatten(operand, [block.add_input(x) for x in tree_leaves(operand)])
+        for operand in operands
     ]
     result = _call(function, what, *args)
     if first is None:
-        outputs = rebuild(result, [as_var(value) for value in values(result)])
-        block.add_output(*values(outputs))
+        outputs = tree_unflatten(result, [as_var(value) for value in tree_leaves(result)])
+        block.add_output(*tree_leaves(outputs))
         return outputs
     source, wanted = first
-    given = match(wanted, result, "result", source, what)
-    for (path, like), value in zip(leaves(wanted, "result"), given, strict=True):
-        new = as_var(value, dtype_beside(like.type))
+    given = match_structure(wanted, result, "result", source, what)
+    for (path, like), value in zip(leaves_with_paths(wanted, "result"), given, strict=True):
+        new = as_var(value, literal_dtype(like.type))
         _check_alike(path, {source: like, what: new})
         block.add_output(new)
     return result
@@ -250,10 +261,10 @@ def _check_alike(path: str, results: dict[str, Var]) -> None:
 
 def _results(outputs: Any, like: Any) -> Any:
     several = isinstance(outputs, tuple)
-    return rebuild(like, cast("tuple[Any, ...]", outputs) if several else (outputs,))
+    return tree_unflatten(like, cast("tuple[Any, ...]", outputs) if several else (outputs,))
 
 
-@building
+@transactional
 def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> Any:
     """Run one of two functions.
 
@@ -292,7 +303,7 @@ def cond(pred: Any, true_fn: Function, false_fn: Function, *operands: Any) -> An
     return _results(choice(), like)
 
 
-@building
+@transactional
 def switch(
     index: Any,
     fns: Sequence[Function] | Mapping[int, Function],

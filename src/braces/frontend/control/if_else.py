@@ -8,22 +8,22 @@ from typing import Any
 
 from braces.builder.append import as_var, handle_of, one
 from braces.builder.builder import current_program
-from braces.builder.source_line import says_where, user_source
-from braces.builder.symbol_table import RowNumbers
+from braces.builder.source_line import user_source, with_user_line
+from braces.builder.symbol_table import BatchIndices
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, TensorType, Type
 from braces.errors import BracesError, ProgramError, ShapeError
 from braces.frontend.control.construct import (
     SubBlock,
-    dtype_beside,
-    located,
+    add_location,
+    literal_dtype,
     outer_var,
     types_agree,
 )
 from braces.ir.records import Body, Source
 from braces.ir.walk import rename_body
-from braces.ops.control.batch_axis.masking import follow_rows
+from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.construct.build import build_partition, build_switch
 from braces.ops.control.partition.random import number_draws, row_numbers
 
@@ -41,7 +41,7 @@ class Branch(SubBlock):
         self.valid: Var | None = None
         self.number: Var | None = None
 
-    @says_where
+    @with_user_line
     def add_input(self, x: Any) -> Var:
         """Return an outer variable as seen by this branch.
 
@@ -56,7 +56,9 @@ class Branch(SubBlock):
         var = outer_var(self, x, action)
         inner = var
         if self.rows is not None:
-            inner = self.param("rows", rows_type(self, var, self.owner.predicate, self.rows))
+            inner = self.param(
+                "rows", selected_type(self, var, self.owner.predicate, self.rows)
+            )
         self.inputs.append(var)
         return inner
 
@@ -64,7 +66,7 @@ class Branch(SubBlock):
         """Restrict the block to its batch elements; the stem names their number."""
         self.rows = self.new_dim(stem)
         self.valid = self.param("valid", TensorType(BOOL, (self.rows,)))
-        self.table.numbers = RowNumbers(self.rows, self.numbers)
+        self.table.numbers = BatchIndices(self.rows, self.numbers)
 
     def numbers(self) -> Var:
         """Return the index of each batch element in the whole batch; an input of the block."""
@@ -87,7 +89,7 @@ class Branch(SubBlock):
         if self.rows is not None:
             places = dict.fromkeys(self.table.params, (0,))
             number_draws(self.program, self.table, self.rows, places, self.numbers)
-            follow_rows(self.table, self.rows, dict.fromkeys(self.table.params, (0,)))
+            analyze_row_axes(self.table, self.rows, dict.fromkeys(self.table.params, (0,)))
         self.body = self.table.freeze([var.name for var in self.outputs])
         self.owner.branches.append(self)
 
@@ -122,7 +124,7 @@ class Branches(ABC):
 
     def _check_not_called(self) -> None:
         if self.results is not None:
-            raise located(
+            raise add_location(
                 ProgramError(f"This {self.what} was called already.", fix="Create another."),
                 self.what,
             )
@@ -134,7 +136,7 @@ class Branches(ABC):
                 self.results = self._append_op()
         return self.results[0] if len(self.results) == 1 else self.results
 
-    @says_where
+    @with_user_line
     def pass_through(self, *values: Any) -> None:
         """Set the outputs for the case that no written block runs.
 
@@ -193,7 +195,7 @@ class Branches(ABC):
             )
         with missing:
             for value, output in zip(self.passed, outputs, strict=True):
-                missing.add_output(_passed(missing, value, output))
+                missing.add_output(_pass_value(missing, value, output))
         return missing
 
     @abstractmethod
@@ -208,7 +210,7 @@ class Branches(ABC):
     def finish_rows(self, masks: Sequence[Var], branches: Sequence[Branch]) -> tuple[Var, ...]:
         """Append a partition operator: each block runs on its mask; return its outputs."""
         inputs = list(dict.fromkeys(x for branch in branches for x in branch.inputs))
-        cases = [_aligned(branch, inputs) for branch in branches]
+        cases = [_align_inputs(branch, inputs) for branch in branches]
         counts = [branch.rows for branch in branches if branch.rows is not None]
         return build_partition(masks, inputs, cases, counts)
 
@@ -234,7 +236,7 @@ class IfElse(Branches):
     def check_block_missing(self, more: int) -> None:
         """Refuse `pass_through` if both blocks are written."""
         if len(self.branches) + more > 1:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "Both blocks are written, so nothing passes through.",
                     fix="Leave out one of the blocks, or pass_through.",
@@ -244,7 +246,7 @@ class IfElse(Branches):
 
     def _side(self, side: bool) -> Branch:
         if any(branch.key is side for branch in self.branches):
-            raise located(
+            raise add_location(
                 ProgramError(f"The {str(side).lower()} block is written twice."), self.what
             )
         if self.passed:
@@ -257,7 +259,9 @@ class IfElse(Branches):
     def _append_op(self) -> tuple[Var, ...]:
         sides = {branch.key: branch for branch in self.branches}
         if not sides:
-            raise located(ProgramError("The if-else is used before its blocks end."), self.what)
+            raise add_location(
+                ProgramError("The if-else is used before its blocks end."), self.what
+            )
         for side in (True, False):
             if side not in sides:
                 sides[side] = self._passing(sides[not side], side)
@@ -270,7 +274,7 @@ class IfElse(Branches):
     def _passing(self, written: Branch, side: bool) -> Branch:
         """Build the missing side, which returns the values of `pass_through`."""
         if not self.passed:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"The {str(side).lower()} block is missing.",
                     given=f"outputs of the other block: {len(written.outputs)}",
@@ -282,14 +286,14 @@ class IfElse(Branches):
         return self.passing(written, lambda: self._opened(side))
 
 
-def _passed(missing: Branch, value: Any, output: Var) -> Var:
+def _pass_value(missing: Branch, value: Any, output: Var) -> Var:
     """Return the value that replaces an output of the written block in the missing one."""
     if not isinstance(value, Var):
         with missing.program.building(missing.outer):
-            value = as_var(value, dtype_beside(output.type))
+            value = as_var(value, literal_dtype(output.type))
     given = missing.take(value, "pass_through")
     if not types_agree(
-        missing, _of_a_row(missing, given.type), _of_a_row(missing, output.type)
+        missing, _element_type(missing, given.type), _element_type(missing, output.type)
     ):
         raise ShapeError(
             f"`{value.name}` passes through in place of an output of another type.",
@@ -299,14 +303,14 @@ def _passed(missing: Branch, value: Any, output: Var) -> Var:
     return given
 
 
-def _of_a_row(block: Branch, type_: Type) -> Type:
+def _element_type(block: Branch, type_: Type) -> Type:
     """Return the type, without its batch axis if the batch is partitioned."""
     if block.rows is None or not isinstance(type_, TensorType) or not type_.rank:
         return type_
     return type_.with_shape(type_.shape[1:])
 
 
-def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
+def _align_inputs(branch: Branch, inputs: Sequence[Var]) -> Body:
     """Return the body of a partitioned branch with one parameter per input of all branches."""
     assert branch.body is not None
     assert branch.valid is not None
@@ -318,7 +322,7 @@ def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
         if x not in own:
             assert branch.rows is not None
             rows_param = branch.param(
-                "rows", rows_type(branch, x, branch.owner.predicate, branch.rows)
+                "rows", selected_type(branch, x, branch.owner.predicate, branch.rows)
             )
             infos[rows_param.name] = branch.table.vars[rows_param.name]
             own[x] = rows_param.name
@@ -326,7 +330,7 @@ def _aligned(branch: Branch, inputs: Sequence[Var]) -> Body:
     return rename_body(Body(tuple(params), body.results, infos, body.ops), names)
 
 
-def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorType:
+def selected_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorType:
     """Return the type of the selected batch elements of a variable.
 
     Raises:
@@ -335,7 +339,7 @@ def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorTyp
     type_ = tensor_type(var)
     unify = block.table.unifier.unify
     if not type_.rank or unify(type_.shape[0], predicate.shape[0]) is None:
-        raise located(
+        raise add_location(
             ShapeError(
                 f"`{var.name}` does not have the rows of the predicate.",
                 given=f"{var.name}: {type_}   predicate: {predicate.type}",
@@ -346,7 +350,7 @@ def rows_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> TensorTyp
     return type_.with_shape((rows, *type_.shape[1:]))
 
 
-def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
+def as_predicate(given: Any, what: str, rows: bool = False) -> Var:
     """Convert a predicate to a bool scalar; if `rows`, a bool vector is allowed too.
 
     Raises:
@@ -355,7 +359,7 @@ def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
     var = as_var(given)
     article = "an" if what.startswith("if") else "a"
     if var.dtype != BOOL or var.ndim > int(rows):
-        raise located(
+        raise add_location(
             ShapeError(
                 f"The predicate of {article} {what} must be a bool scalar"
                 + (" or a bool vector of rows." if rows else "."),
@@ -367,7 +371,7 @@ def predicate_of(given: Any, what: str, rows: bool = False) -> Var:
     return var
 
 
-@says_where
+@with_user_line
 def create_if_else(predicate: Any) -> IfElse:
     """Create an if-else: two blocks, selected for the whole batch or per batch element.
 
@@ -403,4 +407,4 @@ def create_if_else(predicate: Any) -> IfElse:
         >>> br.Executor().run(prog, br.Scope(), {"x": [4.0, -1.0, 9.0]}, out)
         array([ 2., -1.,  3.], dtype=float32)
     """
-    return IfElse(predicate_of(predicate, "if-else", rows=True))
+    return IfElse(as_predicate(predicate, "if-else", rows=True))

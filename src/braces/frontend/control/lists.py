@@ -16,11 +16,11 @@ from braces.dims import Dim
 from braces.dtypes import ListType, TensorType, dtype_of
 from braces.errors import DTypeError, ProgramError
 from braces.frontend.control.construct import new_dim
-from braces.frontend.core.all_or_nothing import building, operand
-from braces.frontend.core.random_state import sizes_of
-from braces.ops.control.core.residuals import history_of
-from braces.ops.lists.list_to_array import stack, unstack
-from braces.ops.lists.random_access import resize
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.random_state import as_shape
+from braces.ops.control.core.residuals import find_filling_loop
+from braces.ops.lists.list_to_array import append_stack, append_unstack
+from braces.ops.lists.random_access import append_resize
 from braces.ops.lists.stack import EMPTY, PUSH, list_attrs
 
 __all__ = [
@@ -42,7 +42,7 @@ def _a_list(xs: Any, what: str) -> Var:
     return xs_var
 
 
-@building
+@transactional
 def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     """Create an empty list.
 
@@ -65,12 +65,12 @@ def create_list(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> 
         >>> print(br.Executor().run(prog, br.Scope(), feed={"n": 10}, fetch=last))
         1024.0
     """
-    element = TensorType(dtype_of(dtype), sizes_of(shape))
+    element = TensorType(dtype_of(dtype), as_shape(shape))
     history = current_program().current.names.unique("list")
     return apply(EMPTY, {}, list_attrs(element, history))["out"][0]
 
 
-@building
+@transactional
 def list_append(xs: Var, x: Any) -> Var:
     """Return a list with a value appended.
 
@@ -78,11 +78,11 @@ def list_append(xs: Var, x: Any) -> Var:
         DTypeError: The value does not have the type of the elements.
     """
     list_var, table = _a_list(xs, "list_append"), current_program().current
-    history = history_of(table, list_var.name) or table.names.unique("list")
+    history = find_filling_loop(table, list_var.name) or table.names.unique("list")
     return apply(PUSH, {"list": (list_var,), "value": (x,)}, {"history": history})["out"][0]
 
 
-@building
+@transactional
 def list_get(xs: Var, index: Any) -> Var:
     """Return the element at an index; the same as `xs[index]`.
 
@@ -96,7 +96,7 @@ def list_get(xs: Var, index: Any) -> Var:
     return one("list_get", _a_list(xs, "list_get"), index)
 
 
-@building
+@transactional
 def list_set(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with the element at an index replaced.
 
@@ -107,7 +107,7 @@ def list_set(xs: Var, index: Any, x: Any) -> Var:
     return one("list_set", _a_list(xs, "list_set"), index, x)
 
 
-@building
+@transactional
 def list_insert(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with a value inserted before an index; the length appends it.
 
@@ -118,7 +118,7 @@ def list_insert(xs: Var, index: Any, x: Any) -> Var:
     return one("list_insert", _a_list(xs, "list_insert"), index, x)
 
 
-@building
+@transactional
 def list_erase(xs: Var, index: Any) -> Var:
     """Return a list without the element at an index.
 
@@ -128,7 +128,7 @@ def list_erase(xs: Var, index: Any) -> Var:
     return one("list_erase", _a_list(xs, "list_erase"), index)
 
 
-@building
+@transactional
 def list_pop(xs: Var) -> tuple[Var, Var]:
     """Return the last element of a list, and the list without it.
 
@@ -139,7 +139,7 @@ def list_pop(xs: Var) -> tuple[Var, Var]:
     return one("list_get", list_var, _LAST), one("list_erase", list_var, _LAST)
 
 
-@building
+@transactional
 def list_write(xs: Var, index: Any, x: Any) -> Var:
     """Return a list with the element at an index replaced; the index may be past the end.
 
@@ -151,26 +151,26 @@ def list_write(xs: Var, index: Any, x: Any) -> Var:
     """
     list_var = _a_list(xs, "list_write")
     length = one("maximum", one("list_length", list_var), one("cast", index, dtype="int64") + 1)
-    return one("list_set", resize(list_var, length), index, x)
+    return one("list_set", append_resize(list_var, length), index, x)
 
 
-@building
+@transactional
 def list_resize(xs: Var, length: Any) -> Var:
     """Return a list truncated to a length, or padded with zeros.
 
     Raises:
         IndexRangeError: In a run, the length is negative, or far too large.
     """
-    return resize(_a_list(xs, "list_resize"), length)
+    return append_resize(_a_list(xs, "list_resize"), length)
 
 
-@building
+@transactional
 def list_length(xs: Var) -> Var:
     """Return the length of a list as an int64 scalar."""
     return one("list_length", _a_list(xs, "list_length"))
 
 
-@building
+@transactional
 def list_stack(xs: Var, name: str | None = None) -> Var:
     """Stack the elements of a list to one array with a leading axis of data-dependent size.
 
@@ -183,7 +183,7 @@ def list_stack(xs: Var, name: str | None = None) -> Var:
     """
     list_var, table = _a_list(xs, "list_stack"), current_program().current
     refuse_in_loops(list_var)
-    return stack(list_var, sizes_of((name,))[0] if name else new_dim(table, "values"))
+    return append_stack(list_var, as_shape((name,))[0] if name else new_dim(table, "values"))
 
 
 def refuse_in_loops(xs: Var) -> None:
@@ -201,11 +201,11 @@ def refuse_in_loops(xs: Var) -> None:
         )
 
 
-@building
+@transactional
 def list_unstack(x: Var) -> Var:
     """Return the slices of an array along its first axis as a list, in order.
 
     Raises:
         ShapeError: The array is a scalar.
     """
-    return unstack(operand(x, "list_unstack"))
+    return append_unstack(operand(x, "list_unstack"))

@@ -21,12 +21,12 @@ from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.block import block
 from braces.frontend.control.functional import scan
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.public_names import zeros
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 
 
-@building
+@transactional
 def pipeline(
     stage: Callable[[Any], Any],
     parts: Any,
@@ -80,21 +80,23 @@ def pipeline(
         raise ProgramError(f"A stage is a function, not {stage!r:.60}.")
     if type(stages) is not int or stages < 1:
         raise ProgramError(f"stages={stages!r:.40} is no number of stages.", fix="Use 4, say.")
-    part_vars = [as_var(part) for part in values(parts)]
+    part_vars = [as_var(part) for part in tree_leaves(parts)]
     firsts = [_first(part) for part in part_vars]
     waiting = [_repeat(first, stages) for first in firsts]
     after = [_repeat(first, stages - 1) for first in firsts]
     entering = [ops.concat(pair, axis=0) for pair in zip(part_vars, after, strict=True)]
 
     def tick(outputs: Any, enters: Any) -> tuple[Any, Any]:
-        pairs = zip(values(outputs), values(enters), strict=True)
-        inputs = rebuild(parts, [_shift_stages(last, new, stages) for last, new in pairs])
+        pairs = zip(tree_leaves(outputs), tree_leaves(enters), strict=True)
+        inputs = tree_unflatten(
+            parts, [_shift_stages(last, new, stages) for last, new in pairs]
+        )
         with block(name, recompute=recompute):
             results = _run_stages(stage, inputs, stages)
-        return results, rebuild(parts, [result[-1] for result in values(results)])
+        return results, tree_unflatten(parts, [result[-1] for result in tree_leaves(results)])
 
-    _, last = scan(tick, rebuild(parts, waiting), rebuild(parts, entering))
-    return rebuild(parts, [result[stages - 1 :] for result in values(last)])
+    _, last = scan(tick, tree_unflatten(parts, waiting), tree_unflatten(parts, entering))
+    return tree_unflatten(parts, [result[stages - 1 :] for result in tree_leaves(last)])
 
 
 def _run_stages(stage: Callable[[Any], Any], inputs: Any, stages: int) -> Any:
@@ -133,7 +135,9 @@ def _shift_stages(outputs: Any, enters: Any, stages: int) -> Var:
 def _run_stage(stage: Callable[[Any], Any], given: Any) -> Any:
     """Run a stage and check that its output has the types of its input."""
     result = stage(given)
-    wanted, actual = ([str(as_var(leaf).type) for leaf in values(x)] for x in (given, result))
+    wanted, actual = (
+        [str(as_var(leaf).type) for leaf in tree_leaves(x)] for x in (given, result)
+    )
     if wanted != actual:
         raise ShapeError(
             "A stage makes something else than the next one takes.",

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import as_var, one
-from braces.builder.source_line import says_where
-from braces.builder.symbol_table import Owning, RowNumbers
-from braces.builder.var import Var, shown, tensor_type
+from braces.builder.source_line import with_user_line
+from braces.builder.symbol_table import BatchIndices, StackedParameters
+from braces.builder.var import Var, expose, tensor_type
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.construct import LoopBlock, Memory, located, outer_var
-from braces.frontend.core.random_state import sizes_of
+from braces.frontend.control.construct import LoopBlock, Memory, add_location, outer_var
+from braces.frontend.core.random_state import as_shape
 from braces.ir.views import LoopView, Row
 from braces.ops.common.rules import axis_index
-from braces.ops.control.construct.build import Carried, Cut, build_loop
+from braces.ops.control.construct.build import LoopCarry, ScannedInput, build_loop
 from braces.ops.control.partition.random import row_numbers
 from braces.passes.autodiff.checkpoint import Segments, check_trips
-from braces.passes.rows.ragged_construct import Steps
-from braces.passes.rows.ragged_steps import guarded
+from braces.passes.rows.ragged_construct import RaggedLoop
+from braces.passes.rows.ragged_steps import guard_steps
 
 
 class StepNet(LoopBlock):
@@ -40,9 +40,9 @@ class StepNet(LoopBlock):
         self.steps: Size | None = rnn.steps
         self.number: Var | None = None
         if rnn.lengths is not None:
-            self.table.numbers = RowNumbers(rnn.lengths.shape[0], self.numbers)
+            self.table.numbers = BatchIndices(rnn.lengths.shape[0], self.numbers)
         if rnn.own_parameters is not None:
-            self.table.owning = Owning(rnn.own_parameters, self._own)
+            self.table.owning = StackedParameters(rnn.own_parameters, self._own)
 
     def _own(self, parameter: Var) -> Var:
         """Return the slice of a stacked parameter that belongs to this step."""
@@ -70,7 +70,7 @@ class StepNet(LoopBlock):
     def _forget(self) -> None:
         self.number = None
 
-    @says_where
+    @with_user_line
     def add_input(self, x: Any, axis: int = 0) -> Var:
         """Scan over an axis of an outer variable; return the slice of this step.
 
@@ -85,7 +85,9 @@ class StepNet(LoopBlock):
         var = outer_var(self, x, "add_input")
         type_ = tensor_type(var)
         if not type_.rank:
-            raise located(ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what)
+            raise add_location(
+                ShapeError(f"`{var.name}` is a scalar and has no steps."), self.what
+            )
         at = axis_index(axis, type_.rank, "add_input")
         self._agree(var, type_.shape[at])
         if at:
@@ -104,7 +106,7 @@ class StepNet(LoopBlock):
             return
         agreed = self.table.unifier.unify(self.steps, size)
         if agreed is None:
-            raise located(
+            raise add_location(
                 ShapeError(
                     f"`{var.name}` has {size} steps, where {self.steps} are expected.",
                     given=f"{var.name}: {var.type}",
@@ -114,7 +116,7 @@ class StepNet(LoopBlock):
             )
         self.steps = agreed
 
-    @says_where
+    @with_user_line
     def add_memory(
         self,
         init: Any = None,
@@ -142,7 +144,7 @@ class StepNet(LoopBlock):
         """
         self.require_open("add_memory")
         if (init is None) == (shape is None):
-            raise located(
+            raise add_location(
                 ProgramError(
                     "add_memory needs either init= or shape=.",
                     fix="Pass init=variable, or shape=[32], batch_like=x.",
@@ -150,7 +152,7 @@ class StepNet(LoopBlock):
                 self.what,
             )
         if shape is not None:
-            init = self._filled(sizes_of(shape), batch_like, batch_axis, value, dtype)
+            init = self._filled(as_shape(shape), batch_like, batch_axis, value, dtype)
         return super().add_memory(init)
 
     def _filled(
@@ -169,7 +171,7 @@ class StepNet(LoopBlock):
         with self.program.building(self.outer):
             return one("full", shape=sizes, value=value, dtype=dtype or "float32")
 
-    @says_where
+    @with_user_line
     def add_output(self, *values: Any, axis: int = 0) -> None:
         """Stack values over all steps.
 
@@ -180,7 +182,7 @@ class StepNet(LoopBlock):
         super().add_output(*values)
         self.output_axes.extend([axis] * len(values))
 
-    @says_where
+    @with_user_line
     def stop_when(self, condition: Any) -> None:
         """Stop early; the condition is evaluated after the step.
 
@@ -197,7 +199,7 @@ class StepNet(LoopBlock):
         self.require_open("stop_when")
         var = as_var(condition)
         if var.dtype != BOOL or var.ndim > 1:
-            raise located(
+            raise add_location(
                 ShapeError(
                     "stop_when needs a bool scalar or a bool vector of rows.",
                     given=f"{var.name}: {var.type}",
@@ -206,9 +208,9 @@ class StepNet(LoopBlock):
                 self.what,
             )
         if var.ndim and self.rnn.own_parameters is not None:
-            raise located(_no_rows("stop_when"), self.what)
+            raise add_location(_no_rows("stop_when"), self.what)
         if self.stop is not None:
-            raise located(
+            raise add_location(
                 ProgramError("stop_when is called twice.", fix="Combine both with `|`."),
                 self.what,
             )
@@ -217,7 +219,7 @@ class StepNet(LoopBlock):
     def close(self) -> None:
         """Append the loop operator."""
         memories = self.carried()
-        stop = None if self.stop is None else shown(self.stop).name
+        stop = None if self.stop is None else expose(self.stop).name
         if self.steps is None:
             raise ProgramError(
                 "The number of steps is not known.",
@@ -234,10 +236,10 @@ class StepNet(LoopBlock):
             length=self.steps,
             reverse=self.rnn.reverse,
         )
-        slices = [Cut(outer, inner.name) for outer, inner in self.inputs]
+        slices = [ScannedInput(outer, inner.name) for outer, inner in self.inputs]
         if self.rnn.lengths is not None or stop is not None:
             ragged_args = loop, memories, slices, self.rnn.lengths, stop, self.number
-            loop, memories = guarded(Steps(self.program, self.outer, *ragged_args))
+            loop, memories = guard_steps(RaggedLoop(self.program, self.outer, *ragged_args))
         finals, stacked = self._loop(loop, memories, slices)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
@@ -246,7 +248,7 @@ class StepNet(LoopBlock):
         )
 
     def _loop(
-        self, loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut]
+        self, loop: LoopView, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput]
     ) -> tuple[Sequence[Var], Sequence[Var]]:
         """Append one loop, or two with checkpoints; return finals and stacked outputs."""
         if self.rnn.checkpoint_every is not None:
@@ -283,7 +285,7 @@ class Rnn:
             ProgramError: It was written before.
         """
         if self.finals is not None:
-            raise located(
+            raise add_location(
                 ProgramError("The step of this rnn is written already.", fix="Create another."),
                 "rnn",
             )
@@ -292,7 +294,7 @@ class Rnn:
 
     def _require_closed(self) -> None:
         if self.finals is None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The rnn is used before its step block ends.",
                     fix="Call it after the `with rnn.stepnet()` block.",
@@ -304,7 +306,7 @@ class Rnn:
         """Return the stacked outputs: one variable, or a tuple in the order of `add_output`."""
         self._require_closed()
         if not self.stacked:
-            raise located(
+            raise add_location(
                 ProgramError("The rnn has no outputs.", fix="Use add_output, or rnn.final(h)."),
                 "rnn",
             )
@@ -319,7 +321,7 @@ class Rnn:
 def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
     """Return the final value of a memory of a loop."""
     if not isinstance(memory, Memory) or memory.block is not block:
-        raise located(
+        raise add_location(
             ProgramError(
                 f"{getattr(memory, 'name', memory)!r} is not a memory of this loop.",
                 fix="Pass what add_memory returned.",
@@ -329,7 +331,7 @@ def final_of(block: LoopBlock | None, finals: Any, memory: Any) -> Var:
     return finals[memory.position]
 
 
-@says_where
+@with_user_line
 def create_rnn(
     *,
     reverse: bool = False,
@@ -377,7 +379,7 @@ def create_rnn(
     if steps is not None:
         steps = as_steps(steps)
     rows = None if lengths is None else check_lengths(lengths)
-    own = _owned(steps, rows) if own_parameters else None
+    own = _count_own_steps(steps, rows) if own_parameters else None
     return Rnn(reverse, steps, rows, checkpoint_every, own)
 
 
@@ -388,12 +390,12 @@ def _no_rows(what: str) -> ProgramError:
     )
 
 
-def _owned(steps: Size | None, lengths: Var | None) -> int:
+def _count_own_steps(steps: Size | None, lengths: Var | None) -> int:
     """Return the number of steps with separate parameters."""
     if lengths is not None:
-        raise located(_no_rows("lengths="), "rnn")
+        raise add_location(_no_rows("lengths="), "rnn")
     if not isinstance(steps, int) or not steps:
-        raise located(
+        raise add_location(
             ProgramError(
                 "Steps with parameters of their own need a number of steps, from 1.",
                 given=f"steps={steps}",
@@ -412,7 +414,7 @@ def check_lengths(given: Any) -> Var:
     """
     var = as_var(given)
     if not is_integer(var.dtype) or var.ndim != 1:
-        raise located(
+        raise add_location(
             ShapeError(
                 "lengths= must be an integer vector with one entry a row.",
                 given=f"{var.name}: {var.type}",
@@ -425,7 +427,7 @@ def check_lengths(given: Any) -> Var:
 def as_steps(steps: Any) -> Size:
     """Return a number of steps: an int, or a symbolic dimension."""
     if isinstance(steps, Var):
-        raise located(
+        raise add_location(
             ProgramError(
                 "steps= must be known from shapes; a variable's value is not.",
                 fix="Use br.create_while for a count that the program computes.",
@@ -434,4 +436,4 @@ def as_steps(steps: Any) -> Size:
         )
     if isinstance(steps, Dim) or (isinstance(steps, int) and steps >= 0):
         return steps
-    raise located(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")
+    raise add_location(ProgramError(f"steps={steps!r} is not a number of steps."), "rnn")

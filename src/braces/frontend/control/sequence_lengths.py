@@ -16,7 +16,7 @@ from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.public_names import arange
 from braces.ops.common.rules import axis_index
 
-NEVER = -1e30
+LOG_ZERO = -1e30
 """Logarithm of probability zero: a finite number, so that gradients are finite."""
 
 
@@ -41,7 +41,7 @@ def check_floats(what: str, x: Any) -> Var:
     return var
 
 
-def steps_axis(what: str, x: Var, axis: int) -> int:
+def time_axis(what: str, x: Var, axis: int) -> int:
     """Return the index of the time axis.
 
     Raises:
@@ -57,7 +57,7 @@ def steps_axis(what: str, x: Var, axis: int) -> int:
     return at
 
 
-def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
+def check_row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
     """Check sequence lengths against the batch axis of a layer's input.
 
     Raises:
@@ -73,7 +73,7 @@ def row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
     return lengths
 
 
-def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
+def check_scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
     """Check scores of classes or tags, [rows, steps, classes]; return them and the time axis.
 
     Raises:
@@ -84,10 +84,10 @@ def scores(what: str, x: Any, axis: int, each: str) -> tuple[Var, int]:
         raise ShapeError(
             f"{what} takes scores of rows, steps and {each}.", given=f"{var.name}: {var.type}"
         )
-    return var, steps_axis(what, var, axis)
+    return var, time_axis(what, var, axis)
 
 
-def row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
+def check_row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
     """Convert labels to int32 and check their sizes; a second size may be omitted.
 
     Raises:
@@ -109,7 +109,7 @@ def row_labels(what: str, x: Var, labels: Any, sizes: tuple[Size, ...]) -> Var:
     return ops.cast(var, dtype="int32")
 
 
-def inside(labels: Var, lengths: Var | None) -> Var:
+def zero_padded_labels(labels: Var, lengths: Var | None) -> Var:
     """Replace labels in the padding by 0."""
     if lengths is None:
         return labels
@@ -117,11 +117,11 @@ def inside(labels: Var, lengths: Var | None) -> Var:
     return ops.where(places < ops.expand_dims(lengths, axis=1), labels, 0)
 
 
-def wide(x: Var) -> Var:
+def widen_half(x: Var) -> Var:
     """Cast 16-bit scores to float32 for accumulation."""
     return ops.cast(x, dtype="float32") if x.dtype.itemsize < 4 else x
 
 
-def taken(x: Var, at: Var) -> Var:
+def take_per_row(x: Var, at: Var) -> Var:
     """Gather one element of each row."""
     return ops.take_along_axis(x, ops.expand_dims(at, axis=1), axis=1)[:, 0]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import as_var, one
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import is_integer
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.construct import located
-from braces.frontend.control.if_else import Branch, Branches, predicate_of
+from braces.frontend.control.construct import add_location
+from braces.frontend.control.if_else import Branch, Branches, as_predicate
 
 
 class Switch(Branches):
@@ -29,7 +29,7 @@ class Switch(Branches):
     def _choose_by(self, predicate: Var) -> None:
         self.predicate, self.row_wise = predicate, predicate.ndim == 1
 
-    @says_where
+    @with_user_line
     def case(self, when: Any) -> Branch:
         """Open the block for this index, or for this condition if it is the first to hold.
 
@@ -38,7 +38,7 @@ class Switch(Branches):
                 in all cases.
         """
         if self.has_default:
-            raise located(
+            raise add_location(
                 ProgramError("A case after the default can never run.", fix="Put it before."),
                 self.what,
             )
@@ -46,10 +46,10 @@ class Switch(Branches):
 
     def _key(self, when: Any) -> Any:
         if self.index is None:
-            return self._condition(predicate_of(when, self.what, rows=True))
+            return self._condition(as_predicate(when, self.what, rows=True))
         used_keys = {branch.key for branch in self.branches}
         if not isinstance(when, int) or isinstance(when, bool) or when in used_keys:
-            raise located(
+            raise add_location(
                 ProgramError(
                     f"case({when!r}) is not a new integer.",
                     fix="With an index, each case is one integer.",
@@ -65,7 +65,7 @@ class Switch(Branches):
         sizes = zip(condition.shape, self.predicate.shape, strict=False)
         unify = condition.table.unifier.unify
         if condition.ndim != self.predicate.ndim or any(unify(*pair) is None for pair in sizes):
-            raise located(
+            raise add_location(
                 ShapeError(
                     "The conditions of a switch do not have the same rows.",
                     given=f"{self.predicate.name}: {self.predicate.type}   "
@@ -79,9 +79,9 @@ class Switch(Branches):
     def default(self) -> Branch:
         """Open the block that runs if no case matches."""
         if self.has_default:
-            raise located(ProgramError("The default is written twice."), self.what)
+            raise add_location(ProgramError("The default is written twice."), self.what)
         if not self.branches:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "A default without any case before it.", fix="Write the cases first."
                 ),
@@ -99,7 +99,7 @@ class Switch(Branches):
     def check_block_missing(self, more: int) -> None:
         """Refuse `pass_through` if the default is written."""
         if self.has_default or more:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The default is written, so nothing passes through.",
                     fix="Leave out the default, or pass_through.",
@@ -109,7 +109,7 @@ class Switch(Branches):
 
     def _append_op(self) -> tuple[Var, ...]:
         if not self.branches:
-            raise located(ProgramError("The switch has no cases yet."), self.what)
+            raise add_location(ProgramError("The switch has no cases yet."), self.what)
         branches = list(self.branches)
         if self.passed:
             branches.append(self.passing(branches[0], self._default))
@@ -133,7 +133,7 @@ class Switch(Branches):
         return one("case_of", first, cases=tuple(range(len(keys))), default=False)
 
 
-@says_where
+@with_user_line
 def create_switch(index: Any = None) -> Switch:
     """Create a switch: blocks selected by an index, or by the first condition that holds.
 
@@ -174,7 +174,7 @@ def create_switch(index: Any = None) -> Switch:
         return Switch()
     var = as_var(index)
     if tensor_type(var).rank > 1 or not is_integer(var.dtype):
-        raise located(
+        raise add_location(
             ShapeError(
                 "The index of a switch must be an integer scalar, or an integer vector with "
                 "one entry a row.",

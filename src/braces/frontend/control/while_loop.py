@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.builder.append import apply, as_var
-from braces.builder.source_line import says_where
-from braces.builder.var import Var, shown, tensor_type
+from braces.builder.source_line import with_user_line
+from braces.builder.var import Var, expose, tensor_type
 from braces.dims import Dim
 from braces.dtypes import BOOL, ListType, TensorType
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.construct import LoopBlock, Memory, located
+from braces.frontend.control.construct import LoopBlock, Memory, add_location
 from braces.frontend.control.rnn import final_of
 from braces.ir.views import LoopView
-from braces.ops.control.construct.build import Carried, build_loop
-from braces.ops.lists.list_to_array import stack
-from braces.ops.lists.stack import EMPTY, list_attrs, push
+from braces.ops.control.construct.build import LoopCarry, build_loop
+from braces.ops.lists.list_to_array import append_stack
+from braces.ops.lists.stack import EMPTY, append_push, list_attrs
 from braces.passes.autodiff.checkpoint import Segments, check_trips
-from braces.passes.loops.loop_condition import cut_condition
+from braces.passes.loops.loop_condition import extract_condition
 
 
 class WhileBlock(LoopBlock):
@@ -29,7 +29,7 @@ class WhileBlock(LoopBlock):
         self.loop = loop
         self.condition: Var | None = None
 
-    @says_where
+    @with_user_line
     def set_condition(self, condition: Any) -> None:
         """Set the loop condition: a bool scalar of memories and outer variables.
 
@@ -43,13 +43,13 @@ class WhileBlock(LoopBlock):
         """
         self.require_open("set_condition")
         if self.condition is not None:
-            raise located(
+            raise add_location(
                 ProgramError("The condition is set twice.", fix="Combine both with `&`."),
                 "while",
             )
         var = as_var(condition)
         if var.type != TensorType(BOOL, ()):
-            raise located(
+            raise add_location(
                 ShapeError(
                     "The condition of a while must be a bool scalar.",
                     given=f"{var.name}: {var.type}",
@@ -74,7 +74,7 @@ class WhileBlock(LoopBlock):
         memories = self.carried()
         own, lists = len(memories), [self._collect(var) for var in self.outputs]
         memories += lists
-        name = shown(self.condition).name
+        name = expose(self.condition).name
         if not memories:
             raise ProgramError(
                 "A while without memories would never end, or never begin.",
@@ -82,16 +82,16 @@ class WhileBlock(LoopBlock):
                 fix="Carry what changes from trip to trip: body.add_memory(init=...).",
             )
         self.table.params = [self.step.name, *(memory.param for memory in memories)]
-        body, condition = cut_condition(self.table.freeze(m.next for m in memories), name)
+        body, condition = extract_condition(self.table.freeze(m.next for m in memories), name)
         loop = LoopView(
             self.step.name, body, condition=condition, max_trips=self.loop.max_trips
         )
         finals, self.loop.trips = self._loop(loop, memories)
         self.loop.finals = tuple(finals[:own])
         length = Dim.named(self.table.names.unique_word("trips"))
-        self.loop.rows = tuple(stack(rows, length) for rows in finals[own:])
+        self.loop.rows = tuple(append_stack(rows, length) for rows in finals[own:])
 
-    def _loop(self, loop: LoopView, memories: Sequence[Carried]) -> tuple[Sequence[Var], Var]:
+    def _loop(self, loop: LoopView, memories: Sequence[LoopCarry]) -> tuple[Sequence[Var], Var]:
         """Append one loop, or two with checkpoints; return finals and the trip count."""
         if self.loop.checkpoint_every is not None:
             return Segments(
@@ -100,13 +100,13 @@ class WhileBlock(LoopBlock):
         loop_vars = build_loop(loop, memories)
         return loop_vars.finals, loop_vars.trips
 
-    def _collect(self, var: Var) -> Carried:
+    def _collect(self, var: Var) -> LoopCarry:
         """Return a carried list to which each iteration appends a value."""
         row, history = tensor_type(var), self.table.names.unique("rows")
         start = apply(EMPTY, {}, list_attrs(row, history))["out"][0]
         inner = self.param("rows", ListType(row))
         with self.program.building(self.table):
-            return Carried(start, inner.name, push(inner, var, history).name)
+            return LoopCarry(start, inner.name, append_push(inner, var, history).name)
 
 
 class While:
@@ -130,7 +130,7 @@ class While:
     def block(self) -> WhileBlock:
         """Open the body, for a `with` statement."""
         if self.finals is not None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The block of this while is written already.", fix="Create another."
                 ),
@@ -141,7 +141,7 @@ class While:
 
     def _require_closed(self) -> None:
         if self.finals is None:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The while is used before its block ends.",
                     fix="Call final(...) after the `with loop.block()` block.",
@@ -158,7 +158,7 @@ class While:
         """
         self._require_closed()
         if not self.rows:
-            raise located(
+            raise add_location(
                 ProgramError(
                     "The while has no outputs.", fix="Use add_output, or final(memory)."
                 ),
@@ -172,7 +172,7 @@ class While:
         return final_of(self.body, self.finals, memory)
 
 
-@says_where
+@with_user_line
 def create_while(*, max_trips: int | None = None, checkpoint_every: int | None = None) -> While:
     """Create a loop that runs while a condition on its memories holds.
 

@@ -8,28 +8,28 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from braces.builder.append import program_of
 from braces.builder.builder import current_program
-from braces.builder.source_line import says_where, user_line
+from braces.builder.source_line import user_line, with_user_line
 from braces.builder.var import Var, declared_var
 from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from braces.ir.records import VarInfo
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def building(function: Callable[P, R]) -> Callable[P, R]:
+def transactional(function: Callable[P, R]) -> Callable[P, R]:
     """Wrap a function in a transaction: an error rolls back the program and its startup."""
-    located = says_where(function)
+    located = with_user_line(function)
 
     @functools.wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves = values([args, kwargs])
+        leaves = tree_leaves([args, kwargs])
         program = program_of({"operands": leaves})
         with program.transaction(), program.building(program.current):
             if any(isinstance(value, VarInfo) for value in leaves):
                 variables = (declared_var(program, value) for value in leaves)
-                args, kwargs = rebuild([args, kwargs], variables)
+                args, kwargs = tree_unflatten([args, kwargs], variables)
             return located(*args, **kwargs)
 
     return guarded
@@ -39,7 +39,7 @@ class MissingNameError(UnknownNameError, AttributeError):
     """A module has no such name."""
 
 
-def missing_from(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
+def module_getattr(module: str, names: Iterable[str]) -> Callable[[str], NoReturn]:
     """Return the `__getattr__` of a public module, which suggests the nearest name.
 
     Args:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.builder.append import apply, unpacked
-from braces.define.completion import Completing
+from braces.builder.append import apply, unpack_outputs
+from braces.define.completion import DefinitionRules
 from braces.define.core.signature import call_signature
 from braces.define.decorator import OPS, OpDef, op as define_op
 from braces.errors import ProgramError
@@ -18,7 +18,7 @@ from braces.hints import ALIASES
 from braces.passes.autodiff.common import as_list
 
 
-class OperatorFunction(Completing):
+class OperatorFunction(DefinitionRules):
     """The public function of an operator.
 
     Attributes:
@@ -58,7 +58,7 @@ class OperatorFunction(Completing):
                 inputs[key] = as_list(value)
             elif value is not None or not slot.optional:
                 inputs[key] = (value,)
-        return unpacked(definition, apply(definition, inputs, attrs, name=name))
+        return unpack_outputs(definition, apply(definition, inputs, attrs, name=name))
 
     def _argument_error(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ProgramError:
         """Return an error with Python's message about the arguments."""

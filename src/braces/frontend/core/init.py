@@ -34,12 +34,12 @@ import numpy as np
 
 from braces.builder.append import call, one
 from braces.builder.builder import current_program
-from braces.builder.scalar_promotion import fitted, number_of, numbers
-from braces.builder.source_line import says_where
+from braces.builder.scalar_promotion import cast_exactly, number_of, numbers
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, var_of
 from braces.dtypes import DType, TensorType, is_float
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.core.all_or_nothing import module_getattr
 from braces.ir.records import DATA, Literal
 from braces.ops.common.rules import axis_index
 
@@ -67,7 +67,7 @@ def ones() -> Initializer:
     return constant(1.0)
 
 
-@says_where
+@with_user_line
 def constant(value: Any) -> Initializer:
     """Initialize with a constant number, or an array of the parameter's shape.
 
@@ -85,12 +85,12 @@ def constant(value: Any) -> Initializer:
                 given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
                 fix="An initial value has the parameter's shape.",
             )
-        return one("constant", value=Literal.of(fitted(array, dtype)))
+        return one("constant", value=Literal.of(cast_exactly(array, dtype)))
 
     return init
 
 
-@says_where
+@with_user_line
 def identity(scale: float = 1.0) -> Initializer:
     """Initialize a matrix with `scale` on the main diagonal, 0 elsewhere.
 
@@ -146,19 +146,19 @@ def _random_init(op_type: str, **attrs: Any) -> Initializer:
     return init
 
 
-@says_where
+@with_user_line
 def uniform(low: float, high: float) -> Initializer:
     """Uniform distribution on [low, high)."""
     return _random_init("random_uniform", low=low, high=high)
 
 
-@says_where
+@with_user_line
 def normal(stddev: float = 0.01, *, mean: float = 0.0) -> Initializer:
     """Normal distribution."""
     return _random_init("random_normal", mean=mean, stddev=stddev)
 
 
-@says_where
+@with_user_line
 def truncated_normal(
     stddev: float = 0.01, *, mean: float = 0.0, low: float = -2.0, high: float = 2.0
 ) -> Initializer:
@@ -173,7 +173,7 @@ def truncated_normal(
     return _random_init("random_truncated_normal", mean=mean, stddev=stddev, low=low, high=high)
 
 
-@says_where
+@with_user_line
 def orthogonal(scale: float = 1.0) -> Initializer:
     """Matrix with orthonormal columns, or rows if there are fewer; Saxe et al., 2013.
 
@@ -231,37 +231,37 @@ def _lecun(fan_in: int, fan_out: int) -> float:
     return 1.0 / fan_in
 
 
-@says_where
+@with_user_line
 def glorot_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform, variance 2 / (fan_in + fan_out), for tanh and sigmoid; Glorot, Bengio, 2010."""
     return _scaled(_glorot, "uniform", in_axis, out_axis)
 
 
-@says_where
+@with_user_line
 def glorot_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal truncated at two standard deviations, with variance 2 / (fan_in + fan_out)."""
     return _scaled(_glorot, "normal", in_axis, out_axis)
 
 
-@says_where
+@with_user_line
 def he_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform with variance 2 / fan_in; He et al., 2015. For relu."""
     return _scaled(_he, "uniform", in_axis, out_axis)
 
 
-@says_where
+@with_user_line
 def he_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal truncated at two standard deviations, with variance 2 / fan_in."""
     return _scaled(_he, "normal", in_axis, out_axis)
 
 
-@says_where
+@with_user_line
 def lecun_uniform(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Uniform with variance 1 / fan_in; LeCun et al., 1998. For selu and linear layers."""
     return _scaled(_lecun, "uniform", in_axis, out_axis)
 
 
-@says_where
+@with_user_line
 def lecun_normal(*, in_axis: int = -2, out_axis: int = -1) -> Initializer:
     """Normal truncated at two standard deviations, with variance 1 / fan_in."""
     return _scaled(_lecun, "normal", in_axis, out_axis)
@@ -300,7 +300,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.init", __all__)
+    __getattr__ = module_getattr("br.init", __all__)
 
 
 def __dir__() -> list[str]:

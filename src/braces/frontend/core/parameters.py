@@ -33,7 +33,7 @@ def is_given(weight: Weight) -> bool:
     return not isinstance(weight, bool | None)
 
 
-def count_of(size: Any) -> int | None:
+def feature_count(size: Any) -> int | None:
     """Return a layer's size argument if it is a number; `None` if it is the weights.
 
     Raises:
@@ -43,7 +43,7 @@ def count_of(size: Any) -> int | None:
     return NamedSize.of(int(extent), axis_name(extent)) if is_number(extent) else None
 
 
-def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
+def roles_to_create(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
     """Return the roles of the parameters that a layer makes itself.
 
     Args:
@@ -58,7 +58,7 @@ def to_make(said: Mapping[str, Weight], *, beside: bool = False) -> list[str]:
     ]
 
 
-class Parameters:
+class LayerParameters:
     """The persistable variables of one layer: their names, created on demand or shared.
 
     Args:
@@ -216,7 +216,7 @@ def refuse_options(layer: str, ways: str, options: Mapping[str, object]) -> None
         )
 
 
-def activated(x: Var, act: Activation, name: str) -> Var:
+def apply_activation(x: Var, act: Activation, name: str) -> Var:
     """Apply an activation: a function or the name of an operator.
 
     Raises:
@@ -236,6 +236,6 @@ def _is_activation(type_: str) -> bool:
     return [slot.many for slot in definition.inputs] == [False] and not required
 
 
-def named(act: Activation, name: str) -> str:
+def pre_activation_name(act: Activation, name: str) -> str:
     """Return the name for the operator before the activation: the layer's if it is the last."""
     return name if act is None else ""

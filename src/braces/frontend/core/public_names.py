@@ -16,14 +16,14 @@ import numpy as np
 
 from braces import errors
 from braces.builder.append import as_var, call, one
-from braces.builder.scalar_promotion import as_array, literal, numbers
-from braces.builder.source_line import says_where
+from braces.builder.scalar_promotion import as_array, cast_literal, numbers
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import SHORT_NAMES, dtype_of
 from braces.errors import DTypeError, ProgramError, did_you_mean
 from braces.frontend.core.functions import UNLISTED
-from braces.frontend.core.random_state import sizes_of
+from braces.frontend.core.random_state import as_shape
 from braces.frontend.core.variables import constant
 from braces.hints import HINTS
 
@@ -36,7 +36,7 @@ __all__ = [
 # ---- array creation --------------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> Var:
     """Create an array filled with one number.
 
@@ -51,7 +51,7 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         ...     print(br.full([2, 3], 7).type, br.full((2,), 0.5, "f64").type)
         i64[2,3] f64[2]
     """
-    sizes = sizes_of(shape)
+    sizes = as_shape(shape)
     if isinstance(value, Var | Dim):
         value = as_var(value)
         filled = value if dtype is None else one("cast", value, dtype=dtype)
@@ -61,7 +61,7 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )
-    array = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
+    array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if given.dtype.kind == "c" or float(given) != given.item() == given.item():
         # The attribute is a float and cannot represent this number exactly.
         return one("broadcast_to", as_var(array), shape=sizes)
@@ -78,7 +78,7 @@ def ones(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
     return full(shape, 1, dtype)
 
 
-@says_where
+@with_user_line
 def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64") -> Var:
     """Create evenly spaced integers: `arange(stop)`, or `arange(start, stop, step)`.
 
@@ -156,7 +156,7 @@ MODULES = (
 )  # fmt: skip
 """The public modules; all others are internal."""
 
-SECOND = (*UNLISTED, "Variable")
+UNLISTED_NAMES = (*UNLISTED, "Variable")
 """Aliases that are not listed. `Variable` makes a parameter; a listing would show it next to
 `Var`, the type of all results, and `var`, the variance."""
 
@@ -167,7 +167,7 @@ def listed(names: Mapping[str, Any]) -> list[str]:
     Errors are available as `br.ShapeError` and listed in `br.errors`; only their base class is
     listed here.
     """
-    hidden = {*SECOND, *dir(errors)} - {"BracesError"}
+    hidden = {*UNLISTED_NAMES, *dir(errors)} - {"BracesError"}
     return sorted(
         name
         for name, value in names.items()
@@ -186,7 +186,7 @@ def missing(name: str) -> NoReturn:
     if name.startswith("_"):  # looked up by tools, not by users
         raise AttributeError(f"Braces has no `{name}`.", name=name)
     hint = HINTS.get(name.lower())
-    known = [*dir(sys.modules["braces"]), *SECOND, *dir(errors)]
+    known = [*dir(sys.modules["braces"]), *UNLISTED_NAMES, *dir(errors)]
     near = did_you_mean(name, known)
     fix = f"Use {hint}." if hint else near or "See dir(braces)."
     raise AttributeError(f"Braces has no `{name}`. {fix}", name=name)

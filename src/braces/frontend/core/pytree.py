@@ -28,19 +28,23 @@ def _key(key: Any) -> str:
     return f'"{key}"' if isinstance(key, str) else repr(key)
 
 
-def leaves(tree: Any, path: str = "") -> list[tuple[str, Any]]:
+def leaves_with_paths(tree: Any, path: str = "") -> list[tuple[str, Any]]:
     """Return all leaves with their paths, from left to right."""
     if is_leaf(tree):
         return [(path, tree)]
-    return [leaf for where, child in children(tree, path) for leaf in leaves(child, where)]
+    return [
+        leaf
+        for where, child in children(tree, path)
+        for leaf in leaves_with_paths(child, where)
+    ]
 
 
-def values(tree: Any) -> list[Any]:
+def tree_leaves(tree: Any) -> list[Any]:
     """Return all leaves, from left to right."""
-    return [leaf for _, leaf in leaves(tree)]
+    return [leaf for _, leaf in leaves_with_paths(tree)]
 
 
-def rebuild(tree: Any, new: Iterable[Any]) -> Any:
+def tree_unflatten(tree: Any, new: Iterable[Any]) -> Any:
     """Return a tree of the same structure with new leaves.
 
     Example:
@@ -64,7 +68,9 @@ def _rebuild(tree: Any, new: Iterator[Any]) -> Any:
     return container(new_children.values())
 
 
-def match(wanted: Any, given: Any, path: str, want_name: str, give_name: str) -> list[Any]:
+def match_structure(
+    wanted: Any, given: Any, path: str, want_name: str, give_name: str
+) -> list[Any]:
     """Return the leaves of `given`, which must have the structure of `wanted`, in its order.
 
     Args:
@@ -87,7 +93,7 @@ def match(wanted: Any, given: Any, path: str, want_name: str, give_name: str) ->
         return [given]
     matched = list[Any]()
     for key, (where, child) in zip(_keys(wanted), children(wanted, path), strict=True):
-        matched += match(child, given[key], where, want_name, give_name)
+        matched += match_structure(child, given[key], where, want_name, give_name)
     return matched
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from braces.builder.append import as_var, call, one
 from braces.builder.builder import Builder, current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
-from braces.define.axes.shape_rules import broadcast
+from braces.define.axes.shape_rules import broadcast_shapes
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import FLOAT32, DType, dtype_of, is_float, parse_type, size_of
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -62,7 +62,7 @@ def _count_runs(program: Builder, state: Var) -> None:
         program.update(RANDOM_STATE, one("next_random_state", state).name)
 
 
-def trips() -> list[Var]:
+def iteration_indices() -> list[Var]:
     """Return the iteration index of each enclosing loop, outermost first."""
     program = current_program()
     indices = [
@@ -78,11 +78,11 @@ def draw(op_type: str, *operands: Var, name: str = "", **attrs: Any) -> Var:
     state = random_state()
     table = current_program().current
     name = table.prefixed(name) if name else table.names.unique(op_type)
-    inputs = (state, *operands, *trips())
+    inputs = (state, *operands, *iteration_indices())
     return call(op_type, *inputs, name=name, salt=salt_of(name), **attrs)
 
 
-def sizes_of(shape: Sequence[Any] | Size) -> Shape:
+def as_shape(shape: Sequence[Any] | Size) -> Shape:
     """Convert a user's shape: numbers, `Dim`s, or names of symbolic dimensions.
 
     Raises:
@@ -110,7 +110,7 @@ def _refuse_unnamed() -> Dim:
 # ---- parameters ------------------------------------------------------------------------------
 
 
-class Parameters:
+class DistributionParameters:
     """The parameters of a distribution, broadcast to the shape of the samples.
 
     Attributes:
@@ -142,7 +142,7 @@ class Parameters:
             ShapeError: The parameters do not broadcast to `shape`.
         """
         self.what = what
-        self.dtype, self._vars = in_one_dtype(what, dtype, **given)
+        self.dtype, self._vars = to_common_dtype(what, dtype, **given)
         shapes = [tensor_type(var).shape for var in self._vars.values()]
         self.sizes = self._sizes(
             shape, [shape_of_param[: len(shape_of_param) - axes] for shape_of_param in shapes]
@@ -153,11 +153,14 @@ class Parameters:
 
     def _sizes(self, shape: Sequence[Any] | Size | None, own: Sequence[Shape]) -> Shape:
         unifier = current_program().current.unifier
-        common = broadcast(self.what, unifier, *own)
+        common = broadcast_shapes(self.what, unifier, *own)
         if shape is None:
             return common
-        sizes = sizes_of(shape)
-        if len(common) > len(sizes) or broadcast(self.what, unifier, sizes, common) != sizes:
+        sizes = as_shape(shape)
+        if (
+            len(common) > len(sizes)
+            or broadcast_shapes(self.what, unifier, sizes, common) != sizes
+        ):
             raise ShapeError(
                 f"The parameters of {self.what} do not broadcast to the shape that is drawn.",
                 given=f"shape: {list(sizes)}   parameters: {list(common)}",
@@ -184,7 +187,7 @@ class Parameters:
         return ops.cast(function(uniform), self.dtype)
 
 
-def in_one_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, dict[str, Var]]:
+def to_common_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, dict[str, Var]]:
     """Convert parameters to variables of the user's dtype, or the dtype of the variables.
 
     Raises:
@@ -207,7 +210,7 @@ def _float_dtype(what: str, dtype: object, given: Mapping[str, Operand]) -> DTyp
     return result
 
 
-def keys_for(sizes: Shape) -> Var:
+def draw_keys(sizes: Shape) -> Var:
     """Draw a random key for each sample, u32[*sizes, 2]."""
     high = int(np.iinfo(np.uint32).max)
     return draw("random_randint", shape=(*sizes, 2), low=0, high=high, dtype=np.uint32)

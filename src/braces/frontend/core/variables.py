@@ -7,21 +7,21 @@ from typing import Any, cast
 
 from braces.builder.append import one
 from braces.builder.builder import Builder, current_program
-from braces.builder.scalar_promotion import as_array, literal, number_of, numbers
-from braces.builder.source_line import says_where
+from braces.builder.scalar_promotion import as_array, cast_literal, number_of, numbers
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, named_var, var_of
 from braces.dims import Size, axis_name
 from braces.dtypes import AxisNames, DType, Extent, TensorType, dtype_of, named_size, size_of
 from braces.errors import DTypeError, DuplicateNameError, ProgramError, ShapeError, array_fix
 from braces.frontend.core import init as initializers
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer as Initializer, salt_of as salt_of
 from braces.ir.names import check_name
 from braces.ir.records import DATA, PARAMETER, STATE, Literal, VarInfo
 
 
-@building
+@transactional
 def data(name: str, shape: Sequence[Any], dtype: object = "float32") -> Var:
     """Declare a variable that every run feeds.
 
@@ -63,7 +63,7 @@ def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
     return plain, names if any(names) else ()
 
 
-@building
+@transactional
 def parameter(
     name: str | None,
     shape: Sequence[Extent],
@@ -98,7 +98,7 @@ def parameter(
     return persistable(name, shape, init, dtype, kind=PARAMETER, trainable=trainable)
 
 
-@building
+@transactional
 def state(
     name: str | None,
     shape: Sequence[Extent],
@@ -141,7 +141,7 @@ def _define(
             count, outer = block.owning.count, block.parent
             type_ = TensorType(info.dtype, (count, *info.shape))
             stacked_info = info.with_(type=type_, axes=info.axes and (None, *info.axes))
-            stacked = _define(program, outer, stacked_info, of_each(init, count))
+            stacked = _define(program, outer, stacked_info, stacked_initializer(init, count))
             slice_ = block.owning.cut(stacked)
             slice_.table.name_axes(slice_.name, info.axes)
             return slice_
@@ -156,7 +156,7 @@ def _define(
     return var_of(program, table, name)
 
 
-def of_each(init: Any, count: int) -> Initializer:
+def stacked_initializer(init: Any, count: int) -> Initializer:
     """Return an initializer that stacks `count` independent initial values."""
 
     def stacked(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
@@ -220,7 +220,7 @@ def _refuse_strangers(program: Builder, name: str) -> None:
 
 def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
     try:
-        array = literal(init, dtype)
+        array = cast_literal(init, dtype)
     except DTypeError as error:
         usual = "Pass an initializer of br.init, or numbers that the parameter can hold."
         error.fix = array_fix(ValueError(error.given), usual)
@@ -244,7 +244,7 @@ def Variable(
     return parameter(name, shape, init, dtype)
 
 
-@says_where
+@with_user_line
 def get_variable(name: str) -> Var:
     """Look up a variable by name, in the current block and all enclosing ones.
 
@@ -259,7 +259,7 @@ def get_variable(name: str) -> Var:
     return named_var(program, known) if own is None else own
 
 
-@says_where
+@with_user_line
 def constant(
     value: Operand, dtype: object = None, shape: Sequence[int] | int | None = None
 ) -> Var:
@@ -297,7 +297,7 @@ def constant(
             f"`{value.name}` is a variable, not a constant.",
             fix="Use it as it is, or br.cast it.",
         )
-    array = as_array(value) if dtype is None else literal(value, dtype_of(dtype))
+    array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if shape is None:
         return one("constant", value=Literal.of(array))
     if array.ndim:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.core.all_or_nothing import module_getattr
 from braces.frontend.distributions.bounded import Beta, Kumaraswamy, Uniform
 from braces.frontend.distributions.categorical import (
     Categorical,
@@ -72,7 +72,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.distributions", __all__)
+    __getattr__ = module_getattr("br.distributions", __all__)
 
 
 def __dir__() -> list[str]:

@@ -13,10 +13,10 @@ from braces.frontend.core.random_state import check_numbers
 from braces.frontend.distributions.core.constraints import UNIT, Interval
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 from braces.frontend.distributions.real_line import EULER
 
-UNIFORM = Forms(
+UNIFORM = ClosedForms(
     draw=lambda d, sizes: random.uniform(sizes, d.low, d.high, dtype=d.low.dtype),
     log_prob=lambda d, x: ops.zeros_like(x) - ops.log(d.high - d.low),
     mean=lambda d: (d.low + d.high) * 0.5,
@@ -68,18 +68,18 @@ class Uniform(Family):
 # ---- fractions -------------------------------------------------------------------------------
 
 
-def _params_and_sum(d: Given) -> tuple[Var, Var, Var]:
+def _params_and_sum(d: DistributionParams) -> tuple[Var, Var, Var]:
     """Return the parameters and their sum."""
     a, b = d.concentration1, d.concentration0
     return a, b, a + b
 
 
-def _beta_log_prob(d: Given, x: Var) -> Var:
+def _beta_log_prob(d: DistributionParams, x: Var) -> Var:
     a, b, _ = _params_and_sum(d)
     return ops.xlogy(a - 1.0, x) + ops.xlog1py(b - 1.0, -x) - ops.betaln(a, b)
 
 
-def _beta_mode(d: Given) -> Var:
+def _beta_mode(d: DistributionParams) -> Var:
     """Return the interior mode if both parameters exceed 1, else the end with more mass."""
     a, b, total = _params_and_sum(d)
     is_unimodal = (a > 1.0) & (b > 1.0)
@@ -88,18 +88,18 @@ def _beta_mode(d: Given) -> Var:
     return ops.where(is_unimodal, interior, end)
 
 
-def _beta_entropy(d: Given) -> Var:
+def _beta_entropy(d: DistributionParams) -> Var:
     a, b, total = _params_and_sum(d)
     terms = (a - 1.0) * ops.digamma(a) + (b - 1.0) * ops.digamma(b)
     return ops.betaln(a, b) - terms + (total - 2.0) * ops.digamma(total)
 
 
-def _beta_variance(d: Given) -> Var:
+def _beta_variance(d: DistributionParams) -> Var:
     a, b, total = _params_and_sum(d)
     return a * b / (ops.square(total) * (total + 1.0))
 
 
-BETA = Forms(
+BETA = ClosedForms(
     draw=lambda d, sizes: random.beta(
         sizes, d.concentration1, d.concentration0, dtype=d.concentration1.dtype
     ),
@@ -145,23 +145,23 @@ class Beta(Family):
     ranges: ClassVar = {"concentration1": ABOVE, "concentration0": ABOVE}
 
 
-def _kumaraswamy_log_prob(d: Given, x: Var) -> Var:
+def _kumaraswamy_log_prob(d: DistributionParams, x: Var) -> Var:
     a, b, _ = _params_and_sum(d)
     log_tail = ops.xlog1py(b - 1.0, -(x**a))
     return ops.log(a * b) + ops.xlogy(a - 1.0, x) + log_tail
 
 
-def _kumaraswamy_moment(d: Given, power: float) -> Var:
+def _kumaraswamy_moment(d: DistributionParams, power: float) -> Var:
     a, b, _ = _params_and_sum(d)
     return b * ops.exp(ops.betaln(1.0 + power / a, b))
 
 
-def _kumaraswamy_quantile(d: Given, q: Var) -> Var:
+def _kumaraswamy_quantile(d: DistributionParams, q: Var) -> Var:
     a, b, _ = _params_and_sum(d)
     return (-ops.expm1(ops.log1p(-q) / b)) ** (1.0 / a)
 
 
-def _kumaraswamy_mode(d: Given) -> Var:
+def _kumaraswamy_mode(d: DistributionParams) -> Var:
     """Return the interior mode if both parameters exceed 1, else as for `Beta`."""
     a, b, _ = _params_and_sum(d)
     is_unimodal = (a > 1.0) & (b > 1.0)
@@ -169,13 +169,13 @@ def _kumaraswamy_mode(d: Given) -> Var:
     return ops.where(is_unimodal, powered ** (1.0 / a), _beta_mode(d))
 
 
-def _kumaraswamy_entropy(d: Given) -> Var:
+def _kumaraswamy_entropy(d: DistributionParams) -> Var:
     a, b, _ = _params_and_sum(d)
     harmonic = ops.digamma(b + 1.0) + EULER
     return 1.0 - 1.0 / b + (1.0 - 1.0 / a) * harmonic - ops.log(a * b)
 
 
-KUMARASWAMY = Forms(
+KUMARASWAMY = ClosedForms(
     draw=lambda d, sizes: _kumaraswamy_quantile(
         d, ops.sigmoid(random.logistic(sizes, dtype=d.concentration1.dtype))
     ),

@@ -17,18 +17,22 @@ from braces.frontend import random
 from braces.frontend.core import functions as ops
 from braces.frontend.distributions.core.constraints import INNER_UNIT, UNIT, Interval, Support
 from braces.frontend.distributions.core.distribution import distribution
-from braces.frontend.distributions.core.parameterization import Form, Forms, Given
-from braces.frontend.distributions.discrete import FROM_ZERO, SCORE, Chances, log_ways
+from braces.frontend.distributions.core.parameterization import (
+    ClosedForms,
+    DistributionParams,
+    Form,
+)
+from braces.frontend.distributions.discrete import FROM_ZERO, SCORE, BinaryFamily, log_binomial
 
 RELAXED = "RelaxedOneHotCategorical, or the score: " + SCORE
 
 # ---- probabilities ---------------------------------------------------------------------------
 
 
-class Classes(Chances):
+class ClassFamily(BinaryFamily):
     """A family with class probabilities, or logits, along the last axis of a parameter."""
 
-    def completed(self, given: Given) -> Given:
+    def completed(self, given: DistributionParams) -> DistributionParams:
         """Add normalized probabilities and their logarithms."""
         if "logits" in given.vars:
             log_probs = ops.log_softmax(given.logits, axis=-1)
@@ -39,7 +43,7 @@ class Classes(Chances):
         return given.but(probs=probs, log_probs=log_probs)
 
 
-def mean_of(d: Given, what: Var) -> Var:
+def class_mean(d: DistributionParams, what: Var) -> Var:
     """Return the mean over the classes; impossible classes do not count, even if infinite."""
     is_possible = d.probs > 0.0
     return ops.sum(
@@ -47,18 +51,18 @@ def mean_of(d: Given, what: Var) -> Var:
     )
 
 
-def class_count(d: Given) -> Size:
+def class_count(d: DistributionParams) -> Size:
     """Return the number of classes."""
     return d.probs.shape[-1]
 
 
-def drawn_class(d: Given, sizes: Shape) -> Var:
+def draw_class(d: DistributionParams, sizes: Shape) -> Var:
     """Draw class indices."""
     logits = ops.broadcast_to(d.log_probs, (*sizes, class_count(d)))
     return random.categorical(logits)
 
 
-def _class_log_prob(d: Given, x: Var) -> Var:
+def _class_log_prob(d: DistributionParams, x: Var) -> Var:
     """Return the log probabilities of classes."""
     table = d.log_probs + ops.expand_dims(ops.zeros_like(x), axis=-1)
     indices = ops.cast(ops.expand_dims(x, axis=-1), "int64")
@@ -66,22 +70,22 @@ def _class_log_prob(d: Given, x: Var) -> Var:
     return ops.squeeze(ops.take_along_axis(table, indices, axis=-1), axis=-1)
 
 
-def _class_indices(d: Given) -> Var:
+def _class_indices(d: DistributionParams) -> Var:
     return ops.cast(one("arange", stop=class_count(d)), d.probs.dtype)
 
 
-CATEGORICAL = Forms(
-    draw=drawn_class,
+CATEGORICAL = ClosedForms(
+    draw=draw_class,
     log_prob=_class_log_prob,
     mean=lambda d: np.nan,
     variance=lambda d: np.nan,
     mode=lambda d: ops.argmax(d.log_probs, axis=-1),
-    entropy=lambda d: -mean_of(d, d.log_probs),
+    entropy=lambda d: -class_mean(d, d.log_probs),
 )
 
 
 @distribution
-class Categorical(Classes):
+class Categorical(ClassFamily):
     """Categorical distribution over class indices, i64.
 
         P(k) = probs[k] = softmax(logits)[k],  k = 0, …, n - 1
@@ -120,7 +124,7 @@ class Categorical(Classes):
 # ---- vectors ---------------------------------------------------------------------------------
 
 
-def size_of_last(x: Var) -> Var:
+def last_axis_size(x: Var) -> Var:
     """Return the (possibly symbolic) size of the last axis, in the dtype of `x`."""
     return ops.sum(ops.ones_like(x), axis=-1, keepdims=True)
 
@@ -138,7 +142,7 @@ class Vectors(Support):
     part: Interval
     total: Form
 
-    def outside(self, given: Given, x: Var) -> Var | None:
+    def outside(self, given: DistributionParams, x: Var) -> Var | None:
         """See Support."""
         tolerance = math.sqrt(cast("Any", ml_dtypes).finfo(x.dtype).eps)
         total = self.total(given)
@@ -146,17 +150,17 @@ class Vectors(Support):
         is_outside = self.part.outside(given, x)
         return is_off if is_outside is None else ops.any(is_outside, axis=-1) | is_off
 
-    def inner(self, given: Given, x: Var) -> Var | float:
+    def inner(self, given: DistributionParams, x: Var) -> Var | float:
         """See Support."""
         del given
-        return 1.0 / size_of_last(x)
+        return 1.0 / last_axis_size(x)
 
 
 SIMPLEX = Vectors(UNIT, lambda d: 1.0)
 INNER_SIMPLEX = Vectors(INNER_UNIT, lambda d: 1.0)
 
 
-def _variances(d: Given) -> Var:
+def _variances(d: DistributionParams) -> Var:
     return d.probs * (1.0 - d.probs)
 
 
@@ -165,24 +169,24 @@ def one_hot(numbers: Var, like: Var) -> Var:
     return ops.one_hot(numbers, like.shape[-1], dtype=like.dtype)
 
 
-def _log_prob_of_counts(d: Given, x: Var) -> Var:
+def _log_prob_of_counts(d: DistributionParams, x: Var) -> Var:
     """Return sum of x * log(probs), without impossible classes that do not occur."""
     occurs = x > 0.0
     return ops.sum(x * ops.where(occurs, d.log_probs, 0.0), axis=-1)
 
 
-ONE_HOT = Forms(
-    draw=lambda d, sizes: one_hot(drawn_class(d, sizes), d.probs),
+ONE_HOT = ClosedForms(
+    draw=lambda d, sizes: one_hot(draw_class(d, sizes), d.probs),
     log_prob=_log_prob_of_counts,
     mean=lambda d: d.probs,
     variance=_variances,
     mode=lambda d: one_hot(ops.argmax(d.log_probs, axis=-1), d.probs),
-    entropy=lambda d: -mean_of(d, d.log_probs),
+    entropy=lambda d: -class_mean(d, d.log_probs),
 )
 
 
 @distribution
-class OneHotCategorical(Classes):
+class OneHotCategorical(ClassFamily):
     """Categorical distribution over one-hot vectors.
 
         P(the one of class k) = probs[k] = softmax(logits)[k]
@@ -215,7 +219,7 @@ class OneHotCategorical(Classes):
     instead = RELAXED
 
 
-def _straight_draw(d: Given, sizes: Shape) -> Var:
+def _straight_draw(d: DistributionParams, sizes: Shape) -> Var:
     return ONE_HOT.draw(d, sizes) + (d.probs - ops.stop_gradient(d.probs))
 
 
@@ -250,17 +254,17 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     instead = ""
 
 
-def _multinomial_log_prob(d: Given, x: Var) -> Var:
-    ways = ops.sum(log_ways(ops.cumsum(x, axis=-1), x), axis=-1)
+def _multinomial_log_prob(d: DistributionParams, x: Var) -> Var:
+    ways = ops.sum(log_binomial(ops.cumsum(x, axis=-1), x), axis=-1)
     return ways + _log_prob_of_counts(d, x)
 
 
-def _trial_count(d: Given) -> Var:
+def _trial_count(d: DistributionParams) -> Var:
     return ops.expand_dims(d.total_count, axis=-1)
 
 
 @distribution
-class Multinomial(Classes):
+class Multinomial(ClassFamily):
     """Counts of each class in a number of independent trials.
 
         P(x) = total_count! product over k of probs[k]^x[k] / x[k]!
@@ -286,8 +290,8 @@ class Multinomial(Classes):
     probs: Operand | None = None
     logits: Operand | None = None
 
-    forms = Forms(
-        draw=lambda d, sizes: one_hot(drawn_class(d, sizes), d.probs),
+    forms = ClosedForms(
+        draw=lambda d, sizes: one_hot(draw_class(d, sizes), d.probs),
         log_prob=_multinomial_log_prob,
         mean=lambda d: _trial_count(d) * d.probs,
         variance=lambda d: _trial_count(d) * _variances(d),

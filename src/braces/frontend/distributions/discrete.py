@@ -15,14 +15,14 @@ from braces.frontend.core.random_state import BELOW_ZERO
 from braces.frontend.distributions.core.constraints import COUNTS, Interval
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 
 FROM_ZERO = (BELOW_ZERO, np.inf)
 CHANCE = (BELOW_ZERO, 1.0)
 SCORE = "br.mean(br.stop_gradient(f(x)) * d.log_prob(x)), x = d.sample([1000])"
 
 
-class Chances(Family):
+class BinaryFamily(Family):
     """A family with probabilities as a parameter, or logits, which are exact in both tails."""
 
     def check(self) -> None:
@@ -33,12 +33,12 @@ class Chances(Family):
                 fix="Give probs=... or logits=...",
             )
 
-    def completed(self, given: Given) -> Given:
+    def completed(self, given: DistributionParams) -> DistributionParams:
         """Add probabilities if logits are given."""
         return given.but(probs=ops.sigmoid(given.logits)) if "logits" in given.vars else given
 
 
-def log_chances(d: Given, yes: Var | float, no: Var | float) -> Var:
+def binary_log_prob(d: DistributionParams, yes: Var | float, no: Var | float) -> Var:
     """Return yes * log(probs) + no * log(1 - probs), with 0 * log(0) = 0."""
     if "logits" in d.vars:
         return _multiply_log(yes, ops.log_sigmoid(d.logits)) + _multiply_log(
@@ -53,26 +53,26 @@ def _multiply_log(count: Var | float, log: Var) -> Var:
     return count * ops.where(is_zero, 0.0, log)
 
 
-def one_trial(d: Given) -> Var:
+def trial_entropy(d: DistributionParams) -> Var:
     """Return the entropy of one trial."""
-    return -log_chances(d, d.probs, 1.0 - d.probs)
+    return -binary_log_prob(d, d.probs, 1.0 - d.probs)
 
 
 # ---- one trial -------------------------------------------------------------------------------
 
-BERNOULLI = Forms(
+BERNOULLI = ClosedForms(
     draw=lambda d, sizes: ops.cast(random.bernoulli(sizes, d.probs), d.probs.dtype),
-    log_prob=lambda d, x: log_chances(d, x, 1.0 - x),
+    log_prob=lambda d, x: binary_log_prob(d, x, 1.0 - x),
     mean=lambda d: d.probs,
     variance=lambda d: d.probs * (1.0 - d.probs),
     mode=lambda d: ops.cast(d.probs > 0.5, d.probs.dtype),
-    entropy=one_trial,
+    entropy=trial_entropy,
     cdf=lambda d, x: 1.0 - d.probs * (1.0 - x),
 )
 
 
 @distribution
-class Bernoulli(Chances):
+class Bernoulli(BinaryFamily):
     """Bernoulli distribution: 1 with a probability, else 0; floats of the parameter's dtype.
 
         P(1) = probs = sigmoid(logits)
@@ -106,25 +106,27 @@ class Bernoulli(Chances):
 # ---- many trials -----------------------------------------------------------------------------
 
 
-def _geometric_entropy(d: Given) -> Var:
+def _geometric_entropy(d: DistributionParams) -> Var:
     """Return the entropy of one trial times the mean number of trials."""
     is_possible = d.probs > 0.0
-    return ops.where(is_possible, one_trial(d) / ops.where(is_possible, d.probs, 1.0), np.inf)
+    return ops.where(
+        is_possible, trial_entropy(d) / ops.where(is_possible, d.probs, 1.0), np.inf
+    )
 
 
-GEOMETRIC = Forms(
+GEOMETRIC = ClosedForms(
     draw=lambda d, sizes: ops.cast(random.geometric(sizes, d.probs) - 1, d.probs.dtype),
-    log_prob=lambda d, x: log_chances(d, 1.0, x),
+    log_prob=lambda d, x: binary_log_prob(d, 1.0, x),
     mean=lambda d: (1.0 - d.probs) / d.probs,
     variance=lambda d: (1.0 - d.probs) / ops.square(d.probs),
     mode=lambda d: 0.0,
     entropy=_geometric_entropy,
-    cdf=lambda d, x: -ops.expm1(log_chances(d, 0.0, x + 1.0)),
+    cdf=lambda d, x: -ops.expm1(binary_log_prob(d, 0.0, x + 1.0)),
 )
 
 
 @distribution
-class Geometric(Chances):
+class Geometric(BinaryFamily):
     """Number of failures before the first success.
 
         P(k) = probs (1 - probs)^k,  k = 0, 1, …
@@ -154,7 +156,7 @@ class Geometric(Chances):
     instead = "the score: " + SCORE
 
 
-POISSON = Forms(
+POISSON = ClosedForms(
     draw=lambda d, sizes: ops.cast(random.poisson(sizes, d.rate), d.rate.dtype),
     log_prob=lambda d, x: ops.xlogy(x, d.rate) - d.rate - ops.lgamma(x + 1.0),
     mean=lambda d: d.rate,
@@ -193,23 +195,25 @@ class Poisson(Family):
     instead = "the score: " + SCORE
 
 
-def log_ways(n: Var, k: Var) -> Var:
+def log_binomial(n: Var, k: Var) -> Var:
     """Return the log binomial coefficient of `n` and `k`."""
     return -ops.betaln(n - k + 1.0, k + 1.0) - ops.log(n + 1.0)
 
 
-def _binomial_cdf(d: Given, k: Var) -> Var:
+def _binomial_cdf(d: DistributionParams, k: Var) -> Var:
     failures = d.total_count - k
     has_failures = failures > 0.0
     partial = ops.betainc(ops.where(has_failures, failures, 1.0), k + 1.0, 1.0 - d.probs)
     return ops.where(has_failures, partial, 1.0)
 
 
-BINOMIAL = Forms(
+BINOMIAL = ClosedForms(
     draw=lambda d, sizes: ops.cast(
         random.binomial(sizes, d.total_count, d.probs), d.probs.dtype
     ),
-    log_prob=lambda d, k: log_ways(d.total_count, k) + log_chances(d, k, d.total_count - k),
+    log_prob=lambda d, k: (
+        log_binomial(d.total_count, k) + binary_log_prob(d, k, d.total_count - k)
+    ),
     mean=lambda d: d.total_count * d.probs,
     variance=lambda d: d.total_count * d.probs * (1.0 - d.probs),
     mode=lambda d: ops.minimum(ops.floor((d.total_count + 1.0) * d.probs), d.total_count),
@@ -218,7 +222,7 @@ BINOMIAL = Forms(
 
 
 @distribution
-class Binomial(Chances):
+class Binomial(BinaryFamily):
     """Number of successes in a number of trials.
 
         P(k) = C(total_count, k) probs^k (1 - probs)^(total_count - k),  k = 0, …, total_count
@@ -252,21 +256,21 @@ class Binomial(Chances):
     instead = "the score: " + SCORE
 
 
-def _odds(d: Given) -> Var:
+def _odds(d: DistributionParams) -> Var:
     return d.probs / (1.0 - d.probs)
 
 
-def _negative_binomial_draw(d: Given, sizes: Shape) -> Var:
+def _negative_binomial_draw(d: DistributionParams, sizes: Shape) -> Var:
     rate = random.gamma(sizes, d.total_count, _odds(d))
     return ops.cast(random.poisson(sizes, rate), d.probs.dtype)
 
 
-def _negative_binomial_log_prob(d: Given, k: Var) -> Var:
+def _negative_binomial_log_prob(d: DistributionParams, k: Var) -> Var:
     n = d.total_count
-    return log_ways(n + k - 1.0, k) + log_chances(d, k, n)
+    return log_binomial(n + k - 1.0, k) + binary_log_prob(d, k, n)
 
 
-def _negative_binomial_mode(d: Given) -> Var:
+def _negative_binomial_mode(d: DistributionParams) -> Var:
     is_unimodal = d.total_count > 1.0
     return ops.where(
         is_unimodal,
@@ -275,7 +279,7 @@ def _negative_binomial_mode(d: Given) -> Var:
     )
 
 
-NEGATIVE_BINOMIAL = Forms(
+NEGATIVE_BINOMIAL = ClosedForms(
     draw=_negative_binomial_draw,
     log_prob=_negative_binomial_log_prob,
     mean=lambda d: d.total_count * _odds(d),
@@ -286,7 +290,7 @@ NEGATIVE_BINOMIAL = Forms(
 
 
 @distribution
-class NegativeBinomial(Chances):
+class NegativeBinomial(BinaryFamily):
     """Number of successes before `total_count` failures.
 
         P(k) = C(total_count + k - 1, k) (1 - probs)^total_count probs^k,  k = 0, 1, …

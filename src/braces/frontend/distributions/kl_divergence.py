@@ -9,38 +9,38 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.errors import ProgramError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.random_state import in_one_dtype
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.random_state import to_common_dtype
 from braces.frontend.distributions.bounded import Beta, Uniform
 from braces.frontend.distributions.categorical import (
     Categorical,
     OneHotCategorical,
     OneHotCategoricalStraightThrough,
-    mean_of,
+    class_mean,
 )
 from braces.frontend.distributions.core.distribution import Distribution
 from braces.frontend.distributions.core.family import Family
-from braces.frontend.distributions.core.parameterization import Given
+from braces.frontend.distributions.core.parameterization import DistributionParams
 from braces.frontend.distributions.discrete import (
     Bernoulli,
     Binomial,
     Geometric,
     Poisson,
-    log_chances,
+    binary_log_prob,
 )
 from braces.frontend.distributions.mixture_independent import (
     Independent,
     check_distribution,
-    summed,
+    sum_last_axes,
 )
 from braces.frontend.distributions.multivariate import (
     Dirichlet,
     MultivariateNormal,
     half_log_det,
     log_beta,
-    whitened,
+    whiten,
 )
 from braces.frontend.distributions.positive import (
     Chi2,
@@ -61,48 +61,48 @@ from braces.frontend.distributions.real_line import (
     Logistic,
     Normal,
     StudentT,
-    standard,
+    standardize,
 )
 
-Pair: TypeAlias = Callable[[Given, Given], Var]
+Pair: TypeAlias = Callable[[DistributionParams, DistributionParams], Var]
 
 # ---- numbers ---------------------------------------------------------------------------------
 
 
-def _normal(p: Given, q: Given) -> Var:
+def _normal(p: DistributionParams, q: DistributionParams) -> Var:
     ratio = p.scale / q.scale
-    distance = standard(q, p.loc)
+    distance = standardize(q, p.loc)
     return 0.5 * (ops.square(ratio) + ops.square(distance) - 1.0) - ops.log(ratio)
 
 
-def _half_normal(p: Given, q: Given) -> Var:
+def _half_normal(p: DistributionParams, q: DistributionParams) -> Var:
     return _normal(p.but(loc=0.0), q.but(loc=0.0))
 
 
-def _laplace(p: Given, q: Given) -> Var:
-    ratio, distance = p.scale / q.scale, ops.abs(standard(q, p.loc))
+def _laplace(p: DistributionParams, q: DistributionParams) -> Var:
+    ratio, distance = p.scale / q.scale, ops.abs(standardize(q, p.loc))
     return ratio * ops.exp(-distance / ratio) + distance - ops.log(ratio) - 1.0
 
 
-def _cauchy(p: Given, q: Given) -> Var:
+def _cauchy(p: DistributionParams, q: DistributionParams) -> Var:
     spread = ops.square(p.scale + q.scale) + ops.square(p.loc - q.loc)
     return ops.log(spread / (4.0 * p.scale * q.scale))
 
 
-def _gumbel(p: Given, q: Given) -> Var:
-    ratio, distance = p.scale / q.scale, standard(q, p.loc)
+def _gumbel(p: DistributionParams, q: DistributionParams) -> Var:
+    ratio, distance = p.scale / q.scale, standardize(q, p.loc)
     growth = ops.exp(ops.lgamma(1.0 + ratio) - distance)
     return distance - ops.log(ratio) + EULER * (ratio - 1.0) + growth - 1.0
 
 
-def _gamma(p: Given, q: Given) -> Var:
+def _gamma(p: DistributionParams, q: DistributionParams) -> Var:
     a, b = p.concentration, q.concentration
     shapes = (a - b) * ops.digamma(a) + ops.lgamma(b) - ops.lgamma(a)
     rates = b * ops.log(p.rate / q.rate) + a * (q.rate - p.rate) / p.rate
     return shapes + rates
 
 
-def _weibull(p: Given, q: Given) -> Var:
+def _weibull(p: DistributionParams, q: DistributionParams) -> Var:
     """Bauckhage, Computing the Kullback-Leibler Divergence between two Weibull, 2013."""
     a, b = p.concentration, q.concentration
     ratio = b / a
@@ -111,22 +111,22 @@ def _weibull(p: Given, q: Given) -> Var:
     return scales - ops.log(ratio) + EULER * (ratio - 1.0) + growth - 1.0
 
 
-def _pareto(p: Given, q: Given) -> Var:
+def _pareto(p: DistributionParams, q: DistributionParams) -> Var:
     ratio = q.alpha / p.alpha
     contained = q.alpha * ops.log(p.scale / q.scale) + ratio - 1.0 - ops.log(ratio)
     return ops.where(p.scale < q.scale, np.inf, contained)
 
 
-def _uniform(p: Given, q: Given) -> Var:
+def _uniform(p: DistributionParams, q: DistributionParams) -> Var:
     contained = ops.log((q.high - q.low) / (p.high - p.low))
     return ops.where((p.low < q.low) | (p.high > q.high), np.inf, contained)
 
 
-def _beta(p: Given, q: Given) -> Var:
+def _beta(p: DistributionParams, q: DistributionParams) -> Var:
     return _dirichlet(_as_dirichlet(p), _as_dirichlet(q))
 
 
-def _as_dirichlet(d: Given) -> Given:
+def _as_dirichlet(d: DistributionParams) -> DistributionParams:
     a, b = d.concentration1, d.concentration0
     a, b = a + ops.zeros_like(b), b + ops.zeros_like(a)
     return d.but(concentration=ops.stack([a, b], axis=-1))
@@ -135,39 +135,39 @@ def _as_dirichlet(d: Given) -> Given:
 # ---- counts and classes ----------------------------------------------------------------------
 
 
-def _bernoulli(p: Given, q: Given) -> Var:
+def _bernoulli(p: DistributionParams, q: DistributionParams) -> Var:
     no = 1.0 - p.probs
-    return log_chances(p, p.probs, no) - log_chances(q, p.probs, no)
+    return binary_log_prob(p, p.probs, no) - binary_log_prob(q, p.probs, no)
 
 
-def _binomial(p: Given, q: Given) -> Var:
+def _binomial(p: DistributionParams, q: DistributionParams) -> Var:
     same = p.total_count == q.total_count
     return ops.where(same, p.total_count * _bernoulli(p, q), np.nan)
 
 
-def _geometric(p: Given, q: Given) -> Var:
+def _geometric(p: DistributionParams, q: DistributionParams) -> Var:
     return _bernoulli(p, q) / p.probs
 
 
-def _poisson(p: Given, q: Given) -> Var:
+def _poisson(p: DistributionParams, q: DistributionParams) -> Var:
     return ops.xlogy(p.rate, p.rate) - ops.xlogy(p.rate, q.rate) - (p.rate - q.rate)
 
 
-def _classes(p: Given, q: Given) -> Var:
-    return mean_of(p, p.log_probs - q.log_probs)
+def _classes(p: DistributionParams, q: DistributionParams) -> Var:
+    return class_mean(p, p.log_probs - q.log_probs)
 
 
 # ---- vectors ---------------------------------------------------------------------------------
 
 
-def _dirichlet(p: Given, q: Given) -> Var:
+def _dirichlet(p: DistributionParams, q: DistributionParams) -> Var:
     a, b = p.concentration, q.concentration
     logs = ops.digamma(a) - ops.digamma(ops.sum(a, axis=-1, keepdims=True))
     return log_beta(b) - log_beta(a) + ops.sum((a - b) * logs, axis=-1)
 
 
-def _multivariate_normal(p: Given, q: Given) -> Var:
-    z = whitened(q.scale_tril, p.loc - q.loc)
+def _multivariate_normal(p: DistributionParams, q: DistributionParams) -> Var:
+    z = whiten(q.scale_tril, p.loc - q.loc)
     inner, outer = p.scale_tril, q.scale_tril
     inner, outer = inner + ops.zeros_like(outer), outer + ops.zeros_like(inner)
     relative_scale = ops.triangular_solve(outer, inner, lower=True)
@@ -203,7 +203,7 @@ TABLE: Mapping[tuple[type[Family], type[Family]], Pair] = {
 
 # ---- from moments ----------------------------------------------------------------------------
 
-MEAN_LOG: Mapping[type[Family], Callable[[Given], Var]] = {
+MEAN_LOG: Mapping[type[Family], Callable[[DistributionParams], Var]] = {
     Beta: lambda d: (
         ops.digamma(d.concentration1) - ops.digamma(d.concentration1 + d.concentration0)
     ),
@@ -220,23 +220,23 @@ REAL = (
 )  # fmt: skip
 
 
-def _to_normal(kind: type[Family], p: Given, q: Given) -> Var:
+def _to_normal(kind: type[Family], p: DistributionParams, q: DistributionParams) -> Var:
     """Return the divergence to a normal distribution, from mean, variance and entropy."""
     mean, variance, entropy = (
         _evaluate_form(kind, what, p) for what in ("mean", "variance", "entropy")
     )
-    squares = ops.square(standard(q, mean)) + variance / ops.square(q.scale)
+    squares = ops.square(standardize(q, mean)) + variance / ops.square(q.scale)
     return 0.5 * (squares + LOG_2PI) + ops.log(q.scale) - entropy
 
 
-def _to_gamma(kind: type[Family], p: Given, q: Given) -> Var:
+def _to_gamma(kind: type[Family], p: DistributionParams, q: DistributionParams) -> Var:
     a = q.concentration
     logs = (a - 1.0) * MEAN_LOG[kind](p) - q.rate * _evaluate_form(kind, "mean", p)
     norm = ops.lgamma(a) - a * ops.log(q.rate)
     return norm - logs - _evaluate_form(kind, "entropy", p)
 
 
-def _evaluate_form(kind: type[Family], what: str, params: Given) -> Var:
+def _evaluate_form(kind: type[Family], what: str, params: DistributionParams) -> Var:
     return params.but(found=getattr(kind.forms, what)(params)).found
 
 
@@ -251,7 +251,9 @@ def _find_form(p: type[Family], q: type[Family]) -> Pair | None:
     return None
 
 
-def _general_family(kind: type[Family]) -> tuple[type[Family], Callable[[Given], Given]]:
+def _general_family(
+    kind: type[Family],
+) -> tuple[type[Family], Callable[[DistributionParams], DistributionParams]]:
     """Return the general family of a special case, and the map of its parameters."""
     if kind is Exponential:
         return Gamma, lambda d: d.but(concentration=1.0)
@@ -265,7 +267,7 @@ def _general_family(kind: type[Family]) -> tuple[type[Family], Callable[[Given],
 # ---- all pairs -------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def kl_divergence(p: Distribution, q: Distribution, *, name: str = "") -> Var:
     """Kullback-Leibler divergence KL(p || q), in nats.
 
@@ -300,14 +302,14 @@ def kl_divergence(p: Distribution, q: Distribution, *, name: str = "") -> Var:
     """
     check_distribution("kl_divergence", p)
     check_distribution("kl_divergence", q)
-    return composed(name or "kl_divergence", lambda: _divergence(p, q))
+    return compose_block(name or "kl_divergence", lambda: _divergence(p, q))
 
 
 def _divergence(p: Distribution, q: Distribution) -> Var:
     if isinstance(p, Independent) and isinstance(q, Independent):
         axes = p.reinterpreted_batch_ndims
         if axes == q.reinterpreted_batch_ndims:
-            return summed(_divergence(p.base, q.base), axes)
+            return sum_last_axes(_divergence(p.base, q.base), axes)
     if not isinstance(p, Family) or not isinstance(q, Family):
         raise _missing_form_error(p, q)
     (p_family, map_p), (q_family, map_q) = _general_family(type(p)), _general_family(type(q))
@@ -318,13 +320,15 @@ def _divergence(p: Distribution, q: Distribution) -> Var:
     return form(map_p(p_params), map_q(q_params))
 
 
-def _common_params(p: Family, q: Family) -> list[Given]:
+def _common_params(p: Family, q: Family) -> list[DistributionParams]:
     """Return the parameters of both, in one dtype."""
     sides = {"p": p, "q": q}
     named = {f"{k}.{n}": v for k, side in sides.items() for n, v in side.parameters().items()}
-    named_vars = in_one_dtype("kl_divergence", p.dtype or q.dtype, **named)[1]
+    named_vars = to_common_dtype("kl_divergence", p.dtype or q.dtype, **named)[1]
     return [
-        side.completed(Given({n: named_vars[f"{k}.{n}"] for n in side.parameters()}))
+        side.completed(
+            DistributionParams({n: named_vars[f"{k}.{n}"] for n in side.parameters()})
+        )
         for k, side in sides.items()
     ]
 

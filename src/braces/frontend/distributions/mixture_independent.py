@@ -8,7 +8,7 @@ from typing import cast
 from braces.builder.append import as_var
 from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var
-from braces.define.axes.shape_rules import broadcast
+from braces.define.axes.shape_rules import broadcast_shapes
 from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops
@@ -19,7 +19,7 @@ SUMMED = ("log_prob", "entropy")
 EACH = ("mean", "variance", "mode")
 
 
-def summed(x: Var, axes: int) -> Var:
+def sum_last_axes(x: Var, axes: int) -> Var:
     """Sum over the last axes."""
     return ops.sum(x, axis=tuple(range(-axes, 0))) if axes else x
 
@@ -93,7 +93,7 @@ class Independent(Distribution):
         total = self.base.formed(what, *value)
         if what == "entropy":
             total = ops.broadcast_to(total, self.base.batch_shape)
-        return summed(total, self.reinterpreted_batch_ndims)
+        return sum_last_axes(total, self.reinterpreted_batch_ndims)
 
     def without_gradient(self) -> ProgramError:
         """See Distribution."""
@@ -159,7 +159,7 @@ class MixtureSameFamily(Distribution):
                 given=f"classes: {classes[0]}   batch_shape: {list(components)}",
                 fix="The last batch axis of the components is that of the classes.",
             )
-        return broadcast("MixtureSameFamily", unifier, (*batch, *classes), components)
+        return broadcast_shapes("MixtureSameFamily", unifier, (*batch, *classes), components)
 
     @property
     def batch_shape(self) -> Shape:

@@ -12,13 +12,13 @@ from braces.frontend.core import functions as ops
 from braces.frontend.distributions.categorical import SIMPLEX
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 from braces.frontend.distributions.real_line import LOG_2PI
 
 # ---- Dirichlet -------------------------------------------------------------------------------
 
 
-def _total_concentration(d: Given) -> Var:
+def _total_concentration(d: DistributionParams) -> Var:
     return ops.sum(d.concentration, axis=-1, keepdims=True)
 
 
@@ -28,12 +28,12 @@ def log_beta(a: Var) -> Var:
     return ops.sum(ops.betaln(partial_sums, a[..., 1:]), axis=-1)
 
 
-def _dirichlet_variance(d: Given) -> Var:
+def _dirichlet_variance(d: DistributionParams) -> Var:
     mean = d.concentration / _total_concentration(d)
     return mean * (1.0 - mean) / (_total_concentration(d) + 1.0)
 
 
-def _dirichlet_mode(d: Given) -> Var:
+def _dirichlet_mode(d: DistributionParams) -> Var:
     """Return the interior mode if all parameters exceed 1, else the largest corners' mean."""
     a = d.concentration
     is_unimodal = ops.all(a > 1.0, axis=-1, keepdims=True)
@@ -43,13 +43,13 @@ def _dirichlet_mode(d: Given) -> Var:
     return weights / ops.sum(weights, axis=-1, keepdims=True)
 
 
-def _dirichlet_entropy(d: Given) -> Var:
+def _dirichlet_entropy(d: DistributionParams) -> Var:
     a, total = d.concentration, _total_concentration(d)
     terms = (a - 1.0) * (ops.digamma(a) - ops.digamma(total))
     return log_beta(a) - ops.sum(terms, axis=-1)
 
 
-DIRICHLET = Forms(
+DIRICHLET = ClosedForms(
     draw=lambda d, sizes: random.dirichlet(sizes, d.concentration, dtype=d.concentration.dtype),
     log_prob=lambda d, x: (
         ops.sum(ops.xlogy(d.concentration - 1.0, x), axis=-1) - log_beta(d.concentration)
@@ -97,12 +97,12 @@ class Dirichlet(Family):
 # ---- multivariate normal ---------------------------------------------------------------------
 
 
-def half_log_det(d: Given) -> Var:
+def half_log_det(d: DistributionParams) -> Var:
     """Return half the log determinant of the covariance."""
     return ops.sum(ops.log(diagonal(d.scale_tril)), axis=-1)
 
 
-def whitened(lower: Var, x: Var) -> Var:
+def whiten(lower: Var, x: Var) -> Var:
     """Solve lower @ z = x for vectors z, with a lower triangular matrix."""
     x = x + ops.zeros_like(lower[..., 0])
     lower = ops.broadcast_to(lower, (*x.shape, x.shape[-1]))
@@ -111,16 +111,16 @@ def whitened(lower: Var, x: Var) -> Var:
     )
 
 
-def _mvn_log_prob(d: Given, x: Var) -> Var:
-    z = whitened(d.scale_tril, x - d.loc)
+def _mvn_log_prob(d: DistributionParams, x: Var) -> Var:
+    z = whiten(d.scale_tril, x - d.loc)
     return -0.5 * ops.sum(ops.square(z) + LOG_2PI, axis=-1) - half_log_det(d)
 
 
-def _mvn_entropy(d: Given) -> Var:
+def _mvn_entropy(d: DistributionParams) -> Var:
     return half_log_det(d) + 0.5 * (LOG_2PI + 1) * ops.sum(ops.ones_like(d.loc), axis=-1)
 
 
-MULTIVARIATE_NORMAL = Forms(
+MULTIVARIATE_NORMAL = ClosedForms(
     draw=lambda d, sizes: random.multivariate_normal(
         sizes, d.loc, scale_tril=d.scale_tril, dtype=d.loc.dtype
     ),
@@ -176,7 +176,7 @@ class MultivariateNormal(Family):
                 fix="Give covariance_matrix=... or scale_tril=...",
             )
 
-    def completed(self, given: Given) -> Given:
+    def completed(self, given: DistributionParams) -> DistributionParams:
         """Add the Cholesky factor if the covariance is given."""
         if self.scale_tril is None:
             return given.but(scale_tril=ops.cholesky(given.covariance_matrix))

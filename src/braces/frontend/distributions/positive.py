@@ -14,21 +14,25 @@ from braces.frontend.core import functions as ops
 from braces.frontend.distributions.core.constraints import ABOVE_ZERO, POSITIVE, Interval
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given, forms_of
+from braces.frontend.distributions.core.parameterization import (
+    ClosedForms,
+    DistributionParams,
+    forms_of,
+)
 from braces.frontend.distributions.real_line import (
     EULER,
     LOG_2PI,
     NORMAL,
     SQRT_2,
-    below_normal,
+    normal_cdf,
     normal_quantile,
-    placed,
-    standard,
+    standardize,
+    unstandardize,
 )
 
 # ---- waiting times ---------------------------------------------------------------------------
 
-GAMMA = Forms(
+GAMMA = ClosedForms(
     draw=lambda d, sizes: random.gamma(sizes, d.concentration, dtype=d.rate.dtype) / d.rate,
     log_prob=lambda d, x: (
         d.concentration * ops.log(d.rate)
@@ -110,7 +114,7 @@ class Chi2(Family):
     ranges: ClassVar = {"df": ABOVE}
 
 
-EXPONENTIAL = Forms(
+EXPONENTIAL = ClosedForms(
     draw=lambda d, sizes: random.exponential(sizes, dtype=d.rate.dtype) / d.rate,
     log_prob=lambda d, x: ops.log(d.rate) - d.rate * x,
     mean=lambda d: 1.0 / d.rate,
@@ -149,7 +153,7 @@ class Exponential(Family):
     ranges: ClassVar = {"rate": ABOVE}
 
 
-WEIBULL = Forms(
+WEIBULL = ClosedForms(
     draw=lambda d, sizes: (
         d.scale * ops.exp(-random.gumbel(sizes, dtype=d.scale.dtype) / d.concentration)
     ),
@@ -169,13 +173,13 @@ WEIBULL = Forms(
 )
 
 
-def _weibull_log_prob(d: Given, x: Var) -> Var:
+def _weibull_log_prob(d: DistributionParams, x: Var) -> Var:
     z = x / d.scale
     powers = ops.xlogy(d.concentration - 1.0, z) - z**d.concentration
     return ops.log(d.concentration / d.scale) + powers
 
 
-def _weibull_moment(d: Given, power: float) -> Var:
+def _weibull_moment(d: DistributionParams, power: float) -> Var:
     return ops.exp(ops.lgamma(1.0 + power / d.concentration))
 
 
@@ -211,7 +215,7 @@ class Weibull(Family):
     ranges: ClassVar = {"scale": ABOVE, "concentration": ABOVE}
 
 
-PARETO = Forms(
+PARETO = ClosedForms(
     draw=lambda d, sizes: (
         d.scale * ops.exp(random.exponential(sizes, dtype=d.scale.dtype) / d.alpha)
     ),
@@ -267,7 +271,7 @@ class Pareto(Family):
 
 # ---- logarithms and absolute values ----------------------------------------------------------
 
-LOG_NORMAL = Forms(
+LOG_NORMAL = ClosedForms(
     draw=lambda d, sizes: ops.exp(NORMAL.draw(d, sizes)),
     log_prob=lambda d, x: NORMAL.log_prob(d, ops.log(x)) - ops.log(x),
     mean=lambda d: ops.exp(d.loc + 0.5 * ops.square(d.scale)),
@@ -276,8 +280,8 @@ LOG_NORMAL = Forms(
     ),
     mode=lambda d: ops.exp(d.loc - ops.square(d.scale)),
     entropy=lambda d: d.loc + ops.log(d.scale) + (LOG_2PI + 1) / 2,
-    cdf=lambda d, x: below_normal(standard(d, ops.log(x))),
-    icdf=lambda d, q: ops.exp(placed(d, normal_quantile(q))),
+    cdf=lambda d, x: normal_cdf(standardize(d, ops.log(x))),
+    icdf=lambda d, q: ops.exp(unstandardize(d, normal_quantile(q))),
 )
 
 
@@ -311,7 +315,7 @@ class LogNormal(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-HALF_NORMAL = Forms(
+HALF_NORMAL = ClosedForms(
     draw=lambda d, sizes: ops.abs(random.normal(sizes, dtype=d.scale.dtype)) * d.scale,
     log_prob=lambda d, x: (
         math.log(2.0) - LOG_2PI / 2 - 0.5 * ops.square(x / d.scale) - ops.log(d.scale)
@@ -352,7 +356,7 @@ class HalfNormal(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-HALF_CAUCHY = Forms(
+HALF_CAUCHY = ClosedForms(
     draw=lambda d, sizes: ops.abs(random.cauchy(sizes, dtype=d.scale.dtype)) * d.scale,
     log_prob=lambda d, x: (
         math.log(2 / math.pi) - ops.log(d.scale) - ops.log1p(ops.square(x / d.scale))

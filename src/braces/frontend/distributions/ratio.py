@@ -13,18 +13,18 @@ from braces.frontend.core import functions as ops
 from braces.frontend.distributions.core.constraints import ABOVE_ZERO, POSITIVE
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 from braces.frontend.distributions.positive import GAMMA, where_above
 
 # ---- reciprocals -----------------------------------------------------------------------------
 
 
-def _inverse_entropy(d: Given) -> Var:
+def _inverse_entropy(d: DistributionParams) -> Var:
     a = d.concentration
     return a + ops.log(d.rate) + ops.lgamma(a) - (1.0 + a) * ops.digamma(a)
 
 
-INVERSE_GAMMA = Forms(
+INVERSE_GAMMA = ClosedForms(
     draw=lambda d, sizes: 1.0 / GAMMA.draw(d, sizes),
     log_prob=lambda d, x: GAMMA.log_prob(d, 1.0 / x) - 2.0 * ops.log(x),
     mean=lambda d: where_above(d.concentration, 1.0, lambda a: d.rate / (a - 1.0)),
@@ -70,20 +70,20 @@ class InverseGamma(Family):
 # ---- quotients -------------------------------------------------------------------------------
 
 
-def _fisher_draw(d: Given, sizes: Shape) -> Var:
+def _fisher_draw(d: DistributionParams, sizes: Shape) -> Var:
     numerator, denominator = (
         random.chisquare(sizes, df, dtype=d.df1.dtype) / df for df in (d.df1, d.df2)
     )
     return numerator / denominator
 
 
-def _fisher_log_prob(d: Given, x: Var) -> Var:
+def _fisher_log_prob(d: DistributionParams, x: Var) -> Var:
     a, b, ratio = 0.5 * d.df1, 0.5 * d.df2, d.df1 / d.df2
     powers = ops.xlogy(a - 1.0, x) - (a + b) * ops.log1p(ratio * x)
     return a * ops.log(ratio) + powers - ops.betaln(a, b)
 
 
-def _fisher_variance(d: Given) -> Var:
+def _fisher_variance(d: DistributionParams) -> Var:
     m = d.df1
 
     def moment(n: Var) -> Var:
@@ -92,18 +92,18 @@ def _fisher_variance(d: Given) -> Var:
     return where_above(d.df2, 4.0, moment, np.nan)
 
 
-def _fisher_cdf(d: Given, x: Var) -> Var:
+def _fisher_cdf(d: DistributionParams, x: Var) -> Var:
     weighted = d.df1 * x
     return ops.betainc(0.5 * d.df1, 0.5 * d.df2, weighted / (weighted + d.df2))
 
 
-def _fisher_entropy(d: Given) -> Var:
+def _fisher_entropy(d: DistributionParams) -> Var:
     a, b = 0.5 * d.df1, 0.5 * d.df2
     terms = (1.0 - a) * ops.digamma(a) - (1.0 + b) * ops.digamma(b)
     return ops.log(d.df2 / d.df1) + ops.betaln(a, b) + terms + (a + b) * ops.digamma(a + b)
 
 
-FISHER_SNEDECOR = Forms(
+FISHER_SNEDECOR = ClosedForms(
     draw=_fisher_draw,
     log_prob=_fisher_log_prob,
     mean=lambda d: where_above(d.df2, 2.0, lambda n: n / (n - 2.0), np.nan),

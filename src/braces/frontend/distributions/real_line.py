@@ -12,19 +12,19 @@ from braces.frontend import random
 from braces.frontend.core import functions as ops
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE, Family
-from braces.frontend.distributions.core.parameterization import Forms, Given
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
 
 LOG_2PI = math.log(2 * math.pi)
 SQRT_2 = math.sqrt(2.0)
 EULER = float(np.euler_gamma)
 
 
-def standard(d: Given, x: Var) -> Var:
+def standardize(d: DistributionParams, x: Var) -> Var:
     """Standardize a value: subtract `loc` and divide by `scale`."""
     return (x - d.loc) / d.scale
 
 
-def placed(d: Given, z: Var) -> Var:
+def unstandardize(d: DistributionParams, z: Var) -> Var:
     """Invert `standard`."""
     return d.loc + d.scale * z
 
@@ -32,7 +32,7 @@ def placed(d: Given, z: Var) -> Var:
 # ---- normal ----------------------------------------------------------------------------------
 
 
-def below_normal(z: Var) -> Var:
+def normal_cdf(z: Var) -> Var:
     """Return the cumulative distribution function of the standard normal distribution."""
     return 0.5 * ops.erfc(z * -math.sqrt(0.5))
 
@@ -42,15 +42,15 @@ def normal_quantile(q: Var) -> Var:
     return SQRT_2 * ops.erfinv(2.0 * q - 1.0)
 
 
-NORMAL = Forms(
+NORMAL = ClosedForms(
     draw=lambda d, sizes: random.normal(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: -0.5 * ops.square(standard(d, x)) - ops.log(d.scale) - LOG_2PI / 2,
+    log_prob=lambda d, x: -0.5 * ops.square(standardize(d, x)) - ops.log(d.scale) - LOG_2PI / 2,
     mean=lambda d: d.loc,
     variance=lambda d: ops.square(d.scale),
     mode=lambda d: d.loc,
     entropy=lambda d: ops.log(d.scale) + (LOG_2PI + 1) / 2,
-    cdf=lambda d, x: below_normal(standard(d, x)),
-    icdf=lambda d, q: placed(d, normal_quantile(q)),
+    cdf=lambda d, x: normal_cdf(standardize(d, x)),
+    icdf=lambda d, q: unstandardize(d, normal_quantile(q)),
 )
 
 
@@ -86,15 +86,15 @@ class Normal(Family):
 
 # ---- other location-scale families -----------------------------------------------------------
 
-LAPLACE = Forms(
+LAPLACE = ClosedForms(
     draw=lambda d, sizes: random.laplace(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: -ops.abs(standard(d, x)) - ops.log(2.0 * d.scale),
+    log_prob=lambda d, x: -ops.abs(standardize(d, x)) - ops.log(2.0 * d.scale),
     mean=lambda d: d.loc,
     variance=lambda d: 2.0 * ops.square(d.scale),
     mode=lambda d: d.loc,
     entropy=lambda d: 1.0 + ops.log(2.0 * d.scale),
-    cdf=lambda d, x: _laplace_cdf(standard(d, x)),
-    icdf=lambda d, q: placed(d, _laplace_quantile(q)),
+    cdf=lambda d, x: _laplace_cdf(standardize(d, x)),
+    icdf=lambda d, q: unstandardize(d, _laplace_quantile(q)),
 )
 
 
@@ -138,15 +138,17 @@ class Laplace(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-CAUCHY = Forms(
+CAUCHY = ClosedForms(
     draw=lambda d, sizes: random.cauchy(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: -ops.log(math.pi * d.scale) - ops.log1p(ops.square(standard(d, x))),
+    log_prob=lambda d, x: (
+        -ops.log(math.pi * d.scale) - ops.log1p(ops.square(standardize(d, x)))
+    ),
     mean=lambda d: np.nan,
     variance=lambda d: np.nan,
     mode=lambda d: d.loc,
     entropy=lambda d: ops.log(4 * math.pi * d.scale),
-    cdf=lambda d, x: ops.atan2(ops.ones_like(x), -standard(d, x)) / math.pi,
-    icdf=lambda d, q: placed(d, ops.tan(math.pi * (q - 0.5))),
+    cdf=lambda d, x: ops.atan2(ops.ones_like(x), -standardize(d, x)) / math.pi,
+    icdf=lambda d, q: unstandardize(d, ops.tan(math.pi * (q - 0.5))),
 )
 
 
@@ -179,15 +181,15 @@ class Cauchy(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-GUMBEL = Forms(
+GUMBEL = ClosedForms(
     draw=lambda d, sizes: random.gumbel(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: _gumbel_log_prob(standard(d, x)) - ops.log(d.scale),
+    log_prob=lambda d, x: _gumbel_log_prob(standardize(d, x)) - ops.log(d.scale),
     mean=lambda d: d.loc + d.scale * EULER,
     variance=lambda d: ops.square(d.scale) * (math.pi**2 / 6),
     mode=lambda d: d.loc,
     entropy=lambda d: ops.log(d.scale) + (1 + EULER),
-    cdf=lambda d, x: ops.exp(-ops.exp(-standard(d, x))),
-    icdf=lambda d, q: placed(d, -ops.log(-ops.log(q))),
+    cdf=lambda d, x: ops.exp(-ops.exp(-standardize(d, x))),
+    icdf=lambda d, q: unstandardize(d, -ops.log(-ops.log(q))),
 )
 
 
@@ -225,15 +227,15 @@ class Gumbel(Family):
     ranges: ClassVar = {"scale": ABOVE}
 
 
-LOGISTIC = Forms(
+LOGISTIC = ClosedForms(
     draw=lambda d, sizes: random.logistic(sizes, d.loc, d.scale, dtype=d.loc.dtype),
-    log_prob=lambda d, x: _logistic_log_prob(standard(d, x)) - ops.log(d.scale),
+    log_prob=lambda d, x: _logistic_log_prob(standardize(d, x)) - ops.log(d.scale),
     mean=lambda d: d.loc,
     variance=lambda d: ops.square(d.scale) * (math.pi**2 / 3),
     mode=lambda d: d.loc,
     entropy=lambda d: ops.log(d.scale) + 2.0,
-    cdf=lambda d, x: ops.sigmoid(standard(d, x)),
-    icdf=lambda d, q: placed(d, ops.log(q) - ops.log1p(-q)),
+    cdf=lambda d, x: ops.sigmoid(standardize(d, x)),
+    icdf=lambda d, q: unstandardize(d, ops.log(q) - ops.log1p(-q)),
 )
 
 
@@ -272,14 +274,14 @@ class Logistic(Family):
 
 # ---- Student's t -----------------------------------------------------------------------------
 
-STUDENT_T = Forms(
+STUDENT_T = ClosedForms(
     draw=lambda d, sizes: random.student_t(sizes, d.df, d.loc, d.scale, dtype=d.df.dtype),
-    log_prob=lambda d, x: _student_log_prob(d, standard(d, x)),
+    log_prob=lambda d, x: _student_log_prob(d, standardize(d, x)),
     mean=lambda d: ops.where(d.df > 1.0, d.loc, np.nan),
     variance=lambda d: _student_variance(d),
     mode=lambda d: d.loc,
     entropy=lambda d: _student_entropy(d),
-    cdf=lambda d, x: _student_cdf(d, standard(d, x)),
+    cdf=lambda d, x: _student_cdf(d, standardize(d, x)),
 )
 
 
@@ -288,23 +290,23 @@ def _student_norm(df: Var) -> Var:
     return 0.5 * ops.log(df) + ops.betaln(0.5 * df, 0.5 * ops.ones_like(df))
 
 
-def _student_log_prob(d: Given, z: Var) -> Var:
+def _student_log_prob(d: DistributionParams, z: Var) -> Var:
     powers = -0.5 * (d.df + 1.0) * ops.log1p(ops.square(z) / d.df)
     return powers - _student_norm(d.df) - ops.log(d.scale)
 
 
-def _student_variance(d: Given) -> Var:
+def _student_variance(d: DistributionParams) -> Var:
     finite = ops.square(d.scale) * d.df / ops.where(d.df > 2.0, d.df - 2.0, 1.0)
     return ops.where(d.df > 2.0, finite, ops.where(d.df > 1.0, np.inf, np.nan))
 
 
-def _student_entropy(d: Given) -> Var:
+def _student_entropy(d: DistributionParams) -> Var:
     half = 0.5 * (d.df + 1.0)
     powers = half * (ops.digamma(half) - ops.digamma(0.5 * d.df))
     return powers + _student_norm(d.df) + ops.log(d.scale)
 
 
-def _student_cdf(d: Given, z: Var) -> Var:
+def _student_cdf(d: DistributionParams, z: Var) -> Var:
     """Return the distribution function: half a beta tail, and a line at 0.
 
     Source: https://dlmf.nist.gov/8.17.

@@ -10,15 +10,15 @@ from braces.builder.var import Operand, Var
 from braces.dims import Shape
 from braces.frontend import random
 from braces.frontend.core import functions as ops
-from braces.frontend.distributions.categorical import INNER_SIMPLEX, Classes, size_of_last
+from braces.frontend.distributions.categorical import INNER_SIMPLEX, ClassFamily, last_axis_size
 from braces.frontend.distributions.core.constraints import INNER_UNIT
 from braces.frontend.distributions.core.distribution import distribution
 from braces.frontend.distributions.core.family import ABOVE
-from braces.frontend.distributions.core.parameterization import Forms, Given
-from braces.frontend.distributions.discrete import CHANCE, FROM_ZERO, Chances
+from braces.frontend.distributions.core.parameterization import ClosedForms, DistributionParams
+from braces.frontend.distributions.discrete import CHANCE, FROM_ZERO, BinaryFamily
 
 
-def inside(x: Var) -> Var:
+def clip_to_open_unit(x: Var) -> Var:
     """Clip numbers rounded to 0 or 1 to the adjacent float, which has a density."""
     info = cast("Any", ml_dtypes).finfo(x.dtype)
     return ops.clip(x, min=float(info.tiny), max=float(1 - info.epsneg))
@@ -27,7 +27,7 @@ def inside(x: Var) -> Var:
 # ---- binary ----------------------------------------------------------------------------------
 
 
-def _logits(d: Given) -> Var:
+def _logits(d: DistributionParams) -> Var:
     return d.logits if "logits" in d.vars else _logit(d.probs)
 
 
@@ -35,14 +35,14 @@ def _logit(p: Var) -> Var:
     return ops.log(p) - ops.log1p(-p)
 
 
-def _bernoulli_log_prob(d: Given, x: Var) -> Var:
+def _bernoulli_log_prob(d: DistributionParams, x: Var) -> Var:
     z = _logits(d) - d.temperature * _logit(x)
     slope = ops.log(x) + ops.log1p(-x)
     return ops.log(d.temperature) + ops.log_sigmoid(z) + ops.log_sigmoid(-z) - slope
 
 
-RELAXED_BERNOULLI = Forms(
-    draw=lambda d, sizes: inside(
+RELAXED_BERNOULLI = ClosedForms(
+    draw=lambda d, sizes: clip_to_open_unit(
         ops.sigmoid((_logits(d) + random.logistic(sizes, dtype=d.probs.dtype)) / d.temperature)
     ),
     log_prob=_bernoulli_log_prob,
@@ -52,7 +52,7 @@ RELAXED_BERNOULLI = Forms(
 
 
 @distribution
-class RelaxedBernoulli(Chances):
+class RelaxedBernoulli(BinaryFamily):
     """Relaxed Bernoulli distribution on (0, 1); low temperatures approach 0 and 1.
 
         out = sigmoid((logits + logistic()) / temperature)
@@ -90,25 +90,25 @@ class RelaxedBernoulli(Chances):
 # ---- categorical -----------------------------------------------------------------------------
 
 
-def _softmax_draw(d: Given, sizes: Shape) -> Var:
+def _softmax_draw(d: DistributionParams, sizes: Shape) -> Var:
     noise = random.gumbel((*sizes, d.probs.shape[-1]), dtype=d.probs.dtype)
     heat = ops.expand_dims(d.temperature, axis=-1)
-    return inside(ops.softmax((d.log_probs + noise) / heat, axis=-1))
+    return clip_to_open_unit(ops.softmax((d.log_probs + noise) / heat, axis=-1))
 
 
-def _softmax_log_prob(d: Given, x: Var) -> Var:
+def _softmax_log_prob(d: DistributionParams, x: Var) -> Var:
     heat, logs = d.temperature, ops.log(x)
     tilted = ops.log_softmax(d.log_probs - ops.expand_dims(heat, axis=-1) * logs, axis=-1)
-    count = ops.squeeze(size_of_last(x), axis=-1)
+    count = ops.squeeze(last_axis_size(x), axis=-1)
     scale = ops.lgamma(count) + (count - 1.0) * ops.log(heat)
     return scale + ops.sum(tilted - logs, axis=-1)
 
 
-RELAXED_ONE_HOT = Forms(draw=_softmax_draw, log_prob=_softmax_log_prob)
+RELAXED_ONE_HOT = ClosedForms(draw=_softmax_draw, log_prob=_softmax_log_prob)
 
 
 @distribution
-class RelaxedOneHotCategorical(Classes):
+class RelaxedOneHotCategorical(ClassFamily):
     """Gumbel-softmax distribution: vectors of sum 1, near one-hot at low temperatures.
 
         out = softmax((logits + gumbel()) / temperature)

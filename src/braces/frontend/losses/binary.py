@@ -7,15 +7,15 @@ from typing import Any
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.losses.classification import check_smoothing, class_weights_of
 from braces.frontend.losses.reduction import (
     Reduction,
-    alike,
-    along_axis,
+    broadcast_along,
     check_at_least,
-    of_operator,
-    of_operators,
+    compose_loss,
+    reduce_operator_loss,
+    to_equal_shapes,
 )
 from braces.ops.common.rules import axis_index
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-@building
+@transactional
 def sigmoid_binary_cross_entropy(
     logits: Operand,
     target: Operand,
@@ -60,8 +60,8 @@ def sigmoid_binary_cross_entropy(
     what = "sigmoid_binary_cross_entropy"
     check_smoothing(what, label_smoothing)
     if class_weights is None and positive_weight is None and not label_smoothing:
-        return of_operator(what, logits, target, reduction=reduction, name=name)
-    x, y = alike(what, logits=logits, target=target)
+        return reduce_operator_loss(what, logits, target, reduction=reduction, name=name)
+    x, y = to_equal_shapes(what, logits=logits, target=target)
     weights = _last_weights(what, x, class_weights)
     positive_weights = _last_weights(what, x, positive_weight)
 
@@ -72,7 +72,7 @@ def sigmoid_binary_cross_entropy(
             loss = loss + (positive_weights - 1.0) * smoothed_target * ops.softplus(-x)
         return loss if weights is None else loss * weights
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
 def _smoothed(target: Var, smoothing: float) -> Var:
@@ -90,7 +90,7 @@ def _last_weights(what: str, x: Var, weights: Any) -> Var | None:
     return class_weights_of(what, x, axis_index(-1, x.ndim, what), weight_var)
 
 
-@building
+@transactional
 def multilabel_soft_margin_loss(
     logits: Operand,
     target: Operand,
@@ -116,19 +116,19 @@ def multilabel_soft_margin_loss(
         ShapeError: Shapes differ, or there is no such axis.
     """
     what = "multilabel_soft_margin_loss"
-    x, y = alike(what, logits=logits, target=target)
+    x, y = to_equal_shapes(what, logits=logits, target=target)
     at = axis_index(axis, x.ndim, what)
     weights = class_weights_of(what, x, at, class_weights)
 
     def losses() -> Var:
         loss = one("sigmoid_binary_cross_entropy", x, y)
-        loss = loss if weights is None else loss * along_axis(weights, at, x.ndim)
+        loss = loss if weights is None else loss * broadcast_along(weights, at, x.ndim)
         return ops.mean(loss, axis=at)
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
-@building
+@transactional
 def multilabel_margin_loss(
     prediction: Operand,
     target: Operand,
@@ -156,7 +156,7 @@ def multilabel_margin_loss(
         ShapeError: Shapes differ, or there is no such axis.
     """
     what = "multilabel_margin_loss"
-    x, y = alike(what, prediction=prediction, target=target)
+    x, y = to_equal_shapes(what, prediction=prediction, target=target)
     at = axis_index(axis, x.ndim, what)
 
     def losses() -> Var:
@@ -166,10 +166,10 @@ def multilabel_margin_loss(
         hinge = ops.where(counts, ops.relu(margin - own + other), 0.0)
         return ops.mean(ops.sum(hinge, axis=at), axis=at)
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
-@building
+@transactional
 def focal_loss(
     logits: Operand,
     target: Operand,
@@ -204,7 +204,7 @@ def focal_loss(
     what = "focal_loss"
     check_at_least(what, 0, gamma=gamma)
     check_smoothing(what, label_smoothing)
-    x, y = alike(what, logits=logits, target=target)
+    x, y = to_equal_shapes(what, logits=logits, target=target)
 
     def losses() -> Var:
         smoothed_target = _smoothed(y, label_smoothing)
@@ -218,4 +218,4 @@ def focal_loss(
             return loss
         return loss * (smoothed_target * alpha + (1.0 - smoothed_target) * (1.0 - alpha))
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)

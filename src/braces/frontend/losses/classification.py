@@ -13,17 +13,17 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.losses.reduction import (
     Reduction,
-    alike,
-    along_axis,
+    broadcast_along,
     check_at_least,
     check_labels,
-    in_floats,
-    of_operator,
-    of_operators,
-    shown_types,
+    compose_loss,
+    format_types,
+    reduce_operator_loss,
+    to_common_float,
+    to_equal_shapes,
 )
 from braces.ops.common.rules import axis_index
 
@@ -38,7 +38,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class _Labelled:
+class _Labels:
     """Labels with class weights and an ignored label.
 
     Attributes:
@@ -86,16 +86,16 @@ class _Labelled:
             return losses
         log_probs = logs()
         if self.weights is not None:
-            log_probs = log_probs * along_axis(self.weights, self.axis, log_probs.ndim)
+            log_probs = log_probs * broadcast_along(self.weights, self.axis, log_probs.ndim)
         return losses * (1.0 - smoothing) - ops.mean(log_probs, axis=self.axis) * smoothing
 
 
-def _labelled(
+def _check_labelled(
     what: str, x: Var, labels: Operand, axis: int, weights: Operand | None, ignored: int | None
-) -> _Labelled:
+) -> _Labels:
     label_var = as_var(labels)
     at = check_labels(what, x, label_var, axis)
-    return _Labelled(label_var, at, class_weights_of(what, x, at, weights), ignored)
+    return _Labels(label_var, at, class_weights_of(what, x, at, weights), ignored)
 
 
 def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var | None:
@@ -110,7 +110,7 @@ def class_weights_of(what: str, x: Var, at: int, weights: Operand | None) -> Var
     if weight_var.shape != (x.shape[at],):
         raise ShapeError(
             f"{what} needs a weight for each class.",
-            given=shown_types({"x": x, "class_weights": weight_var}),
+            given=format_types({"x": x, "class_weights": weight_var}),
             fix=f"Class weights have the shape [{x.shape[at]}].",
         )
     return ops.cast(weight_var, x.dtype) if weight_var.dtype != x.dtype else weight_var
@@ -127,7 +127,7 @@ def check_smoothing(what: str, smoothing: float) -> None:
         raise ProgramError(f"{what} needs label_smoothing of at most 1, not {smoothing}.")
 
 
-@building
+@transactional
 def softmax_cross_entropy(
     logits: Operand,
     labels: Operand,
@@ -176,24 +176,26 @@ def softmax_cross_entropy(
     what = "softmax_cross_entropy"
     check_smoothing(what, label_smoothing)
     if class_weights is None and ignored_label is None and not label_smoothing:
-        return of_operator(what, logits, labels, axis=axis, reduction=reduction, name=name)
-    (x,) = in_floats(what, logits=as_var(logits))
-    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
+        return reduce_operator_loss(
+            what, logits, labels, axis=axis, reduction=reduction, name=name
+        )
+    (x,) = to_common_float(what, logits=as_var(logits))
+    labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
         loss = labelled.apply_weights(one(what, x, labelled.valid_labels(), axis=labelled.axis))
         log_probs = partial(ops.log_softmax, x, axis=labelled.axis)
         return labelled.mask_ignored(labelled.smooth_labels(loss, label_smoothing, log_probs))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(labelled, x))
+    return compose_loss(what, reduction, name, losses, lambda: _counts(labelled, x))
 
 
-def _counts(labelled: _Labelled, x: Var) -> Var:
+def _counts(labelled: _Labels, x: Var) -> Var:
     """Return the weight of each example in the mean, in the dtype of the predictions."""
     return labelled.mean_weights(ops.cast(labelled.labels, x.dtype))
 
 
-@building
+@transactional
 def nll_loss(
     log_probabilities: Operand,
     labels: Operand,
@@ -230,24 +232,24 @@ def nll_loss(
     """
     what = "nll_loss"
     check_smoothing(what, label_smoothing)
-    (x,) = in_floats(what, log_probabilities=as_var(log_probabilities))
-    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
+    (x,) = to_common_float(what, log_probabilities=as_var(log_probabilities))
+    labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
         loss = labelled.apply_weights(-_at_label(x, labelled))
         return labelled.mask_ignored(labelled.smooth_labels(loss, label_smoothing, lambda: x))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(labelled, x))
+    return compose_loss(what, reduction, name, losses, lambda: _counts(labelled, x))
 
 
-def _at_label(x: Var, labelled: _Labelled) -> Var:
+def _at_label(x: Var, labelled: _Labels) -> Var:
     chosen = ops.take_along_axis(
         x, ops.expand_dims(labelled.valid_labels(), axis=labelled.axis), axis=labelled.axis
     )
     return ops.squeeze(chosen, axis=labelled.axis)
 
 
-@building
+@transactional
 def multi_margin_loss(
     prediction: Operand,
     labels: Operand,
@@ -288,9 +290,9 @@ def multi_margin_loss(
     what = "multi_margin_loss"
     if p not in (1, 2):
         raise ProgramError(f"{what} needs p=1 or p=2, not {p!r:.40}.")
-    (x,) = in_floats(what, prediction=as_var(prediction))
-    labelled = _labelled(what, x, labels, axis, class_weights, ignored_label)
-    unweighted = _Labelled(labelled.labels, labelled.axis, None, ignored_label)
+    (x,) = to_common_float(what, prediction=as_var(prediction))
+    labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
+    unweighted = _Labels(labelled.labels, labelled.axis, None, ignored_label)
 
     def losses() -> Var:
         own = ops.expand_dims(_at_label(x, labelled), axis=labelled.axis)
@@ -303,12 +305,12 @@ def multi_margin_loss(
         loss = ops.sum(ops.where(others, hinge, 0.0), axis=labelled.axis)
         return labelled.mask_ignored(labelled.apply_weights(loss) / _count(x, labelled.axis))
 
-    return of_operators(what, reduction, name, losses, lambda: _counts(unweighted, x))
+    return compose_loss(what, reduction, name, losses, lambda: _counts(unweighted, x))
 
 
 def _classes(x: Var, axis: int) -> Var:
     """Return the class numbers along their axis."""
-    return along_axis(one("arange", stop=x.shape[axis]), axis, x.ndim)
+    return broadcast_along(one("arange", stop=x.shape[axis]), axis, x.ndim)
 
 
 def _count(x: Var, axis: int) -> Var | float:
@@ -322,7 +324,7 @@ def _count(x: Var, axis: int) -> Var | float:
 # ---- probabilities ---------------------------------------------------------------------------
 
 
-@building
+@transactional
 def softmax_cross_entropy_soft(
     logits: Operand,
     target: Operand,
@@ -355,8 +357,10 @@ def softmax_cross_entropy_soft(
     what = "softmax_cross_entropy_soft"
     check_smoothing(what, label_smoothing)
     if class_weights is None and not label_smoothing:
-        return of_operator(what, logits, target, axis=axis, reduction=reduction, name=name)
-    x, y = alike(what, logits=logits, target=target)
+        return reduce_operator_loss(
+            what, logits, target, axis=axis, reduction=reduction, name=name
+        )
+    x, y = to_equal_shapes(what, logits=logits, target=target)
     at = axis_index(axis, x.ndim, what)
     weights = class_weights_of(what, x, at, class_weights)
 
@@ -365,7 +369,7 @@ def softmax_cross_entropy_soft(
         if label_smoothing:
             weighted_target = y * (1.0 - label_smoothing) + label_smoothing / _count(x, at)
         if weights is not None:
-            weighted_target = weighted_target * along_axis(weights, at, x.ndim)
+            weighted_target = weighted_target * broadcast_along(weights, at, x.ndim)
         return one(what, x, weighted_target, axis=at)
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from braces.builder.append import as_var, one
 from braces.builder.var import Operand, Var
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.sequence_lengths import NEVER, wide
+from braces.frontend.control.sequence_lengths import LOG_ZERO, widen_half
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.losses.reduction import (
     Reduction,
-    alike,
     check_at_least,
     check_labels,
-    in_floats,
-    of_operators,
-    shown_types,
+    compose_loss,
+    format_types,
+    to_common_float,
+    to_equal_shapes,
 )
 from braces.ops.common.rules import axis_index
 
@@ -33,7 +33,7 @@ __all__ = [
 # ---- margins ---------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def hinge_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
@@ -50,11 +50,11 @@ def hinge_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y = alike("hinge_loss", prediction=prediction, target=target)
-    return of_operators("hinge_loss", reduction, name, lambda: ops.relu(1.0 - y * x))
+    x, y = to_equal_shapes("hinge_loss", prediction=prediction, target=target)
+    return compose_loss("hinge_loss", reduction, name, lambda: ops.relu(1.0 - y * x))
 
 
-@building
+@transactional
 def soft_margin_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
@@ -71,11 +71,11 @@ def soft_margin_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y = alike("soft_margin_loss", prediction=prediction, target=target)
-    return of_operators("soft_margin_loss", reduction, name, lambda: ops.softplus(-(y * x)))
+    x, y = to_equal_shapes("soft_margin_loss", prediction=prediction, target=target)
+    return compose_loss("soft_margin_loss", reduction, name, lambda: ops.softplus(-(y * x)))
 
 
-@building
+@transactional
 def hinge_embedding_loss(
     distance: Operand,
     target: Operand,
@@ -98,8 +98,8 @@ def hinge_embedding_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y = alike("hinge_embedding_loss", distance=distance, target=target)
-    return of_operators(
+    x, y = to_equal_shapes("hinge_embedding_loss", distance=distance, target=target)
+    return compose_loss(
         "hinge_embedding_loss",
         reduction,
         name,
@@ -107,7 +107,7 @@ def hinge_embedding_loss(
     )
 
 
-@building
+@transactional
 def margin_ranking_loss(
     first: Operand,
     second: Operand,
@@ -132,8 +132,8 @@ def margin_ranking_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, z, y = alike("margin_ranking_loss", first=first, second=second, target=target)
-    return of_operators(
+    x, z, y = to_equal_shapes("margin_ranking_loss", first=first, second=second, target=target)
+    return compose_loss(
         "margin_ranking_loss", reduction, name, lambda: ops.relu(margin - y * (x - z))
     )
 
@@ -141,7 +141,7 @@ def margin_ranking_loss(
 # ---- vectors ---------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def cosine_embedding_loss(
     first: Operand,
     second: Operand,
@@ -170,7 +170,7 @@ def cosine_embedding_loss(
         ShapeError: Shapes differ, or there is no such axis.
     """
     what = "cosine_embedding_loss"
-    x, z = alike(what, first=first, second=second)
+    x, z = to_equal_shapes(what, first=first, second=second)
     sign = as_var(target)
     _check_examples(what, x, sign, axis)
 
@@ -178,7 +178,7 @@ def cosine_embedding_loss(
         cosine = one("cosine_similarity", x, z, axis=axis)
         return ops.where(sign > 0, 1.0 - cosine, ops.relu(cosine - margin))
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
 def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
@@ -187,12 +187,12 @@ def _check_examples(what: str, x: Var, target: Var, axis: int) -> None:
     if target.ndim and target.shape != (*x.shape[:at], *x.shape[at + 1 :]):
         raise ShapeError(
             f"{what} needs a target for each vector.",
-            given=shown_types({"first": x, "target": target}),
+            given=format_types({"first": x, "target": target}),
             fix=f"A target has the shape of the vectors without axis {axis}.",
         )
 
 
-@building
+@transactional
 def triplet_margin_loss(
     anchor: Operand,
     positive: Operand,
@@ -232,7 +232,7 @@ def triplet_margin_loss(
     """
     what = "triplet_margin_loss"
     check_at_least(what, 1, p=p)
-    x, near, far = alike(what, anchor=anchor, positive=positive, negative=negative)
+    x, near, far = to_equal_shapes(what, anchor=anchor, positive=positive, negative=negative)
     at = axis_index(axis, x.ndim, what)
 
     def distance(x: Var, y: Var) -> Var:
@@ -248,10 +248,10 @@ def triplet_margin_loss(
         )
         return ops.relu(distance(x, near) - negative_distance + margin)
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
-@building
+@transactional
 def info_nce_loss(
     query: Operand,
     key: Operand,
@@ -283,8 +283,10 @@ def info_nce_loss(
     """
     what = "info_nce_loss"
     _check_positive(what, temperature=temperature)
-    x, k = alike(what, query=query, key=key)
-    others = None if negatives is None else in_floats(what, negatives=as_var(negatives))[0]
+    x, k = to_equal_shapes(what, query=query, key=key)
+    others = (
+        None if negatives is None else to_common_float(what, negatives=as_var(negatives))[0]
+    )
     _check_rows(what, query=x, **({} if others is None else {"negatives": others}))
 
     def losses() -> Var:
@@ -298,10 +300,10 @@ def info_nce_loss(
         scores = ops.concat([own, negative_scores], axis=1) / temperature
         return ops.logsumexp(scores, axis=1) - ops.squeeze(own, axis=1) / temperature
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
-@building
+@transactional
 def circle_loss(
     embeddings: Operand,
     labels: Operand,
@@ -336,7 +338,10 @@ def circle_loss(
         ProgramError: The scale is not above 0.
     """
     what = "circle_loss"
-    x, classes = wide(in_floats(what, embeddings=as_var(embeddings))[0]), as_var(labels)
+    x, classes = (
+        widen_half(to_common_float(what, embeddings=as_var(embeddings))[0]),
+        as_var(labels),
+    )
     _check_rows(what, embeddings=x)
     check_labels(what, x, classes, 1)
     _check_positive(what, scale=scale)
@@ -350,13 +355,13 @@ def circle_loss(
         same_class = ops.equal(ops.expand_dims(classes, axis=1), classes)
         rows = one("arange", stop=x.shape[0])
         others = ops.not_equal(ops.expand_dims(rows, axis=1), rows)
-        positive_terms = ops.where(ops.logical_and(same_class, others), pull, NEVER)
-        negative_terms = ops.where(same_class, NEVER, push)
+        positive_terms = ops.where(ops.logical_and(same_class, others), pull, LOG_ZERO)
+        negative_terms = ops.where(same_class, LOG_ZERO, push)
         return ops.softplus(
             ops.logsumexp(positive_terms, axis=1) + ops.logsumexp(negative_terms, axis=1)
         )
 
-    return of_operators(what, reduction, name, losses)
+    return compose_loss(what, reduction, name, losses)
 
 
 def _check_positive(what: str, **given: float) -> None:
@@ -372,6 +377,6 @@ def _check_rows(what: str, **given: Var) -> None:
     if any(var.ndim != 2 or var.shape[1:] != size for var in given.values()):
         raise ShapeError(
             f"{what} takes rows of vectors of one size.",
-            given=shown_types(given),
+            given=format_types(given),
             fix="Vectors lie along the last of two axes.",
         )

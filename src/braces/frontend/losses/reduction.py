@@ -9,9 +9,9 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Var
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.ops.common.rules import axis_index, float_dtype, promote
 
 Reduction: TypeAlias = Literal["none", "mean", "sum"]
@@ -22,7 +22,7 @@ REDUCTIONS = ("none", "mean", "sum")
 # ---- results ---------------------------------------------------------------------------------
 
 
-def of_operator(
+def reduce_operator_loss(
     op_type: str, *operands: Any, reduction: Reduction, name: str, **attrs: Any
 ) -> Var:
     """Build a loss that is one operator, and reduce it."""
@@ -31,13 +31,13 @@ def of_operator(
     return _reduce(op_type, reduction, name, lambda: one(op_type, *operands, **attrs))
 
 
-@building
+@transactional
 def _reduce(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
     check_reduction(what, reduction)
     return one(reduction, losses(), name=name)
 
 
-def of_operators(
+def compose_loss(
     what: str,
     reduction: Reduction,
     name: str,
@@ -59,12 +59,12 @@ def of_operators(
         loss = losses()
         if reduction == "mean" and weights is not None:
             return ops.sum(loss) / ops.sum(weights())
-        return reduced(loss, reduction)
+        return reduce_losses(loss, reduction)
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
-def reduced(losses: Var, reduction: Reduction) -> Var:
+def reduce_losses(losses: Var, reduction: Reduction) -> Var:
     """Reduce the losses of examples."""
     return losses if reduction == "none" else one(reduction, losses)
 
@@ -94,7 +94,7 @@ def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> No
 # ---- operands --------------------------------------------------------------------------------
 
 
-def alike(what: str, **given: Any) -> list[Var]:
+def to_equal_shapes(what: str, **given: Any) -> list[Var]:
     """Convert operands of equal shape, or single numbers, to a common float dtype.
 
     Raises:
@@ -106,17 +106,17 @@ def alike(what: str, **given: Any) -> list[Var]:
     if any(var.shape != shaped[0].shape for var in shaped):
         raise ShapeError(
             f"{what} needs equal shapes, or single numbers.",
-            given=shown_types(operands),
+            given=format_types(operands),
             fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
         )
-    return in_floats(what, **operands)
+    return to_common_float(what, **operands)
 
 
-def in_floats(what: str, **operands: Var) -> list[Var]:
+def to_common_float(what: str, **operands: Var) -> list[Var]:
     """Convert operands to their promoted float dtype."""
     dtype = float_dtype(promote(*(var.dtype for var in operands.values())))
     if dtype.kind == "c":
-        raise DTypeError(f"{what} needs real numbers.", given=shown_types(operands))
+        raise DTypeError(f"{what} needs real numbers.", given=format_types(operands))
     return [_in_dtype(var, dtype) for var in operands.values()]
 
 
@@ -124,12 +124,12 @@ def _in_dtype(x: Var, dtype: DType) -> Var:
     return x if x.dtype == dtype else ops.cast(x, dtype)
 
 
-def along_axis(x: Var, axis: int, rank: int) -> Var:
+def broadcast_along(x: Var, axis: int, rank: int) -> Var:
     """Reshape a vector to broadcast along one axis of an array of this rank."""
     return ops.reshape(x, (-1, *[1] * (rank - 1 - axis)))
 
 
-def shown_types(operands: dict[str, Var]) -> str:
+def format_types(operands: dict[str, Var]) -> str:
     """Format operands and their types for error messages."""
     return "   ".join(f"{slot}={var.name}: {var.type}" for slot, var in operands.items())
 
@@ -145,14 +145,14 @@ def check_labels(what: str, x: Var, labels: Var, axis: int) -> int:
     if not is_integer(labels.dtype):
         raise DTypeError(
             f"{what} needs integer labels, not {labels.dtype}.",
-            given=shown_types({"labels": labels}),
+            given=format_types({"labels": labels}),
             fix="Labels are class numbers.",
         )
     wanted = (*x.shape[:at], *x.shape[at + 1 :])
     if labels.shape != wanted:
         raise ShapeError(
             f"{what} needs a label for each example, and none for each class.",
-            given=shown_types({"x": x, "labels": labels}),
+            given=format_types({"x": x, "labels": labels}),
             fix=f"Labels of the shape [{','.join(map(str, wanted))}].",
         )
     return at

@@ -11,13 +11,13 @@ import math
 from braces.builder.append import one
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.losses.reduction import (
     Reduction,
-    alike,
     check_at_least,
-    of_operator,
-    of_operators,
+    compose_loss,
+    reduce_operator_loss,
+    to_equal_shapes,
 )
 
 __all__ = [
@@ -50,7 +50,9 @@ def squared_error(
     Raises:
         ShapeError: The shapes differ.
     """
-    return of_operator("squared_error", prediction, target, reduction=reduction, name=name)
+    return reduce_operator_loss(
+        "squared_error", prediction, target, reduction=reduction, name=name
+    )
 
 
 def absolute_error(
@@ -69,7 +71,9 @@ def absolute_error(
     Raises:
         ShapeError: The shapes differ.
     """
-    return of_operator("absolute_error", prediction, target, reduction=reduction, name=name)
+    return reduce_operator_loss(
+        "absolute_error", prediction, target, reduction=reduction, name=name
+    )
 
 
 def huber_loss(
@@ -97,12 +101,12 @@ def huber_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    return of_operator(
+    return reduce_operator_loss(
         "huber_loss", prediction, target, delta=delta, reduction=reduction, name=name
     )
 
 
-@building
+@transactional
 def smooth_l1_loss(
     prediction: Operand,
     target: Operand,
@@ -136,7 +140,7 @@ def smooth_l1_loss(
     return one("divide", huber, beta, name=name)
 
 
-@building
+@transactional
 def log_cosh_loss(
     prediction: Operand, target: Operand, *, reduction: Reduction = "none", name: str = ""
 ) -> Var:
@@ -154,13 +158,13 @@ def log_cosh_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y = alike("log_cosh_loss", prediction=prediction, target=target)
+    x, y = to_equal_shapes("log_cosh_loss", prediction=prediction, target=target)
 
     def losses() -> Var:
         difference = ops.abs(x - y)
         return difference + ops.softplus(difference * -2.0) - math.log(2)
 
-    return of_operators("log_cosh_loss", reduction, name, losses)
+    return compose_loss("log_cosh_loss", reduction, name, losses)
 
 
 # ---- distributions ---------------------------------------------------------------------------
@@ -190,12 +194,12 @@ def kl_divergence(
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    return of_operator(
+    return reduce_operator_loss(
         "kl_divergence", log_prediction, target, axis=axis, reduction=reduction, name=name
     )
 
 
-@building
+@transactional
 def poisson_nll_loss(
     prediction: Operand,
     target: Operand,
@@ -223,13 +227,13 @@ def poisson_nll_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y = alike("poisson_nll_loss", prediction=prediction, target=target)
+    x, y = to_equal_shapes("poisson_nll_loss", prediction=prediction, target=target)
 
     def losses() -> Var:
         loss = ops.exp(x) - y * x if log_input else x - y * ops.log(x + epsilon)
         return loss + _stirling(y) if full else loss
 
-    return of_operators("poisson_nll_loss", reduction, name, losses)
+    return compose_loss("poisson_nll_loss", reduction, name, losses)
 
 
 def _stirling(y: Var) -> Var:
@@ -239,7 +243,7 @@ def _stirling(y: Var) -> Var:
     return ops.where(y > 1.0, approximation, 0.0)
 
 
-@building
+@transactional
 def gaussian_nll_loss(
     prediction: Operand,
     target: Operand,
@@ -267,7 +271,7 @@ def gaussian_nll_loss(
     Raises:
         ShapeError: The shapes differ.
     """
-    x, y, v = alike(
+    x, y, v = to_equal_shapes(
         "gaussian_nll_loss", prediction=prediction, target=target, variance=variance
     )
 
@@ -276,4 +280,4 @@ def gaussian_nll_loss(
         loss = 0.5 * (ops.log(bounded) + ops.square(x - y) / bounded)
         return loss + 0.5 * math.log(2 * math.pi) if full else loss
 
-    return of_operators("gaussian_nll_loss", reduction, name, losses)
+    return compose_loss("gaussian_nll_loss", reduction, name, losses)

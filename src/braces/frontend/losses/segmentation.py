@@ -5,14 +5,14 @@ from __future__ import annotations
 from braces.builder.var import Operand, Var
 from braces.define.decorator import Axes
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.losses.reduction import Reduction, alike, of_operators
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.losses.reduction import Reduction, compose_loss, to_equal_shapes
 from braces.ops.common.rules import axis_indices
 
 __all__ = ["dice_loss", "tversky_loss"]
 
 
-@building
+@transactional
 def dice_loss(
     prediction: Operand,
     target: Operand,
@@ -41,7 +41,7 @@ def dice_loss(
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    x, y = alike("dice_loss", prediction=prediction, target=target)
+    x, y = to_equal_shapes("dice_loss", prediction=prediction, target=target)
     over = _sum_axes("dice_loss", x, axis)
 
     def losses() -> Var:
@@ -49,10 +49,10 @@ def dice_loss(
         total = ops.sum(x, axis=over) + ops.sum(y, axis=over)
         return 1.0 - (2.0 * overlap + smooth) / (total + smooth)
 
-    return of_operators("dice_loss", reduction, name, losses)
+    return compose_loss("dice_loss", reduction, name, losses)
 
 
-@building
+@transactional
 def tversky_loss(
     prediction: Operand,
     target: Operand,
@@ -85,7 +85,7 @@ def tversky_loss(
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    x, y = alike("tversky_loss", prediction=prediction, target=target)
+    x, y = to_equal_shapes("tversky_loss", prediction=prediction, target=target)
     over = _sum_axes("tversky_loss", x, axis)
 
     def losses() -> Var:
@@ -96,7 +96,7 @@ def tversky_loss(
             overlap + alpha * false_positives + beta * false_negatives + smooth
         )
 
-    return of_operators("tversky_loss", reduction, name, losses)
+    return compose_loss("tversky_loss", reduction, name, losses)
 
 
 def _sum_axes(what: str, x: Var, axis: Axes) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.core.all_or_nothing import module_getattr
 from braces.frontend.metrics.base import Metric
 from braces.frontend.metrics.bleu import bleu
 from braces.frontend.metrics.classification import confusion_matrix, f1, precision, recall
@@ -56,7 +56,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.metrics", __all__)
+    __getattr__ = module_getattr("br.metrics", __all__)
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.builder.append import as_var, one
 from braces.builder.builder import current_program
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_float, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -18,7 +18,7 @@ from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import operand
 from braces.frontend.core.variables import persistable
-from braces.frontend.losses.reduction import shown_types
+from braces.frontend.losses.reduction import format_types
 from braces.ir.records import STATE
 from braces.ops.control.construct.build import free_block_name
 from braces.scope import Scope
@@ -42,7 +42,7 @@ class Metric:
     batch: Var
     states: tuple[Var, ...]
 
-    @says_where
+    @with_user_line
     def reset(self, scope: Scope) -> None:
         """Reset the accumulated sums in a scope to zero.
 
@@ -59,7 +59,9 @@ def zeros_like(state: Var) -> np.ndarray[Any, Any]:
     return np.zeros([size for size in state.shape if isinstance(size, int)], state.dtype)
 
 
-def kept(kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var]) -> Metric:
+def accumulate_metric(
+    kind: str, name: str | None, sums: Sums, number: Callable[[Sums], Var]
+) -> Metric:
     """Return a metric that accumulates sums over the examples of a batch."""
     program = current_program()
     if not program.current.runs_once:
@@ -107,18 +109,18 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
     return ops.broadcast_to(ops.cast(given, FLOAT64), values.shape)
 
 
-def looked_at(values: Var, weight: Var) -> Var:
+def zero_unweighted(values: Var, weight: Var) -> Var:
     """Return values in float64, with 0 for values of zero weight, which may be NaN."""
     return ops.where(ops.equal(weight, 0.0), 0.0, ops.cast(values, FLOAT64))
 
 
-def share(part: Var, whole: Var) -> Var:
+def safe_ratio(part: Var, whole: Var) -> Var:
     """Return a quotient, 0 if the denominator is 0."""
     is_zero = ops.equal(whole, 0.0)
     return ops.where(is_zero, 0.0, part / ops.where(is_zero, 1.0, whole))
 
 
-def alike(kind: str, **given: Any) -> tuple[Var, Var]:
+def check_same_shape(kind: str, **given: Any) -> tuple[Var, Var]:
     """Return two operands of one shape as variables.
 
     Raises:
@@ -129,13 +131,13 @@ def alike(kind: str, **given: Any) -> tuple[Var, Var]:
     if left.ndim != right.ndim or not all(map(same_size, left.shape, right.shape)):
         raise ShapeError(
             f"{kind} needs {first} and {second} of one shape.",
-            given=shown_types({first: left, second: right}),
+            given=format_types({first: left, second: right}),
             fix="Nothing is broadcast here: a [b,1] beside a [b] is a mistake more often.",
         )
     return left, right
 
 
-def mean_of(
+def mean_metric(
     kind: str,
     name: str | None,
     values: Var,
@@ -144,10 +146,13 @@ def mean_of(
 ) -> Metric:
     """Return a metric: the weighted mean of values, or a function of it."""
     weight = weights_of(kind, values, weights)
-    sums = {"total": ops.sum(looked_at(values, weight) * weight), "count": ops.sum(weight)}
+    sums = {
+        "total": ops.sum(zero_unweighted(values, weight) * weight),
+        "count": ops.sum(weight),
+    }
 
     def number(sums: Sums) -> Var:
         average = sums["total"] / sums["count"]
         return average if shape is None else shape(average)
 
-    return kept(kind, name, sums, number)
+    return accumulate_metric(kind, name, sums, number)

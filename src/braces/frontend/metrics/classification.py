@@ -9,9 +9,16 @@ from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.public_names import arange
-from braces.frontend.metrics.base import Metric, Sums, alike, kept, share, weights_of
+from braces.frontend.metrics.base import (
+    Metric,
+    Sums,
+    accumulate_metric,
+    check_same_shape,
+    safe_ratio,
+    weights_of,
+)
 
 # ---- counts ----------------------------------------------------------------------------------
 
@@ -32,7 +39,7 @@ def _counts(
             )
     if classes < 2:
         raise ProgramError(f"{kind} cannot count {classes!r} classes.", fix="Use 2 or more.")
-    alike(kind, predictions=predicted, labels=true)
+    check_same_shape(kind, predictions=predicted, labels=true)
     weight = ops.reshape(weights_of(kind, true, weights), [-1])
     flat = (ops.reshape(ops.cast(one_, "int64"), [-1, 1]) for one_ in (predicted, true))
     class_ids = arange(classes)
@@ -41,7 +48,7 @@ def _counts(
     return one_hot[0], one_hot[1], is_valid * ops.expand_dims(weight, axis=1)
 
 
-@building
+@transactional
 def confusion_matrix(
     predictions: Any,
     labels: Any,
@@ -67,7 +74,7 @@ def confusion_matrix(
     """
     predicted, true, weight = _counts("confusion_matrix", predictions, labels, classes, weights)
     sums = {"counts": ops.matmul(ops.matrix_transpose(true * weight), predicted)}
-    return kept("confusion_matrix", name, sums, lambda sums: sums["counts"] + 0.0)
+    return accumulate_metric("confusion_matrix", name, sums, lambda sums: sums["counts"] + 0.0)
 
 
 Ratio = Callable[[Var, Var, Var], Var]
@@ -105,12 +112,12 @@ def _ratio_of(
         if average == "binary":
             return ratios[1]
         occurs = ops.cast(parts[1] + parts[2] > 0.0, FLOAT64)
-        return share(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
+        return safe_ratio(ops.sum(ratios), ops.sum(occurs)) if average == "macro" else ratios
 
-    return kept(kind, name, sums, number)
+    return accumulate_metric(kind, name, sums, number)
 
 
-@building
+@transactional
 def precision(
     predictions: Any,
     labels: Any,
@@ -139,12 +146,13 @@ def precision(
         ProgramError: There are fewer than two classes, or `average` does not apply to them.
     """
     return _ratio_of(
-        "precision", lambda hits, preds, _: share(hits, preds), predictions, labels, classes,
+        "precision", lambda hits, preds, _: safe_ratio(hits, preds), predictions, labels,
+        classes,
         average, weights, name,
     )  # fmt: skip
 
 
-@building
+@transactional
 def recall(
     predictions: Any,
     labels: Any,
@@ -156,12 +164,12 @@ def recall(
 ) -> Metric:
     """Recall: the share of the examples of a class that are found; see `precision`."""
     return _ratio_of(
-        "recall", lambda hits, _, true: share(hits, true), predictions, labels, classes,
+        "recall", lambda hits, _, true: safe_ratio(hits, true), predictions, labels, classes,
         average, weights, name,
     )  # fmt: skip
 
 
-@building
+@transactional
 def f1(
     predictions: Any,
     labels: Any,
@@ -176,6 +184,7 @@ def f1(
     2 hits / (said + true)
     """
     return _ratio_of(
-        "f1", lambda hits, preds, true: share(2.0 * hits, preds + true), predictions, labels,
+        "f1", lambda hits, preds, true: safe_ratio(2.0 * hits, preds + true), predictions,
+        labels,
         classes, average, weights, name,
     )  # fmt: skip

@@ -7,19 +7,19 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.metrics.base import (
     Metric,
     Sums,
-    alike,
-    kept,
-    looked_at,
-    mean_of,
+    accumulate_metric,
+    check_same_shape,
+    mean_metric,
     weights_of,
+    zero_unweighted,
 )
 
 
-@building
+@transactional
 def cosine_similarity(
     predictions: Any,
     targets: Operand,
@@ -41,11 +41,11 @@ def cosine_similarity(
         ShapeError: Shapes differ, or there is no such axis.
     """
     what = "cosine_similarity"
-    left, right = alike(what, predictions=predictions, targets=targets)
-    return mean_of(what, name, one(what, left, right, axis=axis), weights)
+    left, right = check_same_shape(what, predictions=predictions, targets=targets)
+    return mean_metric(what, name, one(what, left, right, axis=axis), weights)
 
 
-@building
+@transactional
 def pearson_correlation(
     predictions: Any,
     targets: Operand,
@@ -74,10 +74,12 @@ def pearson_correlation(
         (_, x_variance), (_, y_variance), covariance = _moments(sums)
         return covariance / ops.sqrt(x_variance * y_variance)
 
-    return kept("pearson_correlation", name, _products(predictions, targets, weights), number)
+    return accumulate_metric(
+        "pearson_correlation", name, _products(predictions, targets, weights), number
+    )
 
 
-@building
+@transactional
 def concordance_correlation(
     predictions: Any,
     targets: Operand,
@@ -98,15 +100,15 @@ def concordance_correlation(
         return 2.0 * covariance / (x_variance + y_variance + ops.square(x_mean - y_mean))
 
     what = "concordance_correlation"
-    return kept(what, name, _products(predictions, targets, weights), number)
+    return accumulate_metric(what, name, _products(predictions, targets, weights), number)
 
 
 def _products(predictions: Any, targets: Operand, weights: Operand | None) -> dict[str, Var]:
     """Return sums of two variables, and of their products."""
     what = "A correlation"
-    left, right = alike(what, predictions=predictions, targets=targets)
+    left, right = check_same_shape(what, predictions=predictions, targets=targets)
     weight = weights_of(what, left, weights)
-    x, y = looked_at(left, weight), looked_at(right, weight)
+    x, y = zero_unweighted(left, weight), zero_unweighted(right, weight)
     parts = {"count": weight, "x": weight * x, "y": weight * y}
     parts |= {"xx": weight * x * x, "yy": weight * y * y, "xy": weight * x * y}
     return {role: ops.sum(part) for role, part in parts.items()}

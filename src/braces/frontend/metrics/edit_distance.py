@@ -10,14 +10,24 @@ from braces.dims import Size
 from braces.dtypes import FLOAT64
 from braces.errors import ShapeError
 from braces.frontend.control.functional import scan
-from braces.frontend.control.sequence_lengths import row_labels, row_lengths, taken
+from braces.frontend.control.sequence_lengths import (
+    check_row_labels,
+    check_row_lengths,
+    take_per_row,
+)
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.public_names import arange
-from braces.frontend.metrics.base import Metric, Sums, kept, looked_at, weights_of
+from braces.frontend.metrics.base import (
+    Metric,
+    Sums,
+    accumulate_metric,
+    weights_of,
+    zero_unweighted,
+)
 
 
-@building
+@transactional
 def edit_distance(
     predictions: Any,
     labels: Any,
@@ -69,23 +79,23 @@ def edit_distance(
             f"{what} takes rows of steps.", given=f"{predicted.name}: {predicted.type}"
         )
     rows, steps = predicted.shape
-    predicted = row_labels(what, predicted, predicted, (rows,))
-    true = row_labels(what, predicted, labels, (rows,))
+    predicted = check_row_labels(what, predicted, predicted, (rows,))
+    true = check_row_labels(what, predicted, labels, (rows,))
     ends = [
         one("broadcast_to", one("size", value=size), shape=(rows,))
         if given is None
-        else _checked_lengths(row_lengths(what, predicted, (rows,), given), size)
+        else _checked_lengths(check_row_lengths(what, predicted, (rows,), given), size)
         for given, size in ((lengths, steps), (label_lengths, true.shape[1]))
     ]
     distance = ops.cast(_distance(predicted, true, *ends), FLOAT64)
     weight = weights_of(what, distance, weights)
-    words = looked_at(ends[1], weight) if normalize else ops.ones_like(distance)
+    words = zero_unweighted(ends[1], weight) if normalize else ops.ones_like(distance)
     sums = {"edits": ops.sum(weight * distance), "count": ops.sum(weight * words)}
 
     def number(sums: Sums) -> Var:
         return sums["edits"] / sums["count"]
 
-    return kept(what, name, sums, number)
+    return accumulate_metric(what, name, sums, number)
 
 
 def _checked_lengths(lengths: Var, size: Size) -> Var:
@@ -113,4 +123,4 @@ def _distance(predicted: Var, labels: Var, steps: Var, words: Var) -> Var:
         return ops.where(ops.expand_dims(counts, axis=1), distances, previous), ()
 
     last, _ = scan(step, start, (ops.swapaxes(predicted, 0, 1), is_step))
-    return taken(last, words)
+    return take_per_row(last, words)

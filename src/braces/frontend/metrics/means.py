@@ -9,23 +9,23 @@ from braces.dtypes import is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.public_names import arange
 from braces.frontend.losses.classification import softmax_cross_entropy
 from braces.frontend.metrics.base import (
     Metric,
     Sums,
-    alike,
-    kept,
-    looked_at,
-    mean_of,
+    accumulate_metric,
+    check_same_shape,
+    mean_metric,
     weights_of,
+    zero_unweighted,
 )
 
 # ---- means -----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def mean(values: Any, weights: Operand | None = None, *, name: str | None = None) -> Metric:
     """The mean over all batches, for example of a loss.
 
@@ -54,10 +54,10 @@ def mean(values: Any, weights: Operand | None = None, *, name: str | None = None
         >>> [state.name for state in m.states]
         ['mean/total', 'mean/count']
     """
-    return mean_of("mean", name, operand(values, "mean"), weights)
+    return mean_metric("mean", name, operand(values, "mean"), weights)
 
 
-@building
+@transactional
 def mean_squared_error(
     predictions: Any,
     targets: Operand,
@@ -67,10 +67,10 @@ def mean_squared_error(
 ) -> Metric:
     """The mean of (predictions - targets)^2; see `mean`."""
     error = ops.square(_error("mean_squared_error", predictions, targets))
-    return mean_of("mean_squared_error", name, error, weights)
+    return mean_metric("mean_squared_error", name, error, weights)
 
 
-@building
+@transactional
 def root_mean_squared_error(
     predictions: Any,
     targets: Operand,
@@ -81,10 +81,10 @@ def root_mean_squared_error(
     """The square root of the mean of (predictions - targets)^2; see `mean`."""
     what = "root_mean_squared_error"
     error = ops.square(_error(what, predictions, targets))
-    return mean_of(what, name, error, weights, ops.sqrt)
+    return mean_metric(what, name, error, weights, ops.sqrt)
 
 
-@building
+@transactional
 def mean_absolute_error(
     predictions: Any,
     targets: Operand,
@@ -94,16 +94,16 @@ def mean_absolute_error(
 ) -> Metric:
     """The mean of |predictions - targets|; see `mean`."""
     error = ops.abs(_error("mean_absolute_error", predictions, targets))
-    return mean_of("mean_absolute_error", name, error, weights)
+    return mean_metric("mean_absolute_error", name, error, weights)
 
 
 def _error(kind: str, predictions: Any, targets: Any) -> Var:
     """Return the difference of two variables of one shape."""
-    left, right = alike(kind, predictions=predictions, targets=targets)
+    left, right = check_same_shape(kind, predictions=predictions, targets=targets)
     return left - right
 
 
-@building
+@transactional
 def accuracy(
     logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
@@ -123,10 +123,10 @@ def accuracy(
     """
     logits = _scores("accuracy", logits, labels)
     hits = ops.equal(ops.argmax(logits, axis=-1), ops.cast(labels, "int64"))
-    return mean_of("accuracy", name, hits, weights)
+    return mean_metric("accuracy", name, hits, weights)
 
 
-@building
+@transactional
 def top_k_accuracy(
     logits: Any, labels: Any, k: int, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
@@ -145,10 +145,10 @@ def top_k_accuracy(
     larger = ops.logical_not(logits <= label_score)
     rank = ops.sum(ops.cast(larger, "int64"), axis=-1, keepdims=True)
     hits = ops.any(ops.logical_and(is_label, rank < k), axis=-1)
-    return mean_of("top_k_accuracy", name, hits, weights)
+    return mean_metric("top_k_accuracy", name, hits, weights)
 
 
-@building
+@transactional
 def perplexity(
     logits: Any, labels: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
@@ -167,7 +167,7 @@ def perplexity(
     weight = weights_of("perplexity", labels, weights)
     safe_labels = ops.where(ops.equal(weight, 0.0), ops.zeros_like(labels), labels)
     loss = softmax_cross_entropy(logits, safe_labels)
-    return mean_of("perplexity", name, loss, weight, ops.exp)
+    return mean_metric("perplexity", name, loss, weight, ops.exp)
 
 
 def _scores(kind: str, logits: Any, labels: Any) -> Var:
@@ -189,7 +189,7 @@ def _scores(kind: str, logits: Any, labels: Any) -> Var:
     return logits
 
 
-@building
+@transactional
 def r2(
     predictions: Any, targets: Any, weights: Operand | None = None, *, name: str | None = None
 ) -> Metric:
@@ -200,9 +200,9 @@ def r2(
     The variance is computed from sums of targets and of their squares. It loses precision if
     the mean is much larger than the standard deviation.
     """
-    predicted, true = alike("r2", predictions=predictions, targets=targets)
+    predicted, true = check_same_shape("r2", predictions=predictions, targets=targets)
     weight = weights_of("r2", true, weights)
-    predicted, true = looked_at(predicted, weight), looked_at(true, weight)
+    predicted, true = zero_unweighted(predicted, weight), zero_unweighted(true, weight)
     sums = {
         "error": ops.sum(weight * ops.square(predicted - true)),
         "total": ops.sum(weight * true),
@@ -214,4 +214,4 @@ def r2(
         variance_sum = sums["squares"] - ops.square(sums["total"]) / sums["count"]
         return 1.0 - sums["error"] / variance_sum
 
-    return kept("r2", name, sums, number)
+    return accumulate_metric("r2", name, sums, number)

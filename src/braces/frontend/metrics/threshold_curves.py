@@ -9,9 +9,17 @@ from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.public_names import arange
-from braces.frontend.metrics.base import Metric, Sums, alike, kept, looked_at, share, weights_of
+from braces.frontend.metrics.base import (
+    Metric,
+    Sums,
+    accumulate_metric,
+    check_same_shape,
+    safe_ratio,
+    weights_of,
+    zero_unweighted,
+)
 
 
 def _curve(
@@ -26,9 +34,9 @@ def _curve(
         )
     if labels.dtype != BOOL and not is_integer(labels.dtype):
         raise DTypeError(f"{kind} takes labels that are bools or integers, not {labels.type}.")
-    alike(kind, scores=scores, labels=labels)
+    check_same_shape(kind, scores=scores, labels=labels)
     weight = weights_of(kind, scores, weights)
-    high, values = float(thresholds - 1), looked_at(scores, weight)
+    high, values = float(thresholds - 1), zero_unweighted(scores, weight)
     nan_if_invalid = ops.sum(values - values)  # NaN if a score is not finite
     bucket = ops.clip(ops.round(ops.where(ops.isfinite(values), values, 0.0) * high), 0.0, high)
     weight = ops.reshape(weight, [-1])
@@ -39,13 +47,13 @@ def _curve(
         "positive": ops.matmul(true * weight, one_hot) + nan_if_invalid,
         "negative": ops.matmul((1.0 - true) * weight, one_hot),
     }
-    return kept(kind, name, sums, number)
+    return accumulate_metric(kind, name, sums, number)
 
 
 # ---- area under the curve --------------------------------------------------------------------
 
 
-@building
+@transactional
 def auc(
     scores: Any,
     labels: Any,
@@ -86,7 +94,7 @@ def _area(sums: Sums) -> Var:
 # ---- best value under a constraint -----------------------------------------------------------
 
 
-@building
+@transactional
 def precision_at_recall(
     scores: Any,
     labels: Any,
@@ -118,7 +126,7 @@ def precision_at_recall(
     )
 
 
-@building
+@transactional
 def recall_at_precision(
     scores: Any,
     labels: Any,
@@ -134,7 +142,7 @@ def recall_at_precision(
     )
 
 
-@building
+@transactional
 def sensitivity_at_specificity(
     scores: Any,
     labels: Any,
@@ -152,7 +160,7 @@ def sensitivity_at_specificity(
     return _best_under_constraint(what, scores, labels, specificity, weights, thresholds, name)
 
 
-@building
+@transactional
 def specificity_at_sensitivity(
     scores: Any,
     labels: Any,
@@ -194,7 +202,7 @@ def _threshold_curves(sums: Sums) -> dict[str, Var]:
     false_positives = ops.cumsum(negative, axis=0, reverse=True)
     recall = true_positives / ops.sum(positive)
     return {
-        "precision": share(true_positives, true_positives + false_positives),
+        "precision": safe_ratio(true_positives, true_positives + false_positives),
         "recall": recall,
         "sensitivity": recall,
         "specificity": 1.0 - false_positives / ops.sum(negative),

@@ -9,16 +9,22 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Var
 from braces.dims import Size, divide_exactly
 from braces.errors import ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import check_floats
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
-from braces.frontend.core.parameters import Parameters, Weight, fixed_size, is_given, to_make
-from braces.frontend.losses.reduction import along_axis
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.parameters import (
+    LayerParameters,
+    Weight,
+    fixed_size,
+    is_given,
+    roles_to_create,
+)
+from braces.frontend.losses.reduction import broadcast_along
 from braces.ops.common.rules import axis_index
 
 
-@building
+@transactional
 def prelu(
     x: Any,
     slope: Weight = None,
@@ -49,19 +55,21 @@ def prelu(
     """
     x = check_floats("prelu", x)
     index = None if axis is None else axis_index(axis, x.ndim, "prelu")
-    parameters = Parameters("prelu", name, params, to_make({"slope": slope is False or slope}))
+    parameters = LayerParameters(
+        "prelu", name, params, roles_to_create({"slope": slope is False or slope})
+    )
     sizes = [] if index is None or is_given(slope) else [fixed_size(x, index, "prelu")]
     created = parameters.get("slope", sizes, x.dtype, init)
     slope_var = as_var(slope if created is None else created)
 
     def build() -> Var:
-        slopes = slope_var if index is None else along_axis(slope_var, index, x.ndim)
+        slopes = slope_var if index is None else broadcast_along(slope_var, index, x.ndim)
         return ops.where(x > 0.0, x, slopes * x)
 
-    return composed(name or "prelu", build)
+    return compose_block(name or "prelu", build)
 
 
-@building
+@transactional
 def maxout(x: Any, pieces: int, *, axis: int = 1, name: str = "") -> Var:
     """Maxout: the maximum over groups of adjacent channels.
 
@@ -86,7 +94,7 @@ def maxout(x: Any, pieces: int, *, axis: int = 1, name: str = "") -> Var:
     return one("max", grouped, axis=index + 1, name=name)
 
 
-@building
+@transactional
 def channel_shuffle(x: Any, groups: int, *, axis: int = 1, name: str = "") -> Var:
     """Shuffle channels: the first of each group, the second of each, and so on.
 

@@ -14,25 +14,25 @@ from braces.define.decorator import Padding
 from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend.core import init as initializers
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import (
     Activation,
-    Parameters,
+    LayerParameters,
     Weight,
-    activated,
-    count_of,
+    apply_activation,
+    feature_count,
     fixed_size,
     is_given,
-    named,
+    pre_activation_name,
     refuse_options,
-    to_make,
+    roles_to_create,
 )
 from braces.ops.common.rules import float_dtype
 from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
 
-@building
+@transactional
 def conv1d(
     x: Any,
     filters: Extent | Operand,
@@ -51,14 +51,14 @@ def conv1d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A convolution along one axis, like `conv2d`; the layout is `NCW` or `NWC`."""
-    return convolved(
+    return append_convolution(
         "conv1d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
     )  # fmt: skip
 
 
-@building
+@transactional
 def conv2d(
     x: Any,
     filters: Extent | Operand,
@@ -109,14 +109,14 @@ def conv2d(
         ...     print(x.type, br.conv2d(images, w, bias=b).type)
         f32[batch,16,28,28] f32[batch,16,26,26]
     """
-    return convolved(
+    return append_convolution(
         "conv2d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
     )  # fmt: skip
 
 
-@building
+@transactional
 def conv3d(
     x: Any,
     filters: Extent | Operand,
@@ -135,14 +135,14 @@ def conv3d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A convolution along three axes, like `conv2d`; the layout is `NCDHW` or `NDHWC`."""
-    return convolved(
+    return append_convolution(
         "conv3d", x, filters, window, stride=stride, padding=padding, dilation=dilation,
         groups=groups, layout=layout, act=act, name=name, params=params, bias=bias, init=init,
         bias_init=bias_init,
     )  # fmt: skip
 
 
-def convolved(
+def append_convolution(
     layer: str,
     x: Any,
     filters: Any,
@@ -160,9 +160,9 @@ def convolved(
 ) -> Var:
     """Append a convolution layer over any number of axes, optionally transposed."""
     x = operand(x, layer)
-    count, groups = count_of(filters), sliding["groups"]
-    roles = to_make({"w": filters if count is None else True, "b": bias})
-    parameters = Parameters(layer, name, params, roles)
+    count, groups = feature_count(filters), sliding["groups"]
+    roles = roles_to_create({"w": filters if count is None else True, "b": bias})
+    parameters = LayerParameters(layer, name, params, roles)
     if count is not None:
         letters, dtype = _weight_layout(layout, x, layer), float_dtype(x.dtype)
         if transposed:
@@ -177,8 +177,15 @@ def convolved(
         refuse_options(layer, ways, options)
         w, b = filters, None
     weights = w, bias if is_given(bias) else b
-    out = call(layer, x, *weights, name=named(act, parameters.name), layout=layout, **sliding)
-    return out if act is None else activated(out, act, parameters.name)
+    out = call(
+        layer,
+        x,
+        *weights,
+        name=pre_activation_name(act, parameters.name),
+        layout=layout,
+        **sliding,
+    )
+    return out if act is None else apply_activation(out, act, parameters.name)
 
 
 SWAPPED = str.maketrans("OI", "IO")

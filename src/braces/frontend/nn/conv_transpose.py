@@ -12,13 +12,13 @@ from typing import Any
 from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
 from braces.dtypes import Extent
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import Activation, Weight
-from braces.frontend.nn.conv import convolved
+from braces.frontend.nn.conv import append_convolution
 
 
-@building
+@transactional
 def conv_transpose1d(
     x: Any,
     filters: Extent | Operand,
@@ -38,14 +38,14 @@ def conv_transpose1d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A transposed convolution along one axis, like `conv_transpose2d`; `NCW` or `NWC`."""
-    return convolved(
+    return append_convolution(
         "conv_transpose1d", x, filters, window, stride=stride, padding=padding,
         output_padding=output_padding, dilation=dilation, groups=groups, layout=layout, act=act,
         name=name, params=params, bias=bias, init=init, bias_init=bias_init, transposed=True,
     )  # fmt: skip
 
 
-@building
+@transactional
 def conv_transpose2d(
     x: Any,
     filters: Extent | Operand,
@@ -99,14 +99,14 @@ def conv_transpose2d(
         f32[batch,4,14,14]
         f32[8,4,3,3]
     """
-    return convolved(
+    return append_convolution(
         "conv_transpose2d", x, filters, window, stride=stride, padding=padding,
         output_padding=output_padding, dilation=dilation, groups=groups, layout=layout, act=act,
         name=name, params=params, bias=bias, init=init, bias_init=bias_init, transposed=True,
     )  # fmt: skip
 
 
-@building
+@transactional
 def conv_transpose3d(
     x: Any,
     filters: Extent | Operand,
@@ -126,7 +126,7 @@ def conv_transpose3d(
     bias_init: Initializer | Any = 0.0,
 ) -> Var:
     """A 3D transposed convolution, like `conv_transpose2d`; `NCDHW` or `NDHWC`."""
-    return convolved(
+    return append_convolution(
         "conv_transpose3d", x, filters, window, stride=stride, padding=padding,
         output_padding=output_padding, dilation=dilation, groups=groups, layout=layout, act=act,
         name=name, params=params, bias=bias, init=init, bias_init=bias_init, transposed=True,

@@ -6,17 +6,17 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.errors import ProgramError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import check_floats
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.random import apart, dropout, normal, uniform
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.random import dropout, normal, shared_ones, uniform
 
 LOWEST = -1.7580993408473766
 """The limit of SELU at minus infinity."""
 
 
-@building
+@transactional
 def alpha_dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
 ) -> Var:
@@ -44,14 +44,14 @@ def alpha_dropout(
     scale = ((1 - rate) * (1 + rate * LOWEST**2)) ** -0.5
 
     def build() -> Var:
-        is_kept = dropout(apart(what, x, shared_axes), rate) > 0.0
+        is_kept = dropout(shared_ones(what, x, shared_axes), rate) > 0.0
         dropped = ops.where(is_kept, x, LOWEST)
         return ops.in_training(x, dropped * scale - scale * rate * LOWEST)
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
-@building
+@transactional
 def gaussian_dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str | None = None
 ) -> Var:
@@ -77,13 +77,13 @@ def gaussian_dropout(
     deviation = (rate / (1 - rate)) ** 0.5
 
     def build() -> Var:
-        template = apart(what, x, shared_axes)
+        template = shared_ones(what, x, shared_axes)
         return ops.in_training(x, x * normal(template.shape, 1.0, deviation, dtype=x.dtype))
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
-@building
+@transactional
 def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
     """Add normal noise.
 
@@ -104,10 +104,10 @@ def gaussian_noise(x: Any, stddev: float, *, name: str | None = None) -> Var:
     def build() -> Var:
         return ops.in_training(x, x + normal(x.shape, 0.0, stddev, dtype=x.dtype))
 
-    return composed(name or "gaussian_noise", build)
+    return compose_block(name or "gaussian_noise", build)
 
 
-@building
+@transactional
 def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None = None) -> Var:
     """Randomized leaky ReLU: a random slope for each negative number.
 
@@ -135,7 +135,7 @@ def rrelu(x: Any, low: float = 1 / 8, high: float = 1 / 3, *, name: str | None =
         slope = ops.in_training(middle, uniform(x.shape, low, high, dtype=x.dtype))
         return ops.where(x >= 0, x, slope * x)
 
-    return composed(name or "rrelu", build)
+    return compose_block(name or "rrelu", build)
 
 
 def _check_rate(what: str, rate: Any) -> float:

@@ -11,15 +11,15 @@ from braces.builder.var import Operand, Var
 from braces.dims import NamedSize
 from braces.dtypes import BOOL, Extent, is_float, is_integer, named_size
 from braces.errors import DTypeError, ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import same_size
 from braces.frontend.core import functions as ops, init as initializers
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.init import Initializer
-from braces.frontend.core.parameters import Parameters, refuse_options
+from braces.frontend.core.parameters import LayerParameters, refuse_options
 
 
-@building
+@transactional
 def embedding(
     ids: Any,
     size: Sequence[Extent] | Operand,
@@ -64,7 +64,7 @@ def embedding(
     table, layer_name = _find_table("embedding", ids, size, name, params, init, dtype)
     if padding_index is None:
         return one("embedding", table, ids, name=layer_name)
-    return composed(name or "embedding", lambda: _embed_padded(table, ids, padding_index))
+    return compose_block(name or "embedding", lambda: _embed_padded(table, ids, padding_index))
 
 
 def _embed_padded(table: Var, ids: Var, padding: int) -> Var:
@@ -74,7 +74,7 @@ def _embed_padded(table: Var, ids: Var, padding: int) -> Var:
     return ops.where(ops.expand_dims(is_word, axis=-1), vectors, 0.0)
 
 
-@building
+@transactional
 def embedding_bag(
     ids: Any,
     size: Sequence[Extent] | Operand,
@@ -138,7 +138,7 @@ def embedding_bag(
             return one(mode, vectors, axis=-2)
         return _reduce_bags(vectors, ops.expand_dims(included, axis=-1), mode)
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
 def _check_like_ids(ids: Var, role: str, given: Operand | None) -> Var | None:
@@ -173,9 +173,9 @@ def _find_table(
     if isinstance(size, list | tuple):
         size = [named_size(number) for number in cast("Sequence[Any]", size)]
     if _is_table_size(size):
-        parameters = Parameters(what, name, params, ("w",))
+        parameters = LayerParameters(what, name, params, ("w",))
         return _create_table(parameters, size, init, dtype), parameters.name
-    parameters = Parameters(what, name, params)
+    parameters = LayerParameters(what, name, params)
     ways = f"br.{what}(ids, [1000, 64]), or br.{what}(ids, table)"
     refuse_options(what, ways, {"init": init, "dtype": dtype})
     return _check_table(ids, size), parameters.name
@@ -201,7 +201,7 @@ def _is_table_size(size: Any) -> bool:
     return True
 
 
-def _create_table(parameters: Parameters, size: Any, init: Any, dtype: object) -> Var:
+def _create_table(parameters: LayerParameters, size: Any, init: Any, dtype: object) -> Var:
     table = parameters.find("w")
     if table is None:
         start = init if init is not None else initializers.normal(max(size[1], 1) ** -0.5)

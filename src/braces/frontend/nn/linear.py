@@ -10,25 +10,25 @@ from braces.builder.var import Operand, Var
 from braces.dtypes import Extent
 from braces.errors import ShapeError
 from braces.frontend.core import init as initializers
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import (
     Activation,
-    Parameters,
+    LayerParameters,
     Weight,
-    activated,
-    count_of,
+    apply_activation,
+    feature_count,
     fixed_size,
     is_given,
-    named,
+    pre_activation_name,
     refuse_options,
-    to_make,
+    roles_to_create,
 )
 from braces.frontend.core.public_names import einsum
 from braces.ops.common.rules import float_dtype, promote
 
 
-@building
+@transactional
 def fc(
     x: Any,
     size: Extent | Operand | None = None,
@@ -76,10 +76,10 @@ def fc(
         ['fc1.w', 'fc1.b']
         <Var twice: f32[batch,32]>
     """
-    x, count = operand(x, "fc"), count_of(size)
+    x, count = operand(x, "fc"), feature_count(size)
     creates = size is None or count is not None
-    layer_params = Parameters(
-        "fc", name, params, to_make({"w": True if creates else size, "b": bias})
+    layer_params = LayerParameters(
+        "fc", name, params, roles_to_create({"w": True if creates else size, "b": bias})
     )
     if creates:
         w, b = _create_weights(layer_params, x, count, init, bias_init)
@@ -89,14 +89,16 @@ def fc(
         w, b = size, None
     b = bias if is_given(bias) else b
     if b is None:
-        out = one("matmul", x, w, name=named(act, layer_params.name))
+        out = one("matmul", x, w, name=pre_activation_name(act, layer_params.name))
     else:
-        out = one("add", one("matmul", x, w), b, name=named(act, layer_params.name))
-    return out if act is None else activated(out, act, layer_params.name)
+        out = one(
+            "add", one("matmul", x, w), b, name=pre_activation_name(act, layer_params.name)
+        )
+    return out if act is None else apply_activation(out, act, layer_params.name)
 
 
 def _create_weights(
-    parameters: Parameters, x: Var, size: int | None, init: Any, bias_init: Any
+    parameters: LayerParameters, x: Var, size: int | None, init: Any, bias_init: Any
 ) -> tuple[Var, Var | None]:
     """Return the weight matrix, created or shared, and the bias if there is one."""
     dtype = float_dtype(x.dtype)
@@ -121,7 +123,7 @@ def _output_size(w: Var, size: int | None) -> int:
     return fixed_size(w, 1, "fc")
 
 
-@building
+@transactional
 def bilinear(
     x: Any,
     y: Any,
@@ -157,9 +159,9 @@ def bilinear(
         ProgramError: w is given together with options of created weights.
     """
     what = "bilinear"
-    x, y, count = operand(x, what), operand(y, what), count_of(size)
-    layer_params = Parameters(
-        what, name, params, to_make({"w": count is not None or size, "b": bias})
+    x, y, count = operand(x, what), operand(y, what), feature_count(size)
+    layer_params = LayerParameters(
+        what, name, params, roles_to_create({"w": count is not None or size, "b": bias})
     )
     w, b = size, None
     if count is None:
@@ -172,7 +174,7 @@ def bilinear(
         w = layer_params.get("w", shape, dtype, first)
         b = layer_params.get("b", [count], dtype, bias_init)
     b = bias if is_given(bias) else b
-    last = named(act, layer_params.name)
+    last = pre_activation_name(act, layer_params.name)
     out = einsum("...i,oij,...j->...o", x, w, y, name=last if b is None else "")
     out = out if b is None else one("add", out, b, name=last)
-    return out if act is None else activated(out, act, layer_params.name)
+    return out if act is None else apply_activation(out, act, layer_params.name)

@@ -15,13 +15,19 @@ from braces.builder.var import Operand, Var, named_var
 from braces.define.decorator import Axes
 from braces.dtypes import FLOAT32, DType
 from braces.errors import ProgramError
-from braces.frontend.core.all_or_nothing import building, operand
-from braces.frontend.core.parameters import Parameters, Weight, fixed_size, is_given, to_make
+from braces.frontend.core.all_or_nothing import operand, transactional
+from braces.frontend.core.parameters import (
+    LayerParameters,
+    Weight,
+    fixed_size,
+    is_given,
+    roles_to_create,
+)
 from braces.ops.common.rules import axis_indices, float_dtype, promote
 
 
 def _weights(
-    parameters: Parameters,
+    parameters: LayerParameters,
     weights: Mapping[str, Weight],
     sizes: Callable[[], list[int]],
     dtype: DType,
@@ -42,7 +48,7 @@ def _sizes_along(x: Var, axis: Axes, layer: str) -> Callable[[], list[int]]:
     return sizes
 
 
-@building
+@transactional
 def layer_norm(
     x: Any,
     scale: Weight = None,
@@ -80,13 +86,13 @@ def layer_norm(
         ['norm.scale', 'norm.bias']
     """
     x, weights = operand(x, "layer_norm"), {"scale": scale, "bias": bias}
-    layer_params = Parameters("layer_norm", name, params, to_make(weights))
+    layer_params = LayerParameters("layer_norm", name, params, roles_to_create(weights))
     sizes = _sizes_along(x, axis, "layer_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     return one("layer_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
-@building
+@transactional
 def rms_norm(
     x: Any,
     scale: Weight = None,
@@ -109,14 +115,14 @@ def rms_norm(
         params: Name of the parameter, `[scale]`; an existing one is shared.
     """
     x, weights = operand(x, "rms_norm"), {"scale": scale}
-    layer_params = Parameters("rms_norm", name, params, to_make(weights))
+    layer_params = LayerParameters("rms_norm", name, params, roles_to_create(weights))
     values = _weights(
         layer_params, weights, _sizes_along(x, axis, "rms_norm"), float_dtype(x.dtype)
     )
     return one("rms_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
-@building
+@transactional
 def group_norm(
     x: Any,
     groups: int,
@@ -143,14 +149,14 @@ def group_norm(
             shared.
     """
     x, weights = operand(x, "group_norm"), {"scale": scale, "bias": bias}
-    layer_params = Parameters("group_norm", name, params, to_make(weights))
+    layer_params = LayerParameters("group_norm", name, params, roles_to_create(weights))
     sizes = _sizes_along(x, axis, "group_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": groups, "axis": axis, "epsilon": epsilon}
     return one("group_norm", x, *values, name=layer_params.name, **attrs)
 
 
-@building
+@transactional
 def instance_norm(
     x: Any,
     scale: Weight = None,
@@ -181,7 +187,7 @@ def instance_norm(
         ShapeError: The size of the axis is symbolic, or there is no such axis.
     """
     x, weights = operand(x, "instance_norm"), {"scale": scale, "bias": bias}
-    layer_params = Parameters("instance_norm", name, params, to_make(weights))
+    layer_params = LayerParameters("instance_norm", name, params, roles_to_create(weights))
     sizes = _sizes_along(x, axis, "instance_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": sizes()[0], "axis": axis, "epsilon": epsilon}
@@ -221,7 +227,7 @@ def batch_norm(
     name: str | None = None,
     params: Sequence[str] | None = None,
 ) -> tuple[Var, Var, Var]: ...
-@building
+@transactional
 def batch_norm(
     x: Any,
     mean: Operand | None = None,
@@ -272,8 +278,8 @@ def batch_norm(
     """
     x, weights = operand(x, "batch_norm"), {"scale": scale, "bias": bias}
     keeps = _keeps_statistics(x, mean, var)
-    roles = to_make(weights, beside=not keeps)
-    layer_params = Parameters(
+    roles = roles_to_create(weights, beside=not keeps)
+    layer_params = LayerParameters(
         "batch_norm", name, params, roles, ("mean", "var") if keeps else ()
     )
     sizes, dtype = _sizes_along(x, axis, "batch_norm"), float_dtype(x.dtype)
@@ -312,7 +318,9 @@ def _keeps_statistics(x: Var, mean: Any, var: Any) -> bool:
     return mean is None
 
 
-def _statistics(parameters: Parameters, channels: list[int], dtype: DType) -> tuple[Var, Var]:
+def _statistics(
+    parameters: LayerParameters, channels: list[int], dtype: DType
+) -> tuple[Var, Var]:
     dtype_of_states = promote(dtype, FLOAT32)
     return parameters.state("mean", channels, dtype_of_states, 0.0), parameters.state(
         "var", channels, dtype_of_states, 1.0

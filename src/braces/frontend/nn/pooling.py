@@ -9,9 +9,9 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size, divide_exactly
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.ops.conv_pool.data_layouts import LAYOUTS, spatial_axes
 
 Sizes: TypeAlias = "Size | Sequence[Size | None]"
@@ -19,7 +19,7 @@ Sizes: TypeAlias = "Size | Sequence[Size | None]"
 # ---- adaptive --------------------------------------------------------------------------------
 
 
-def to_sizes(op_type: str, x: Var, axes: Sequence[int], wanted: Sizes) -> Var:
+def pool_to_sizes(op_type: str, x: Var, axes: Sequence[int], wanted: Sizes) -> Var:
     """Reduce axes of `x` to given sizes; each element is a reduction of a part of each axis.
 
     Args:
@@ -59,7 +59,7 @@ def _reduce_axis(op_type: str, x: Var, at: int, count: Size) -> Var:
     return ops.concat(pieces, axis=at)
 
 
-def picture_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
+def image_axes(what: str, x: Var, rank: int, layout: str) -> tuple[int, ...]:
     """Return the spatial axes of an image in a layout.
 
     Raises:
@@ -79,7 +79,7 @@ def _pool_adaptively(
     what: str, op_type: str, rank: int, x: Any, size: Sizes, layout: str, name: str
 ) -> Var:
     x = operand(x, what)
-    axes = picture_axes(what, x, rank, layout)
+    axes = image_axes(what, x, rank, layout)
     sizes = (size,) * rank if isinstance(size, int | Dim) else tuple(size)
     if len(sizes) != rank or any(isinstance(n, int) and n < 1 for n in sizes):
         raise ShapeError(
@@ -88,19 +88,19 @@ def _pool_adaptively(
         )
 
     def build() -> Var:
-        pooled = to_sizes(op_type, x, axes, sizes)
+        pooled = pool_to_sizes(op_type, x, axes, sizes)
         return ops.identity(x) if pooled is x else pooled
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
-@building
+@transactional
 def adaptive_avg_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
     """The mean of parts of one axis, like `adaptive_avg_pool2d`; `NCW` or `NWC`."""
     return _pool_adaptively("adaptive_avg_pool1d", "mean", 1, x, size, layout, name)
 
 
-@building
+@transactional
 def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
     """Adaptive average pooling: the means of parts of an image, to a given output size.
 
@@ -127,25 +127,25 @@ def adaptive_avg_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str 
     return _pool_adaptively("adaptive_avg_pool2d", "mean", 2, x, size, layout, name)
 
 
-@building
+@transactional
 def adaptive_avg_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
     """3D adaptive average pooling, like `adaptive_avg_pool2d`; `NCDHW` or `NDHWC`."""
     return _pool_adaptively("adaptive_avg_pool3d", "mean", 3, x, size, layout, name)
 
 
-@building
+@transactional
 def adaptive_max_pool1d(x: Any, size: Sizes, *, layout: str = "NCW", name: str = "") -> Var:
     """The maximum of parts of one axis; see `adaptive_avg_pool2d`."""
     return _pool_adaptively("adaptive_max_pool1d", "max", 1, x, size, layout, name)
 
 
-@building
+@transactional
 def adaptive_max_pool2d(x: Any, size: Sizes, *, layout: str = "NCHW", name: str = "") -> Var:
     """The maximum of parts of an image; see `adaptive_avg_pool2d`."""
     return _pool_adaptively("adaptive_max_pool2d", "max", 2, x, size, layout, name)
 
 
-@building
+@transactional
 def adaptive_max_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str = "") -> Var:
     """The maximum of parts along three axes; see `adaptive_avg_pool2d`."""
     return _pool_adaptively("adaptive_max_pool3d", "max", 3, x, size, layout, name)
@@ -154,7 +154,7 @@ def adaptive_max_pool3d(x: Any, size: Sizes, *, layout: str = "NCDHW", name: str
 # ---- global ----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def global_avg_pool(
     x: Any, *, layout: str | None = None, keepdims: bool = False, name: str = ""
 ) -> Var:
@@ -175,7 +175,7 @@ def global_avg_pool(
     return _pool_globally("global_avg_pool", "mean", x, layout, keepdims, name)
 
 
-@building
+@transactional
 def global_max_pool(
     x: Any, *, layout: str | None = None, keepdims: bool = False, name: str = ""
 ) -> Var:
@@ -188,7 +188,7 @@ def _pool_globally(
 ) -> Var:
     x = operand(x, what)
     first = next((one for one in LAYOUTS if len(one) == x.ndim), "")
-    axes = picture_axes(what, x, max(x.ndim - 2, 1), first if layout is None else layout)
+    axes = image_axes(what, x, max(x.ndim - 2, 1), first if layout is None else layout)
     return one(op_type, x, axis=axes, keepdims=keepdims, name=name)
 
 
@@ -197,7 +197,7 @@ def _pool_globally(
 MODES = ("nearest", "linear", "cubic")
 
 
-@building
+@transactional
 def upsample(
     x: Any,
     factor: int | Sequence[int],
@@ -232,7 +232,7 @@ def upsample(
     """
     x = operand(x, "upsample")
     first = next((one for one in LAYOUTS if len(one) == x.ndim), "")
-    axes = picture_axes("upsample", x, max(x.ndim - 2, 1), layout or first)
+    axes = image_axes("upsample", x, max(x.ndim - 2, 1), layout or first)
     factors = [factor] * len(axes) if isinstance(factor, int) else list(factor)
     if len(factors) != len(axes) or any(one < 1 for one in factors):
         raise ProgramError(
@@ -250,7 +250,7 @@ def upsample(
     return one("resize", x, shape=shape, mode=mode, coordinates=coordinates, name=name)
 
 
-@building
+@transactional
 def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") -> Var:
     """Rearrange channels into blocks of pixels: an image `factor` times as large.
 
@@ -268,7 +268,7 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
         ShapeError: The number of channels is not a multiple of `factor^2`.
     """
     x = operand(x, "pixel_shuffle")
-    picture_axes("pixel_shuffle", x, 2, layout)
+    image_axes("pixel_shuffle", x, 2, layout)
     _check_factor("pixel_shuffle", factor)
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
     depth = divide_exactly(c, factor * factor)
@@ -283,7 +283,7 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
     return one("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
 
 
-@building
+@transactional
 def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") -> Var:
     """Rearrange blocks of pixels into channels: the inverse of `pixel_shuffle`.
 
@@ -297,7 +297,7 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
         ShapeError: The image is not divisible into such blocks.
     """
     x = operand(x, "pixel_unshuffle")
-    picture_axes("pixel_unshuffle", x, 2, layout)
+    image_axes("pixel_unshuffle", x, 2, layout)
     _check_factor("pixel_unshuffle", factor)
     n, c, h, w = (x.shape[layout.index(letter)] for letter in "NCHW")
     rows, columns = (divide_exactly(size, factor) for size in (h, w))

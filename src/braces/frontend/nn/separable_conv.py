@@ -9,10 +9,10 @@ from braces.builder.var import Operand, Var
 from braces.define.decorator import Padding
 from braces.dtypes import Extent
 from braces.errors import ShapeError
-from braces.frontend.control.block import composed, layer_block
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.control.block import compose_block, mark_layer_block
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.init import Initializer
-from braces.frontend.core.parameters import Activation, Weight, count_of, fixed_size
+from braces.frontend.core.parameters import Activation, Weight, feature_count, fixed_size
 from braces.frontend.nn.conv import conv1d, conv2d
 
 Layer = Callable[..., Var]
@@ -20,7 +20,7 @@ Layer = Callable[..., Var]
 # ---- depthwise -------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def depthwise_conv1d(
     x: Any,
     window: int | Sequence[int],
@@ -45,7 +45,7 @@ def depthwise_conv1d(
     )  # fmt: skip
 
 
-@building
+@transactional
 def depthwise_conv2d(
     x: Any,
     window: int | Sequence[int],
@@ -102,7 +102,7 @@ def _depthwise(
             f"{what} cannot read `{x.name}` in the layout {layout!r:.40}.",
             given=f"{x.name}: {x.type}",
         )
-    channels, times = fixed_size(x, layout.index("C"), what), count_of(multiplier)
+    channels, times = fixed_size(x, layout.index("C"), what), feature_count(multiplier)
     if times is None or times < 1:
         raise ShapeError(f"{what} needs a multiplier of at least 1, not {multiplier!r:.40}.")
     return convolve(x, channels * times, window, groups=channels, layout=layout, **options)
@@ -111,8 +111,8 @@ def _depthwise(
 # ---- separable -------------------------------------------------------------------------------
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def separable_conv1d(
     x: Any,
     filters: Extent,
@@ -136,8 +136,8 @@ def separable_conv1d(
     return _separable(*first, x, filters, window, multiplier, layout, init, name, sliding, end)
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def separable_conv2d(
     x: Any,
     filters: Extent,
@@ -199,7 +199,7 @@ def _separable(
 ) -> Var:  # fmt: skip
     what = f"separable_{pointwise.__name__}"
     x, shared = operand(x, what), {"layout": layout, "init": init}
-    if count_of(filters) is None:
+    if feature_count(filters) is None:
         raise ShapeError(f"{what} makes its weights, and needs a number of filters.")
 
     def build() -> Var:
@@ -208,4 +208,4 @@ def _separable(
         )
         return pointwise(hidden, filters, 1, name="pointwise", **end, **shared)
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)

@@ -14,16 +14,22 @@ from braces.builder.builder import current_program
 from braces.builder.var import Var, named_var
 from braces.dtypes import DType
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import check_floats
 from braces.frontend.core import functions as ops, init as initializers
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.parameters import Parameters, Weight, fixed_size, is_given, to_make
-from braces.frontend.losses.reduction import along_axis
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.parameters import (
+    LayerParameters,
+    Weight,
+    fixed_size,
+    is_given,
+    roles_to_create,
+)
+from braces.frontend.losses.reduction import broadcast_along
 from braces.ops.common.rules import axis_index
 
 
-@building
+@transactional
 def spectral_norm(
     w: Any,
     *,
@@ -76,7 +82,7 @@ def spectral_norm(
             fix="Divide the weights before the loop or branch, and use the result in it.",
         )
     index = axis_index(axis, w.ndim, what)
-    layer_params = Parameters(what, name, params, (), ("u",))
+    layer_params = LayerParameters(what, name, params, (), ("u",))
     state = layer_params.state(
         "u", [fixed_size(w, index, what)], w.dtype, initializers.normal(1.0)
     )
@@ -95,7 +101,7 @@ def spectral_norm(
         largest = ops.sum(u * ops.matmul(matrix, _along(u, constant_matrix)))
         return w / largest
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
 def _check_iterations(w: Var, iterations: Any) -> None:
@@ -112,7 +118,7 @@ def _along(vector: Var, matrix: Var) -> Var:
     return ops.l2_normalize(ops.matmul(vector, matrix))
 
 
-@building
+@transactional
 def weight_norm(
     w: Any,
     scale: Weight = None,
@@ -156,7 +162,7 @@ def weight_norm(
     w = check_floats(what, w)
     index = None if axis is None else axis_index(axis, w.ndim, what)
     others = tuple(other for other in range(w.ndim) if other != index)
-    layer_params = Parameters(what, name, params, to_make({"scale": scale}))
+    layer_params = LayerParameters(what, name, params, roles_to_create({"scale": scale}))
     sizes = [] if index is None else [fixed_size(w, index, what)]
     created = layer_params.get("scale", sizes, w.dtype, partial(_first_length, w.name, others))
     scale_value = scale if is_given(scale) else created
@@ -166,10 +172,12 @@ def weight_norm(
         if scale_value is None:
             return unit
         return unit * (
-            scale_value if index is None else along_axis(as_var(scale_value), index, w.ndim)
+            scale_value
+            if index is None
+            else broadcast_along(as_var(scale_value), index, w.ndim)
         )
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
 def _first_length(

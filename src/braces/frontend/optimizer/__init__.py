@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from braces.frontend.core.all_or_nothing import missing_from
+from braces.frontend.core.all_or_nothing import module_getattr
 from braces.frontend.optimizer.algorithms.adam import (
     adabelief as adabelief,
     adam as adam,
@@ -118,7 +118,7 @@ __all__ = [
 ]  # fmt: skip
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.optimizer", __all__)
+    __getattr__ = module_getattr("br.optimizer", __all__)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, named_var
 from braces.dtypes import INT32, TensorType
 from braces.errors import ProgramError
@@ -22,7 +22,7 @@ from braces.jaxpr.trace import trace
 from braces.lazy import jax, optax
 
 
-@says_where
+@with_user_line
 def ema(
     parameters: Iterable[Var],
     decay: float | None = 0.999,

@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import Given, Part, leading
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import Transform, UpdateArgs, leading_transform
 from braces.lazy import optax
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def partition(
     optimizers: Mapping[Any, Optimizer | None], label: Callable[[Var], Any]
 ) -> Optimizer:
@@ -59,23 +59,23 @@ def partition(
             f"partition is given the groups {optimizers!r:.80} and the label {label!r:.40}.",
             fix="Write partition({'a': adam(1e-3), 'b': None}, lambda p: 'a' or 'b').",
         )
-    parts = list[Part]()
+    parts = list[Transform]()
     for key, optimizer in optimizers.items():
         parts.extend(_group(key, optimizer, _has_label(key, tuple(optimizers), label)))
     return Optimizer(tuple(parts))
 
 
-def _group(label: Any, optimizer: Any, of: Callable[[Var], bool]) -> list[Part]:
+def _group(label: Any, optimizer: Any, of: Callable[[Var], bool]) -> list[Transform]:
     """Return the transformations of an optimizer, for the parameters of one label."""
     if optimizer is None:
-        return [Part("frozen", False, _make_identity, of=of, stays=True)]
+        return [Transform("frozen", False, _make_identity, of=of, stays=True)]
     if not isinstance(optimizer, Optimizer) or not optimizer.parts:
         raise ProgramError(
             f"{optimizer!r:.80} cannot move the parameters of the label {label!r:.60}.",
             fix="Give an optimizer of br.optimizer, or None where they stay as they are.",
         )
     refuse_scaling("partition", optimizer)
-    first = leading(optimizer.parts)
+    first = leading_transform(optimizer.parts)
     parts = [
         item if first.chosen else _rename_leading(item, first, label)
         for item in optimizer.parts
@@ -83,7 +83,7 @@ def _group(label: Any, optimizer: Any, of: Callable[[Var], bool]) -> list[Part]:
     return [replace(item, of=_intersect(of, item.of)) for item in parts]
 
 
-def _rename_leading(part: Part, first: Part, label: Any) -> Part:
+def _rename_leading(part: Transform, first: Transform, label: Any) -> Transform:
     """Rename the transformation with the learning rate after its group."""
     if not isinstance(label, str) or not (label.isascii() and label.isidentifier()):
         return part
@@ -113,6 +113,6 @@ def _has_label(
     return has
 
 
-def _make_identity(args: Given) -> Any:
+def _make_identity(args: UpdateArgs) -> Any:
     del args
     return optax.identity()

@@ -13,20 +13,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 from braces.frontend.optimizer.core.loss_scale import LossScale
 from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import Given, Part, leading, part
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import (
+    Transform,
+    UpdateArgs,
+    leading_transform,
+    part,
+)
 from braces.lazy import jax, jnp, optax
 
 ANY_NUMBER = 2**31 - 1
 """The largest count of steps."""
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True) -> Optimizer:
     """Gradient accumulation: one step of the optimizer every few runs.
 
@@ -59,7 +64,7 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
     """
     _check_positive("multi_steps", "every", every)
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         def init(params: Any) -> Any:
             return accumulating(params).init(params)
 
@@ -73,11 +78,11 @@ def multi_steps(optimizer: Optimizer, every: int, *, use_grad_mean: bool = True)
         tx = optax.GradientTransformationExtraArgs(init, update)
         return _split_state(tx, "inner_opt_state")
 
-    return wrapped("multi_steps", optimizer, make)
+    return wrap_optimizer("multi_steps", optimizer, make)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def apply_if_finite(
     optimizer: Optimizer, max_consecutive_errors: int = ANY_NUMBER
 ) -> Optimizer:
@@ -103,14 +108,14 @@ def apply_if_finite(
 
 
 def _wrap_finite(what: str, optimizer: Optimizer, most: int) -> Optimizer:
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         return _split_state(optax.apply_if_finite(args.inner, most), "inner_state")
 
-    return wrapped(what, optimizer, make)
+    return wrap_optimizer(what, optimizer, make)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def lookahead(
     optimizer: Optimizer,
     sync_period: int = 5,
@@ -138,15 +143,15 @@ def lookahead(
     """
     _check_positive("lookahead", "sync_period", sync_period)
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         tx = optax.lookahead(args.inner, sync_period, slow_step_size, reset_state)
         return _keep_slow_params(tx)
 
-    return wrapped("lookahead", optimizer, make)
+    return wrap_optimizer("lookahead", optimizer, make)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def schedule_free(
     optimizer: Optimizer, b1: float = 0.9, weight_lr_power: float = 2.0
 ) -> Optimizer:
@@ -176,15 +181,15 @@ def schedule_free(
         ...     x = (w - 0.1 * prog.var("adam/z/w")) / 0.9
     """
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         tx = optax.contrib.schedule_free(args.inner, args.rate, b1, weight_lr_power)
         return _split_state(tx, "base_optimizer_state")
 
-    return wrapped("schedule_free", optimizer, make)
+    return wrap_optimizer("schedule_free", optimizer, make)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def dynamic_loss_scale(
     optimizer: Optimizer,
     init_scale: float = 2.0**15,
@@ -248,7 +253,7 @@ def dynamic_loss_scale(
 # ---- nested transformations ------------------------------------------------------------------
 
 
-def wrapped(what: str, optimizer: Any, make: Callable[[Given], Any]) -> Optimizer:
+def wrap_optimizer(what: str, optimizer: Any, make: Callable[[UpdateArgs], Any]) -> Optimizer:
     """Return an optimizer of one transformation that wraps those of another.
 
     Args:
@@ -267,8 +272,8 @@ def wrapped(what: str, optimizer: Any, make: Callable[[Given], Any]) -> Optimize
             "comes in by from_optax(tx).",
         )
     refuse_scaling(what, optimizer)
-    first = leading(optimizer.parts)
-    return Optimizer((Part(first.name, first.chosen, make, inner=optimizer.parts),))
+    first = leading_transform(optimizer.parts)
+    return Optimizer((Transform(first.name, first.chosen, make, inner=optimizer.parts),))
 
 
 def _split_state(transformation: Any, field: str) -> Any:
@@ -290,7 +295,7 @@ def _split_state(transformation: Any, field: str) -> Any:
     return optax.GradientTransformationExtraArgs(init, update)
 
 
-class Slow(NamedTuple):
+class SlowParams(NamedTuple):
     """State of lookahead beside those of its optimizer.
 
     Attributes:
@@ -307,7 +312,7 @@ def _keep_slow_params(tx: Any) -> Any:
 
     def init(params: Any) -> Any:
         state = tx.init(optax.LookaheadParams.init_synced(params))
-        return state.fast_state, Slow(state.steps_since_sync, params)
+        return state.fast_state, SlowParams(state.steps_since_sync, params)
 
     def update(updates: Any, state: Any, params: Any = None) -> Any:
         inner, own_state = state
@@ -317,7 +322,10 @@ def _keep_slow_params(tx: Any) -> Any:
             optax.LookaheadParams(params, own_state.slow),
         )
         slow = optax.apply_updates(own_state.slow, new_updates.slow)
-        return new_updates.fast, (new_state.fast_state, Slow(new_state.steps_since_sync, slow))
+        return new_updates.fast, (
+            new_state.fast_state,
+            SlowParams(new_state.steps_since_sync, slow),
+        )
 
     return optax.GradientTransformation(init, update)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.frontend.core.all_or_nothing import building, missing_from, operand
+from braces.frontend.core.all_or_nothing import module_getattr, operand, transactional
 from braces.frontend.core.random_state import draw
 from braces.frontend.random.composed import (
     beta,
@@ -56,7 +56,7 @@ from braces.frontend.random.discrete import (
 from braces.ops.common.rules import axis_indices, float_dtype
 
 
-@building
+@transactional
 def dropout(
     x: Any, rate: float, *, shared_axes: int | tuple[int, ...] = (), name: str = ""
 ) -> Var:
@@ -87,11 +87,13 @@ def dropout(
     x = operand(x, "dropout")
     if shared_axes == ():
         return draw("dropout", x, name=name, rate=rate)
-    factors = dropout(apart("dropout", x, shared_axes), rate, name=name and f"{name}.kept")
+    factors = dropout(
+        shared_ones("dropout", x, shared_axes), rate, name=name and f"{name}.kept"
+    )
     return one("multiply", x, factors, name=name)
 
 
-def apart(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
+def shared_ones(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
     """Return ones of the shape of draws for `x`, with size 1 on shared axes."""
     shared = axis_indices(axes, x.ndim, what)
     first = tuple(slice(1) if axis in shared else slice(None) for axis in range(x.ndim))
@@ -126,7 +128,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.random", __all__)
+    __getattr__ = module_getattr("br.random", __all__)
 
 
 def __dir__() -> list[str]:

@@ -8,15 +8,15 @@ from braces.builder.append import one
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.random_state import (
-    Parameters,
+    DistributionParameters,
     check_numbers,
     draw,
-    in_one_dtype,
-    keys_for,
+    draw_keys,
+    to_common_dtype,
 )
 from braces.frontend.random.continuous import Sizes
 
@@ -25,7 +25,7 @@ __all__ = ["beta", "chisquare", "dirichlet", "gamma", "multivariate_normal", "st
 # ---- from gamma variables --------------------------------------------------------------------
 
 
-@building
+@transactional
 def gamma(
     shape: Sizes = None,
     concentration: Operand = 1.0,
@@ -62,21 +62,23 @@ def gamma(
     check_numbers("gamma", 0, concentration=concentration, scale=scale)
 
     def build() -> Var:
-        params = Parameters("gamma", shape, dtype, concentration=concentration, scale=scale)
+        params = DistributionParameters(
+            "gamma", shape, dtype, concentration=concentration, scale=scale
+        )
         return params["scale"] * _draw_gamma(params, "concentration")
 
-    return composed(name or "gamma", build)
+    return compose_block(name or "gamma", build)
 
 
-def _draw_gamma(params: Parameters, parameter: str, log: bool = False) -> Var:
+def _draw_gamma(params: DistributionParameters, parameter: str, log: bool = False) -> Var:
     """Draw gamma variables, or their logarithms, with a key for each."""
     a = params.broadcast(parameter)
     compute_dtype = np.promote_types(params.dtype, np.float32)
-    draws = one("gamma_of_key", keys_for(params.sizes), ops.cast(a, compute_dtype), log=log)
+    draws = one("gamma_of_key", draw_keys(params.sizes), ops.cast(a, compute_dtype), log=log)
     return ops.cast(draws, params.dtype)
 
 
-@building
+@transactional
 def beta(
     shape: Sizes = None,
     concentration1: Operand = 1.0,
@@ -103,16 +105,16 @@ def beta(
     check_numbers("beta", 0, **concentrations)
 
     def build() -> Var:
-        params = Parameters("beta", shape, dtype, **concentrations)
+        params = DistributionParameters("beta", shape, dtype, **concentrations)
         return ops.sigmoid(
             _draw_gamma(params, "concentration1", True)
             - _draw_gamma(params, "concentration0", True)
         )
 
-    return composed(name or "beta", build)
+    return compose_block(name or "beta", build)
 
 
-@building
+@transactional
 def dirichlet(
     shape: Sizes = None,
     concentration: Operand = (1.0, 1.0),
@@ -141,20 +143,22 @@ def dirichlet(
     check_numbers("dirichlet", 0, concentration=concentration)
 
     def build() -> Var:
-        params = Parameters("dirichlet", shape, dtype, 1, concentration=concentration)
+        params = DistributionParameters(
+            "dirichlet", shape, dtype, 1, concentration=concentration
+        )
         params.sizes = (*params.sizes, _last_size("dirichlet", "concentration", params))
         return ops.softmax(_draw_gamma(params, "concentration", log=True), axis=-1)
 
-    return composed(name or "dirichlet", build)
+    return compose_block(name or "dirichlet", build)
 
 
-def _last_size(what: str, name: str, params: Parameters) -> Size:
+def _last_size(what: str, name: str, params: DistributionParameters) -> Size:
     if not params[name].ndim:
         raise ShapeError(f"{what} needs {name} with an axis, not one number.")
     return params[name].shape[-1]
 
 
-@building
+@transactional
 def chisquare(
     shape: Sizes = None, df: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
@@ -174,18 +178,20 @@ def chisquare(
     check_numbers("chisquare", 0, df=df)
 
     def build() -> Var:
-        params = Parameters("chisquare", shape, dtype, df=df)
+        params = DistributionParameters("chisquare", shape, dtype, df=df)
         return 2.0 * _half_df_gamma(params)
 
-    return composed(name or "chisquare", build)
+    return compose_block(name or "chisquare", build)
 
 
-def _half_df_gamma(params: Parameters) -> Var:
-    halved = Parameters(params.what, params.sizes, params.dtype, half=params["df"] * 0.5)
+def _half_df_gamma(params: DistributionParameters) -> Var:
+    halved = DistributionParameters(
+        params.what, params.sizes, params.dtype, half=params["df"] * 0.5
+    )
     return _draw_gamma(halved, "half")
 
 
-@building
+@transactional
 def student_t(
     shape: Sizes = None,
     df: Operand = 1.0,
@@ -213,18 +219,18 @@ def student_t(
     check_numbers("student_t", 0, df=df, scale=scale)
 
     def build() -> Var:
-        params = Parameters("student_t", shape, dtype, df=df, loc=loc, scale=scale)
+        params = DistributionParameters("student_t", shape, dtype, df=df, loc=loc, scale=scale)
         noise = draw("random_normal", shape=params.sizes, dtype=params.dtype)
         ratio = ops.sqrt(params["df"] * 0.5 / _half_df_gamma(params))
         return params["loc"] + params["scale"] * (noise * ratio)
 
-    return composed(name or "student_t", build)
+    return compose_block(name or "student_t", build)
 
 
 # ---- vectors ---------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def multivariate_normal(
     shape: Sizes = None,
     mean: Operand = 0.0,
@@ -264,15 +270,17 @@ def multivariate_normal(
     def build() -> Var:
         matrix = scale_tril if covariance is None else covariance
         assert matrix is not None
-        common_dtype, vars = in_one_dtype(what, dtype, mean=mean, matrix=matrix)
+        common_dtype, vars = to_common_dtype(what, dtype, mean=mean, matrix=matrix)
         full_matrix, loc = vars["matrix"], vars["mean"]
         if full_matrix.ndim < 2:
             raise ShapeError(f"{what} needs a matrix, not {full_matrix.type}.")
         loc = loc if loc.ndim else ops.expand_dims(loc, axis=0)
         lower = full_matrix if covariance is None else ops.cholesky(full_matrix)
-        params = Parameters(what, shape, common_dtype, 1, mean=loc, rows=lower[..., 0])
+        params = DistributionParameters(
+            what, shape, common_dtype, 1, mean=loc, rows=lower[..., 0]
+        )
         sizes = (*params.sizes, full_matrix.shape[-1])
         noise = draw("random_normal", shape=sizes, dtype=params.dtype)
         return loc + ops.sum(lower * ops.expand_dims(noise, axis=-2), axis=-1)
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)

@@ -14,10 +14,16 @@ import numpy as np
 
 from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.random_state import Low, Parameters, check_numbers, draw, sizes_of
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.random_state import (
+    DistributionParameters,
+    Low,
+    as_shape,
+    check_numbers,
+    draw,
+)
 
 __all__ = [
     "cauchy",
@@ -36,7 +42,7 @@ Sizes: TypeAlias = "Sequence[Any] | Size | None"
 # ---- operators -------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def uniform(
     shape: Sizes = None,
     low: Operand = 0.0,
@@ -67,8 +73,8 @@ def uniform(
         ...     print(br.random.uniform([x.shape[0], 2], -1.0, 1.0).type)
         f32[batch,2]
     """
-    if fixed(low, high):
-        attrs = {"shape": said(shape), "low": low, "high": high}
+    if are_fixed_numbers(low, high):
+        attrs = {"shape": shape_or_scalar(shape), "low": low, "high": high}
         return draw("random_uniform", name=name, dtype=dtype or "float32", **attrs)
     return _draw_transformed(
         "uniform", name, shape, dtype, lambda u: u, lambda g: (g["low"], g["high"] - g["low"]),
@@ -76,7 +82,7 @@ def uniform(
     )  # fmt: skip
 
 
-@building
+@transactional
 def normal(
     shape: Sizes = None,
     mean: Operand = 0.0,
@@ -97,7 +103,7 @@ def normal(
     return _normal("random_normal", "normal", name, shape, dtype, mean, stddev)
 
 
-@building
+@transactional
 def truncated_normal(
     shape: Sizes = None,
     mean: Operand = 0.0,
@@ -133,24 +139,24 @@ def _normal(
     stddev: Any,
     **bounds: Any,
 ) -> Var:
-    if fixed(mean, stddev):
-        attrs = {"shape": said(shape), "mean": mean, "stddev": stddev, **bounds}
+    if are_fixed_numbers(mean, stddev):
+        attrs = {"shape": shape_or_scalar(shape), "mean": mean, "stddev": stddev, **bounds}
         return draw(op, name=name, dtype=dtype or "float32", **attrs)
 
     def build() -> Var:
-        params = Parameters(what, shape, dtype, mean=mean, stddev=stddev)
+        params = DistributionParameters(what, shape, dtype, mean=mean, stddev=stddev)
         noise = draw(op, shape=params.sizes, dtype=params.dtype, **bounds)
         return params["mean"] + params["stddev"] * noise
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)
 
 
-def said(shape: Sizes) -> Shape:
+def shape_or_scalar(shape: Sizes) -> Shape:
     """Return the given shape; that of one number by default."""
-    return () if shape is None else sizes_of(shape)
+    return () if shape is None else as_shape(shape)
 
 
-def fixed(*parameters: Any) -> bool:
+def are_fixed_numbers(*parameters: Any) -> bool:
     """Return whether parameters are single numbers, which become attributes of operators."""
     return not any(isinstance(parameter, Var) or np.ndim(parameter) for parameter in parameters)
 
@@ -158,7 +164,7 @@ def fixed(*parameters: Any) -> bool:
 # ---- by the inverse of the distribution function ---------------------------------------------
 
 
-@building
+@transactional
 def exponential(
     shape: Sizes = None, scale: Operand = 1.0, *, dtype: object = None, name: str = ""
 ) -> Var:
@@ -189,7 +195,7 @@ def exponential(
     )  # fmt: skip
 
 
-@building
+@transactional
 def laplace(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -221,7 +227,7 @@ def laplace(
     )
 
 
-@building
+@transactional
 def gumbel(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -253,7 +259,7 @@ def gumbel(
     )
 
 
-@building
+@transactional
 def logistic(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -285,7 +291,7 @@ def logistic(
     )
 
 
-@building
+@transactional
 def cauchy(
     shape: Sizes = None,
     loc: Operand = 0.0,
@@ -346,16 +352,16 @@ def _draw_transformed(
     shape: Sizes,
     dtype: object,
     inverse: Callable[[Var], Var],
-    ends: Callable[[Parameters], tuple[Var | None, Var]],
+    ends: Callable[[DistributionParameters], tuple[Var | None, Var]],
     least: Low = lambda info: 0.0,
     **parameters: Operand,
 ) -> Var:
     """Append a block of transformed uniform numbers in [least, 1), scaled and shifted."""
 
     def build() -> Var:
-        params = Parameters(what, shape, dtype, **parameters)
+        params = DistributionParameters(what, shape, dtype, **parameters)
         start, width = ends(params)
         draws = width * params.noise(inverse, least)
         return draws if start is None else start + draws
 
-    return composed(name or what, build)
+    return compose_block(name or what, build)

@@ -11,18 +11,18 @@ from braces.builder.var import Operand, Var, tensor_type
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT64, INT64
 from braces.errors import ProgramError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, operand
+from braces.frontend.core.all_or_nothing import operand, transactional
 from braces.frontend.core.random_state import (
     BELOW_ZERO,
-    Parameters,
+    DistributionParameters,
+    as_shape,
     check_numbers,
     draw,
-    keys_for,
-    sizes_of,
+    draw_keys,
 )
-from braces.frontend.random.continuous import Sizes, fixed, gumbel, said
+from braces.frontend.random.continuous import Sizes, are_fixed_numbers, gumbel, shape_or_scalar
 from braces.ops.common.rules import axis_index
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 # ---- binary ----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = "") -> Var:
     """Bools that are true with a probability.
 
@@ -53,18 +53,18 @@ def bernoulli(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
     Raises:
         ProgramError: `probability` is a number that is not between 0 and 1.
     """
-    if fixed(probability):
-        attrs = {"shape": said(shape), "probability": probability}
+    if are_fixed_numbers(probability):
+        attrs = {"shape": shape_or_scalar(shape), "probability": probability}
         return draw("random_bernoulli", name=name, **attrs)
 
     def build() -> Var:
-        params = Parameters("bernoulli", shape, None, probability=probability)
+        params = DistributionParameters("bernoulli", shape, None, probability=probability)
         return params.noise(lambda u: u) < params["probability"]
 
-    return composed(name or "bernoulli", build)
+    return compose_block(name or "bernoulli", build)
 
 
-@building
+@transactional
 def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") -> Var:
     """Random signs, -1 or 1.
 
@@ -75,16 +75,16 @@ def rademacher(shape: Sizes = (), *, dtype: object = "float32", name: str = "") 
     """
 
     def build() -> Var:
-        signs = ops.cast(draw("random_bernoulli", shape=said(shape)), dtype)
+        signs = ops.cast(draw("random_bernoulli", shape=shape_or_scalar(shape)), dtype)
         return signs * 2 - 1
 
-    return composed(name or "rademacher", build)
+    return compose_block(name or "rademacher", build)
 
 
 # ---- counts ----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def randint(
     shape: Sequence[Any] | Size,
     low: int,
@@ -102,11 +102,11 @@ def randint(
         dtype: An integer dtype that holds both.
         name: The name of the operator, which determines its random bits.
     """
-    attrs = {"shape": sizes_of(shape), "low": low, "high": high, "dtype": dtype}
+    attrs = {"shape": as_shape(shape), "low": low, "high": high, "dtype": dtype}
     return draw("random_randint", name=name, **attrs)
 
 
-@building
+@transactional
 def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
     """Poisson numbers: counts of events with a mean of `rate`.
 
@@ -134,13 +134,13 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
     check_numbers("poisson", BELOW_ZERO, rate=rate)
 
     def build() -> Var:
-        params = Parameters("poisson", shape, None, rate=rate)
-        return one("poisson_of_key", keys_for(params.sizes), params.broadcast("rate"))
+        params = DistributionParameters("poisson", shape, None, rate=rate)
+        return one("poisson_of_key", draw_keys(params.sizes), params.broadcast("rate"))
 
-    return composed(name or "poisson", build)
+    return compose_block(name or "poisson", build)
 
 
-@building
+@transactional
 def binomial(
     shape: Sizes = None, trials: Operand = 1, probability: Operand = 0.5, *, name: str = ""
 ) -> Var:
@@ -166,14 +166,16 @@ def binomial(
     check_numbers("binomial", BELOW_ZERO, 1, probability=probability)
 
     def build() -> Var:
-        params = Parameters("binomial", shape, FLOAT64, trials=trials, probability=probability)
+        params = DistributionParameters(
+            "binomial", shape, FLOAT64, trials=trials, probability=probability
+        )
         values = (params.broadcast(name) for name in ("trials", "probability"))
-        return one("binomial_of_key", keys_for(params.sizes), *values)
+        return one("binomial_of_key", draw_keys(params.sizes), *values)
 
-    return composed(name or "binomial", build)
+    return compose_block(name or "binomial", build)
 
 
-@building
+@transactional
 def geometric(shape: Sizes = None, probability: Operand = 0.5, *, name: str = "") -> Var:
     """Geometric numbers: trials up to and including the first success.
 
@@ -194,13 +196,13 @@ def geometric(shape: Sizes = None, probability: Operand = 0.5, *, name: str = ""
     check_numbers("geometric", 0, 1, probability=probability)
 
     def build() -> Var:
-        params = Parameters("geometric", shape, FLOAT64, probability=probability)
+        params = DistributionParameters("geometric", shape, FLOAT64, probability=probability)
         p = params["probability"]
         failures = params.noise(ops.log, lambda info: info.tiny) / ops.log1p(-p)
         trials = 1.0 + ops.minimum(ops.floor(failures), _MAX_COUNT)
         return ops.cast(ops.where((p > 0.0) & (p <= 1.0), trials, 0.0), INT64)
 
-    return composed(name or "geometric", build)
+    return compose_block(name or "geometric", build)
 
 
 _MAX_COUNT = float(2**62)
@@ -210,7 +212,7 @@ _MAX_COUNT = float(2**62)
 # ---- classes and permutations ----------------------------------------------------------------
 
 
-@building
+@transactional
 def categorical(logits: Any, *, axis: int = -1, name: str = "") -> Var:
     """Class indices, i64, with probabilities softmax(logits).
 
@@ -222,7 +224,7 @@ def categorical(logits: Any, *, axis: int = -1, name: str = "") -> Var:
     return draw("random_categorical", as_var(logits), name=name, axis=axis)
 
 
-@building
+@transactional
 def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
     """The integers below `x` in random order, or a variable shuffled along an axis.
 
@@ -238,12 +240,12 @@ def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
         i64[10]
     """
     if not isinstance(x, Var):
-        return draw("random_permutation", name=name, size=sizes_of(x)[0])
+        return draw("random_permutation", name=name, size=as_shape(x)[0])
     size = _size_along(x, axis, "permutation")
     return one("take", x, draw("random_permutation", name=name, size=size), axis=axis)
 
 
-@building
+@transactional
 def choice(
     x: Any,
     shape: Sequence[Any] | Size = (),
@@ -276,8 +278,8 @@ def choice(
         ...     print(br.random.choice(x, 3).type, br.random.choice(10, [2, 2]).type)
         f32[3,4] i64[2,2]
     """
-    sizes = sizes_of(shape)
-    size = _size_along(x, axis, "choice") if isinstance(x, Var) else sizes_of(x)[0]
+    sizes = as_shape(shape)
+    size = _size_along(x, axis, "choice") if isinstance(x, Var) else as_shape(x)[0]
 
     def build() -> Var:
         indices = (
@@ -287,7 +289,7 @@ def choice(
         )
         return one("take", x, indices, axis=axis) if isinstance(x, Var) else indices
 
-    return composed(name or "choice", build)
+    return compose_block(name or "choice", build)
 
 
 def _choose_with_replacement(size: Size, sizes: Shape, p: Operand | None) -> Var:
@@ -314,7 +316,7 @@ def _choose_without_replacement(size: Size, sizes: Shape, p: Operand | None) -> 
 
 
 def _logits(size: Size, p: Operand) -> Var:
-    params = Parameters("choice", (size,), None, p=p)
+    params = DistributionParameters("choice", (size,), None, p=p)
     return ops.log(params.broadcast("p"))
 
 

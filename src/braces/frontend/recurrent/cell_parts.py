@@ -23,9 +23,9 @@ from braces.frontend.core import functions as ops, init as initializers
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import (
     Activation,
-    Parameters,
+    LayerParameters,
     Weight,
-    activated,
+    apply_activation,
     fixed_size,
     is_given,
 )
@@ -72,7 +72,7 @@ def run_cell(
 
 
 @dataclass(frozen=True)
-class Kind:
+class CellKind:
     """Properties of one kind of cell.
 
     Attributes:
@@ -95,13 +95,13 @@ class Kind:
         return value.reshape(-1)
 
 
-LSTM = Kind("lstm", 4, ("h", "c"), forgets=1)
-GRU = Kind("gru", 3)
-SIMPLE = Kind("simple_rnn", 1)
+LSTM = CellKind("lstm", 4, ("h", "c"), forgets=1)
+GRU = CellKind("gru", 3)
+SIMPLE = CellKind("simple_rnn", 1)
 
 
 @dataclass(frozen=True)
-class Inits:
+class CellInitializers:
     """Initializers of the parameters of a cell, if given."""
 
     w: Initializer | Any = None
@@ -141,7 +141,7 @@ def as_list(state: Any) -> list[Any]:
     return list(cast("Sequence[Any]", state)) if isinstance(state, tuple | list) else []
 
 
-def check_state(what: str, kind: Kind, state: Any, shape: Shape, dtype: DType) -> list[Var]:
+def check_state(what: str, kind: CellKind, state: Any, shape: Shape, dtype: DType) -> list[Var]:
     """Return the memories of a user's state: one value, or a tuple of as many.
 
     Raises:
@@ -160,13 +160,13 @@ def check_state(what: str, kind: Kind, state: Any, shape: Shape, dtype: DType) -
     ]
 
 
-def made_weights(
-    kind: Kind,
-    parameters: Parameters,
+def make_weights(
+    kind: CellKind,
+    parameters: LayerParameters,
     weights: dict[str, Weight],
     x: Var,
     size: int,
-    inits: Inits,
+    inits: CellInitializers,
 ) -> list[Var | None]:
     """Return the weights of a cell, given or created: [taken, gates * size] and so on.
 
@@ -253,4 +253,4 @@ def simple_step(
     (h,), (w, u, b) = memories, weights
     assert w is not None
     assert u is not None
-    return [activated(_product(x, w, b) + ops.matmul(h, u), act, name)]
+    return [apply_activation(_product(x, w, b) + ops.matmul(h, u), act, name)]

@@ -19,39 +19,39 @@ from braces.builder.append import as_var
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend.control.sequence_lengths import check_floats
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
 from braces.frontend.core.parameters import (
     Activation,
-    Parameters,
+    LayerParameters,
     Weight,
     fixed_size,
     is_given,
-    to_make,
+    roles_to_create,
 )
 from braces.frontend.recurrent.cell_parts import (
     GRU,
     LSTM,
     SIMPLE,
-    Inits,
-    Kind,
+    CellInitializers,
+    CellKind,
     as_list,
     check_state,
     gru_step,
     lstm_step,
-    made_weights,
+    make_weights,
     simple_step,
 )
 
 
 def _prepare_cell(
-    kind: Kind,
+    kind: CellKind,
     x: Any,
     state: Any,
     weights: dict[str, Weight],
     name: str | None,
     params: Sequence[str] | None,
-    inits: Inits,
+    inits: CellInitializers,
 ) -> tuple[Var, list[Var], list[Var | None], str]:
     """Return the input, the memories, the weights and the name of a stand-alone cell."""
     what = f"{kind.name}_cell"
@@ -59,11 +59,11 @@ def _prepare_cell(
     parts = as_list(state) if len(kind.memories) > 1 else []
     size = fixed_size(as_var(parts[0] if parts else state, x.dtype), -1, what)
     memories = check_state(what, kind, state, (*x.shape[:-1], size), x.dtype)
-    parameters = Parameters(what, name, params, to_make(weights))
-    return x, memories, made_weights(kind, parameters, weights, x, size, inits), parameters.name
+    parameters = LayerParameters(what, name, params, roles_to_create(weights))
+    return x, memories, make_weights(kind, parameters, weights, x, size, inits), parameters.name
 
 
-@building
+@transactional
 def lstm_cell(
     x: Any,
     state: Any,
@@ -121,12 +121,12 @@ def lstm_cell(
         f32[t,batch,16] ['enc.w', 'enc.u', 'enc.b']
     """
     weights: dict[str, Weight] = {"w": w, "u": u, "b": b}
-    inits = Inits(init, recurrent_init, bias_init)
+    inits = CellInitializers(init, recurrent_init, bias_init)
     h, c = lstm_step(*_prepare_cell(LSTM, x, state, weights, name, params, inits))
     return h, c
 
 
-@building
+@transactional
 def gru_cell(
     x: Any,
     h: Any,
@@ -182,7 +182,7 @@ def gru_cell(
         <Var enc: f32[batch,16]>
     """
     weights = gru_weights(w, u, b, b_reset, reset_after)
-    inits = Inits(init, recurrent_init, bias_init)
+    inits = CellInitializers(init, recurrent_init, bias_init)
     cell = _prepare_cell(GRU, x, h, weights, name, params, inits)
     return gru_step(*cell, reset_after=reset_after)[0]
 
@@ -204,7 +204,7 @@ def gru_weights(
     return {"w": w, "u": u, "b": b, "b_reset": False if is_single else b_reset}
 
 
-@building
+@transactional
 def simple_rnn_cell(
     x: Any,
     h: Any,
@@ -253,6 +253,6 @@ def simple_rnn_cell(
         <Var enc: f32[batch,16]>
     """
     weights: dict[str, Weight] = {"w": w, "u": u, "b": b}
-    inits = Inits(init, recurrent_init, bias_init)
+    inits = CellInitializers(init, recurrent_init, bias_init)
     cell = _prepare_cell(SIMPLE, x, h, weights, name, params, inits)
     return simple_step(*cell, act=act)[0]

@@ -9,15 +9,15 @@ from typing import Any
 from braces.builder.append import as_var, one
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed, layer_block
-from braces.frontend.control.sequence_lengths import check_floats, row_lengths, steps_axis
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.control.block import compose_block, mark_layer_block
+from braces.frontend.control.sequence_lengths import check_floats, check_row_lengths, time_axis
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
-from braces.frontend.core.parameters import Parameters, fixed_size
+from braces.frontend.core.parameters import LayerParameters, fixed_size
 from braces.frontend.nn.conv import conv2d
 from braces.frontend.recurrent.cell_parts import (
     LSTM,
-    Inits,
+    CellInitializers,
     Memories,
     as_list,
     check_state,
@@ -27,7 +27,7 @@ from braces.frontend.recurrent.cell_parts import (
 
 
 @dataclass(frozen=True)
-class Picture:
+class ConvLstmCell:
     """Convolutional LSTM cell.
 
     Attributes:
@@ -38,11 +38,11 @@ class Picture:
         inits: The initializers of the parameters.
     """
 
-    made: Parameters
+    made: LayerParameters
     window: Any
     layout: str
     size: int
-    inits: Inits
+    inits: CellInitializers
 
     def step(self, x: Var, memories: Memories, name: str = "") -> list[Var]:
         """LSTM arithmetic: input, forget, new and output gates, in this order."""
@@ -65,13 +65,13 @@ class Picture:
         )
 
 
-def _parameters(what: str, name: str | None, params: Any, bias: bool) -> Parameters:
+def _parameters(what: str, name: str | None, params: Any, bias: bool) -> LayerParameters:
     """Return the names of the parameters.
 
     Raises:
         DuplicateNameError: A name is taken.
     """
-    parameters = Parameters(what, name, params, ["w", "u", *(["b"] if bias else [])])
+    parameters = LayerParameters(what, name, params, ["w", "u", *(["b"] if bias else [])])
     for role in parameters.names:
         parameters.find(role)
     return parameters
@@ -90,7 +90,7 @@ def _check_layout(what: str, x: Var, layout: str, rank: int) -> None:
         )
 
 
-@building
+@transactional
 def conv_lstm_cell(
     x: Any,
     state: Any,
@@ -150,13 +150,15 @@ def conv_lstm_cell(
     shape = (*x.shape[:channel_axis], size, *x.shape[channel_axis + 1 :])
     memories = check_state(what, LSTM, state, shape, x.dtype)
     parameters = _parameters(what, name, params, bias)
-    inits = Inits(init, recurrent_init, bias_init)
-    h, c = Picture(parameters, window, layout, size, inits).step(x, memories, parameters.name)
+    inits = CellInitializers(init, recurrent_init, bias_init)
+    h, c = ConvLstmCell(parameters, window, layout, size, inits).step(
+        x, memories, parameters.name
+    )
     return h, c
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def conv_lstm(
     x: Any,
     size: int,
@@ -216,22 +218,22 @@ def conv_lstm(
     _check_layout(what, x, layout, 5)
     if size < 1:
         raise ProgramError(f"{what} cannot have size={size}; it must be 1 or more.")
-    steps_index, channels = steps_axis(what, x, axis), layout.index("C")
+    steps_index, channels = time_axis(what, x, axis), layout.index("C")
     picture = (*x.shape[:steps_index], *x.shape[steps_index + 1 :])
-    row_counts = None if lengths is None else row_lengths(what, x, picture, lengths)
+    row_counts = None if lengths is None else check_row_lengths(what, x, picture, lengths)
     shape = (*picture[:channels], size, *picture[channels + 1 :])
-    inits = Inits(init, recurrent_init, bias_init)
+    inits = CellInitializers(init, recurrent_init, bias_init)
 
     def build() -> tuple[Var, Sequence[Var]]:
         zeros = one("full", shape=shape, value=0.0, dtype=x.dtype)
         initial = (zeros, zeros) if state is None else state
         start = check_state(what, LSTM, initial, shape, x.dtype)
-        cell = Picture(_parameters(what, "cell", None, bias), window, layout, size, inits)
+        cell = ConvLstmCell(_parameters(what, "cell", None, bias), window, layout, size, inits)
         steps = one("moveaxis", x, source=steps_index, destination=0) if steps_index else x
         (out,), last = run_cell(cell.step, steps, start, back=reverse, lengths=row_counts)
         return one(
             "moveaxis", out, source=0, destination=steps_index
         ) if steps_index else out, last
 
-    out, (h, c) = composed(what if name is None else name, build)
+    out, (h, c) = compose_block(what if name is None else name, build)
     return out, (h, c)

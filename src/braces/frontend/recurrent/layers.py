@@ -18,24 +18,24 @@ from braces.builder.var import Var
 from braces.dims import Shape
 from braces.dtypes import Extent, named_size
 from braces.errors import ProgramError
-from braces.frontend.control.block import composed, layer_block
-from braces.frontend.control.sequence_lengths import check_floats, row_lengths, steps_axis
+from braces.frontend.control.block import compose_block, mark_layer_block
+from braces.frontend.control.sequence_lengths import check_floats, check_row_lengths, time_axis
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
-from braces.frontend.core.parameters import Activation, Parameters, Weight, to_make
+from braces.frontend.core.parameters import Activation, LayerParameters, Weight, roles_to_create
 from braces.frontend.random import dropout as drop
 from braces.frontend.recurrent.cell_parts import (
     GRU,
     LSTM,
     SIMPLE,
-    Inits,
-    Kind,
+    CellInitializers,
+    CellKind,
     Step,
     check_state,
     gru_step,
     lstm_step,
-    made_weights,
+    make_weights,
     run_cell,
     simple_step,
 )
@@ -45,7 +45,7 @@ Arithmetic = Callable[..., Sequence[Var]]
 
 
 @dataclass(frozen=True)
-class Stack:
+class CellStack:
     """Stacked cells of one kind, in one or both directions.
 
     Attributes:
@@ -59,11 +59,11 @@ class Stack:
         dropout: The dropout rate between layers.
     """
 
-    kind: Kind
+    kind: CellKind
     step: Arithmetic
     size: int
     said: dict[str, Weight]
-    inits: Inits
+    inits: CellInitializers
     layers: int
     bidirectional: bool
     dropout: float
@@ -81,9 +81,9 @@ class Stack:
         what = self.kind.name
         self._check(what)
         x = check_floats(what, x)
-        steps_index = steps_axis(what, x, axis)
+        steps_index = time_axis(what, x, axis)
         rows = (*x.shape[:steps_index], *x.shape[steps_index + 1 : -1])
-        row_counts = None if lengths is None else row_lengths(what, x, rows, lengths)
+        row_counts = None if lengths is None else check_row_lengths(what, x, rows, lengths)
 
         def build() -> tuple[Var, list[Var]]:
             starts = self._starts(state, rows, x)
@@ -98,7 +98,7 @@ class Stack:
             )
             return out, [self._joined(list(ends)) for ends in zip(*self.ends, strict=True)]
 
-        return composed(what if name is None else name, build)
+        return compose_block(what if name is None else name, build)
 
     def _check(self, what: str) -> None:
         for role, count in (("size", self.size), ("layers", self.layers)):
@@ -126,7 +126,9 @@ class Stack:
             for direction in ("forward", "backward")[: 1 + self.bidirectional]:
                 start = starts[len(self.ends)]
                 name = direction if self.layers == 1 else f"{direction}_{layer}"
-                weights = Parameters(self.kind.name, name, None, to_make(self.said))
+                weights = LayerParameters(
+                    self.kind.name, name, None, roles_to_create(self.said)
+                )
                 step = self._step_of(weights, x)
                 back = direction == "backward"
                 (out,), last = run_cell(step, x, start, back=back, lengths=lengths)
@@ -135,8 +137,8 @@ class Stack:
             x = outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1)
         return x
 
-    def _step_of(self, parameters: Parameters, x: Var) -> Step:
-        weights = made_weights(self.kind, parameters, self.said, x, self.size, self.inits)
+    def _step_of(self, parameters: LayerParameters, x: Var) -> Step:
+        weights = make_weights(self.kind, parameters, self.said, x, self.size, self.inits)
         return partial(self.step, weights=weights)
 
     def _joined(self, ends: list[Var]) -> Var:
@@ -147,8 +149,8 @@ class Stack:
 # ---- layers ----------------------------------------------------------------------------------
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def lstm(
     x: Any,
     size: Extent,
@@ -213,16 +215,16 @@ def lstm(
         ['enc/forward.w', 'enc/forward.u', 'enc/forward.b', 'enc/backward.w']
     """
     weights: dict[str, Weight] = {"w": True, "u": True, "b": bias}
-    inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(
+    inits = CellInitializers(init, recurrent_init, bias_init)
+    stack = CellStack(
         LSTM, lstm_step, named_size(size), weights, inits, layers, bidirectional, dropout
     )
     out, (h, c) = stack.build(name, x, state, lengths, axis)
     return out, (h, c)
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def gru(
     x: Any,
     size: Extent,
@@ -284,14 +286,16 @@ def gru(
     """
     weights = gru_weights(True, True, bias, None, reset_after)
     step = partial(gru_step, reset_after=reset_after)
-    inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(GRU, step, named_size(size), weights, inits, layers, bidirectional, dropout)
+    inits = CellInitializers(init, recurrent_init, bias_init)
+    stack = CellStack(
+        GRU, step, named_size(size), weights, inits, layers, bidirectional, dropout
+    )
     out, (h,) = stack.build(name, x, state, lengths, axis)
     return out, h
 
 
-@building
-@layer_block
+@transactional
+@mark_layer_block
 def simple_rnn(
     x: Any,
     size: Extent,
@@ -353,8 +357,8 @@ def simple_rnn(
     """
     weights: dict[str, Weight] = {"w": True, "u": True, "b": bias}
     step = partial(simple_step, act=act)
-    inits = Inits(init, recurrent_init, bias_init)
-    stack = Stack(
+    inits = CellInitializers(init, recurrent_init, bias_init)
+    stack = CellStack(
         SIMPLE, step, named_size(size), weights, inits, layers, bidirectional, dropout
     )
     out, (h,) = stack.build(name, x, state, lengths, axis)

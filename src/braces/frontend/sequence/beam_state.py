@@ -9,12 +9,12 @@ from braces.builder.append import as_var, one
 from braces.builder.var import Var
 from braces.frontend.core import functions as ops
 from braces.frontend.core.parameters import fixed_size
-from braces.frontend.core.pytree import rebuild, values
+from braces.frontend.core.pytree import tree_leaves, tree_unflatten
 from braces.frontend.sequence.search_loop import Decoded, Search
 
 
 @dataclass(frozen=True)
-class Beams:
+class BeamSearch:
     """A beam search.
 
     Attributes:
@@ -30,7 +30,9 @@ class Beams:
     def found(self, init: Any) -> Decoded:
         """Return the decoded sequences."""
         shape = (self.search.rows, self.beams)
-        carry = self.search.carry(shape, rebuild(init, map(self._repeated, values(init))))
+        carry = self.search.carry(
+            shape, tree_unflatten(init, map(self._repeated, tree_leaves(init)))
+        )
         carry["last"] = self._repeated(self.search.first)
         is_other = one("arange", stop=self.beams) > 0
         carry["scores"] = carry["ranks"] = ops.where(is_other, -float("inf"), carry["scores"])
@@ -67,7 +69,9 @@ class Beams:
             "taken": taken,
             "scores": ops.take_along_axis(ops.reshape(scores, flat), places, axis=-1),
             "ranks": best_ranks,
-            "state": rebuild(state, [_gather_parents(leaf, sources) for leaf in values(state)]),
+            "state": tree_unflatten(
+                state, [_gather_parents(leaf, sources) for leaf in tree_leaves(state)]
+            ),
         }
 
     def _continued(self, carry: dict[str, Any], logits: Var) -> tuple[Var, Var, Var]:

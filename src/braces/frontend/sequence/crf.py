@@ -13,26 +13,32 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.control.sequence_lengths import (
-    NEVER,
-    inside,
-    row_labels,
-    row_lengths,
-    scores,
-    taken,
-    wide,
+    LOG_ZERO,
+    check_row_labels,
+    check_row_lengths,
+    check_scores,
+    take_per_row,
+    widen_half,
+    zero_padded_labels,
 )
 from braces.frontend.core import functions as ops, init as initializers
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import Initializer
-from braces.frontend.core.parameters import Parameters, Weight, fixed_size, is_given, to_make
-from braces.frontend.losses.reduction import Reduction, check_reduction, reduced
+from braces.frontend.core.parameters import (
+    LayerParameters,
+    Weight,
+    fixed_size,
+    is_given,
+    roles_to_create,
+)
+from braces.frontend.losses.reduction import Reduction, check_reduction, reduce_losses
 from braces.frontend.recurrent.cell_parts import Memories, check_memory, run_cell
 
 
-class Field:
+class CrfField:
     """Emissions and weights of a conditional random field.
 
     Attributes:
@@ -55,12 +61,12 @@ class Field:
         params: Sequence[str] | None,
         init: Initializer | Any,
     ) -> None:
-        self.x, self.at = scores(what, emissions, axis, "tags")
+        self.x, self.at = check_scores(what, emissions, axis, "tags")
         self.rows, self.tags = self.x.shape[1 - self.at], fixed_size(self.x, -1, what)
         self.lengths = (
-            None if lengths is None else row_lengths(what, self.x, (self.rows,), lengths)
+            None if lengths is None else check_row_lengths(what, self.x, (self.rows,), lengths)
         )
-        parameters = Parameters(what, name, params, to_make(said))
+        parameters = LayerParameters(what, name, params, roles_to_create(said))
         self.name = what if name is None else name
         initializer = initializers.uniform(-0.1, 0.1) if init is None else init
         self.weights = [
@@ -68,7 +74,7 @@ class Field:
         ]
 
     def _weight(
-        self, parameters: Parameters, role: str, value: Weight, init: Any
+        self, parameters: LayerParameters, role: str, value: Weight, init: Any
     ) -> Var | None:
         shape = [self.tags] * (2 if role == "transitions" else 1)
         if is_given(value):
@@ -93,20 +99,20 @@ class Field:
 
     def _or_zeros(self, weight: Var | None, shape: list[int]) -> Var:
         if weight is None:
-            return one("full", shape=shape, value=0.0, dtype=wide(self.x).dtype)
-        return ops.maximum(ops.reshape(wide(weight), shape), NEVER)
+            return one("full", shape=shape, value=0.0, dtype=widen_half(self.x).dtype)
+        return ops.maximum(ops.reshape(widen_half(weight), shape), LOG_ZERO)
 
     def start(self) -> Var:
         """Return the initial scores: only the additional tag is possible."""
-        dtype = wide(self.x).dtype
-        impossible = one("full", shape=(self.rows, self.tags), value=NEVER, dtype=dtype)
+        dtype = widen_half(self.x).dtype
+        impossible = one("full", shape=(self.rows, self.tags), value=LOG_ZERO, dtype=dtype)
         certain = one("full", shape=(self.rows, 1), value=0.0, dtype=dtype)
         return ops.concat([impossible, certain], axis=1)
 
 
 def _append_impossible(scored: Var) -> Var:
     """Append an impossible score for the additional tag."""
-    return ops.concat([scored, ops.full_like(scored[:, :1], NEVER)], axis=1)
+    return ops.concat([scored, ops.full_like(scored[:, :1], LOG_ZERO)], axis=1)
 
 
 def _transition_scores(scores_before: Var, moves: Var) -> Var:
@@ -117,32 +123,32 @@ def _transition_scores(scores_before: Var, moves: Var) -> Var:
 def _sum_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
     """Forward algorithm: the log-sum over all paths that end in each tag."""
     log_sums = ops.logsumexp(_transition_scores(memories[0], moves), axis=1)
-    return [_append_impossible(log_sums + wide(x))]
+    return [_append_impossible(log_sums + widen_half(x))]
 
 
-def _log_partition(field: Field) -> Var:
+def _log_partition(field: CrfField) -> Var:
     """Return the log partition function."""
     step = partial(_sum_step, moves=field.moves())
     _, (last,) = run_cell(step, field.steps(), [field.start()], lengths=field.lengths)
     return ops.logsumexp(last + field.ends(), axis=1)
 
 
-def _path_score(field: Field, labels: Var) -> Var:
+def _path_score(field: CrfField, labels: Var) -> Var:
     """Return the score of the labelled path; labels have steps first."""
     moves = field.moves()
     zeros = field.start()[:, 0] * 0.0
     rnn = create_rnn(lengths=field.lengths)
     with rnn.stepnet() as net:
-        x, label = wide(net.add_input(field.steps())), net.add_input(labels)
+        x, label = widen_half(net.add_input(field.steps())), net.add_input(labels)
         score = net.add_memory(init=zeros)
         previous = net.add_memory(init=ops.full_like(zeros, field.tags, dtype="int32"))
-        score.update(score + taken(x + ops.take(moves, previous, axis=0), label))
+        score.update(score + take_per_row(x + ops.take(moves, previous, axis=0), label))
         previous.update(label)
     ends = ops.take(field.ends(), rnn.final(previous), axis=0)
     return rnn.final(score) + ends
 
 
-@building
+@transactional
 def conditional_random_field(
     emissions: Any,
     labels: Any,
@@ -206,16 +212,16 @@ def conditional_random_field(
     what = "conditional_random_field"
     weights: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
     check_reduction(what, reduction)
-    field = Field(what, emissions, weights, lengths, axis, name, params, init)
-    targets = row_labels(what, field.x, labels, field.x.shape[:2])
+    field = CrfField(what, emissions, weights, lengths, axis, name, params, init)
+    targets = check_row_labels(what, field.x, labels, field.x.shape[:2])
 
     def build() -> Var:
         rows = targets if field.at else ops.swapaxes(targets, 0, 1)
-        labels_by_step = ops.swapaxes(inside(rows, field.lengths), 0, 1)
+        labels_by_step = ops.swapaxes(zero_padded_labels(rows, field.lengths), 0, 1)
         loss = _log_partition(field) - _path_score(field, labels_by_step)
-        return ops.cast(reduced(loss, reduction), dtype=field.x.dtype)
+        return ops.cast(reduce_losses(loss, reduction), dtype=field.x.dtype)
 
-    return composed(field.name, build)
+    return compose_block(field.name, build)
 
 
 # ---- Viterbi algorithm -----------------------------------------------------------------------
@@ -225,21 +231,21 @@ def _best_step(x: Var, memories: Memories, moves: Var) -> list[Var]:
     """Return the best score of a path that ends in each tag, and the tag before it."""
     candidates = _transition_scores(memories[1], moves)
     best = ops.cast(ops.argmax(candidates, axis=1), dtype="int32")
-    return [best, _append_impossible(ops.max(candidates, axis=1) + wide(x))]
+    return [best, _append_impossible(ops.max(candidates, axis=1) + widen_half(x))]
 
 
-def _follow_back_pointers(field: Field, back_pointers: Var, last: Var) -> Var:
+def _follow_back_pointers(field: CrfField, back_pointers: Var, last: Var) -> Var:
     """Follow the back pointers from the last tag to the first: [steps, rows]."""
     rnn = create_rnn(reverse=True, lengths=field.lengths)
     with rnn.stepnet() as net:
         previous = net.add_input(back_pointers)
         tag = net.add_memory(init=last)
-        tag.update(taken(previous, ops.minimum(tag, field.tags - 1)))
+        tag.update(take_per_row(previous, ops.minimum(tag, field.tags - 1)))
         net.add_output(tag.pre(1))
     return rnn()
 
 
-@building
+@transactional
 def viterbi(
     emissions: Any,
     transitions: Weight = None,
@@ -287,7 +293,7 @@ def viterbi(
         i32[batch,t] f32[batch]
     """
     weights: dict[str, Weight] = {"transitions": transitions, "start": start, "end": end}
-    field = Field("viterbi", emissions, weights, lengths, axis, name, params, init)
+    field = CrfField("viterbi", emissions, weights, lengths, axis, name, params, init)
 
     def build() -> tuple[Var, Var]:
         first, step = field.start(), partial(_best_step, moves=field.moves())
@@ -301,4 +307,4 @@ def viterbi(
         score = ops.cast(ops.max(ended, axis=1), dtype=field.x.dtype)
         return (ops.swapaxes(path, 0, 1) if field.at else path), score
 
-    return composed(field.name, build)
+    return compose_block(field.name, build)

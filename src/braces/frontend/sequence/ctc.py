@@ -12,29 +12,29 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.control.sequence_lengths import (
-    NEVER,
-    inside,
-    row_labels,
-    row_lengths,
-    scores,
-    taken,
-    wide,
+    LOG_ZERO,
+    check_row_labels,
+    check_row_lengths,
+    check_scores,
+    take_per_row,
+    widen_half,
+    zero_padded_labels,
 )
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.public_names import arange
-from braces.frontend.losses.reduction import Reduction, check_reduction, reduced
+from braces.frontend.losses.reduction import Reduction, check_reduction, reduce_losses
 from braces.frontend.recurrent.cell_parts import Memories, run_cell
 
 
 def _step(logits: Var, memories: Memories, labels: Var, differs: Var, blank: int) -> list[Var]:
     """One step of the recursion: stay, go on to a blank, or to the next label if different."""
     blanks, ends = memories
-    log_probs = ops.maximum(ops.log_softmax(wide(logits), axis=-1), NEVER)
-    previous_ends = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
-    skipped = ops.where(differs, previous_ends[:, :-1], NEVER)
+    log_probs = ops.maximum(ops.log_softmax(widen_half(logits), axis=-1), LOG_ZERO)
+    previous_ends = ops.concat([ops.full_like(blanks[:, :1], LOG_ZERO), ends], axis=1)
+    skipped = ops.where(differs, previous_ends[:, :-1], LOG_ZERO)
     reached = ops.logaddexp(ops.logaddexp(ends, blanks[:, :-1]), skipped)
     return [
         log_probs[:, blank : blank + 1] + ops.logaddexp(blanks, previous_ends),
@@ -51,15 +51,15 @@ def _log_likelihood(
     logits: Var, labels: Var, lengths: Var | None, counts: Var, blank: int
 ) -> Var:
     """Return the log probability of the labels; logits have steps first."""
-    impossible = ops.full_like(labels, NEVER, dtype=wide(logits).dtype)
+    impossible = ops.full_like(labels, LOG_ZERO, dtype=widen_half(logits).dtype)
     first = ops.full_like(ops.expand_dims(counts, axis=1), 0.0, dtype=impossible.dtype)
     start = [ops.concat([first, impossible], axis=1), impossible]
     shifted = ops.concat([ops.full_like(first, -1, dtype="int32"), labels], axis=1)
     differs = ops.not_equal(labels, shifted[:, :-1])
     step = partial(_step, labels=labels, differs=differs, blank=blank)
     _, (blanks, ends) = run_cell(step, logits, start, lengths=lengths)
-    ends = ops.concat([ops.full_like(blanks[:, :1], NEVER), ends], axis=1)
-    return ops.logaddexp(taken(blanks, counts), taken(ends, counts))
+    ends = ops.concat([ops.full_like(blanks[:, :1], LOG_ZERO), ends], axis=1)
+    return ops.logaddexp(take_per_row(blanks, counts), take_per_row(ends, counts))
 
 
 def _check_blank(what: str, logits: Var, blank: int) -> None:
@@ -76,7 +76,7 @@ def _check_blank(what: str, logits: Var, blank: int) -> None:
         )
 
 
-@building
+@transactional
 def ctc_loss(
     logits: Any,
     labels: Any,
@@ -129,28 +129,32 @@ def ctc_loss(
         f32[batch]
     """
     what = "ctc_loss"
-    x, at = scores(what, logits, axis, "classes")
+    x, at = check_scores(what, logits, axis, "classes")
     _check_blank(what, x, blank)
     check_reduction(what, reduction)
     rows = (x.shape[1 - at],)
-    targets = row_labels(what, x, labels, rows)
-    steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)
-    label_counts = None if label_lengths is None else row_lengths(what, x, rows, label_lengths)
+    targets = check_row_labels(what, x, labels, rows)
+    steps = None if logit_lengths is None else check_row_lengths(what, x, rows, logit_lengths)
+    label_counts = (
+        None if label_lengths is None else check_row_lengths(what, x, rows, label_lengths)
+    )
 
     def build() -> Var:
         counts = _sums(ops.full_like(targets, 1)) if label_counts is None else label_counts
         first = one("moveaxis", x, source=at, destination=0) if at else x
-        total = _log_likelihood(first, inside(targets, label_counts), steps, counts, blank)
+        total = _log_likelihood(
+            first, zero_padded_labels(targets, label_counts), steps, counts, blank
+        )
         infinite = 0.0 if zero_infinity else float("inf")
-        loss = ops.where(total > NEVER / 2, -total, infinite)
+        loss = ops.where(total > LOG_ZERO / 2, -total, infinite)
         if reduction == "mean":
             loss = loss / ops.cast(ops.maximum(counts, 1), dtype=loss.dtype)
-        return ops.cast(reduced(loss, reduction), dtype=x.dtype)
+        return ops.cast(reduce_losses(loss, reduction), dtype=x.dtype)
 
-    return composed(what if name is None else name, build)
+    return compose_block(what if name is None else name, build)
 
 
-@building
+@transactional
 def ctc_greedy_decode(
     logits: Any,
     logit_lengths: Any = None,
@@ -186,10 +190,10 @@ def ctc_greedy_decode(
         i32[batch,t] i32[batch]
     """
     what = "ctc_greedy_decode"
-    x, at = scores(what, logits, axis, "classes")
+    x, at = check_scores(what, logits, axis, "classes")
     _check_blank(what, x, blank)
     rows = (x.shape[1 - at],)
-    steps = None if logit_lengths is None else row_lengths(what, x, rows, logit_lengths)
+    steps = None if logit_lengths is None else check_row_lengths(what, x, rows, logit_lengths)
 
     def build() -> tuple[Var, Var]:
         best = ops.cast(ops.argmax(x, axis=-1), dtype="int32")
@@ -206,4 +210,4 @@ def ctc_greedy_decode(
         front = ops.take_along_axis(best, order, axis=1)
         return ops.where(positions < ops.expand_dims(count, axis=1), front, padding), count
 
-    return composed(what if name is None else name, build)
+    return compose_block(what if name is None else name, build)

@@ -24,10 +24,10 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend import random
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building, missing_from
-from braces.frontend.sequence.beam_state import Beams
+from braces.frontend.core.all_or_nothing import module_getattr, transactional
+from braces.frontend.sequence.beam_state import BeamSearch
 from braces.frontend.sequence.search_loop import Decoded, Search, Step
 
 __all__ = ["Decoded", "beam_search", "greedy", "sample"]
@@ -35,7 +35,7 @@ __all__ = ["Decoded", "beam_search", "greedy", "sample"]
 # ---- one sequence per batch element ----------------------------------------------------------
 
 
-@building
+@transactional
 def greedy(
     step: Step, init: Any, *, start: Any, end: int, max_length: int, name: str = "greedy"
 ) -> Decoded:
@@ -71,12 +71,12 @@ def greedy(
         i64[rows,5] i64[rows]
     """
     search = Search.of("greedy", step, init, start, end, max_length)
-    return composed(
+    return compose_block(
         name, lambda: _decode_one_each(search, init, lambda x: ops.argmax(x, axis=-1))
     )
 
 
-@building
+@transactional
 def sample(
     step: Step,
     init: Any,
@@ -122,7 +122,7 @@ def sample(
         if isinstance(value, int | float) and not value > 0:
             raise ProgramError(f"sample takes {option}= above 0, not {value!r}.")
     search = Search.of("sample", step, init, start, end, max_length)
-    return composed(
+    return compose_block(
         name,
         lambda: _decode_one_each(
             search, init, lambda x: _draw_ids(x / temperature, top_k, top_p)
@@ -176,7 +176,7 @@ def _decode_one_each(search: Search, init: Any, choose: Callable[[Var], Var]) ->
 # ---- beams -----------------------------------------------------------------------------------
 
 
-@building
+@transactional
 def beam_search(
     step: Step,
     init: Any,
@@ -230,12 +230,12 @@ def beam_search(
     if beams < 1:
         raise ProgramError(f"beam_search takes a number of beams, not {beams}.")
     search = Search.of("beam_search", step, init, start, end, max_length)
-    beam = Beams(search, beams, float(length_penalty))
-    return composed(name, lambda: beam.found(init))
+    beam = BeamSearch(search, beams, float(length_penalty))
+    return compose_block(name, lambda: beam.found(init))
 
 
 if not TYPE_CHECKING:
-    __getattr__ = missing_from("br.decoding", __all__)
+    __getattr__ = module_getattr("br.decoding", __all__)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
 from braces.frontend.control.functional import while_loop
 from braces.frontend.core import functions as ops
 from braces.frontend.core.parameters import fixed_size
-from braces.frontend.core.pytree import leaves
+from braces.frontend.core.pytree import leaves_with_paths
 
 Step = Callable[[Any, Any], tuple[Any, Any]]
 
@@ -161,7 +161,7 @@ def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:
 def _batch_size(what: str, init: Any) -> Size | None:
     """Return the batch size of a state; `None` if it has only scalars."""
     rows: Size | None = None
-    for path, leaf in leaves(init, "state"):
+    for path, leaf in leaves_with_paths(init, "state"):
         var = as_var(leaf)
         if isinstance(var.type, ListType):
             raise DTypeError(f"{what} cannot carry a list as `{path}`.", fix="Carry arrays.")

@@ -66,7 +66,7 @@ else:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
+def replace_atomically(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     """Yield a file to write to, which replaces `path` when the block ends.
 
     No reader ever sees a partial file: not if the block fails, if the process is killed, or
@@ -98,7 +98,7 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     Raises:
         OSError: The folder is missing, full, or must not be written to.
     """
-    with replacing(path) as file:
+    with replace_atomically(path) as file:
         file.write(data)
 
 

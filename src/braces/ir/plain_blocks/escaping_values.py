@@ -21,7 +21,7 @@ from braces.ir.walk import all_ops
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ExportingBlock:
     """A plain block with additional outputs.
 
     Attributes:
@@ -33,7 +33,7 @@ class Shown:
     infos: tuple[VarInfo, ...]
 
 
-def shown(op: Op, names: Collection[str]) -> Shown | None:
+def export_values(op: Op, names: Collection[str]) -> ExportingBlock | None:
     """Return a plain block that exports those of these names that it, or a block in it, binds.
 
     `None` if it binds none of them.
@@ -41,22 +41,22 @@ def shown(op: Op, names: Collection[str]) -> Shown | None:
     if op.type != BLOCK:
         return None
     view = BlockView.of(op)
-    body = with_shown(view.body, names)
+    body = with_exported(view.body, names)
     exported = tuple(VarInfo(name, body.vars[name].type) for name in names if name in body.vars)
     if not exported:
         return None
     outputs = (*view.outputs, *(Output(info.name, (info.name,)) for info in exported))
-    return Shown(replace(view, contents=(body,), outputs=outputs).to_op(), exported)
+    return ExportingBlock(replace(view, contents=(body,), outputs=outputs).to_op(), exported)
 
 
-def with_shown(body: Body, names: Iterable[str]) -> Body:
+def with_exported(body: Body, names: Iterable[str]) -> Body:
     """Return a block in which values of plain blocks with these names are exported."""
     missing = {name: None for name in names if name not in body.vars}
     if not missing:
         return body
     ops, infos = list(body.ops), dict(body.vars)
     for at, op in enumerate(body.ops):
-        export = shown(op, missing) if missing else None
+        export = export_values(op, missing) if missing else None
         if export is not None:
             ops[at] = export.op
             for info in export.infos:

@@ -31,7 +31,7 @@ from braces.ir.walk import all_bodies, free_names, rename_body, rename_op
 
 
 @dataclass(frozen=True)
-class Opened:
+class InlinedBlock:
     """An inlined plain block.
 
     Attributes:
@@ -43,7 +43,7 @@ class Opened:
     names: Mapping[str, str]
 
 
-def opens(op: Op, always: bool = False) -> bool:
+def is_inlinable(op: Op, always: bool = False) -> bool:
     """Return whether an operator is a plain block without unknown fields.
 
     Args:
@@ -56,7 +56,9 @@ def opens(op: Op, always: bool = False) -> bool:
     return not view.body.unknown and (always or not view.recompute)
 
 
-def opened(op: Op, ambiguous: Collection[str], unique: Callable[[str], str]) -> Opened:
+def inline_block(
+    op: Op, ambiguous: Collection[str], unique: Callable[[str], str]
+) -> InlinedBlock:
     """Inline a plain block.
 
     Args:
@@ -82,7 +84,7 @@ def opened(op: Op, ambiguous: Collection[str], unique: Callable[[str], str]) -> 
         for old, name in others.items()
         if old not in lists
     )
-    return Opened(body.with_(ops=ops + copies), lists)
+    return InlinedBlock(body.with_(ops=ops + copies), lists)
 
 
 def _outer_names(view: BlockView) -> dict[str, str]:
@@ -113,7 +115,7 @@ def _is_list(body: Body, name: str) -> bool:
     return info is not None and isinstance(info.type, ListType)
 
 
-def ambiguous_in(body: Body, opens: Callable[[Op], bool] = opens) -> frozenset[str]:
+def ambiguous_in(body: Body, opens: Callable[[Op], bool] = is_inlinable) -> frozenset[str]:
     """Return the names that would have two meanings in a block after inlining."""
     op_counts = Counter(op.name for op in _ops_after_inlining(body.ops, opens))
     bound_counts = Counter(free_names(body))
@@ -138,14 +140,14 @@ def _ops_after_inlining(ops: Iterable[Op], opens: Callable[[Op], bool]) -> Itera
             yield from _ops_after_inlining(BlockView.of(op).body.ops, opens)
 
 
-def inlined(body: Body, unique: Callable[[str], str]) -> Body:
+def inline_plain_blocks(body: Body, unique: Callable[[str], str]) -> Body:
     """Return a block with its plain blocks inlined, except those with `recompute`.
 
     Args:
         body: The block; nested loops and cases are not changed.
         unique: Makes a new name from a name.
     """
-    if not any(map(opens, body.ops)):
+    if not any(map(is_inlinable, body.ops)):
         return body
     ambiguous = ambiguous_in(body)
     names, infos, new_ops = dict[str, str](), dict(body.vars), list[Op]()
@@ -153,10 +155,10 @@ def inlined(body: Body, unique: Callable[[str], str]) -> Body:
     while pending:
         op = pending.pop()
         op = rename_op(op, names) if names else op
-        if not opens(op):
+        if not is_inlinable(op):
             new_ops.append(op)
             continue
-        block = opened(op, ambiguous, unique)
+        block = inline_block(op, ambiguous, unique)
         for name in block.names:
             del infos[name]
         infos |= block.body.vars

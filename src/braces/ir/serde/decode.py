@@ -36,13 +36,13 @@ class Reader:
         pairs = (
             (update.persistable, limits.readable_name(update.value)) for update in desc.updates
         )
-        updates = limits.unique(pairs, "updated variables")
+        updates = limits.unique_items(pairs, "updated variables")
         return ProgramDef(self.block(desc.main, 0), updates, self.unknown(desc))
 
     def block(self, desc: pb.BlockDesc, depth: int) -> Body:
         """Decode a block at a nesting depth."""
         limits.check_depth(depth, FileFormatError)
-        return limits.body(
+        return limits.checked_body(
             desc.params,
             desc.results,
             map(self.var_info, desc.vars),
@@ -62,7 +62,7 @@ class Reader:
             name,
             _slots(desc.inputs, f"input slots of `{name}`"),
             _slots(desc.outputs, f"output slots of `{name}`"),
-            limits.unique(attrs, f"attributes of `{name}`"),
+            limits.unique_items(attrs, f"attributes of `{name}`"),
             self.source(desc.location),
             self.unknown(desc),
         )
@@ -112,7 +112,7 @@ def source_of(desc: pb.LocationDesc) -> Source:
 
 
 def _slots(descs: Iterable[pb.SlotDesc], what: str) -> dict[str, tuple[str, ...]]:
-    return limits.unique(((d.slot, limits.readable_names(d.names)) for d in descs), what)
+    return limits.unique_items(((d.slot, limits.readable_names(d.names)) for d in descs), what)
 
 
 def _type(desc: pb.TypeDesc) -> Type:
@@ -140,7 +140,7 @@ def _size(desc: pb.SizeDesc) -> Size:
 
 def _literal(desc: pb.LiteralDesc) -> Literal:
     dtype = _from_number(DTYPES, desc.dtype, "dtype")
-    return limits.literal(dtype, tuple(desc.shape), desc.data)
+    return limits.checked_literal(dtype, tuple(desc.shape), desc.data)
 
 
 def _from_number(table: Mapping[int, T], number: int, what: str) -> T:

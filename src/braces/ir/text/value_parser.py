@@ -107,7 +107,7 @@ class Values(Tokens, ABC):
             raise self.error("An array constant has a fixed shape.", token)
         shape = tuple(size for size in type_.shape if isinstance(size, int))
         data = self.array_data(type_.dtype, shape)
-        return self.checked(token, lambda: limits.literal(type_.dtype, shape, data))
+        return self.checked(token, lambda: limits.checked_literal(type_.dtype, shape, data))
 
     def array_data(self, dtype: DType, shape: tuple[int, ...]) -> bytes:
         """Parse the numbers of an array constant, written out or as base64."""

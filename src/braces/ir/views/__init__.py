@@ -10,8 +10,15 @@ from typing import TypeAlias
 
 from braces.ir.records import BLOCK, CUSTOM_GRADIENT, Op
 from braces.ir.views.branches import CasesView
-from braces.ir.views.common import Output, cases_in, fitted, names_read, outputs_of, size_in
-from braces.ir.views.custom_gradient import CustomGradientView, Passed, Way
+from braces.ir.views.common import (
+    Output,
+    cases_in,
+    fit_interface,
+    names_read,
+    outputs_of,
+    size_in,
+)
+from braces.ir.views.custom_gradient import CotangentTarget, CustomGradientView, PassedValue
 from braces.ir.views.loop import LoopView, Memory, Row, Slice
 from braces.ir.views.partition import Case, Operand, PartitionView
 from braces.ir.views.plain_block import BlockView
@@ -22,20 +29,20 @@ __all__ = [
     "BlockView",
     "Case",
     "CasesView",
+    "CotangentTarget",
     "CustomGradientView",
     "LoopView",
     "Memory",
     "Operand",
     "Output",
     "PartitionView",
-    "Passed",
+    "PassedValue",
     "Row",
     "Slice",
     "SwitchView",
     "View",
-    "Way",
     "cases_in",
-    "fitted",
+    "fit_interface",
     "names_read",
     "outputs_of",
     "size_in",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from braces.ir.records import Body, Op
-from braces.ir.views.common import Origin, Output, fitted, outputs_of
+from braces.ir.views.common import Origin, Output, fit_interface, outputs_of
 
 T = TypeVar("T")
 
@@ -62,6 +62,6 @@ class CasesView:
     def cases(self) -> tuple[Body, ...]:
         """The blocks."""
         return tuple(
-            fitted(content, (), [out.results[k] for out in self.outputs])
+            fit_interface(content, (), [out.results[k] for out in self.outputs])
             for k, content in enumerate(self.contents)
         )

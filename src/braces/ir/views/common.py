@@ -32,13 +32,13 @@ def outputs_of(names: Sequence[str], cases: Sequence[Sequence[str]]) -> tuple[Ou
     return tuple(Output(name, results) for name, results in zip(names, each, strict=True))
 
 
-def slots(before: Slots, **named: Iterable[str]) -> Slots:
+def replace_slots(before: Slots, **named: Iterable[str]) -> Slots:
     """Return slots with some replaced; empty lists create no new slots."""
     merged = {**before, **{slot: tuple(names) for slot, names in named.items()}}
     return {slot: names for slot, names in merged.items() if names or slot in before}
 
 
-def fitted(content: Body, params: Iterable[str], results: Iterable[str]) -> Body:
+def fit_interface(content: Body, params: Iterable[str], results: Iterable[str]) -> Body:
     """Return a block with these parameters and results; other arguments are removed."""
     params, results = tuple(params), tuple(results)
     if (params, results) == (content.params, content.results):

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field, replace
 from typing import Self, TypeVar
 
 from braces.ir.records import CUSTOM_GRADIENT, Attr, Body, Op
-from braces.ir.views.common import Origin, fitted, slots
+from braces.ir.views.common import Origin, fit_interface, replace_slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedValue:
     """A value that passes through, and has another gradient from there on.
 
     Attributes:
@@ -39,7 +39,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CotangentTarget:
     """A variable that receives a cotangent.
 
     Attributes:
@@ -63,8 +63,8 @@ class CustomGradientView:
     """
 
     content: Body
-    passed: tuple[Passed, ...]
-    ways: tuple[Way, ...]
+    passed: tuple[PassedValue, ...]
+    ways: tuple[CotangentTarget, ...]
     origin: Op = field(default=Op(CUSTOM_GRADIENT, "", {}, {}), kw_only=True)
 
     @classmethod
@@ -74,18 +74,18 @@ class CustomGradientView:
         assert isinstance(body, Body)
         values, count = op.inputs["values"], len(op.inputs["values"])
         params, cotangents = body.params[:count], body.params[count:]
-        passed = map(Passed, values, op.outputs["out"], params, cotangents)
-        ways = map(Way, op.inputs.get("sources", ()), body.results)
+        passed = map(PassedValue, values, op.outputs["out"], params, cotangents)
+        ways = map(CotangentTarget, op.inputs.get("sources", ()), body.results)
         return cls(body, tuple(passed), tuple(ways), origin=op)
 
     def to_op(self) -> Op:
         """Return the operator; the captures of its gradient are recomputed."""
-        inputs = slots(
+        inputs = replace_slots(
             self.origin.inputs,
             values=(item.value for item in self.passed),
             sources=(way.source for way in self.ways),
         )
-        outputs = slots(self.origin.outputs, out=(item.name for item in self.passed))
+        outputs = replace_slots(self.origin.outputs, out=(item.name for item in self.passed))
         attrs = {**self.origin.attrs, **self.attributes(self.body)}
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 
@@ -103,7 +103,7 @@ class CustomGradientView:
     def body(self) -> Body:
         """The gradient block: from the values and their cotangents to those of the inputs."""
         params = [item.param for item in self.passed] + [item.cotangent for item in self.passed]
-        return fitted(self.content, params, (way.result for way in self.ways))
+        return fit_interface(self.content, params, (way.result for way in self.ways))
 
     def only(self, names: Container[str]) -> Self:
         """Return the operator with only these outputs."""

@@ -15,7 +15,7 @@ from typing import Self, TypeVar
 
 from braces.dims import Size
 from braces.ir.records import ARGUMENT, Attr, Body, Op
-from braces.ir.views.common import Origin, fitted, size_in, slots
+from braces.ir.views.common import Origin, fit_interface, replace_slots, size_in
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
@@ -157,13 +157,13 @@ class LoopView:
 
     def to_op(self) -> Op:
         """Return the operator; the captures of its blocks are recomputed."""
-        inputs = slots(
+        inputs = replace_slots(
             self.origin.inputs,
             init=(memory.init for memory in self.memories),
             sliced=(slice_.source for slice_ in self.slices),
             count=() if self.count is None else (self.count,),
         )
-        outputs = slots(
+        outputs = replace_slots(
             self.origin.outputs,
             final=(memory.final for memory in self.memories if memory.final),
             stacked=(row.stacked for row in self.rows if row.stacked),
@@ -210,7 +210,7 @@ class LoopView:
         memories = (memory.param for memory in self.memories)
         params = (self.index, *memories, *(slice_.param for slice_ in self.slices))
         nexts = (memory.next for memory in self.memories)
-        return fitted(self.content, params, (*nexts, *(row.result for row in self.rows)))
+        return fit_interface(self.content, params, (*nexts, *(row.result for row in self.rows)))
 
     @property
     def cond(self) -> Body | None:
@@ -218,7 +218,7 @@ class LoopView:
         if self.condition is None:
             return None
         params = tuple(memory.param for memory in self.memories)
-        cond = fitted(self.condition, params, self.condition.results)
+        cond = fit_interface(self.condition, params, self.condition.results)
         new = {
             n: self.content.vars[n].with_(kind=ARGUMENT) for n in params if n not in cond.vars
         }

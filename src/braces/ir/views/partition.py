@@ -16,7 +16,15 @@ from typing import NamedTuple, Self, TypeVar
 
 from braces.dims import Size
 from braces.ir.records import Attr, Body, Op
-from braces.ir.views.common import Origin, Output, cases_in, fitted, outputs_of, size_in, slots
+from braces.ir.views.common import (
+    Origin,
+    Output,
+    cases_in,
+    fit_interface,
+    outputs_of,
+    replace_slots,
+    size_in,
+)
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
@@ -54,7 +62,7 @@ class Operand:
     linear: bool = False
 
 
-class Declared(NamedTuple):
+class PartitionDeclaration(NamedTuple):
     """Unchecked declarations of a partitioned branch.
 
     Attributes:
@@ -118,7 +126,7 @@ class PartitionView:
         )
 
     @staticmethod
-    def declared(op: Op) -> Declared:
+    def declared(op: Op) -> PartitionDeclaration:
         """Return the declarations of a partitioned branch, well formed or not."""
         counts, out_count, linear = (op.attrs[name] for name in ("counts", "outs", "linear"))
         assert isinstance(counts, tuple)
@@ -126,7 +134,9 @@ class PartitionView:
         assert isinstance(linear, tuple)
         positions = tuple(i for i in linear if isinstance(i, int))
         bound = len(op.outputs.get("out", ()))
-        return Declared(counts, out_count, bound, positions, bool(op.attrs["compact"]))
+        return PartitionDeclaration(
+            counts, out_count, bound, positions, bool(op.attrs["compact"])
+        )
 
     def only(self, names: Container[str]) -> Self:
         """Return the branch with only these outputs."""
@@ -146,12 +156,12 @@ class PartitionView:
 
     def to_op(self) -> Op:
         """Return the operator; the captures of its blocks are recomputed."""
-        inputs = slots(
+        inputs = replace_slots(
             self.origin.inputs,
             masks=(case.mask for case in self.cases),
             rows=(row.source for row in self.rows),
         )
-        outputs = slots(
+        outputs = replace_slots(
             self.origin.outputs,
             out=(out.name for out in self.outs if out.name),
             sums=(out.name for out in self.sums if out.name),
@@ -201,7 +211,7 @@ class PartitionView:
     def bodies(self) -> tuple[Body, ...]:
         """The blocks of the cases."""
         return tuple(
-            fitted(
+            fit_interface(
                 case.content,
                 (case.valid, *(row.params[k] for row in self.rows)),
                 [out.results[k] for out in self.outputs],

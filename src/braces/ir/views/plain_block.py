@@ -13,7 +13,7 @@ from typing import Self
 
 from braces.ir.records import BLOCK, Attr, Body, Op
 from braces.ir.views.branches import CasesView
-from braces.ir.views.common import outputs_of, slots
+from braces.ir.views.common import outputs_of, replace_slots
 from braces.ir.walk import with_captures
 
 
@@ -38,7 +38,9 @@ class BlockView(CasesView):
 
     def to_op(self) -> Op:
         """Return the operator; the captures of its body are recomputed."""
-        outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
+        outputs = replace_slots(
+            self.origin.outputs, out=(out.name for out in self.outputs if out.name)
+        )
         attrs = {**self.origin.attrs, **self.attributes(self.body, self.recompute)}
         return with_captures(self.origin.with_(outputs=outputs, attrs=attrs))
 

@@ -14,7 +14,7 @@ from typing import Self, TypeVar
 
 from braces.ir.records import Attr, Body, Op
 from braces.ir.views.branches import CasesView
-from braces.ir.views.common import cases_in, outputs_of, slots
+from braces.ir.views.common import cases_in, outputs_of, replace_slots
 from braces.ir.walk import with_captures
 
 T = TypeVar("T")
@@ -43,8 +43,10 @@ class SwitchView(CasesView):
 
     def to_op(self) -> Op:
         """Return the operator; the captures of its blocks are recomputed."""
-        inputs = slots(self.origin.inputs, index=(self.index,))
-        outputs = slots(self.origin.outputs, out=(out.name for out in self.outputs if out.name))
+        inputs = replace_slots(self.origin.inputs, index=(self.index,))
+        outputs = replace_slots(
+            self.origin.outputs, out=(out.name for out in self.outputs if out.name)
+        )
         attrs = {**self.origin.attrs, **self.attributes(self.cases, self.total)}
         return with_captures(self.origin.with_(inputs=inputs, outputs=outputs, attrs=attrs))
 

@@ -25,33 +25,35 @@ from typing import Any
 
 from braces.builder.builder import current_program
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, shown, tensor_type
+from braces.builder.var import Var, expose, tensor_type
 from braces.dtypes import is_float
 from braces.errors import ProgramError
 from braces.ir.records import Body, Literal, Op
-from braces.jaxpr.core.equation import Equation, Rule, Runner, Value
+from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value
 from braces.jaxpr.core.tracing import closed_jaxpr
 from braces.lazy import jax
 from braces.ops.control.construct.build import build_block, build_custom_gradient
-from braces.passes.autodiff.common import moves
+from braces.passes.autodiff.common import is_differentiable_path
 
 DEEPEST = 4
 """The deepest nesting of custom gradients."""
 
 
-def has_own_gradient(e: Equation, values: Sequence[Value]) -> bool:
+def has_custom_gradient(e: Equation, values: Sequence[Value]) -> bool:
     """Return whether cotangents can flow through a call to a variable."""
     return (
         bool(_sources_of(e, values) and _float_results(e)) and len(e.runner.standing) < DEEPEST
     )
 
 
-def standing(e: Equation, values: Sequence[Value]) -> list[Value] | None:
+def enclosing_results(e: Equation, values: Sequence[Value]) -> list[Value] | None:
     """Return the results of a call that its own gradient repeats, or `None`."""
     return e.runner.standing.get(_call_key(e, values)) if e.runner.standing else None
 
 
-def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> list[Value]:
+def convert_with_custom_gradient(
+    e: Equation, runner: JaxprReader, values: Sequence[Value]
+) -> list[Value]:
     """Convert a function, and attach its custom gradient to the results.
 
     Args:
@@ -65,10 +67,10 @@ def with_own_gradient(e: Equation, runner: Runner, values: Sequence[Value]) -> l
     closed = e.params["call_jaxpr"]
     _refuse_closed_over(e, values)
     results = runner.run(closed.jaxpr, closed.consts, values)
-    return with_gradient_of_jax(e, runner, values, results)
+    return attach_jax_gradient(e, runner, values, results)
 
 
-def with_derivative_of_jax(rule: Rule, differs: Callable[[Equation], bool]) -> Rule:
+def with_jax_derivative(rule: Rule, differs: Callable[[Equation], bool]) -> Rule:
     """Extend a rule so that its results have JAX's derivative of the primitive.
 
     Args:
@@ -77,21 +79,21 @@ def with_derivative_of_jax(rule: Rule, differs: Callable[[Equation], bool]) -> R
     """
 
     def rule_with_derivative(e: Equation, *values: Value) -> Value | Sequence[Value]:
-        existing = standing(e, values)
+        existing = enclosing_results(e, values)
         if existing is not None:
             return existing
         results = rule(e, *values)
-        if e.runner.whole is None or not differs(e) or not has_own_gradient(e, values):
+        if e.runner.whole is None or not differs(e) or not has_custom_gradient(e, values):
             return results
         result_list = list(results) if isinstance(results, Sequence) else [results]
-        return with_gradient_of_jax(e, e.runner, values, result_list)
+        return attach_jax_gradient(e, e.runner, values, result_list)
 
     return rule_with_derivative
 
 
-def with_gradient_of_jax(
+def attach_jax_gradient(
     e: Equation,
-    runner: Runner,
+    runner: JaxprReader,
     values: Sequence[Value],
     found: Sequence[Value],
     function: Callable[..., Any] | None = None,
@@ -147,7 +149,7 @@ def _sources_of(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
     """
     first = e.params.get("num_consts", 0)
     return [
-        (at, shown(value))
+        (at, expose(value))
         for at, value in enumerate(values)
         if at >= first and isinstance(value, Var) and _has_gradient(value)
     ]
@@ -155,7 +157,9 @@ def _sources_of(e: Equation, values: Sequence[Value]) -> list[tuple[int, Var]]:
 
 def _has_gradient(value: Var) -> bool:
     """Return whether a variable, which may be that of a closed block, has a gradient."""
-    return is_float(value.dtype) and moves(current_program().current, shown(value).name)
+    return is_float(value.dtype) and is_differentiable_path(
+        current_program().current, expose(value).name
+    )
 
 
 def _float_results(e: Equation) -> list[int]:
@@ -223,7 +227,7 @@ def _pullback(
     return closed
 
 
-def _resolve_captured(e: Equation, array: Any, runner: Runner) -> Any:
+def _resolve_captured(e: Equation, array: Any, runner: JaxprReader) -> Any:
     """Return an array that a rule closes over; a tracer is resolved to its value here.
 
     Raises:

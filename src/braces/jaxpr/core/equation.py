@@ -10,9 +10,9 @@ import numpy as np
 
 from braces.builder.builder import Builder
 from braces.builder.var import Var
-from braces.define.core.jax_settings import own_settings
-from braces.define.core.tracer_guard import in_packages
-from braces.define.jax_types import Translation
+from braces.define.core.jax_settings import braces_jax_settings
+from braces.define.core.tracer_guard import is_in_packages
+from braces.define.jax_types import JaxTypeConverter
 from braces.dims import Shape
 from braces.dtypes import DType, TensorType
 from braces.errors import BracesError, ProgramError
@@ -25,7 +25,7 @@ Value: TypeAlias = "Var | Array"
 
 
 @dataclass(frozen=True)
-class Problem:
+class UnsupportedEquation:
     """An unsupported equation.
 
     Attributes:
@@ -40,7 +40,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Whole:
+class ProgramImport:
     """The import of a function as a program of its own.
 
     Functions under `jit` stay blocks, operators record their source lines, and problems are
@@ -56,11 +56,11 @@ class Whole:
 
     program: Builder
     keep: Callable[[Array], Var | None]
-    problems: list[Problem] = field(default_factory=list[Problem])
+    problems: list[UnsupportedEquation] = field(default_factory=list[UnsupportedEquation])
     brought: set[str] = field(default_factory=set[str])
 
 
-class Runner(Protocol):
+class JaxprReader(Protocol):
     """Converts jaxprs to operators of the block that is current at the call.
 
     Attributes:
@@ -68,8 +68,8 @@ class Runner(Protocol):
     """
 
     what: str
-    translation: Translation
-    whole: Whole | None
+    translation: JaxTypeConverter
+    whole: ProgramImport | None
     standing: dict[Hashable, list[Value]]
 
     @property
@@ -85,7 +85,7 @@ class Runner(Protocol):
         """Return a value as a variable."""
         ...
 
-    def inner(self) -> Runner:
+    def inner(self) -> JaxprReader:
         """Return an importer for a nested block."""
         ...
 
@@ -103,7 +103,7 @@ class Equation:
         eqn: The JAX record.
     """
 
-    runner: Runner
+    runner: JaxprReader
     eqn: Any
 
     @property
@@ -119,17 +119,17 @@ class Equation:
     @property
     def types(self) -> list[TensorType]:
         """The types of the results."""
-        return [self.runner.translation.type(in_words(v.aval)) for v in self.eqn.outvars]
+        return [self.runner.translation.type(abstract_words(v.aval)) for v in self.eqn.outvars]
 
     @property
     def dtype(self) -> DType:
         """The dtype of the first result."""
-        return np.dtype(in_words(self.eqn.outvars[0].aval).dtype)
+        return np.dtype(abstract_words(self.eqn.outvars[0].aval).dtype)
 
     @property
     def shape(self) -> Shape:
         """The shape of the first result."""
-        return self.sizes(in_words(self.eqn.outvars[0].aval).shape)
+        return self.sizes(abstract_words(self.eqn.outvars[0].aval).shape)
 
     def sizes(self, given: Sequence[Any]) -> Shape:
         """Convert sizes of JAX."""
@@ -155,7 +155,7 @@ class Equation:
         to_struct = self.runner.translation.struct
         vars_ = [self.lift(value) for value in given]
         structs = [to_struct(TensorType(v.dtype, v.shape)) for v in vars_]
-        with own_settings():
+        with braces_jax_settings():
             closed = cast("Any", jax).make_jaxpr(function)(*structs)
         return self.call(closed, vars_)
 
@@ -176,7 +176,7 @@ Rule: TypeAlias = "Callable[..., Value | Sequence[Value]]"
 """Maps an equation and its operands to its results."""
 
 
-def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
+def eliminate_dead_equations(jaxpr: Any) -> tuple[set[Any], list[Any]]:
     """Eliminate dead code: return the live variables and the live equations in order."""
     live = {atom for atom in jaxpr.outvars if not isinstance(atom, extend.Literal)}
     live_equations = list[Any]()
@@ -187,14 +187,14 @@ def needed(jaxpr: Any) -> tuple[set[Any], list[Any]]:
     return live, live_equations[::-1]
 
 
-def in_words(aval: Any) -> Any:
+def abstract_words(aval: Any) -> Any:
     """Return an abstract value; a random key becomes its words."""
     library: Any = jax
     is_key = library.dtypes.issubdtype(aval.dtype, library.dtypes.prng_key)
     return library.eval_shape(library.random.key_data, aval) if is_key else aval
 
 
-def written_at(eqn: Any) -> str | None:
+def user_line(eqn: Any) -> str | None:
     """Return the innermost line outside JAX that created an equation.
 
     It is only reliable for outermost equations, since JAX caches the trace of a function.
@@ -211,12 +211,12 @@ def source_of(eqn: Any) -> Source | None:
     return None if frame is None else Source(frame.file_name, frame.line_num)
 
 
-def of_library(file: str | None) -> bool:
+def is_library_file(file: str | None) -> bool:
     """Return whether a file belongs to JAX; code of `exec` and consoles does not."""
-    return file is None or in_packages(file, jax)
+    return file is None or is_in_packages(file, jax)
 
 
 def _frame(eqn: Any) -> Any:
     trace = eqn.source_info.traceback
     frames = trace.frames if trace is not None else ()
-    return next((frame for frame in frames if not of_library(frame.file_name)), None)
+    return next((frame for frame in frames if not is_library_file(frame.file_name)), None)

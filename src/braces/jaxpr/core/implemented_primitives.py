@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces.errors import ProgramError
-from braces.jaxpr.core.custom_derivatives import struct_of, with_derivative_of_jax
+from braces.jaxpr.core.custom_derivatives import struct_of, with_jax_derivative
 from braces.jaxpr.core.equation import Equation, Value
 from braces.jaxpr.core.tracing import closed_jaxpr
 
@@ -56,4 +56,4 @@ def _binds_primitive(closed: Any, primitive: Any) -> bool:
     )
 
 
-implementation = with_derivative_of_jax(_implementation, lambda _: True)
+implementation = with_jax_derivative(_implementation, lambda _: True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.jaxpr.core.equation import Equation, needed
+from braces.jaxpr.core.equation import Equation, eliminate_dead_equations
 from braces.lazy import jax
 
 _jax: Any = jax
@@ -53,4 +53,5 @@ def _derivative(eqn: Any, struct: Any) -> str:
 
 def _text(closed: Any) -> str:
     """Return the live equations and the constants of a jaxpr as text."""
-    return f"{closed.jaxpr.replace(eqns=needed(closed.jaxpr)[1])} {closed.consts}"
+    equations = eliminate_dead_equations(closed.jaxpr)[1]
+    return f"{closed.jaxpr.replace(eqns=equations)} {closed.consts}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.define.core.tracer_guard import users_line
+from braces.define.core.tracer_guard import innermost_user_line
 from braces.errors import BracesError, ProgramError
 from braces.lazy import jax
 
@@ -40,7 +40,7 @@ def closed_jaxpr(
 
 def _untraceable(what: str, error: Exception) -> ProgramError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-    line = users_line(error)
+    line = innermost_user_line(error)
     called_wrongly = line is None and isinstance(error, TypeError)
     return ProgramError(
         f"{what} cannot be traced: {reason:.200}",

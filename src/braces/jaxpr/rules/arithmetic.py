@@ -40,7 +40,7 @@ REDUCTIONS = {
 }  # fmt: skip
 
 
-def same(op_type: str, e: Equation, *values: Value) -> Var:
+def equivalent_operator(op_type: str, e: Equation, *values: Value) -> Var:
     """An equivalent operator."""
     return one(op_type, *map(e.lift, values))
 
@@ -64,7 +64,9 @@ def conjugate(e: Equation, x: Value) -> Var:
 def logic(name: str, e: Equation, *values: Value) -> Var:
     """A logical operator on bools, or a bitwise one on integers."""
     is_bool = e.dtype == BOOL
-    return same(f"logical_{name}" if is_bool else f"bitwise_{BITWISE[name]}", e, *values)
+    return equivalent_operator(
+        f"logical_{name}" if is_bool else f"bitwise_{BITWISE[name]}", e, *values
+    )
 
 
 def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
@@ -181,7 +183,7 @@ def reduction(op_type: str, e: Equation, x: Value) -> Var:
     return in_dtype(reduced, e.dtype)
 
 
-def over_a_batch(op_type: str, e: Equation, *values: Value) -> list[Var]:
+def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]:
     """A reduction over a `vmap` axis; names of device axes are refused."""
     axes, groups = e.params["axes"], e.params["axis_index_groups"]
     if groups is not None or not all(isinstance(axis, int) for axis in axes):
@@ -192,13 +194,13 @@ def over_a_batch(op_type: str, e: Equation, *values: Value) -> list[Var]:
     ]
 
 
-def best(op_type: str, e: Equation, x: Value) -> Var:
+def arg_extreme(op_type: str, e: Equation, x: Value) -> Var:
     """An argmax or argmin."""
     (axis,) = e.params["axes"]
     return in_dtype(one(op_type, e.lift(x), axis=axis), e.dtype)
 
 
-def running(op_type: str, e: Equation, x: Value) -> Var:
+def cumulative(op_type: str, e: Equation, x: Value) -> Var:
     """A cumulative sum or product."""
     accumulated = one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
     return in_dtype(accumulated, e.dtype)
@@ -227,11 +229,11 @@ def _rules_of(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str,
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **_rules_of(same, SAME),
+    **_rules_of(equivalent_operator, SAME),
     **_rules_of(logic, {name: name for name in BITWISE}),
     **_rules_of(reduction, REDUCTIONS),
-    **_rules_of(running, {"cumsum": "cumsum", "cumprod": "cumprod"}),
-    **_rules_of(best, {"argmax": "argmax", "argmin": "argmin"}),
+    **_rules_of(cumulative, {"cumsum": "cumsum", "cumprod": "cumprod"}),
+    **_rules_of(arg_extreme, {"argmax": "argmax", "argmin": "argmin"}),
     "abs": size_of,
     "bitcast_convert_type": bitcast,
     "clamp": clamp,
@@ -241,11 +243,11 @@ ARITHMETIC: Mapping[str, Rule] = {
     "dot_general": contraction,
     "igamma_grad_a": gammainc_slope,
     "integer_pow": integer_power,
-    "pmax": partial(over_a_batch, "max"),
-    "pmin": partial(over_a_batch, "min"),
+    "pmax": partial(batch_axis_reduction, "max"),
+    "pmin": partial(batch_axis_reduction, "min"),
     "polygamma": polygamma,
     "pow": power,
-    "psum": partial(over_a_batch, "sum"),
+    "psum": partial(batch_axis_reduction, "sum"),
     "rem": remainder,
     "select_n": select,
     "shift_right_logical": shift_bits_down,

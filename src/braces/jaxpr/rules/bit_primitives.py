@@ -31,7 +31,7 @@ def _place_in_order(x: Any) -> Any:
     return _np.where(bits < 0, bits ^ np.asarray(magnitude_mask, bits.dtype), bits)
 
 
-def compared(name: str, e: Equation, x: Value, y: Value) -> list[Value]:
+def total_order_comparison(name: str, e: Equation, x: Value, y: Value) -> list[Value]:
     """A comparison in total order."""
     compare = getattr(_np, name)
 
@@ -53,7 +53,7 @@ def approximate_top(e: Equation, x: Value) -> tuple[Var, Var]:
 # ---- rounding --------------------------------------------------------------------------------
 
 
-def rounded(e: Equation, x: Value) -> Value | list[Value]:
+def round_nearest(e: Equation, x: Value) -> Value | list[Value]:
     """Rounding to nearest, with ties to even or away from zero."""
     if int(e.params["rounding_method"]) == 1:
         return one("round", e.lift(x))
@@ -89,7 +89,7 @@ TRUTH = {"and": "all", "or": "any"}
 """The operators of logical reductions."""
 
 
-def bits_reduced(name: str, e: Equation, x: Value) -> Value | list[Value]:
+def logical_or_bitwise_reduction(name: str, e: Equation, x: Value) -> Value | list[Value]:
     """A logical or bitwise reduction, one axis after the other."""
     if e.dtype == BOOL and name in TRUTH:
         return reduction(TRUTH[name], e, x)
@@ -161,7 +161,7 @@ def high_product(e: Equation, x: Value, y: Value) -> list[Value]:
     return e.written(high, x, y)
 
 
-def neighbour(e: Equation, x: Value, y: Value) -> list[Value]:
+def next_after(e: Equation, x: Value, y: Value) -> list[Value]:
     """The next float from `x` towards `y`."""
     if e.dtype.kind != "f":
         e.refuse(f"of {e.dtype}")
@@ -203,15 +203,15 @@ EXACT: Mapping[str, Rule] = {
     "approx_top_k": approximate_top,
     "clz": leading_zeros,
     "dce_sink": nothing,
-    "le_to": partial(compared, "less_equal"),
-    "lt_to": partial(compared, "less"),
+    "le_to": partial(total_order_comparison, "less_equal"),
+    "lt_to": partial(total_order_comparison, "less"),
     "mulhi": high_product,
-    "nextafter": neighbour,
+    "nextafter": next_after,
     "platform_index": platform,
     "population_count": population_count,
-    "reduce_and": partial(bits_reduced, "and"),
-    "reduce_or": partial(bits_reduced, "or"),
+    "reduce_and": partial(logical_or_bitwise_reduction, "and"),
+    "reduce_or": partial(logical_or_bitwise_reduction, "or"),
     "reduce_precision": rounded_to_precision,
-    "reduce_xor": partial(bits_reduced, "xor"),
-    "round": rounded,
+    "reduce_xor": partial(logical_or_bitwise_reduction, "xor"),
+    "round": round_nearest,
 }

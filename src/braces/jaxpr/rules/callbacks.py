@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from braces.builder.var import Var
-from braces.define.jax_types import Translation
+from braces.define.jax_types import JaxTypeConverter
 from braces.dtypes import TensorType
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.lazy import extend, tracing
@@ -24,14 +24,14 @@ Build = Callable[[list[Var]], Sequence[Var]]
 """Appends operators that read these variables, and returns their results."""
 
 
-def inserting(build: Build, types: Sequence[TensorType]) -> Callable[..., list[Any]]:
+def insertion_function(build: Build, types: Sequence[TensorType]) -> Callable[..., list[Any]]:
     """Return a JAX function, for tracing only, that represents operators.
 
     Args:
         build: Appends the operators.
         types: The types of their results.
     """
-    structs = tuple(map(Translation(types).struct, types))
+    structs = tuple(map(JaxTypeConverter(types).struct, types))
 
     def insert(*given: Any) -> list[Any]:
         return _primitive().bind(*given, build=build, structs=structs)
@@ -53,9 +53,9 @@ def _types(*given: Any, build: Build, structs: Sequence[Any]) -> list[Any]:
     return [core.ShapedArray(struct.shape, struct.dtype) for struct in structs]
 
 
-def inserted(e: Equation, *values: Value) -> Sequence[Var]:
+def insert_operators(e: Equation, *values: Value) -> Sequence[Var]:
     """The operators of an insertion."""
     return e.params["build"](list(map(e.lift, values)))
 
 
-INSERTED: Mapping[str, Rule] = {"inserted": inserted}
+INSERTED: Mapping[str, Rule] = {"inserted": insert_operators}

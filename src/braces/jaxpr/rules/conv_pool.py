@@ -20,7 +20,7 @@ from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
-from braces.jaxpr.rules.shape import reshaped
+from braces.jaxpr.rules.shape import reshape_to
 from braces.passes.autodiff.forward_mode import jvp
 from braces.passes.autodiff.reverse_mode import gradients
 
@@ -36,18 +36,18 @@ def pad(e: Equation, x: Value, value: Value) -> Var:
     constant_fill = value if not isinstance(value, Var) else None
     if constant_fill is None:
         return _pad_with_variable(e, e.lift(x), e.lift(value))
-    return padded(e, e.lift(x), e.params["padding_config"], constant_fill[()])
+    return pad_with_number(e, e.lift(x), e.params["padding_config"], constant_fill[()])
 
 
 def _pad_with_variable(e: Equation, x: Var, value: Var) -> Var:
     """Pad with a variable, by a mask of the padding."""
     config, zero = e.params["padding_config"], np.zeros((), x.dtype)
-    body = padded(e, x, config, zero[()])
-    margin = padded(e, one("zeros_like", x), config, np.ones((), x.dtype)[()])
+    body = pad_with_number(e, x, config, zero[()])
+    margin = pad_with_number(e, one("zeros_like", x), config, np.ones((), x.dtype)[()])
     return one("where", one("not_equal", margin, 0), value, body)
 
 
-def padded(e: Equation, x: Var, config: Edges, value: Any) -> Var:
+def pad_with_number(e: Equation, x: Var, config: Edges, value: Any) -> Var:
     """Pad an array around and between its elements with a number."""
     for axis, (_, _, holes) in enumerate(config):
         if holes:
@@ -74,9 +74,11 @@ def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
     """Dilate an axis, with `holes` fill values between elements."""
     with_gap_axis = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(with_gap_axis)))
-    padded_gaps = one("pad", reshaped(x, with_gap_axis), widths=widths, value=number_of(value))
+    padded_gaps = one(
+        "pad", reshape_to(x, with_gap_axis), widths=widths, value=number_of(value)
+    )
     size = x.shape[axis] * (holes + 1)
-    merged = reshaped(padded_gaps, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
+    merged = reshape_to(padded_gaps, (*x.shape[:axis], size, *x.shape[axis + 1 :]))
     full_slice = slice(None)
     return merged[
         tuple(slice(None, -holes) if at == axis else full_slice for at in range(x.ndim))
@@ -114,16 +116,16 @@ def _prepare_input(e: Equation, x: Var) -> Var:
     """Return the input of a convolution after dilation and padding."""
     edges = zip(e.params["padding"], e.params["lhs_dilation"], strict=True)
     config = [(0, 0, 0)] * 2 + [(low, high, holes - 1) for (low, high), holes in edges]
-    return padded(e, x, config, np.zeros((), x.dtype)[()])
+    return pad_with_number(e, x, config, np.zeros((), x.dtype)[()])
 
 
 def _batches_as_groups(x: Var, groups: int) -> Var:
     """Convert batch groups to channel groups."""
     batch, channels, *space = x.shape
-    grouped = reshaped(x, (groups, batch // groups, channels, *space))
+    grouped = reshape_to(x, (groups, batch // groups, channels, *space))
     order = (1, 0, *range(2, grouped.ndim))
     reordered = one("transpose", grouped, axes=order)
-    return reshaped(reordered, (batch // groups, groups * channels, *space))
+    return reshape_to(reordered, (batch // groups, groups * channels, *space))
 
 
 def _in_order(x: Var, order: Sequence[int]) -> Var:
@@ -149,9 +151,9 @@ def pool(kind: str, e: Equation, x: Value) -> Var:
     reordered = _in_order(_pad_with_identity(kind, e, var), (*other_axes, *window_axes))
     other_sizes, space = reordered.shape[: len(other_axes)], reordered.shape[len(other_axes) :]
     pooled = _build_pool(
-        kind, reshaped(reordered, (product(other_sizes), 1, *space)), e, window_axes
+        kind, reshape_to(reordered, (product(other_sizes), 1, *space)), e, window_axes
     )
-    restored = reshaped(pooled, (*other_sizes, *pooled.shape[2:]))
+    restored = reshape_to(pooled, (*other_sizes, *pooled.shape[2:]))
     return _in_order(restored, np.argsort((*other_axes, *window_axes)).tolist())
 
 
@@ -170,7 +172,7 @@ def _pad_with_identity(kind: str, e: Equation, x: Var) -> Var:
         "min": bounds.max if bounds else np.inf,
     }
     config = [(low, high, 0) for low, high in e.params["padding"]]
-    return padded(e, x, config, np.asarray(neutral[kind], dtype)[()])
+    return pad_with_number(e, x, config, np.asarray(neutral[kind], dtype)[()])
 
 
 def _build_pool(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:

@@ -18,7 +18,7 @@ BATCHING = ("operand_batching_dims", "start_indices_batching_dims")
 """The names of JAX's dimension numbers, and of our operators' attributes."""
 
 
-def cut_out(e: Equation, x: Value, *starts: Value) -> Var:
+def dynamic_slice(e: Equation, x: Value, *starts: Value) -> Var:
     """A dynamic slice; the words of a random key are taken whole."""
     var, start_vars = e.lift(x), list(map(e.lift, starts))
     start_vars += [e.lift_number(0)] * (var.ndim - len(start_vars))
@@ -26,7 +26,7 @@ def cut_out(e: Equation, x: Value, *starts: Value) -> Var:
     return outputs["out"][0]
 
 
-def put_in(e: Equation, x: Value, update: Value, *starts: Value) -> Var:
+def dynamic_update_slice(e: Equation, x: Value, update: Value, *starts: Value) -> Var:
     """A dynamic update of a slice; the words of a random key are replaced whole."""
     var, start_vars = e.lift(x), list(map(e.lift, starts))
     start_vars += [e.lift_number(0)] * (var.ndim - len(start_vars))
@@ -63,7 +63,7 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
     return one("lax_scatter", *values, **attrs, reduction=reduction, mode=_mode(e))
 
 
-def put(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
+def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
     """A scatter that overwrites."""
     if e.params["update_jaxpr"] is not None:
         e.refuse("with what a function makes of each part")
@@ -114,10 +114,10 @@ def _mode(e: Equation) -> str:
 
 
 PLACES: Mapping[str, Rule] = {
-    "dynamic_slice": cut_out,
-    "dynamic_update_slice": put_in,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
     "gather": gather,
-    "scatter": put,
+    "scatter": scatter_overwrite,
     "scatter-add": partial(scatter, "add"),
     "scatter-max": partial(scatter, "max"),
     "scatter-min": partial(scatter, "min"),

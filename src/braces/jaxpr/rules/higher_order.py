@@ -17,8 +17,12 @@ from braces.builder.var import Var, tensor_type
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.ir.views import LoopView
-from braces.jaxpr.core.custom_derivatives import has_own_gradient, standing, with_own_gradient
-from braces.jaxpr.core.equation import Equation, Rule, Runner, Value, of_library
+from braces.jaxpr.core.custom_derivatives import (
+    convert_with_custom_gradient,
+    enclosing_results,
+    has_custom_gradient,
+)
+from braces.jaxpr.core.equation import Equation, JaxprReader, Rule, Value, is_library_file
 from braces.jaxpr.core.recognized_functions import operator_of
 from braces.lazy import extend
 from braces.ops.control.construct.build import (
@@ -40,7 +44,7 @@ def call(parameter: str) -> Rule:
     return inline_call
 
 
-def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
+def custom_derivative_call(e: Equation, *values: Value) -> Value | list[Value]:
     """A function with a custom derivative, which the program keeps.
 
     It becomes an operator if it has the operator's equations and derivative. A user's function
@@ -50,27 +54,29 @@ def with_own_rule(e: Equation, *values: Value) -> Value | list[Value]:
     operator = operator_of(e)
     if operator is not None:
         return one(operator, e.lift(values[0]))
-    existing = standing(e, values)
+    existing = enclosing_results(e, values)
     if existing is not None:
         return existing
-    if runner.whole is None or not has_own_gradient(e, values):
+    if runner.whole is None or not has_custom_gradient(e, values):
         return e.call(closed, values)
     info = closed.jaxpr.debug_info
     block_name = _block_name(str(info.func_name))
-    if not block_name or of_library(info.func_filename):
-        return with_own_gradient(e, runner, values)
+    if not block_name or is_library_file(info.func_filename):
+        return convert_with_custom_gradient(e, runner, values)
     inner = runner.inner()
-    return list(build_plain_block(block_name, lambda: with_own_gradient(e, inner, values)))
+    return list(
+        build_plain_block(block_name, lambda: convert_with_custom_gradient(e, inner, values))
+    )
 
 
-def compiled(e: Equation, *values: Value) -> list[Value]:
+def jit_call(e: Equation, *values: Value) -> list[Value]:
     """A `jit` call: a plain block of its name, or inlined.
 
     Functions of JAX's own library are inlined: to users they are one line.
     """
     closed = e.params["jaxpr"]
     whole, name = e.runner.whole, _block_name(e.params["name"])
-    if whole is None or not name or of_library(closed.jaxpr.debug_info.func_filename):
+    if whole is None or not name or is_library_file(closed.jaxpr.debug_info.func_filename):
         return e.call(closed, values)
     runner = e.runner.inner()
     return list(build_plain_block(name, lambda: _run(runner, closed, values)))
@@ -106,7 +112,7 @@ def scan(e: Equation, *values: Value) -> tuple[Var, ...]:
     init, scanned = operands[:carried], operands[carried:]
     (length,) = e.sizes([e.params["length"]])
 
-    def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
+    def step(runner: JaxprReader, params: list[Var]) -> Sequence[Value]:
         return _run(runner, e.params["jaxpr"], [*consts, *params[1:]])
 
     rows = [TensorType(v.dtype, v.shape[1:]) for v in scanned]
@@ -128,11 +134,11 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
     batched = bool(e.params["cond_jaxpr"].out_avals[0].shape)
     types = list(map(tensor_type, init))
 
-    def condition_of(runner: Runner, carried: list[Var]) -> Var:
+    def condition_of(runner: JaxprReader, carried: list[Var]) -> Var:
         (is_active,) = _run(runner, e.params["cond_jaxpr"], [*cond_consts, *carried])
         return runner.lift(is_active)
 
-    def step(runner: Runner, params: list[Var]) -> Sequence[Value]:
+    def step(runner: JaxprReader, params: list[Var]) -> Sequence[Value]:
         next_values = _run(runner, e.params["body_jaxpr"], [*body_consts, *params[1:]])
         is_active = condition_of(runner, params[1:]) if batched else None
         return (
@@ -141,7 +147,7 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
             else _select_rows(runner, is_active, next_values, params[1:])
         )
 
-    def check(runner: Runner, params: list[Var]) -> Sequence[Value]:
+    def check(runner: JaxprReader, params: list[Var]) -> Sequence[Value]:
         is_active = condition_of(runner, params)
         return [one("any", is_active) if batched else is_active]
 
@@ -153,7 +159,7 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
 
 
 def _select_rows(
-    runner: Runner, mask: Var, new: Sequence[Value], old: Sequence[Var]
+    runner: JaxprReader, mask: Var, new: Sequence[Value], old: Sequence[Var]
 ) -> list[Value]:
     """Select new values by a mask over their leading axes."""
 
@@ -169,14 +175,14 @@ def _select_rows(
 # ---- blocks ----------------------------------------------------------------------------------
 
 
-def _run(runner: Runner, closed: Any, operands: Sequence[Value]) -> list[Value]:
+def _run(runner: JaxprReader, closed: Any, operands: Sequence[Value]) -> list[Value]:
     return runner.run(closed.jaxpr, closed.consts, operands)
 
 
 def _block(
     e: Equation,
     types: Sequence[TensorType],
-    build: Callable[[Runner, list[Var]], Sequence[Value]],
+    build: Callable[[JaxprReader, list[Var]], Sequence[Value]],
     names: Sequence[str] = (),
 ) -> Body:
     """Build a nested block from its parameters."""
@@ -190,9 +196,9 @@ def _block(
 
 CALLS: Mapping[str, Rule] = {
     "cond": cond,
-    "custom_jvp_call": with_own_rule,
-    "custom_vjp_call": with_own_rule,
-    "jit": compiled,
+    "custom_jvp_call": custom_derivative_call,
+    "custom_vjp_call": custom_derivative_call,
+    "jit": jit_call,
     "remat2": call("jaxpr"),
     "scan": scan,
     "while": while_loop,

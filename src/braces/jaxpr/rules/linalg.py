@@ -12,9 +12,9 @@ from braces.builder.append import apply, one
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.jaxpr.core.custom_derivatives import (
-    has_own_gradient,
-    standing,
-    with_gradient_of_jax,
+    attach_jax_gradient,
+    enclosing_results,
+    has_custom_gradient,
 )
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
@@ -117,25 +117,25 @@ def order_of_pivots(e: Equation, pivots: Value) -> list[Value]:
     return e.written(permute, pivots)
 
 
-def solved(e: Equation, *values: Value) -> list[Value]:
+def custom_linear_solve(e: Equation, *values: Value) -> list[Value]:
     """A custom linear solve, with its solver inlined.
 
     The gradient of a solution follows from the equations, by a transposed solve: the solver may
     iterate, or use factors without gradients.
     """
-    existing = standing(e, values)
+    existing = enclosing_results(e, values)
     if existing is not None:
         return existing
     lengths, jaxprs = e.params["const_lengths"], e.params["jaxprs"]
     consts, matvec_count = sum(lengths), lengths.matvec + lengths.vecmat
     operands = [*values[matvec_count : matvec_count + lengths.solve], *values[consts:]]
     solution = e.call(jaxprs.solve, operands)
-    if not has_own_gradient(e, values) or e.runner.whole is None:
+    if not has_custom_gradient(e, values) or e.runner.whole is None:
         return solution
     if jaxprs.transpose_solve is not None:
-        return with_gradient_of_jax(e, e.runner, values, solution)
+        return attach_jax_gradient(e, e.runner, values, solution)
     try:
-        return with_gradient_of_jax(
+        return attach_jax_gradient(
             e, e.runner, values, solution, partial(_transposable_solve, e)
         )
     except ProgramError:
@@ -194,7 +194,7 @@ def transform(e: Equation, x: Value) -> Var:
 
 LINEAR_ALGEBRA: Mapping[str, Rule] = {
     "cholesky": cholesky,
-    "custom_linear_solve": solved,
+    "custom_linear_solve": custom_linear_solve,
     "eigh": eigh,
     "fft": transform,
     "lu": lu,

@@ -25,7 +25,7 @@ def broadcast(e: Equation, x: Value) -> Value:
     words = range(len(target) - var.ndim + len(mapped_axes), len(target))
     axis_sizes = dict(zip((*mapped_axes, *words), var.shape, strict=True))
     aligned_shape = tuple(axis_sizes.get(axis, 1) for axis in range(len(target)))
-    return broadcast_to(reshaped(var, aligned_shape), target)
+    return broadcast_to(reshape_to(var, aligned_shape), target)
 
 
 def _is_real(x: np.ndarray[Any, Any]) -> bool:
@@ -38,7 +38,7 @@ def broadcast_to(x: Var, shape: Shape) -> Var:
     return x if x.shape == shape else one("broadcast_to", x, shape=shape)
 
 
-def reshaped(x: Var, shape: Shape) -> Var:
+def reshape_to(x: Var, shape: Shape) -> Var:
     """Reshape an array, unless it has the shape."""
     return x if x.shape == shape else one("reshape", x, shape=shape)
 
@@ -46,12 +46,14 @@ def reshaped(x: Var, shape: Shape) -> Var:
 def reshape(e: Equation, x: Value) -> Var:
     """A reshape, after an optional transpose."""
     order, var = e.params["dimensions"], e.lift(x)
-    return reshaped(var if order is None else one("transpose", var, axes=tuple(order)), e.shape)
+    return reshape_to(
+        var if order is None else one("transpose", var, axes=tuple(order)), e.shape
+    )
 
 
 def squeeze(e: Equation, x: Value) -> Var:
     """An array without some axes of size 1."""
-    return reshaped(e.lift(x), e.shape)
+    return reshape_to(e.lift(x), e.shape)
 
 
 def transpose(e: Equation, x: Value) -> Var:
@@ -91,7 +93,7 @@ def reverse(e: Equation, x: Value) -> Var:
     return one("flip", e.lift(x), axis=tuple(e.params["dimensions"]))
 
 
-def cut(e: Equation, x: Value) -> Var:
+def static_slice(e: Equation, x: Value) -> Var:
     """A slice with known or symbolic bounds."""
     var, starts = e.lift(x), e.sizes(e.params["start_indices"])
     ends = e.sizes(e.params["limit_indices"])
@@ -113,7 +115,7 @@ def iota(e: Equation, *sizes: Any) -> Var:
     target, at = e.shape, e.params["dimension"]
     line_shape = tuple(size if axis == at else 1 for axis, size in enumerate(target))
     steps = in_dtype(one("arange", stop=target[at]), e.dtype)
-    return broadcast_to(reshaped(steps, line_shape), target)
+    return broadcast_to(reshape_to(steps, line_shape), target)
 
 
 def size(e: Equation) -> Var:
@@ -138,7 +140,7 @@ SHAPES: Mapping[str, Rule] = {
     "optimization_barrier": unchanged,
     "reshape": reshape,
     "rev": reverse,
-    "slice": cut,
+    "slice": static_slice,
     "split": split,
     "squeeze": squeeze,
     "stack": stack,

@@ -38,15 +38,15 @@ def top_k(e: Equation, x: Value) -> tuple[Var, Var]:
     return top["values"][0], in_dtype(top["indices"][0], e.types[1].dtype)
 
 
-def so_far(op_type: str, e: Equation, x: Value) -> Var:
+def cumulative(op_type: str, e: Equation, x: Value) -> Var:
     """A cumulative maximum, minimum or logsumexp."""
     return one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
 
 
 ORDER: Mapping[str, Rule] = {
-    "cumlogsumexp": partial(so_far, "cumlogsumexp"),
-    "cummax": partial(so_far, "cummax"),
-    "cummin": partial(so_far, "cummin"),
+    "cumlogsumexp": partial(cumulative, "cumlogsumexp"),
+    "cummax": partial(cumulative, "cummax"),
+    "cummin": partial(cumulative, "cummin"),
     "sort": sort,
     "top_k": top_k,
 }

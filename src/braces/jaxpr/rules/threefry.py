@@ -26,7 +26,7 @@ PARITY = 0x1BD11BDA
 Pair = tuple[Any, Any]
 
 
-def mixed(key: Pair, words: Pair) -> Pair:
+def threefry_mix(key: Pair, words: Pair) -> Pair:
     """Mix two words with the two words of a key in 20 rounds."""
     keys = (*key, key[0] ^ key[1] ^ np.uint32(PARITY))
     left, right = words[0] + keys[0], words[1] + keys[1]
@@ -59,7 +59,7 @@ def split(e: Equation, key: Value) -> list[Value]:
     shape = e.params["shape"]
 
     def split_key(key: Any) -> Any:
-        words = mixed(_key_words(key, len(shape)), _counters(key, shape))
+        words = threefry_mix(_key_words(key, len(shape)), _counters(key, shape))
         return _np.stack(words, axis=-1)
 
     return e.written(split_key, key)
@@ -69,7 +69,7 @@ def fold_in(e: Equation, key: Value, data: Value) -> list[Value]:
     """Derive a key from one and a number."""
 
     def fold_key(key: Any, data: Any) -> Any:
-        words = mixed(_key_words(key, 0), _words(data))
+        words = threefry_mix(_key_words(key, 0), _words(data))
         return _np.stack(words, axis=-1)
 
     return e.written(fold_key, key, data)
@@ -99,7 +99,7 @@ def bits(e: Equation, key: Value) -> list[Value]:
     width, shape = e.params["bit_width"], e.params["shape"]
 
     def draw_bits(key: Any) -> Any:
-        high, low = mixed(_key_words(key, len(shape)), _counters(key, shape))
+        high, low = threefry_mix(_key_words(key, len(shape)), _counters(key, shape))
         if width == 64:
             return (high.astype(_np.uint64) << np.uint64(32)) | low.astype(_np.uint64)
         return (high ^ low).astype(f"uint{width}")
@@ -113,7 +113,7 @@ def gamma(e: Equation, key: Value, a: Value) -> Value:
 
 
 def _each_mixed(first: Any, second: Any, left: Any, right: Any) -> Pair:
-    return mixed((first, second), (left, right))
+    return threefry_mix((first, second), (left, right))
 
 
 def words(e: Equation, *values: Value) -> list[Value]:

@@ -43,7 +43,7 @@ LOGGER = logging.getLogger("braces")
 
 VARIABLE, JAX_VARIABLE = "BRACES_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"
 """The variable with the folder, and the one of JAX for all its compilations, which wins."""
-MOST_BYTES, MOST_FILES = 1 << 30, 20_000
+MAX_BYTES, MAX_FILES = 1 << 30, 20_000
 """The limits of the cache; the size is 1 GiB."""
 
 MARKER = "CACHEDIR.TAG"
@@ -70,7 +70,7 @@ _ABILITIES = ("model name", "flags", "Features", "CPU implementer", "CPU part")
 
 
 @dataclass(frozen=True)
-class Kept:
+class CacheEntry:
     """Cache entry: a file of the folder.
 
     Attributes:
@@ -84,7 +84,7 @@ class Kept:
     used_s: float
 
 
-def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
+def find_cache_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the folder for compiled code, which may not exist; `None` for none."""
     value = environment.get(VARIABLE)
     try:
@@ -98,7 +98,7 @@ def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 @cache
-def processor(told: Path = Path("/proc/cpuinfo")) -> str:
+def processor_name(told: Path = Path("/proc/cpuinfo")) -> str:
     """Return a name for the kind of processor that XLA compiles for here.
 
     Args:
@@ -112,20 +112,20 @@ def processor(told: Path = Path("/proc/cpuinfo")) -> str:
     return f"{platform.machine()}-{sha256(repr(known).encode()).hexdigest()[:12]}"
 
 
-def made_ready(folder: Path) -> bool:
+def prepare_cache(folder: Path) -> bool:
     """Create a cache with a subfolder for this processor; return `False` if that fails.
 
     A rejected folder is reported once in the log.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        reason = refusal(folder)
+        reason = reason_not_cache(folder)
         if reason is not None:
             _report(folder, reason)
             return False
         if not _is_marked(folder):
             write_atomically(folder / MARKER, _MARKER_TEXT)
-        place = folder / processor()
+        place = folder / processor_name()
         place.mkdir(mode=0o700, exist_ok=True)
         return _is_private(place)
     except OSError:
@@ -142,7 +142,7 @@ def _report(folder: Path, reason: str) -> None:
     )
 
 
-def refusal(folder: Path) -> str | None:
+def reason_not_cache(folder: Path) -> str | None:
     """Return the reason why an existing folder is not a cache, as the end of a sentence.
 
     Raises:
@@ -197,42 +197,44 @@ def _walk(folder: Path) -> Generator[tuple[str, int]]:
                 yield path.relative_to(folder).as_posix(), path.lstat().st_mode
 
 
-def kept_in(folder: Path) -> list[Kept]:
+def list_entries(folder: Path) -> list[CacheEntry]:
     """Return the entries of a cache; none for a folder that is not a cache."""
     try:
-        if refusal(folder) is not None:
+        if reason_not_cache(folder) is not None:
             return []
     except OSError:
         return []
-    entries = list[Kept]()
+    entries = list[CacheEntry]()
     for path, mode in _walk(folder):
         if stat.S_ISREG(mode) and _ENTRY.fullmatch(path):
             with suppress(OSError):  # another process removed it meanwhile
                 status = (folder / path).lstat()
                 used_s = max(status.st_atime, status.st_mtime)
-                entries.append(Kept(folder / path, status.st_size, used_s))
+                entries.append(CacheEntry(folder / path, status.st_size, used_s))
     return entries
 
 
-def let_go_of(place: Path, prefix: str) -> None:
+def remove_entries(place: Path, prefix: str) -> None:
     """Remove the entries of a processor whose names start with `prefix`."""
-    for entry in kept_in(place.parent):
+    for entry in list_entries(place.parent):
         if entry.path.parent == place and entry.path.name.startswith(prefix):
-            let_go(entry.path)
+            remove_file(entry.path)
 
 
-def trim(folder: Path, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES) -> None:
+def evict_entries(
+    folder: Path, most_bytes: int = MAX_BYTES, most_files: int = MAX_FILES
+) -> None:
     """Remove the least recently used files until the others are within the limits."""
-    entries = sorted(kept_in(folder), key=lambda entry: entry.used_s)
+    entries = sorted(list_entries(folder), key=lambda entry: entry.used_s)
     size_bytes, files = sum(entry.size_bytes for entry in entries), len(entries)
     for entry in entries:
         if size_bytes <= most_bytes and files <= most_files:
             return
-        let_go(entry.path)
+        remove_file(entry.path)
         size_bytes, files = size_bytes - entry.size_bytes, files - 1
 
 
-def let_go(path: Path) -> None:
+def remove_file(path: Path) -> None:
     """Remove a file, unless it is removed already or in use."""
     try:
         path.unlink()

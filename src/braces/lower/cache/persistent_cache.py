@@ -24,11 +24,11 @@ from braces.ir.records import Op
 from braces.lazy import compilation_cache, jax
 from braces.lower.cache.cache_directory import (
     JAX_VARIABLE,
-    let_go_of,
-    made_ready,
-    named_folder,
-    processor,
-    trim,
+    evict_entries,
+    find_cache_folder,
+    prepare_cache,
+    processor_name,
+    remove_entries,
 )
 
 _FOLDER, _ENABLED = "jax_compilation_cache_dir", "jax_enable_compilation_cache"
@@ -56,7 +56,7 @@ def compile_or_read(lowered: Any, name: str) -> Any:
         lowered: The computation, as JAX lowered it.
         name: The name of its function; see `code_name`.
     """
-    keeper = the_keeper()
+    keeper = get_persistent_cache()
     with keeper.keeping(raises=True) as folder:
         try:
             return lowered.compile()
@@ -76,7 +76,7 @@ class _Reads(local):
 _reads = _Reads()
 
 
-def code_reads() -> int:
+def count_cache_hits() -> int:
     """Return the number of cache hits of this thread."""
     _register_listener()
     return _reads.count
@@ -95,12 +95,12 @@ def _register_listener() -> None:
 
 
 @cache
-def the_keeper() -> Keeper:
+def get_persistent_cache() -> PersistentCache:
     """Return the persistent cache of the process."""
-    return Keeper()
+    return PersistentCache()
 
 
-class Keeper:
+class PersistentCache:
     """Enables the persistent cache of JAX during compilations of Braces.
 
     The settings belong to the process: compilations of other threads in these moments are
@@ -144,17 +144,19 @@ class Keeper:
         Entries of this computation may be broken, and JAX would never rewrite them.
         """
         self._gave_up = True
-        let_go_of(folder, f"jit_{name}-")
+        remove_entries(folder, f"jit_{name}-")
 
     def _open(self) -> None:
         self._folder = None
-        cache_folder = None if self._gave_up or _is_configured_by_user() else named_folder()
-        if cache_folder is None or not made_ready(cache_folder):
+        cache_folder = (
+            None if self._gave_up or _is_configured_by_user() else find_cache_folder()
+        )
+        if cache_folder is None or not prepare_cache(cache_folder):
             return
         if self._openings % _TRIMMED_EACH == 0:
-            trim(cache_folder)
+            evict_entries(cache_folder)
         self._openings += 1
-        self._folder = cache_folder / processor()
+        self._folder = cache_folder / processor_name()
         self._ours = {_FOLDER: str(self._folder), _LEAST_S: 0.0, _RAISES: True}
         self._before = {name: _get_setting(name) for name in self._ours}
         _apply_settings(self._ours)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from braces.define.decorator import OpDef
-from braces.define.type_inference import Context, infer_lightly
+from braces.define.type_inference import InferenceContext, infer_without_kernel
 from braces.dims import Unifier
-from braces.dtypes import LARGEST_ARRAY, TensorType, room
+from braces.dtypes import LARGEST_ARRAY, TensorType, count_bytes
 from braces.errors import RunError
 from braces.ir.records import Op
 from braces.lazy import jax, tracing
-from braces.ops.control.partition.kernel_cost import inner_computations
+from braces.ops.control.partition.kernel_cost import inner_jaxprs
 
 
 def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
@@ -36,7 +36,7 @@ def refuse_huge(jaxpr: Any, ops: Iterable[Op] = ()) -> None:
 
 
 def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) -> None:
-    if room(shape, dtype.itemsize) > LARGEST_ARRAY:
+    if count_bytes(shape, dtype.itemsize) > LARGEST_ARRAY:
         raise RunError(
             "The run needs an array that takes 2^63 bytes or more.",
             at=at(),
@@ -48,7 +48,7 @@ def _refuse(shape: tuple[int, ...], dtype: Any, at: Callable[[], str | None]) ->
 def _results(equation: Any) -> Iterator[Any]:
     """Yield the results of an equation, and those of its inner computations."""
     yield from (result.aval for result in equation.outvars)
-    for inner in inner_computations(equation.params.values()):
+    for inner in inner_jaxprs(equation.params.values()):
         for inner_equation in inner.eqns:
             yield from _results(inner_equation)
 
@@ -62,7 +62,7 @@ def _place(equation: Any, ops: Iterable[Op]) -> Callable[[], str | None]:
     return place
 
 
-def guarded(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def guard_array_sizes(compute: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the function with a check of its arrays before it is traced."""
 
     def function(values: Any) -> Any:
@@ -80,7 +80,9 @@ def refuse_huge_results(
     Raises:
         RunError: The result is too large; the error has its size.
     """
-    inferred = infer_lightly(definition, {}, attrs, wanted, Context(definition.type, Unifier()))
+    inferred = infer_without_kernel(
+        definition, {}, attrs, wanted, InferenceContext(definition.type, Unifier())
+    )
     for type_ in (result for types in (inferred or {}).values() for result in types):
         if isinstance(type_, TensorType):
             shape = tuple(size for size in type_.shape if isinstance(size, int))

@@ -19,14 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from braces.define.core.check_code import max_code
+from braces.define.core.check_code import worst_code
 from braces.lazy import jnp, lax
 
-MOST_CHAINED = 8
+MAX_CHAINED_CHECKS = 8
 """The number of checks up to which a chain compiles and runs faster than a vector."""
 
 
-class State(NamedTuple):
+class RunStatus(NamedTuple):
     """Status of a run during computation: loops and branches carry it.
 
     Attributes:
@@ -47,14 +47,14 @@ class CheckCodes:
 
     def add(self, site: str, wrong: Any) -> None:
         """Add the result of the check of an operator."""
-        self._codes[site] = jnp.asarray(max_code(wrong), "int32")
+        self._codes[site] = jnp.asarray(worst_code(wrong), "int32")
 
-    def record(self, state: State) -> State:
+    def record(self, state: RunStatus) -> RunStatus:
         """Return the state with the first failure among the codes, and clear them."""
         codes, self._codes = self._codes, {}
-        if len(codes) <= MOST_CHAINED:
+        if len(codes) <= MAX_CHAINED_CHECKS:
             for site, code in codes.items():
-                state = fail(state, site, code)
+                state = record_failure(state, site, code)
             return state
         stacked = jnp.stack(list(codes.values()))
         failed = stacked != 0
@@ -63,16 +63,16 @@ class CheckCodes:
         sites = {
             site: jnp.maximum(state.sites[site], recorded[at]) for at, site in enumerate(codes)
         }
-        return State(state.running & ~jnp.any(failed), state.sites | sites)
+        return RunStatus(state.running & ~jnp.any(failed), state.sites | sites)
 
 
-def note(state: State, site: str, wrong: Any) -> State:
+def record_code(state: RunStatus, site: str, wrong: Any) -> RunStatus:
     """Return the state with the failure code of a check point; loops stop if it is not 0."""
-    code = max_code(wrong)
+    code = worst_code(wrong)
     sites = state.sites | {site: jnp.maximum(state.sites[site], code)}
-    return State(state.running & (code == 0), sites)
+    return RunStatus(state.running & (code == 0), sites)
 
 
-def fail(state: State, site: str, wrong: Any) -> State:
+def record_failure(state: RunStatus, site: str, wrong: Any) -> RunStatus:
     """Return the state with a failure, unless something failed before."""
-    return note(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))
+    return record_code(state, site, jnp.where(state.running, wrong, jnp.zeros_like(wrong)))

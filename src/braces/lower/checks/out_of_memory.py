@@ -20,7 +20,7 @@ def needed_bytes(code: Any) -> int:
     return int(analysis.temp_size_in_bytes + analysis.output_size_in_bytes)
 
 
-def require(size_bytes: int) -> None:
+def probe_memory(size_bytes: int) -> None:
     """Probe an allocation before a run, which would lose its state if it failed later.
 
     Raises:

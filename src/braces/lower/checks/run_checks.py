@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braces.define.core.check_code import max_code
-from braces.define.core.kernel_call import ask
+from braces.define.core.check_code import worst_code
+from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import Attrs, OpDef
 from braces.define.definition import Values
 from braces.lazy import jnp
 
 
-def told_sizes(definition: OpDef, values: Values, attrs: Attrs) -> Mapping[str, Any]:
+def read_dynamic_sizes(definition: OpDef, values: Values, attrs: Attrs) -> Mapping[str, Any]:
     """Return the data-dependent sizes of an operator, by the names of dimensions."""
     assert definition.learn_rule is not None
     rule, arguments = definition.learn_rule, definition.arrange(values)
-    return ask(definition.type, "learned", rule, arguments, attrs, _read_sizes)
+    return call_rule(definition.type, "learned", rule, arguments, attrs, _read_sizes)
 
 
 def _read_sizes(sizes: Mapping[object, Any]) -> Mapping[str, Any]:
@@ -36,11 +36,11 @@ def _check_size(size: Any) -> Any:
     return size
 
 
-def told_offence(definition: OpDef, values: Values, attrs: Mapping[str, Any]) -> Any:
+def read_check_code(definition: OpDef, values: Values, attrs: Mapping[str, Any]) -> Any:
     """Return the failure code from the check of an operator, or 0; see `check_code`."""
     assert definition.check is not None
     rule, arguments = definition.check.kernel, definition.arrange(values)
-    return ask(definition.type, "checked", rule, arguments, attrs, _read_offence)
+    return call_rule(definition.type, "checked", rule, arguments, attrs, _read_offence)
 
 
 def _read_offence(code: Any) -> Any:
@@ -48,4 +48,4 @@ def _read_offence(code: Any) -> Any:
         return 0
     if jnp.asarray(code).dtype.kind not in "biu":
         raise TypeError
-    return max_code(code)
+    return worst_code(code)

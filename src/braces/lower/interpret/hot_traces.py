@@ -28,33 +28,39 @@ from dataclasses import dataclass
 from itertools import groupby, islice
 from typing import Any, TypeAlias, final
 
-from braces.define.core.kernel_call import exhausted, raise_foreign
+from braces.define.core.kernel_call import is_out_of_memory, reraise_foreign
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Body
 from braces.ir.walk import dimensions
 from braces.lazy import jax, jnp
-from braces.lower.cache.persistent_cache import the_keeper
-from braces.lower.interpret.kernels import LARGEST_CONSTANT, MOST_SIZES, Kernel, Ready, apart
+from braces.lower.cache.persistent_cache import get_persistent_cache
+from braces.lower.interpret.kernels import (
+    MAX_CONSTANT_ELEMENTS,
+    MAX_SIZE_SETS,
+    Kernel,
+    SpecializedKernel,
+    isolate_computation,
+)
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.ops.control.core.block_op import Call
-from braces.target import MOST_PARTS, ROUNDED, Target
+from braces.ops.control.core.block_op import BoundCall
+from braces.target import MAX_CODEGEN_PARTS, ROUNDED, Target
 
 Env: TypeAlias = dict[str, Any]
-Constants: TypeAlias = dict[Ready, Sequence[Any]]
-Found: TypeAlias = tuple[Kernel, Ready]
+Constants: TypeAlias = dict[SpecializedKernel, Sequence[Any]]
+SpecializedPair: TypeAlias = tuple[Kernel, SpecializedKernel]
 """An operator, and its specialization for the sizes of a run."""
-Together: TypeAlias = Callable[..., tuple[Any, list[Any]]]
-Key: TypeAlias = tuple[int | None, ...]
+FusedFunction: TypeAlias = Callable[..., tuple[Any, list[Any]]]
+SizeKey: TypeAlias = tuple[int | None, ...]
 """The sizes of a run that a trace depends on."""
 
-LONGEST = MOST_PARTS // 8
+MAX_PIECE_OPS = MAX_CODEGEN_PARTS // 8
 """Operators per piece at most: XLA compiles one computation in at most `MOST_PARTS` parts."""
-MOST_COUNTED = 1024
+MAX_COUNTED_KEYS = 1024
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Piece:
+class FusedKernel:
     """Adjacent operators of a trace, fused for one set of sizes.
 
     Attributes:
@@ -71,8 +77,8 @@ class Piece:
     leading: tuple[Any, ...]
     reads: tuple[str, ...]
     binds: tuple[str, ...]
-    function: Together | None
-    call: Together | None
+    function: FusedFunction | None
+    call: FusedFunction | None
 
     def run(self, env: Env) -> bool:
         """Compute the piece and add its results to `env`; return `False` if a check failed."""
@@ -87,7 +93,7 @@ class Piece:
 
 
 @final
-class Bundle:
+class HotTrace:
     """Hot trace: kernels that follow one another in a block.
 
     Args:
@@ -109,8 +115,8 @@ class Bundle:
         named = {name for kernel in kernels for name in kernel.names}
         self._names = tuple(sorted(named | set(dimensions(shapes))))
         self._runs: dict[Any, int] = {}
-        self._betweens: dict[Any, Between | None] = {}
-        self._pieces: dict[Key, tuple[Kernel | Piece, ...]] = {}
+        self._betweens: dict[Any, FusedRegion | None] = {}
+        self._pieces: dict[SizeKey, tuple[Kernel | FusedKernel, ...]] = {}
 
     def run(self, env: Env, sizes: Sizes, constants: Constants) -> bool:
         """Run the trace if it is hot; `env` gains the results that are read later.
@@ -139,7 +145,7 @@ class Bundle:
         return False
 
     def run_between(
-        self, body: Body, env: Env, sizes: Sizes, before: Call, after: Call
+        self, body: Body, env: Env, sizes: Sizes, before: BoundCall, after: BoundCall
     ) -> list[Any] | None:
         """Run a block that is one trace, together with the functions before and after it.
 
@@ -176,15 +182,15 @@ class Bundle:
 
     def _is_hot(self, key: tuple[Any, ...]) -> bool:
         """Count this run; return whether the trace is hot for these sizes."""
-        if len(self._runs) >= MOST_COUNTED:
+        if len(self._runs) >= MAX_COUNTED_KEYS:
             self._runs.clear()
         runs = self._runs[key] = self._runs.get(key, 0) + 1
         return runs > self._target.hot and None not in key
 
-    def _made(self, env: Env, sizes: Sizes) -> tuple[Kernel | Piece, ...]:
+    def _made(self, env: Env, sizes: Sizes) -> tuple[Kernel | FusedKernel, ...]:
         """Fuse all kernels into pieces; an empty tuple (REFUSED) if that fails."""
         found = [(k, k.found([env[n] for n in k.reads], sizes)) for k in self._kernels]
-        read_later, pieces = set(self._wanted), list[Kernel | Piece]()
+        read_later, pieces = set(self._wanted), list[Kernel | FusedKernel]()
         try:
             for piece in reversed([*_split_into_pieces(found, env)]):
                 pieces.append(_fuse_piece(piece, read_later, env, self._target))
@@ -197,7 +203,7 @@ class Bundle:
 
 def _evict_oldest(cache: dict[Any, Any], runs: dict[Any, int]) -> None:
     """Evict the oldest entry of a full cache; its count restarts."""
-    if len(cache) >= MOST_SIZES:
+    if len(cache) >= MAX_SIZE_SETS:
         oldest = next(iter(cache))
         cache.pop(oldest, None)
         runs.pop(oldest, None)
@@ -205,12 +211,12 @@ def _evict_oldest(cache: dict[Any, Any], runs: dict[Any, int]) -> None:
 
 def _reraise_unrelated(error: Exception) -> None:
     """Raise errors of the whole program; ignore those that single operators would raise."""
-    if not isinstance(error, BracesError) and not exhausted(error):
-        raise_foreign(error)
+    if not isinstance(error, BracesError) and not is_out_of_memory(error):
+        reraise_foreign(error)
 
 
 def _run_pieces(
-    pieces: Sequence[Kernel | Piece], env: Env, sizes: Sizes, constants: Constants
+    pieces: Sequence[Kernel | FusedKernel], env: Env, sizes: Sizes, constants: Constants
 ) -> bool:
     for piece in pieces:
         if type(piece) is Kernel:
@@ -220,22 +226,24 @@ def _run_pieces(
     return True
 
 
-def _split_into_pieces(ops: Sequence[Found], env: Env) -> Iterator[Sequence[Found]]:
+def _split_into_pieces(
+    ops: Sequence[SpecializedPair], env: Env
+) -> Iterator[Sequence[SpecializedPair]]:
     """Split operators into pieces: adjacent small ones, or one that is not small."""
     for small, part in groupby(ops, lambda op: _is_small(*op, env)):
-        group, most = tuple(part), LONGEST if small else 1
+        group, most = tuple(part), MAX_PIECE_OPS if small else 1
         yield from (group[k : k + most] for k in range(0, len(group), most))
 
 
-def _is_small(kernel: Kernel, ready: Ready, env: Env) -> bool:
+def _is_small(kernel: Kernel, ready: SpecializedKernel, env: Env) -> bool:
     if not kernel.constant:
         return ready.quick
-    return sum(env[name].size for name in kernel.binds) <= LARGEST_CONSTANT
+    return sum(env[name].size for name in kernel.binds) <= MAX_CONSTANT_ELEMENTS
 
 
 def _fuse_piece(
-    ops: Sequence[Found], wanted: Collection[str], env: Env, target: Target
-) -> Kernel | Piece:
+    ops: Sequence[SpecializedPair], wanted: Collection[str], env: Env, target: Target
+) -> Kernel | FusedKernel:
     """Fuse a piece; a single operator is returned as it is."""
     if len(ops) == 1:
         return ops[0][0]
@@ -255,12 +263,12 @@ def _fuse_piece(
         call = _compile_function(function, [env[name] for name in input_names], target)
     constants = {name: value for name, value in constant_values.items() if name in wanted}
     values = tuple(env[name] for name in leading)
-    return Piece(constants, values, tuple(reads), tuple(binds), function, call)
+    return FusedKernel(constants, values, tuple(reads), tuple(binds), function, call)
 
 
 def _build_function(
-    ops: Sequence[Found], reads: Sequence[str], binds: Sequence[str]
-) -> Together:
+    ops: Sequence[SpecializedPair], reads: Sequence[str], binds: Sequence[str]
+) -> FusedFunction:
     steps = [(kernel, *kernel.inner(ready)) for kernel, ready in ops]
 
     def together(*arguments: Any) -> tuple[Any, list[Any]]:
@@ -276,11 +284,13 @@ def _build_function(
     return together
 
 
-def _compile_function(function: Together, inputs: Sequence[Any], target: Target) -> Together:
+def _compile_function(
+    function: FusedFunction, inputs: Sequence[Any], target: Target
+) -> FusedFunction:
     call = jax.jit(function, compiler_options=dict((*ROUNDED, *target.quickly)))
     if call.trace(*inputs).jaxpr.effects:
         raise TypeError("What prints or writes does so where it stands.")
-    with the_keeper().keeping():
+    with get_persistent_cache().keeping():
         call(*inputs)
     return call
 
@@ -289,7 +299,7 @@ def _compile_function(function: Together, inputs: Sequence[Any], target: Target)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Between:
+class FusedRegion:
     """A block of one piece, fused with the function before it and the function after it.
 
     Attributes:
@@ -301,7 +311,7 @@ class Between:
 
     leading: tuple[Any, ...]
     captures: tuple[str, ...]
-    call: Together
+    call: FusedFunction
 
     def run(self, env: Env, values: Sequence[Any]) -> list[Any] | None:
         """Return the results of the last function; `None` if a check failed."""
@@ -311,16 +321,16 @@ class Between:
 
 
 def _fuse_region(
-    pieces: Sequence[Kernel | Piece],
+    pieces: Sequence[Kernel | FusedKernel],
     body: Body,
     env: Env,
-    before: Call,
-    after: Call,
+    before: BoundCall,
+    after: BoundCall,
     target: Target,
-) -> Between | None:
+) -> FusedRegion | None:
     """Fuse a block with the functions around it; `None` if that is not possible."""
     (piece, *others) = pieces
-    if others or type(piece) is not Piece or piece.function is None:
+    if others or type(piece) is not FusedKernel or piece.function is None:
         return None
     try:
         return _build_region(piece, piece.function, body, env, before, after, target)
@@ -330,20 +340,23 @@ def _fuse_region(
 
 
 def _build_region(
-    piece: Piece,
-    function: Together,
+    piece: FusedKernel,
+    function: FusedFunction,
     body: Body,
     env: Env,
-    before: Call,
-    after: Call,
+    before: BoundCall,
+    after: BoundCall,
     target: Target,
-) -> Between:
+) -> FusedRegion:
     (first, before_values), (last, after_values) = before, after
     _refuse_large(before_values, target)
     names, values = (*piece.constants,), (*piece.constants.values(),)
     inside = {*body.params, *piece.binds, *names}
     captures = tuple(dict.fromkeys(n for n in (*piece.reads, *body.results) if n not in inside))
-    begin, end = apart(_return_function, first), apart(_return_function, last)
+    begin, end = (
+        isolate_computation(_return_function, first),
+        isolate_computation(_return_function, last),
+    )
     counts = len(piece.leading), len(values), len(captures), len(before_values)
 
     def together(*every: Any) -> tuple[Any, list[Any]]:
@@ -361,7 +374,7 @@ def _build_region(
 
     leading = (*piece.leading, *values)
     inputs = [*leading, *(env[name] for name in captures), *before_values, *after_values]
-    return Between(leading, captures, _compile_function(together, inputs, target))
+    return FusedRegion(leading, captures, _compile_function(together, inputs, target))
 
 
 def _refuse_large(values: Iterable[Any], target: Target) -> None:

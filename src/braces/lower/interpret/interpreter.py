@@ -8,24 +8,24 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar, final
 
-from braces.define.core.kernel_call import exhausted
+from braces.define.core.kernel_call import is_out_of_memory
 from braces.define.decorator import OPS
 from braces.errors import BracesError, NaNError
 from braces.ir.records import Body, Op, VarInfo
 from braces.lower.checks.out_of_memory import out_of_memory
-from braces.lower.interpret.hot_traces import Bundle
-from braces.lower.interpret.kernels import Kernel, Ready, compiled
-from braces.lower.interpret.operator_timing import Clock
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interpret.hot_traces import HotTrace
+from braces.lower.interpret.kernels import Kernel, SpecializedKernel, compile_shared
+from braces.lower.interpret.operator_timing import OperatorClock
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.block_lowering import has_nan
 from braces.lower.xla.concrete_attributes import Sizes, size_number
-from braces.ops.control.core.block_op import BlockOp, Call
+from braces.ops.control.core.block_op import BlockOp, BoundCall
 from braces.ops.lists.stack import Stack
 from braces.scope import Scope
 from braces.target import Target
 
 T = TypeVar("T")
-NOTHING: frozenset[str] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
 NO_INFOS: Mapping[str, VarInfo] = {}
 _size = attrgetter("size")
 Listener = Callable[[str, Op, Mapping[str, Any]], None]
@@ -33,7 +33,7 @@ Listener = Callable[[str, Op, Mapping[str, Any]], None]
 
 
 @final
-class Owner:
+class BlockOpPlan:
     """Plan of an operator that owns blocks, prepared once for all runs.
 
     Attributes:
@@ -51,23 +51,23 @@ class Owner:
         self.op, self.definition, self.target = op, definition, target
         self.captures = op.captures()
         self._outer = {name: infos[name] for name in self.captures}
-        self.scripts: dict[str, Script] = {}
+        self.scripts: dict[str, BlockPlan] = {}
         self.made: Any = None
 
-    def script(self, label: str, body: Body) -> Script:
+    def script(self, label: str, body: Body) -> BlockPlan:
         """Return the plan of one of its blocks."""
         plan = self.scripts.get(label)
         if plan is None:
-            plan = self.scripts[label] = Script(body, self.target, self._outer)
+            plan = self.scripts[label] = BlockPlan(body, self.target, self._outer)
         return plan
 
 
-Step: TypeAlias = Kernel | Owner
-Part: TypeAlias = tuple[Sequence[Step], Bundle | None]
+Step: TypeAlias = Kernel | BlockOpPlan
+TraceGroup: TypeAlias = tuple[Sequence[Step], HotTrace | None]
 
 
 @final
-class Script:
+class BlockPlan:
     """Plan of a block for the interpreter, prepared once for all runs.
 
     Attributes:
@@ -99,17 +99,17 @@ class Script:
 
 def _group_steps(
     steps: Sequence[Step], infos: Mapping[str, VarInfo], wanted: set[str], target: Target
-) -> Iterable[Part]:
+) -> Iterable[TraceGroup]:
     """Group operators into hot traces and others; `wanted` is read after all of them."""
     groups = [(bundled, tuple(group)) for bundled, group in groupby(steps, _is_bundled)]
-    parts = list[Part]()
+    parts = list[TraceGroup]()
     for bundled, group in reversed(groups):
         part, bundle = group, None
         kernels = [step for step in part if bundled and type(step) is Kernel]
         if len(kernels) > 1 and target.hot:
             names = (name for kernel in kernels for name in (*kernel.reads, *kernel.binds))
             types = {name: infos[name].type for name in names}
-            bundle = Bundle(kernels, types, frozenset(wanted), target)
+            bundle = HotTrace(kernels, types, frozenset(wanted), target)
         elif parts and parts[-1][1] is None:
             part = (*part, *parts.pop()[0])
         parts.append((part, bundle))
@@ -128,7 +128,7 @@ def _read_by(step: Step) -> Iterable[str]:
 def _plan_step(op: Op, target: Target, infos: Mapping[str, VarInfo]) -> Step:
     definition = OPS.get(op.type)
     if isinstance(definition, BlockOp):
-        return Owner(op, definition, target, infos)
+        return BlockOpPlan(op, definition, target, infos)
     return Kernel(op, definition, target, infos)
 
 
@@ -151,15 +151,17 @@ class Interpreter:
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
     check_nan: bool = False
-    watch: Watch = field(default_factory=Watch)
-    constants: dict[Ready, Sequence[Any]] = field(default_factory=dict[Ready, Sequence[Any]])
-    clock: Clock | None = None
+    watch: CancellationToken = field(default_factory=CancellationToken)
+    constants: dict[SpecializedKernel, Sequence[Any]] = field(
+        default_factory=dict[SpecializedKernel, Sequence[Any]]
+    )
+    clock: OperatorClock | None = None
 
     def __post_init__(self) -> None:
         looks = bool(self.listeners) or self.check_nan
         self.unwatched = not looks and self.kept is None and self.clock is None
 
-    def run(self, script: Script, env: dict[str, Any], path: str) -> None:
+    def run(self, script: BlockPlan, env: dict[str, Any], path: str) -> None:
         """Run the operators of a block; `env` gains their results that may be read later."""
         if not self.unwatched:
             self._run_each(script.steps, env, path)
@@ -174,7 +176,7 @@ class Interpreter:
         clock, listeners = self.clock, self.listeners
         timed, check_nan = self.watch.limited, self.check_nan
         for step in steps if clock is None else clock.over(steps, path, env):
-            before = set(env) if listeners else NOTHING
+            before = set(env) if listeners else NO_NAMES
             try:
                 if timed:
                     self.watch.check()
@@ -185,11 +187,13 @@ class Interpreter:
                 if check_nan:
                     refuse_nan(step.op, env)
             except BracesError as error:
-                raise error.located(place(path, step.op)) from error.__cause__
+                raise error.located(describe_location(path, step.op)) from error.__cause__
             except RuntimeError as error:
-                if not exhausted(error):
+                if not is_out_of_memory(error):
                     raise
-                raise out_of_memory(str(error)).located(place(path, step.op)) from None
+                raise out_of_memory(str(error)).located(
+                    describe_location(path, step.op)
+                ) from None
             if listeners:
                 self._tell(path, step.op, env, before)
 
@@ -237,7 +241,7 @@ def _has_nan(value: Any) -> bool:
     return not isinstance(value, Stack) and bool(has_nan([value]))
 
 
-def place(path: str, op: Op) -> str:
+def describe_location(path: str, op: Op) -> str:
     """Return the location of an operator, for messages."""
     block = f"block `{path}`" if path else "block 0"
     return f"{block}, {op.describe()}"
@@ -248,7 +252,7 @@ class OpFrame:
     """An operator that owns blocks, during interpretation; see `block_op.Frame`."""
 
     interpreter: Interpreter
-    owner: Owner
+    owner: BlockOpPlan
     env: dict[str, Any]
     path: str
     trips: dict[str, int] = field(default_factory=dict[str, int])
@@ -288,7 +292,9 @@ class OpFrame:
             interpreter.keep(here, env, body)
         return [env[name] for name in body.results]
 
-    def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Any]:
+    def run_between(
+        self, label: str, body: Body, before: BoundCall, after: BoundCall
+    ) -> list[Any]:
         """Run a sub-block between two functions, as one fused region if it is hot."""
         interpreter = self.interpreter
         whole = self.owner.script(label, body).whole
@@ -306,7 +312,7 @@ class OpFrame:
         """Call a JAX function, compiled for the shapes of its arguments."""
         target = self.owner.target
         few = sum(map(_size, values)) <= target.small
-        return compiled(function, target.quickly if few else ())(*values)
+        return compile_shared(function, target.quickly if few else ())(*values)
 
     def set_size(self, size: Any, value: int) -> None:
         """Set the size of a dimension of the sub-blocks."""

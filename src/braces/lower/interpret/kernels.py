@@ -11,26 +11,26 @@ from typing import Any, NoReturn, TypeAlias, final
 import numpy as np
 
 from braces.define.decorator import OpDef
-from braces.define.type_inference import refuse_run
+from braces.define.type_inference import raise_run_error
 from braces.dtypes import ListType
 from braces.ir.records import Op, Slots, VarInfo
 from braces.ir.walk import dimensions
 from braces.lazy import jax, xla_metadata
-from braces.lower.checks.array_size_limit import guarded, refuse_huge_results
-from braces.lower.checks.run_checks import told_offence, told_sizes
+from braces.lower.checks.array_size_limit import guard_array_sizes, refuse_huge_results
+from braces.lower.checks.run_checks import read_check_code, read_dynamic_sizes
 from braces.lower.xla.concrete_attributes import Sizes, concrete_attrs
 from braces.target import ROUNDED, Target, XlaOptions
 
-Layout: TypeAlias = tuple[tuple[str, int], ...]
+SlotLayout: TypeAlias = tuple[tuple[str, int], ...]
 """Slots in order, each with its number of values."""
 Attributes: TypeAlias = tuple[tuple[str, Any], ...]
 """Attributes in order; every size is a number."""
 
-MOST_KERNELS, MOST_SIZES, LARGEST_CONSTANT = 4096, 16, 4096
+MAX_KERNELS, MAX_SIZE_SETS, MAX_CONSTANT_ELEMENTS = 4096, 16, 4096
 
 
 @dataclass(eq=False, slots=True)
-class Ready:
+class SpecializedKernel:
     """Kernel specialized for one set of sizes.
 
     Attributes:
@@ -82,10 +82,13 @@ class Kernel:
         slow = definition.costly and not definition.product
         little = (self.constant or self._measured) and self._small > 0
         self.bundled = little and not slow and not self._learns
-        self._ready: dict[Any, Ready] = {}
+        self._ready: dict[Any, SpecializedKernel] = {}
 
     def run(
-        self, env: dict[str, Any], sizes: Sizes, constants: dict[Ready, Sequence[Any]]
+        self,
+        env: dict[str, Any],
+        sizes: Sizes,
+        constants: dict[SpecializedKernel, Sequence[Any]],
     ) -> None:
         """Compute the outputs; `env` gains them.
 
@@ -113,7 +116,9 @@ class Kernel:
         else:
             env.update(zip(self.binds, results, strict=True))
 
-    def _once(self, ready: Ready, constants: dict[Ready, Sequence[Any]]) -> Sequence[Any]:
+    def _once(
+        self, ready: SpecializedKernel, constants: dict[SpecializedKernel, Sequence[Any]]
+    ) -> Sequence[Any]:
         """Return the results of an operator without inputs; cache small ones for the run."""
         results = constants.get(ready)
         if results is None:
@@ -122,17 +127,17 @@ class Kernel:
                 results = ready.run()
             except Exception as error:
                 self._refuse(ready, (), error)
-            if sum(x.size for x in results) <= LARGEST_CONSTANT:
+            if sum(x.size for x in results) <= MAX_CONSTANT_ELEMENTS:
                 constants[ready] = results
         return results
 
     def _learn(self, values: Sequence[Any], sizes: Sizes) -> None:
-        dynamic_sizes = told_sizes(
+        dynamic_sizes = read_dynamic_sizes(
             self._definition, _group_by_slot(self._given, values), self.op.attrs
         )
         sizes.update((name, int(size)) for name, size in dynamic_sizes.items())
 
-    def found(self, values: Sequence[Any], sizes: Sizes) -> Ready:
+    def found(self, values: Sequence[Any], sizes: Sizes) -> SpecializedKernel:
         """Return the kernel for the sizes of this run; small inputs get quick compilation."""
         quick = self._small >= 0
         if self._measured:
@@ -143,46 +148,48 @@ class Kernel:
         key = (quick, *map(sizes.get, self.names)) if self.names else quick
         ready = self._ready.get(key)
         if ready is None:
-            if len(self._ready) >= MOST_SIZES:
+            if len(self._ready) >= MAX_SIZE_SETS:
                 self._ready.clear()
             ready = self._ready[key] = self._made(quick, concrete_attrs(self.op.attrs, sizes))
         return ready
 
-    def _made(self, quick: bool, attrs: dict[str, Any]) -> Ready:
+    def _made(self, quick: bool, attrs: dict[str, Any]) -> SpecializedKernel:
         definition, frozen = self._definition, tuple(attrs.items())
         checked = definition.check is not None
         if self._lists or self.constant:
             run = _build_compute(definition, frozen, self._given, self._wanted)
             check = _build_check(definition, frozen, self._given) if checked else None
-            return Ready(attrs, run, check, quick)
+            return SpecializedKernel(attrs, run, check, quick)
         options = self._target.quickly if quick else ()
         run = _kernel(definition, frozen, self._given, self._wanted, options)
         check = _compile_check(definition, frozen, self._given, options) if checked else None
-        return Ready(attrs, run, check, quick)
+        return SpecializedKernel(attrs, run, check, quick)
 
-    def inner(self, ready: Ready) -> tuple[Callable[..., Sequence[Any]], Any]:
+    def inner(self, ready: SpecializedKernel) -> tuple[Callable[..., Sequence[Any]], Any]:
         """Return the operator and its optional check as functions for a fused call."""
         definition, frozen = self._definition, tuple(ready.attrs.items())
-        run = apart(_build_compute, definition, frozen, self._given, self._wanted)
+        run = isolate_computation(_build_compute, definition, frozen, self._given, self._wanted)
         if ready.check is None:
             return run, None
-        return run, apart(_build_check, definition, frozen, self._given)
+        return run, isolate_computation(_build_check, definition, frozen, self._given)
 
-    def _refuse(self, ready: Ready, values: Sequence[Any], error: Exception) -> NoReturn:
+    def _refuse(
+        self, ready: SpecializedKernel, values: Sequence[Any], error: Exception
+    ) -> NoReturn:
         definition, values_by_slot = self._definition, _group_by_slot(self._given, values)
-        refuse_run(definition, values_by_slot, ready.attrs, tuple(self.op.outputs), error)
+        raise_run_error(definition, values_by_slot, ready.attrs, tuple(self.op.outputs), error)
 
 
 def forget_kernels() -> None:
     """Clear the caches of kernels compiled for the interpreter."""
-    compiled.cache_clear()
+    compile_shared.cache_clear()
     _kernel.cache_clear()
     _compile_check.cache_clear()
-    apart.cache_clear()
+    isolate_computation.cache_clear()
 
 
-@lru_cache(MOST_KERNELS)
-def compiled(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
+@lru_cache(MAX_KERNELS)
+def compile_shared(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any]:
     """Return a shared function of constructs, compiled with these options."""
     return _jit(function, options)
 
@@ -191,28 +198,30 @@ def _jit(function: Callable[..., Any], options: XlaOptions) -> Callable[..., Any
     return jax.jit(function, compiler_options=dict((*ROUNDED, *options)))
 
 
-@lru_cache(MOST_KERNELS)
+@lru_cache(MAX_KERNELS)
 def _kernel(
     definition: OpDef,
     attrs: Attributes,
-    input_layout: Layout,
-    wanted: Layout,
+    input_layout: SlotLayout,
+    wanted: SlotLayout,
     options: XlaOptions,
 ) -> Callable[..., Sequence[Any]]:
     compute = _build_compute(definition, attrs, input_layout, wanted)
-    function = guarded(lambda values: compute(*values))
+    function = guard_array_sizes(lambda values: compute(*values))
     return _jit(lambda *values: function(values), options)
 
 
-@lru_cache(MOST_KERNELS)
+@lru_cache(MAX_KERNELS)
 def _compile_check(
-    definition: OpDef, attrs: Attributes, input_layout: Layout, options: XlaOptions
+    definition: OpDef, attrs: Attributes, input_layout: SlotLayout, options: XlaOptions
 ) -> Callable[..., Any]:
     return _jit(_build_check(definition, attrs, input_layout), options)
 
 
-@lru_cache(MOST_KERNELS)
-def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., Any]:
+@lru_cache(MAX_KERNELS)
+def isolate_computation(
+    make: Callable[..., Callable[..., Any]], *of: Any
+) -> Callable[..., Any]:
     """Return `make(*of)` as an isolated computation, for use inside larger code.
 
     XLA compiles a call as a separate computation if the call is marked as not inlineable:
@@ -234,7 +243,7 @@ def apart(make: Callable[..., Callable[..., Any]], *of: Any) -> Callable[..., An
 
 
 def _build_compute(
-    definition: OpDef, attrs: Attributes, input_layout: Layout, wanted: Layout
+    definition: OpDef, attrs: Attributes, input_layout: SlotLayout, wanted: SlotLayout
 ) -> Callable[..., Sequence[Any]]:
     slots = tuple(slot for slot, _ in wanted)
 
@@ -250,18 +259,18 @@ def _build_compute(
 
 
 def _build_check(
-    definition: OpDef, attrs: Attributes, input_layout: Layout
+    definition: OpDef, attrs: Attributes, input_layout: SlotLayout
 ) -> Callable[..., Any]:
-    return lambda *values: told_offence(
+    return lambda *values: read_check_code(
         definition, _group_by_slot(input_layout, values), dict(attrs)
     )
 
 
-def _layout_of(slots: Slots) -> Layout:
+def _layout_of(slots: Slots) -> SlotLayout:
     return tuple((slot, len(names)) for slot, names in slots.items())
 
 
-def _group_by_slot(layout: Layout, values: Iterable[Any]) -> Mapping[str, tuple[Any, ...]]:
+def _group_by_slot(layout: SlotLayout, values: Iterable[Any]) -> Mapping[str, tuple[Any, ...]]:
     """Group values, in order, by their slots."""
     remaining = iter(values)
     return {slot: tuple(islice(remaining, number)) for slot, number in layout}

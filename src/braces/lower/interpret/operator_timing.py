@@ -15,7 +15,7 @@ from weakref import ref
 from braces.ir.records import Op
 from braces.lazy import jax
 
-MOST_SPANS = 200_000
+MAX_SPANS = 200_000
 TRACK = "operators"
 
 
@@ -28,7 +28,7 @@ class Step(Protocol):
 S = TypeVar("S", bound=Step)
 
 
-class Placed(NamedTuple):
+class OpLocation(NamedTuple):
     """An operator with its location.
 
     Attributes:
@@ -64,7 +64,7 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class Work:
+class OpCost:
     """Total cost of an operator.
 
     Attributes:
@@ -92,7 +92,7 @@ class _Open:
         ended_ns: The end of the last operator so far.
     """
 
-    placed: Placed
+    placed: OpLocation
     inside: str
     start_ns: int
     inner_ns: int = 0
@@ -108,7 +108,7 @@ class _Open:
 
 
 @dataclass
-class Clock:
+class OperatorClock:
     """Measures the time of operators during interpretation.
 
     Attributes:
@@ -120,7 +120,7 @@ class Clock:
         levels: The times at which `live_bytes` changed, with the new values.
     """
 
-    works: dict[Placed, Work] = field(default_factory=dict[Placed, Work])
+    works: dict[OpLocation, OpCost] = field(default_factory=dict[OpLocation, OpCost])
     spans: list[Span] = field(default_factory=list[Span])
     left_out: int = 0
     live_bytes: int = 0
@@ -137,7 +137,7 @@ class Clock:
     def begin(self, values: Iterable[Any]) -> None:
         """Start a run, with its initial values."""
         now = self.now()
-        self._open = [_Open(Placed("", ""), "", now, path="", began_ns=now, ended_ns=now)]
+        self._open = [_Open(OpLocation("", ""), "", now, path="", began_ns=now, ended_ns=now)]
         self._hold(values)
 
     def window(self) -> tuple[int, int]:
@@ -161,7 +161,7 @@ class Clock:
             self._leave(owner)
             owner.enter(path, now)
         inside = f"{path}/{op.name}".lstrip("/")
-        self._open.append(_Open(Placed(owner.block, op.name), inside, now))
+        self._open.append(_Open(OpLocation(owner.block, op.name), inside, now))
         self._stopped_ns += perf_counter_ns() - entered
 
     def _stop(self, op: Op, env: Mapping[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Clock:
         self._leave(done)
         took, owner = now - done.start_ns, self._open[-1]
         owner.inner_ns, owner.ended_ns = owner.inner_ns + took, now
-        work = self.works.setdefault(done.placed, Work())
+        work = self.works.setdefault(done.placed, OpCost())
         work.calls, work.self_ns = work.calls + 1, work.self_ns + took - done.inner_ns
         self._keep(op.name, done.start_ns, now, {"type": op.type, "path": done.inside})
         self._hold(env[name] for name in op.binds())
@@ -185,13 +185,13 @@ class Clock:
             self._keep(label, owner.began_ns, owner.ended_ns, {"path": owner.path})
 
     def _keep(self, name: str, start_ns: int, end_ns: int, facts: Mapping[str, str]) -> None:
-        if len(self.spans) < MOST_SPANS:
+        if len(self.spans) < MAX_SPANS:
             self.spans.append(Span(name, start_ns, end_ns, TRACK, facts))
         else:
             self.left_out += 1
 
     def _level(self, now: int) -> None:
-        if len(self.levels) < MOST_SPANS:
+        if len(self.levels) < MAX_SPANS:
             self.levels.append((now, self.live_bytes))
 
     def _hold(self, values: Iterable[Any]) -> None:

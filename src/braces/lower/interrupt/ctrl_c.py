@@ -11,12 +11,12 @@ _get, _set, _CTRL_C = _signals.getsignal, _signals.signal, int(signal.SIGINT)
 """The functions that `signal` wraps; its conversion to enums takes most of the time."""
 
 
-class Uninterrupted:
+class DeferredCtrlC:
     """Section that defers the handler of Ctrl-C to its end; effective in the main thread."""
 
     __slots__ = ("before", "pending")
 
-    def __enter__(self) -> Uninterrupted:
+    def __enter__(self) -> DeferredCtrlC:
         self.pending: tuple[int, FrameType | None] | None = None
         before = _get(_CTRL_C)
         self.before = before if callable(before) else None

@@ -8,10 +8,10 @@ from contextlib import AbstractContextManager, contextmanager
 from time import monotonic
 
 from braces.errors import ProgramError, RunError
-from braces.lower.interrupt.ctrl_c import Uninterrupted
+from braces.lower.interrupt.ctrl_c import DeferredCtrlC
 
 
-class Watch:
+class CancellationToken:
     """Cancellation token of a run: its time limit, Ctrl-C and a cancelling thread.
 
     Attributes:
@@ -26,21 +26,21 @@ class Watch:
 
     timeout_s: float | None = None
     deadline: float | None = None
-    held: Uninterrupted | None = None
+    held: DeferredCtrlC | None = None
     error: BaseException | None = None
     loop: int = 0
     cancelled: threading.Event | None = None
     limited: bool = False
 
     @staticmethod
-    def lasting(timeout_s: float) -> Watch:
+    def lasting(timeout_s: float) -> CancellationToken:
         """Return the token of a run with a time limit that starts now.
 
         Raises:
             ProgramError: The argument is not a number of seconds.
         """
-        token = CALLING.watch()
-        token.timeout_s, token.deadline = timeout_s, monotonic() + checked_seconds(timeout_s)
+        token = TOKEN_FACTORY.watch()
+        token.timeout_s, token.deadline = timeout_s, monotonic() + validate_seconds(timeout_s)
         token.limited = True
         return token
 
@@ -92,7 +92,7 @@ class Watch:
             lock.release()
 
 
-def checked_seconds(timeout_s: object) -> float:
+def validate_seconds(timeout_s: object) -> float:
     """Return a validated number of seconds, at least 0.
 
     Raises:
@@ -113,10 +113,10 @@ class _Calling(threading.local):
         watch: Returns the token.
     """
 
-    watch: Callable[[], Watch] = Watch
+    watch: Callable[[], CancellationToken] = CancellationToken
 
 
-CALLING = _Calling()
+TOKEN_FACTORY = _Calling()
 
 
 @contextmanager
@@ -128,13 +128,13 @@ def cancelled_by(event: threading.Event) -> Generator[None]:
     `timeout_s`.
     """
 
-    def cancellable() -> Watch:
-        token = Watch()
+    def cancellable() -> CancellationToken:
+        token = CancellationToken()
         token.cancelled, token.limited = event, True
         return token
 
-    before, CALLING.watch = CALLING.watch, cancellable
+    before, TOKEN_FACTORY.watch = TOKEN_FACTORY.watch, cancellable
     try:
         yield
     finally:
-        CALLING.watch = before
+        TOKEN_FACTORY.watch = before

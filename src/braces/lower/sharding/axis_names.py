@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from braces.define.axes.axis_map import shape_of
-from braces.define.axis_names import names_of_outputs
+from braces.define.axis_names import output_axis_names
 from braces.define.decorator import OPS
 from braces.dtypes import AxisNames
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import map_bodies
-from braces.ops.control.core.value_flow import Link, links_of
+from braces.ops.control.core.value_flow import ValueEdge, value_edges
 
-Visible: TypeAlias = "ChainMap[str, VarInfo]"
+ScopeChain: TypeAlias = "ChainMap[str, VarInfo]"
 """The variables that a block sees, its own first."""
 
 
-def with_axis_names(
-    body: Body, outside: Visible | None = None, given: Mapping[str, AxisNames] | None = None
+def propagate_axis_names(
+    body: Body, outside: ScopeChain | None = None, given: Mapping[str, AxisNames] | None = None
 ) -> Body:
     """Return a block whose values have the axis names of their sources.
 
@@ -35,7 +35,7 @@ def with_axis_names(
     return body.with_(ops=tuple(_name_outputs(op, visible) for op in body.ops), vars=infos)
 
 
-def _name_outputs(op: Op, visible: Visible) -> Op:
+def _name_outputs(op: Op, visible: ScopeChain) -> Op:
     """Record the axis names of the outputs of an operator."""
     if op.bodies():
         return _name_in_blocks(op, visible)
@@ -50,17 +50,17 @@ def _name_outputs(op: Op, visible: Visible) -> Op:
         for side in (op.outputs, op.inputs)
         for slot, names in side.items()
     }
-    output_axes = names_of_outputs(OPS.get(op.type), types, op.attrs, named)
+    output_axes = output_axis_names(OPS.get(op.type), types, op.attrs, named)
     for slot, each in output_axes.items():
         for name, axes in zip(op.outputs.get(slot, ()), each, strict=False):
             _record_axes(visible.maps[0], name, axes)
     return op
 
 
-def _name_in_blocks(op: Op, visible: Visible) -> Op:
-    links, bodies = links_of(op), op.bodies()
+def _name_in_blocks(op: Op, visible: ScopeChain) -> Op:
+    links, bodies = value_edges(op), op.bodies()
     new_bodies = {
-        label: with_axis_names(
+        label: propagate_axis_names(
             body, visible, _propagate_links(links, label, {"": visible}, body.vars)
         )
         for label, body in bodies.items()
@@ -76,7 +76,7 @@ def _name_in_blocks(op: Op, visible: Visible) -> Op:
 
 
 def _propagate_links(
-    links: Iterable[Link],
+    links: Iterable[ValueEdge],
     block: str,
     sources: Mapping[str, Mapping[str, VarInfo]],
     targets: Mapping[str, VarInfo],

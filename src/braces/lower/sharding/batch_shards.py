@@ -20,20 +20,20 @@ from braces.lazy import batching, jax, layouts, partitioning
 Traced: TypeAlias = Any
 """An operation traced by JAX."""
 
-INNER: dict[str, Callable[[Traced], int]] = {
+ELEMENT_RANKS: dict[str, Callable[[Traced], int]] = {
     "fft": lambda equation: len(equation.params["fft_lengths"]),
 }
 """The number of axes that one batch element has, by primitive."""
 
 
-def apply_to_own_batch(equation: Traced, operand: Any) -> Any:
+def apply_to_batch_shard(equation: Traced, operand: Any) -> Any:
     """Apply a batched operation, on each device to its own shard of the batch.
 
     Args:
         equation: The operation, whose primitive is one of `INNER`.
         operand: Its operand.
     """
-    primitive, inner = equation.primitive, INNER[equation.primitive.name](equation)
+    primitive, inner = equation.primitive, ELEMENT_RANKS[equation.primitive.name](equation)
     params = primitive.get_bind_params(equation.params)
     # The text of compiled code does not show which operation this is, but its constants do.
     number = np.uint32(crc32(f"{primitive} {params}".encode()))

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.dtypes import is_float
-from braces.layout import Axes
+from braces.layout import MeshAxes
 from braces.lazy import jax, jnp, lax
 
 
 @dataclass(frozen=True)
-class Parts:
+class RowShards:
     """Sharding of the rows.
 
     Attributes:
@@ -32,7 +32,7 @@ class Parts:
     """
 
     mesh: Any
-    axes: Axes
+    axes: MeshAxes
     rows: Collection[str]
     outs: int
     told: Sequence[str]
@@ -85,7 +85,7 @@ class Parts:
         return before._replace(running=agreed[0] == 0, sites=before.sites | sites)
 
 
-def _sum_over_devices(value: Any, axes: Axes) -> Any:
+def _sum_over_devices(value: Any, axes: MeshAxes) -> Any:
     """Return the sum over all devices; 16-bit floats are added in 32 bits."""
     wide = is_float(value.dtype) and value.dtype.itemsize < 4
     total = lax.psum(value.astype("float32") if wide else value, axes)

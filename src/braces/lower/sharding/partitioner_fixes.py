@@ -7,11 +7,13 @@ from typing import Any
 
 from braces.define.definition import Values
 from braces.lazy import jax
-from braces.lower.sharding.unsharded_axes import with_whole_axes
+from braces.lower.sharding.unsharded_axes import compute_with_unsharded_axes
 from braces.lower.sharding.window_barriers import with_barriers
 
 
-def on_devices(compute: Callable[[Values], Any], values: Values, path: str, mesh: Any) -> Any:
+def compute_on_devices(
+    compute: Callable[[Values], Any], values: Values, path: str, mesh: Any
+) -> Any:
     """Compute a kernel, traced once to find the workarounds that it needs.
 
     Args:
@@ -22,7 +24,7 @@ def on_devices(compute: Callable[[Values], Any], values: Values, path: str, mesh
     """
     code, shapes = jax.make_jaxpr(compute, return_shape=True)(values)
     values = with_barriers(code, values, path)
-    results = with_whole_axes(code, values, mesh)
+    results = compute_with_unsharded_axes(code, values, mesh)
     if results is None:
         return compute(values)
     return jax.tree.unflatten(jax.tree.structure(shapes), results)

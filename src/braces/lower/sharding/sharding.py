@@ -19,10 +19,10 @@ from braces.dims import Size
 from braces.dtypes import ListType, TensorType, is_float
 from braces.errors import DeviceError, FeedError, ShapeError
 from braces.ir.records import DATA, Body, VarInfo
-from braces.layout import Layout, Spec, Stored
+from braces.layout import Layout, Spec, StoredVariable
 from braces.lazy import jax
-from braces.lower.sharding.axis_names import with_axis_names
-from braces.ops.lists.stack import Buffer
+from braces.lower.sharding.axis_names import propagate_axis_names
+from braces.ops.lists.stack import ListBuffer
 
 
 class Placement:
@@ -78,15 +78,15 @@ class Placement:
     def named(self, body: Body) -> Body:
         """Return a main block whose values have the axis names that the layout uses."""
         names = {name for info in body.vars.values() for name in info.axes}
-        return with_axis_names(body) if names & self.layout.dims.keys() else body
+        return propagate_axis_names(body) if names & self.layout.dims.keys() else body
 
     def of_body(self, body: Body) -> dict[str, Any]:
         """Return the shardings of the scope variables and data of a main block."""
-        shardings = self.of_stored(stored_of(body))
+        shardings = self.of_stored(stored_variables(body))
         data = (info for info in body.vars.values() if info.kind == DATA)
         return shardings | {info.name: self.of_value(info) for info in data}
 
-    def of_stored(self, every: Mapping[str, Stored]) -> dict[str, Any]:
+    def of_stored(self, every: Mapping[str, StoredVariable]) -> dict[str, Any]:
         """Return the shardings of variables of the scope."""
         specs = self.layout.of_stored(every)
         return {name: self._sharding(spec) for name, spec in specs.items()}
@@ -161,7 +161,7 @@ class Placement:
 
         Axes without a name are left to XLA, as are values without equal shards.
         """
-        if isinstance(info.type, ListType) and isinstance(value, Buffer):
+        if isinstance(info.type, ListType) and isinstance(value, ListBuffer):
             return replace(value, values=self._pinned(info, value.values, 1))
         return self._pinned(info, value, 0) if isinstance(info.type, TensorType) else value
 
@@ -178,10 +178,10 @@ class Placement:
         return jax.lax.with_sharding_constraint(value, sharding)
 
 
-def stored_of(body: Body) -> dict[str, Stored]:
+def stored_variables(body: Body) -> dict[str, StoredVariable]:
     """Return the facts that a layout needs about the scope variables of a main block."""
     infos = (info for info in body.vars.values() if info.persistable)
-    return {i.name: Stored(i.shape, is_float(i.dtype), i.axes) for i in infos}
+    return {i.name: StoredVariable(i.shape, is_float(i.dtype), i.axes) for i in infos}
 
 
 def _is_local(value: Any) -> bool:

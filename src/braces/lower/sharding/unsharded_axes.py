@@ -18,8 +18,8 @@ from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 from braces.lazy import extend, jax
-from braces.lower.sharding.batch_shards import INNER, apply_to_own_batch
-from braces.ops.control.partition.kernel_cost import inner_computations
+from braces.lower.sharding.batch_shards import ELEMENT_RANKS, apply_to_batch_shard
+from braces.ops.control.partition.kernel_cost import inner_jaxprs
 from braces.ops.conv_pool.lax_conv import PARTS
 
 Traced: TypeAlias = Any
@@ -56,7 +56,7 @@ def _axes_of_platform_convolution(equation: Traced) -> list[Axes]:
     the window.
     """
     windows, rank = equation.params["windows"], len(equation.params["windows"].strides)
-    order = OPERANDS[equation.primitive.name]
+    order = CONVOLUTION_OPERANDS[equation.primitive.name]
     distances = [*windows.spacings, *windows.dilations]
     if order[-1] != "out":
         distances += windows.strides
@@ -69,7 +69,7 @@ def _axes_of_platform_convolution(equation: Traced) -> list[Axes]:
     return [kernel if name == "kernel" else value for name in order]
 
 
-OPERANDS = {
+CONVOLUTION_OPERANDS = {
     f"convolution_{part}": (*(other for other in PARTS if other != part), part)
     for part in PARTS
 }
@@ -95,9 +95,9 @@ def _is_dilated(params: Mapping[str, Any], *names: str) -> bool:
     )
 
 
-WHOLE: dict[str, Callable[[Traced], list[Axes]]] = {
+UNSHARDED_AXES: dict[str, Callable[[Traced], list[Axes]]] = {
     "conv_general_dilated": _axes_of_convolution,
-    **dict.fromkeys(OPERANDS, _axes_of_platform_convolution),
+    **dict.fromkeys(CONVOLUTION_OPERANDS, _axes_of_platform_convolution),
     "reduce_window": _axes_of_windows,
     "reduce_window_max": _axes_of_windows,
     "reduce_window_min": _axes_of_windows,
@@ -106,7 +106,7 @@ WHOLE: dict[str, Callable[[Traced], list[Axes]]] = {
 """The unsharded axes of each operand and result; the last entry holds for those that follow."""
 
 
-def with_whole_axes(code: Traced, values: Any, mesh: Any) -> list[Any] | None:
+def compute_with_unsharded_axes(code: Traced, values: Any, mesh: Any) -> list[Any] | None:
     """Compute a kernel with unsharded axes for operations that XLA partitions incorrectly.
 
     Args:
@@ -126,14 +126,14 @@ def _is_concerned(code: Traced) -> bool:
     """Return whether a traced computation has an operation with unsharded axes."""
     return any(
         any(_get_whole_axes(equation))
-        or equation.primitive.name in INNER
-        or any(map(_is_concerned, inner_computations(equation.params.values())))
+        or equation.primitive.name in ELEMENT_RANKS
+        or any(map(_is_concerned, inner_jaxprs(equation.params.values())))
         for equation in code.eqns
     )
 
 
 def _get_whole_axes(equation: Traced) -> list[Axes]:
-    rule = WHOLE.get(equation.primitive.name)
+    rule = UNSHARDED_AXES.get(equation.primitive.name)
     return [] if rule is None else rule(equation)
 
 
@@ -156,8 +156,8 @@ def _evaluate(closed: Traced, mesh: Any, *operands: Any) -> list[Any]:
 def _apply_operation(equation: Traced, operands: Sequence[Any], mesh: Any) -> list[Any]:
     """Apply one operation, with constraints on its operands and results."""
     primitive, axes = equation.primitive, _get_whole_axes(equation)
-    if primitive.name in INNER:
-        return [apply_to_own_batch(equation, *operands)]
+    if primitive.name in ELEMENT_RANKS:
+        return [apply_to_batch_shard(equation, *operands)]
     params = {name: _constrain_param(value, mesh) for name, value in equation.params.items()}
     pinned_operands = _replicate_all(operands, axes, mesh)
     outputs = primitive.bind(*pinned_operands, **primitive.get_bind_params(params))

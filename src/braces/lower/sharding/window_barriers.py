@@ -17,9 +17,9 @@ import numpy as np
 
 from braces.define.definition import Values
 from braces.lazy import lax
-from braces.ops.control.partition.kernel_cost import inner_computations
+from braces.ops.control.partition.kernel_cost import inner_jaxprs
 
-PADDED = frozenset(
+WINDOW_PRIMITIVES = frozenset(
     {
         "conv_general_dilated", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "pad",
         "reduce_window", "reduce_window_max", "reduce_window_min", "reduce_window_sum",
@@ -46,7 +46,7 @@ def with_barriers(code: Any, values: Values, path: str) -> Values:
 def _pads(code: Any) -> bool:
     """Return whether a traced computation has a primitive that pads."""
     return any(
-        equation.primitive.name in PADDED
-        or any(map(_pads, inner_computations(equation.params.values())))
+        equation.primitive.name in WINDOW_PRIMITIVES
+        or any(map(_pads, inner_jaxprs(equation.params.values())))
         for equation in code.eqns
     )

@@ -33,22 +33,22 @@ import numpy as np
 from braces.define.axes.axis_map import shape_of
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import Values
-from braces.define.type_inference import refuse_run
+from braces.define.type_inference import raise_run_error
 from braces.dtypes import Type, is_float
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.checks.check_codes import CheckCodes, State, fail, note
-from braces.lower.checks.run_checks import told_offence, told_sizes
-from braces.lower.sharding.local_rows import Parts
-from braces.lower.sharding.partitioner_fixes import on_devices
+from braces.lower.checks.check_codes import CheckCodes, RunStatus, record_code, record_failure
+from braces.lower.checks.run_checks import read_check_code, read_dynamic_sizes
+from braces.lower.sharding.local_rows import RowShards
+from braces.lower.sharding.partitioner_fixes import compute_on_devices
 from braces.lower.sharding.sharding import Placement
 from braces.lower.xla.check_points import (
-    UNFIT,
-    Site,
+    UNFIT_CODE,
+    CheckPoint,
     may_be_unfit,
-    placeholders,
     without_traces,
+    zero_outputs,
 )
 from braces.lower.xla.commit import Commits
 from braces.lower.xla.concrete_attributes import (
@@ -57,16 +57,22 @@ from braces.lower.xla.concrete_attributes import (
     size_number,
     sizes_inside,
 )
-from braces.lower.xla.fused_initializers import ManyDraws
-from braces.lower.xla.interruptible_loops import STOPPED, first_trips, next_end, repeat, scan
-from braces.lower.xla.vmap_loops import is_for_all_trips
+from braces.lower.xla.fused_initializers import BatchedInitializers
+from braces.lower.xla.interruptible_loops import (
+    STOPPED,
+    ask_next_end,
+    build_interruptible_scan,
+    first_iterations,
+    repeat,
+)
+from braces.lower.xla.vmap_loops import is_vectorizable
 from braces.ops.control.core.block_op import BlockOp, Lowering
-from braces.ops.lists.stack import Buffer
+from braces.ops.lists.stack import ListBuffer
 from braces.target import OTHER, Target
 
-NAN = "@nan"
+NAN_CHECK = "@nan"
 """The check point that records whether any operator produced a NaN."""
-STOP = "@stop"
+STOP_CHECK = "@stop"
 """The check point that records whether a loop was interrupted."""
 
 
@@ -108,7 +114,7 @@ class Lowerer:
     """
 
     sizes: Sizes
-    sites: dict[str, Site]
+    sites: dict[str, CheckPoint]
     capacities: Mapping[str, int] = field(default_factory=dict[str, int])
     check_nan: bool = False
     target: Target = OTHER
@@ -119,12 +125,12 @@ class Lowerer:
     rounded: frozenset[str] = frozenset()
     commits: Commits = field(default_factory=Commits)
     scope: Callable[[str, Op], str] = scope_name
-    draws: ManyDraws = field(default_factory=ManyDraws)
+    draws: BatchedInitializers = field(default_factory=BatchedInitializers)
     placement: Placement | None = None
-    unfit: dict[str, Site] | None = None
+    unfit: dict[str, CheckPoint] | None = None
     transposable: bool = False
 
-    def run(self, body: Body, env: dict[str, Any], path: str, state: State) -> State:
+    def run(self, body: Body, env: dict[str, Any], path: str, state: RunStatus) -> RunStatus:
         """Lower the operators of a block; `env` gains the values that they bind."""
         checks = CheckCodes()
         for op in body.ops:
@@ -140,14 +146,14 @@ class Lowerer:
                     if definition.looks_into_lists:  # nothing is read beyond the capacity
                         state = self._whole(op, env, checks.record(state))
                     results, state = self._plain(definition, op, body, env, here, state, checks)
-                    bind(op, results, env)
+                    bind_outputs(op, results, env)
             if self.placement is not None:
                 for name in op.binds():
                     env[name] = self.placement.pinned(body.vars[name], env[name])
             bound = [env[name] for name in op.binds()]
             state = self._measured(bound, state)
             if self.check_nan:
-                state = note(checks.record(state), NAN, has_nan(bound))
+                state = record_code(checks.record(state), NAN_CHECK, has_nan(bound))
             if here in self.commits.places:
                 state = checks.record(state)
                 self.commits.choose(here, env, state.sites)
@@ -169,19 +175,19 @@ class Lowerer:
         body: Body,
         env: dict[str, Any],
         here: str,
-        state: State,
+        state: RunStatus,
         checks: CheckCodes,
-    ) -> tuple[dict[str, Any], State]:
+    ) -> tuple[dict[str, Any], RunStatus]:
         values = {slot: tuple(env[n] for n in names) for slot, names in op.inputs.items()}
         try:
             return self._computed(definition, op, values, here, state, checks)
         except BracesError as error:
             if self.unfit is None or not may_be_unfit(op, body):
                 raise error.located(op.describe()) from error.__cause__
-            self.unfit[here] = Site(here, op, definition, refusal=without_traces(error))
+            self.unfit[here] = CheckPoint(here, op, definition, refusal=without_traces(error))
         if here in state.sites:
-            state = fail(checks.record(state), here, jnp.asarray(UNFIT, "int32"))
-        return placeholders(op, body, self.sizes), state
+            state = record_failure(checks.record(state), here, jnp.asarray(UNFIT_CODE, "int32"))
+        return zero_outputs(op, body, self.sizes), state
 
     def _computed(
         self,
@@ -189,44 +195,46 @@ class Lowerer:
         op: Op,
         values: Values,
         here: str,
-        state: State,
+        state: RunStatus,
         checks: CheckCodes,
-    ) -> tuple[dict[str, Any], State]:
+    ) -> tuple[dict[str, Any], RunStatus]:
         if definition.learn_rule is not None:
-            dynamic_sizes = told_sizes(definition, values, op.attrs)
+            dynamic_sizes = read_dynamic_sizes(definition, values, op.attrs)
             state = self._check_sizes(dynamic_sizes, here, checks.record(state))
         if (drawn := self.draws.get(here, op, values)) is not None:
             return definition.by_slot(drawn), state
         attrs = self.attrs(definition, op.attrs)
         if definition.check is not None:
-            checks.add(here, told_offence(definition, values, attrs))
+            checks.add(here, read_check_code(definition, values, attrs))
         compute = partial(definition.compute, attrs=attrs, wanted=op.outputs.keys())
         try:
             if self.placement is not None:
-                return on_devices(compute, values, here, self.placement.mesh), state
+                return compute_on_devices(compute, values, here, self.placement.mesh), state
             return compute(values), state
         except Exception as error:
-            refuse_run(definition, values, attrs, tuple(op.outputs), error)
+            raise_run_error(definition, values, attrs, tuple(op.outputs), error)
 
-    def _measured(self, bound: Iterable[Any], state: State) -> State:
+    def _measured(self, bound: Iterable[Any], state: RunStatus) -> RunStatus:
         """Record the length of lists that began in the block of this state.
 
         Pushes beyond the capacity are counted, so one run reports all lengths.
         """
         for site, buffer in self._lists(bound, state):
             count = jnp.maximum(state.sites[site], buffer.highest)
-            state = State(state.running, state.sites | {site: count})
+            state = RunStatus(state.running, state.sites | {site: count})
         return state
 
-    def _whole(self, op: Op, env: Mapping[str, Any], state: State) -> State:
+    def _whole(self, op: Op, env: Mapping[str, Any], state: RunStatus) -> RunStatus:
         """Return the state before an operator reads lists: a truncated list stops the run."""
         for _, buffer in self._lists([env[name] for name in op.reads()], state):
-            state = State(state.running & buffer.whole, state.sites)
+            state = RunStatus(state.running & buffer.whole, state.sites)
         return state
 
-    def _lists(self, values: Iterable[Any], state: State) -> Iterator[tuple[str, Buffer]]:
+    def _lists(
+        self, values: Iterable[Any], state: RunStatus
+    ) -> Iterator[tuple[str, ListBuffer]]:
         for value in values:
-            if isinstance(value, Buffer):
+            if isinstance(value, ListBuffer):
                 owners = (
                     p
                     for p in state.sites
@@ -235,7 +243,9 @@ class Lowerer:
                 for site in islice(owners, 1):
                     yield site, value
 
-    def _check_sizes(self, dynamic_sizes: Mapping[str, Any], here: str, state: State) -> State:
+    def _check_sizes(
+        self, dynamic_sizes: Mapping[str, Any], here: str, state: RunStatus
+    ) -> RunStatus:
         """Compare data-dependent sizes with the assumed sizes."""
         for name, size in dynamic_sizes.items():
             size, assumed = jnp.asarray(size, "int32"), self.sizes.setdefault(name, 0)
@@ -243,7 +253,7 @@ class Lowerer:
             fits = (size > 0) & (size <= room) if room else size == assumed
             code = jnp.where(fits, size if room else 0, room + 1 + size)
             code = jnp.maximum(state.sites[here], code)
-            state = State(state.running & fits, state.sites | {here: code})
+            state = RunStatus(state.running & fits, state.sites | {here: code})
         return state
 
     @cached_property
@@ -261,7 +271,7 @@ class Lowerer:
         return numbers
 
 
-def bind(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
+def bind_outputs(op: Op, results: Mapping[str, Sequence[Any]], env: dict[str, Any]) -> None:
     """Add the outputs of an operator to `env`."""
     for slot, names in op.outputs.items():
         for name, value in zip(names, results.get(slot, ()), strict=True):
@@ -276,7 +286,7 @@ class OpLowering:
     op: Op
     env: dict[str, Any]
     path: str
-    outer: State
+    outer: RunStatus
 
     def read(self, name: str) -> Any:
         """Return the value of a visible variable."""
@@ -291,9 +301,9 @@ class OpLowering:
         label: str,
         body: Body,
         arguments: Sequence[Any],
-        state: State,
+        state: RunStatus,
         sizes: Mapping[str, int] | None = None,
-    ) -> tuple[list[Any], State]:
+    ) -> tuple[list[Any], RunStatus]:
         """Lower a sub-block; `sizes` are the dimensions of this run of it."""
         env = {name: self.env[name] for name in self.op.captures()}
         env.update(zip(body.params, arguments, strict=True))
@@ -327,12 +337,12 @@ class OpLowering:
         lowerer, placement = self.lowerer, self.lowerer.placement
         assert placement is not None
         inside = [path for path in self.outer.sites if path.startswith(f"{self.path}/")]
-        reported = [*inside, NAN] if lowerer.check_nan else inside
-        parts = Parts(placement.mesh, placement.layout.dims[cut], rows, outs, reported)
+        reported = [*inside, NAN_CHECK] if lowerer.check_nan else inside
+        parts = RowShards(placement.mesh, placement.layout.dims[cut], rows, outs, reported)
         sizes = {**lowerer.sizes, cut: placement.part(cut, lowerer.sizes)}
         alone = replace(lowerer, placement=None, sizes=sizes)
 
-        def part(env: dict[str, Any], state: State) -> tuple[list[Any], State]:
+        def part(env: dict[str, Any], state: RunStatus) -> tuple[list[Any], RunStatus]:
             local = replace(self, lowerer=alone, env=env, outer=state)
             return run(local), local.outer
 
@@ -371,7 +381,7 @@ class OpLowering:
         """Lower a sub-block once more; `given` holds all values that it reads."""
         env, path = dict(given), f"{self.path}/{label}"
         inside = (site for site in self.lowerer.sites if site.startswith(f"{path}/"))
-        self.lowerer.run(body, env, path, start_state([*inside, NAN, STOP]))
+        self.lowerer.run(body, env, path, start_state([*inside, NAN_CHECK, STOP_CHECK]))
         return [env[name] for name in body.results]
 
     def repeat(
@@ -384,11 +394,11 @@ class OpLowering:
         lowerer.loops.append((block_path(self.path, self.op), self.op))
         loop = len(lowerer.loops) - 1
 
-        first = first_trips(self.op, lowerer.infos, lowerer.sizes)
+        first = first_iterations(self.op, lowerer.infos, lowerer.sizes)
         (trip, values, state), end = repeat(
-            check, step, carry, lambda trip: next_end(trip, lowerer.ticket, loop), first
+            check, step, carry, lambda trip: ask_next_end(trip, lowerer.ticket, loop), first
         )
-        return trip, values, fail(state, STOP, end == STOPPED)
+        return trip, values, record_failure(state, STOP_CHECK, end == STOPPED)
 
     def scan(
         self, step: Callable[..., Any], carry: Any, xs: Any, length: int, reverse: bool
@@ -402,34 +412,36 @@ class OpLowering:
                 return carry, jax.vmap(lambda x: step(carry, x)[1])(xs)
         if self.lowerer.ticket is None or not self.lowerer.timed or not length:
             return lax.scan(step, carry, xs, length=length, reverse=reverse)
-        return scan(step, carry, xs, length, reverse, partial(self.repeat, endless=False))
+        return build_interruptible_scan(
+            step, carry, xs, length, reverse, partial(self.repeat, endless=False)
+        )
 
     def _are_alone(self, carry: Any, length: int) -> bool:
         """Return whether iterations are independent, report nothing and fit together."""
         values, state = carry
-        most, reported = self.lowerer.target.stacked_bytes, state.sites.keys() - {STOP}
-        return not (values or reported) and is_for_all_trips(self.op, length, self.size, most)
+        most, reported = self.lowerer.target.stacked_bytes, state.sites.keys() - {STOP_CHECK}
+        return not (values or reported) and is_vectorizable(self.op, length, self.size, most)
 
-    def state(self, *labels: str) -> State:
+    def state(self, *labels: str) -> RunStatus:
         """Return the state on entry to these sub-blocks."""
         prefixes = tuple(f"{self.path}/{label}/" for label in labels)
         zero = jnp.asarray(0, "int32")
-        own = (self.path, NAN, STOP, *self.lowerer.carried)
+        own = (self.path, NAN_CHECK, STOP_CHECK, *self.lowerer.carried)
         sites = {p: zero for p in self.outer.sites if p.startswith(prefixes) or p in own}
-        return State(self.outer.running, sites)
+        return RunStatus(self.outer.running, sites)
 
-    def leave(self, state: State) -> None:
+    def leave(self, state: RunStatus) -> None:
         """Merge the state on exit from the sub-blocks."""
         sites = {p: jnp.maximum(self.outer.sites[p], code) for p, code in state.sites.items()}
-        self.outer = State(state.running, self.outer.sites | sites)
+        self.outer = RunStatus(state.running, self.outer.sites | sites)
 
-    def running(self, state: State) -> Any:
+    def running(self, state: RunStatus) -> Any:
         """Return whether nothing has failed so far."""
         return state.running
 
-    def flag(self, state: State, wrong: Any) -> State:
+    def flag(self, state: RunStatus, wrong: Any) -> RunStatus:
         """Record a failure of this operator."""
-        return fail(state, self.path, wrong)
+        return record_failure(state, self.path, wrong)
 
 
 def has_nan(values: Sequence[Any]) -> Any:
@@ -439,7 +451,7 @@ def has_nan(values: Sequence[Any]) -> Any:
     return jnp.any(jnp.stack(flags)) if flags else jnp.asarray(False)
 
 
-def start_state(sites: Iterable[str]) -> State:
+def start_state(sites: Iterable[str]) -> RunStatus:
     """Return the initial state: nothing has failed."""
     zero = jnp.asarray(0, "int32")
-    return State(jnp.asarray(True), dict.fromkeys(sites, zero))
+    return RunStatus(jnp.asarray(True), dict.fromkeys(sites, zero))

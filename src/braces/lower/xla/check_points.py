@@ -26,12 +26,12 @@ from braces.ir.records import Body, Op
 from braces.lazy import jnp
 from braces.lower.xla.concrete_attributes import Sizes, size_number
 
-UNFIT = 2**31 - 1
+UNFIT_CODE = 2**31 - 1
 """The failure code of an operator whose kernel rejects the sizes of a run."""
 
 
 @dataclass
-class Site:
+class CheckPoint:
     """An operator that may fail, with its path.
 
     Attributes:
@@ -64,25 +64,25 @@ class Site:
 
     def failure(self, code: int) -> BracesError:
         """Return the error for a failure code."""
-        if code == UNFIT and self.refusal is not None:
+        if code == UNFIT_CODE and self.refusal is not None:
             return copy(self.refusal)
         return self.definition.failure(self.op.attrs, code)
 
 
-def find_sites(body: Body, path: str = "") -> dict[str, Site]:
+def find_check_points(body: Body, path: str = "") -> dict[str, CheckPoint]:
     """Return the check points of a block and its sub-blocks, by path."""
-    sites: dict[str, Site] = {}
+    sites: dict[str, CheckPoint] = {}
     for op in body.ops:
         definition = OPS.get(op.type)
         here = f"{path}/{op.name}".lstrip("/")
         if definition.may_fail(op.attrs) or "Capacity" in definition.roles:
-            sites[here] = Site(here, op, definition)
+            sites[here] = CheckPoint(here, op, definition)
         for label, sub_block in op.bodies().items():
-            sites |= find_sites(sub_block, f"{here}/{label}")
+            sites |= find_check_points(sub_block, f"{here}/{label}")
     return sites
 
 
-def histories(sites: Iterable[Site]) -> list[str]:
+def list_histories(sites: Iterable[CheckPoint]) -> list[str]:
     """Return the list histories that begin at these check points."""
     return list(dict.fromkeys(site.history for site in sites if site.history))
 
@@ -97,7 +97,7 @@ class UnfitError(Exception):
         sites: Their check points, by path, with the errors of the kernels.
     """
 
-    def __init__(self, sites: dict[str, Site]) -> None:
+    def __init__(self, sites: dict[str, CheckPoint]) -> None:
         super().__init__()
         self.sites = sites
 
@@ -108,7 +108,7 @@ def may_be_unfit(op: Op, body: Body) -> bool:
     return tensors and OPS.get(op.type).learn_rule is None
 
 
-def placeholders(op: Op, body: Body, sizes: Sizes) -> dict[str, tuple[Any, ...]]:
+def zero_outputs(op: Op, body: Body, sizes: Sizes) -> dict[str, tuple[Any, ...]]:
     """Return zeros of the declared types, for each output slot."""
     return {
         slot: tuple(_zeros(body.vars[name].type, sizes) for name in names)

@@ -25,11 +25,13 @@ from braces.ir.records import Body, Op
 from braces.ir.views import BlockView
 from braces.lazy import jnp
 
-Places: TypeAlias = Mapping[str, Mapping[str, str]]
+UpdatePlaces: TypeAlias = Mapping[str, Mapping[str, str]]
 """By the path of an operator: its next values, and the variables that they update."""
 
 
-def early_places(body: Body, updates: Mapping[str, str], failing: Sequence[str]) -> Places:
+def find_early_updates(
+    body: Body, updates: Mapping[str, str], failing: Sequence[str]
+) -> UpdatePlaces:
     """Return the operators after the last possible failure that bind next values.
 
     Args:
@@ -95,7 +97,7 @@ class Commits:
     flags: Sequence[str] = ()
     limits: Sequence[int] = ()
     before: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    places: Places = field(default_factory=dict[str, Mapping[str, str]])
+    places: UpdatePlaces = field(default_factory=dict[str, Mapping[str, str]])
     _chosen: set[str] = field(default_factory=set[str])
     _good: Any = None
 

@@ -17,14 +17,14 @@ from typing import Any
 
 from braces.define.definition import Values
 from braces.ir.records import Body, Op
-from braces.ops.random.samplers import DRAWINGS, piece_starts
+from braces.ops.random.samplers import SAMPLERS, piece_starts
 
-LARGEST_IN_A_LOOP = 16
+MAX_LARGE_PER_LOOP = 16
 """The most arrays of the largest size in one loop, which holds all of them twice."""
 
 
 @dataclass(eq=False)
-class Group:
+class InitializerGroup:
     """Random operators of one kind with the same inputs.
 
     Attributes:
@@ -42,7 +42,7 @@ class Group:
 
 
 @dataclass(eq=False)
-class ManyDraws:
+class BatchedInitializers:
     """Groups of random operators of one main block, during lowering.
 
     Attributes:
@@ -52,13 +52,13 @@ class ManyDraws:
         drawn: The values drawn so far, by the names of operators.
     """
 
-    groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    groups: Mapping[str, InitializerGroup] = field(default_factory=dict[str, InitializerGroup])
     starts: tuple[Any, ...] = ()
     given: Sequence[Any] = ()
     drawn: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @staticmethod
-    def of(body: Body, kept: Collection[str], most: int) -> ManyDraws:
+    def of(body: Body, kept: Collection[str], most: int) -> BatchedInitializers:
         """Find the operators that can be drawn in one loop.
 
         Args:
@@ -66,25 +66,27 @@ class ManyDraws:
             kept: The variables that it returns.
             most: The largest number of elements of an array that is not drawn alone.
         """
-        kinds, numbers = dict[Any, Group](), Counter[Any]()
+        kinds, numbers = dict[Any, InitializerGroup](), Counter[Any]()
         for op in body.ops:
-            size = _count_returned(op, kept) if op.type in DRAWINGS else 0
+            size = _count_returned(op, kept) if op.type in SAMPLERS else 0
             if 0 < size <= most:
-                kind = op.type, tuple(op.reads()), DRAWINGS[op.type].kind(op.attrs)
-                part = kind, numbers[kind] // (most * LARGEST_IN_A_LOOP)
-                kinds.setdefault(part, Group([])).ops.append(op)
+                kind = op.type, tuple(op.reads()), SAMPLERS[op.type].kind(op.attrs)
+                part = kind, numbers[kind] // (most * MAX_LARGE_PER_LOOP)
+                kinds.setdefault(part, InitializerGroup([])).ops.append(op)
                 numbers[kind] += size
-        return ManyDraws._of([group for group in kinds.values() if len(group.ops) > 1])
+        return BatchedInitializers._of(
+            [group for group in kinds.values() if len(group.ops) > 1]
+        )
 
     @staticmethod
-    def _of(groups: Iterable[Group]) -> ManyDraws:
-        starts, groups_by_name = list[Any](), dict[str, Group]()
+    def _of(groups: Iterable[InitializerGroup]) -> BatchedInitializers:
+        starts, groups_by_name = list[Any](), dict[str, InitializerGroup]()
         for group in groups:
             own = piece_starts(group.attrs)
             group.first = len(starts)
             starts += own
             groups_by_name |= dict.fromkeys((op.name for op in group.ops), group)
-        return ManyDraws(groups_by_name, tuple(starts))
+        return BatchedInitializers(groups_by_name, tuple(starts))
 
     def begin(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """Start a computation; return the arguments that do not belong to these groups."""
@@ -100,7 +102,7 @@ class ManyDraws:
         if path not in self.drawn:
             ((state,),) = (given for given in values.values() if given)
             starts = self.given[group.first : group.first + len(group.ops)]
-            every = DRAWINGS[op.type].many(state, group.attrs, starts)
+            every = SAMPLERS[op.type].many(state, group.attrs, starts)
             self.drawn |= {op.name: x for op, x in zip(group.ops, every, strict=True)}
         return self.drawn[path]
 
@@ -109,4 +111,4 @@ def _count_returned(op: Op, returned_names: Collection[str]) -> int:
     """Return the number of elements that it draws for the block to return, or 0."""
     single_input = len(list(op.reads())) == 1  # in no loop, whose iteration it would read
     returned = single_input and all(name in returned_names for name in op.binds())
-    return DRAWINGS[op.type].count(op.attrs) if returned else 0
+    return SAMPLERS[op.type].count(op.attrs) if returned else 0

@@ -36,10 +36,10 @@ from braces.dims import substitute
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op, VarInfo
 from braces.lazy import jax, jnp, lax
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes
 
-TARGET = "braces_goes_on"
+FFI_TARGET = "braces_goes_on"
 SHORT_S, LONG_S = 0.01, 0.1
 """Pieces grow if they took less time than `SHORT_S`, and shrink above `LONG_S`."""
 
@@ -54,7 +54,7 @@ _numbers = count(1)
 # ---- at run time -----------------------------------------------------------------------------
 
 
-class Ticket:
+class RunHandle:
     """Handle of a run, which the callback uses to find the watch.
 
     Attributes:
@@ -72,25 +72,25 @@ class Ticket:
         number = next(_numbers)
         with jax.enable_x64(True):
             self.array = jax.device_put(np.int64(number))
-        self.begin(Watch())
+        self.begin(CancellationToken())
         _tickets[number] = self
 
-    def begin(self, watch: Watch) -> None:
+    def begin(self, watch: CancellationToken) -> None:
         """Start a run with this watch."""
         self.watch, self.last_s, self.trips = watch, monotonic(), {}
 
 
-_tickets = WeakValueDictionary[int, Ticket]()
+_tickets = WeakValueDictionary[int, RunHandle]()
 _mine = threading.local()
 
 
-def ticket() -> Ticket:
+def ticket() -> RunHandle:
     """Return the ticket of the calling thread."""
     try:
         return _mine.ticket
     except AttributeError:
-        register()
-        _mine.ticket = Ticket()
+        register_callback()
+        _mine.ticket = RunHandle()
         return _mine.ticket
 
 
@@ -149,7 +149,7 @@ def repeat(
     )
 
 
-def scan(
+def build_interruptible_scan(
     step: Callable[..., Any],
     carry: Any,
     xs: Any,
@@ -182,16 +182,18 @@ def scan(
     return (values, state), rows
 
 
-def next_end(trip: Any, ticket: Any, loop: int) -> Any:
+def ask_next_end(trip: Any, ticket: Any, loop: int) -> Any:
     """Ask the callback for the iteration at which to ask again, or `STOPPED`."""
-    call = jax.ffi.ffi_call(TARGET, jax.ShapeDtypeStruct((), np.int64))
+    call = jax.ffi.ffi_call(FFI_TARGET, jax.ShapeDtypeStruct((), np.int64))
     return call(trip, ticket, jnp.asarray(loop, "int64"))
 
 
-def may_ask(body: Body) -> bool:
+def may_be_interruptible(body: Body) -> bool:
     """Return whether a block may contain interruptible loops."""
     return any(
-        any(map(may_ask, bodies.values())) if OPS.get(op.type).transparent else bool(bodies)
+        any(map(may_be_interruptible, bodies.values()))
+        if OPS.get(op.type).transparent
+        else bool(bodies)
         for op in body.ops
         if (bodies := op.bodies())
     )
@@ -200,7 +202,7 @@ def may_ask(body: Body) -> bool:
 # ---- length of the first piece ---------------------------------------------------------------
 
 
-def first_trips(op: Op, infos: Mapping[str, VarInfo], sizes: Sizes) -> int:
+def first_iterations(op: Op, infos: Mapping[str, VarInfo], sizes: Sizes) -> int:
     """Return the iterations of the first piece, which takes some milliseconds."""
     work = sum(_estimate_block_work(body, infos, sizes) for body in op.bodies().values())
     return int(min(max(_FIRST_WORK // max(work, 1), 1), _MOST_FIRST))
@@ -319,7 +321,7 @@ def _handler(pointer: Any) -> None:
 
 
 @cache
-def register() -> None:
+def register_callback() -> None:
     """Register the callback for CPU programs, once for the process."""
     capsule = jax.ffi.pycapsule(ctypes.cast(_handler, ctypes.c_void_p))
-    jax.ffi.register_ffi_target(TARGET, capsule, platform="cpu")
+    jax.ffi.register_ffi_target(FFI_TARGET, capsule, platform="cpu")

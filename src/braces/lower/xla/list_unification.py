@@ -25,9 +25,9 @@ from braces.dims import Size
 from braces.dtypes import ListType, TensorType
 from braces.ir.records import Body, Op, VarInfo
 from braces.ir.walk import all_bodies, map_bodies, rename_slots
-from braces.ops.control.core.value_flow import links_of
-from braces.ops.lists.nested import APART
-from braces.ops.lists.random_access import BEGIN, GROWING
+from braces.ops.control.core.value_flow import value_edges
+from braces.ops.lists.nested import OWN_CAPACITY_SLOT
+from braces.ops.lists.random_access import BEGIN_OP, GROWING_OPS
 
 Node: TypeAlias = "tuple[str, str]"
 """The path of a block and the name of a list in it; or `HISTORY` and the name of a history."""
@@ -36,7 +36,7 @@ Chain: TypeAlias = "tuple[tuple[str, Body], ...]"
 HISTORY = "@history"
 
 
-def united(body: Body) -> Body:
+def unify_lists(body: Body) -> Body:
     """Return a block in which all lists that meet have one history; itself if they do."""
     types = {op.type for inner, _ in all_bodies(body) for op in inner.ops}
     if not any(OPS.get(type_).lists for type_ in types):
@@ -75,7 +75,7 @@ class _Meetings:
             label: ((_inner_path(path, op, label), inner), *here)
             for label, inner in op.bodies().items()
         }
-        for link in links_of(op):
+        for link in value_edges(op):
             source, target = chains.get(link.origin, here), chains.get(link.block, here)
             if _is_list(source, link.source):
                 self._meet([_make_node(source, link.source), _make_node(target, link.target)])
@@ -88,7 +88,7 @@ class _Meetings:
         if "Capacity" in roles:
             self._histories.append(str(op.attrs[roles["History"]]))
             (separate or lists).append((HISTORY, self._histories[-1]))
-        elif op.type in GROWING:
+        elif op.type in GROWING_OPS:
             self._grown += lists
         elif outputs and not inputs:
             self._rows.update(dict.fromkeys(outputs, _count_rows(here, next(op.reads()))))
@@ -159,7 +159,7 @@ class _Meetings:
         infos[short] = infos[name].with_(name=short)
         yield op.with_(outputs=rename_slots(op.outputs, {name: short}))
         attrs = {"history": history, "capacity": None}
-        yield Op(BEGIN, f"{op.name}.begin", {"list": (short,)}, {"out": (name,)}, attrs)
+        yield Op(BEGIN_OP, f"{op.name}.begin", {"list": (short,)}, {"out": (name,)}, attrs)
 
 
 def _new_name(name: str, taken: Iterable[str]) -> str:
@@ -190,7 +190,7 @@ def _make_node(chain: Chain, name: str) -> Node:
 
 def _find_lists(op: Op, here: Chain) -> tuple[list[Node], list[Node]]:
     """Return the lists that an operator reads and returns, except the separate one."""
-    separate_slot = APART.get(op.type)
+    separate_slot = OWN_CAPACITY_SLOT.get(op.type)
     read_names, bound_names = (
         [name for slot, names in slots.items() if slot != separate_slot for name in names]
         for slots in (op.inputs, op.outputs)
@@ -200,7 +200,7 @@ def _find_lists(op: Op, here: Chain) -> tuple[list[Node], list[Node]]:
 
 def _find_separate(op: Op, here: Chain) -> list[Node]:
     """Return the list that an operator appends to another one, or takes off it."""
-    slot = APART.get(op.type, "")
+    slot = OWN_CAPACITY_SLOT.get(op.type, "")
     return _list_nodes(here, (*op.inputs.get(slot, ()), *op.outputs.get(slot, ())))
 
 

@@ -26,7 +26,7 @@ from braces.ir.records import Attr, Body, Literal, Op, VarInfo
 from braces.ir.walk import all_bodies, map_bodies
 
 
-def carried(body: Body) -> Body:
+def to_carrier_dtypes(body: Body) -> Body:
     """Return a block whose dtypes have 8 bits or more; itself if they do already."""
     infos = (info for inner, _ in all_bodies(body) for info in inner.vars.values())
     return (
@@ -71,18 +71,18 @@ def _carry_attr(value: Attr) -> Attr:
 # ---- conversion of inputs and outputs --------------------------------------------------------
 
 
-def narrow_of(infos: Mapping[str, VarInfo]) -> dict[str, DType]:
+def find_narrow_dtypes(infos: Mapping[str, VarInfo]) -> dict[str, DType]:
     """Return the dtypes of less than 8 bits among those of variables, by name."""
     arrays = (info for info in infos.values() if not isinstance(info.type, ListType))
     return {info.name: info.dtype for info in arrays if is_narrow(info.dtype)}
 
 
-def taken_in(value: Any, dtype: DType) -> Any:
+def to_carrier(value: Any, dtype: DType) -> Any:
     """Return an array in its carrier dtype, for a run."""
     return np.asarray(value).astype(carrier_of(dtype))
 
 
-def given_back(
+def from_carriers(
     names: Sequence[str], values: list[Any], dtypes: Mapping[str, DType]
 ) -> list[Any]:
     """Return the arrays of a run in the dtypes of the program."""

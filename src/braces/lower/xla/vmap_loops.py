@@ -18,7 +18,7 @@ from braces.ir.walk import all_bodies
 from braces.ops.control.core.block_op import BlockOp
 
 
-def is_for_all_trips(
+def is_vectorizable(
     loop: Op, length: int, size: Callable[[Size], int], most_bytes: int
 ) -> bool:
     """Return whether all iterations of a loop without memories can be one computation.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, TypeAlias
 
-from braces.define.core.jax_settings import own_settings
+from braces.define.core.jax_settings import braces_jax_settings
 from braces.lazy import ad, batchers, extend, jax, jnp, mlir
 
 Traced: TypeAlias = Any
@@ -30,7 +30,7 @@ def call_with_x64(function: Function, operands: Any) -> Any:
     Returns:
         The tree of its results.
     """
-    with own_settings():
+    with braces_jax_settings():
         code, results = jax.make_jaxpr(function, return_shape=True)(operands)
         leaves = _call(code, jax.tree.leaves(operands))
     return jax.tree.unflatten(jax.tree.structure(results), leaves)
@@ -55,12 +55,12 @@ def _primitive() -> Any:
 
 
 def _compute(*operands: Any, code: Traced) -> list[Any]:
-    with own_settings():
+    with braces_jax_settings():
         return jax.jit(extend.jaxpr_as_fun(code))(*operands)
 
 
 def _lower(context: Any, *operands: Any, code: Traced) -> Any:
-    with own_settings():
+    with braces_jax_settings():
         return mlir.lower_fun(extend.jaxpr_as_fun(code), multiple_results=True)(
             context, *operands
         )
@@ -68,7 +68,7 @@ def _lower(context: Any, *operands: Any, code: Traced) -> Any:
 
 def _batch(operands: Sequence[Any], axes: Sequence[Any], *, code: Traced) -> Any:
     """Batching rule: vectorize the call; results have the batch as first axis."""
-    with own_settings():
+    with braces_jax_settings():
         function = jax.vmap(extend.jaxpr_as_fun(code), tuple(axes))
         results = _call(jax.make_jaxpr(function)(*operands), operands)
     return results, [0] * len(results)
@@ -97,7 +97,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, code: Traced) -> An
         linear_trees.append(tree)
         return results, residuals
 
-    with own_settings():
+    with braces_jax_settings():
         results, residuals = call_with_x64(
             lambda inputs: with_residuals(*inputs), list(primals)
         )
@@ -126,7 +126,7 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[
 
         return jax.linear_transpose(of_linear, *shapes)(cotangents)
 
-    with own_settings():
+    with braces_jax_settings():
         made = call_with_x64(of_known, (known, [_instantiated(one) for one in cotangents]))
     by_position = dict(zip(linear, made, strict=True))
     return [by_position.get(at) for at in range(len(operands))]

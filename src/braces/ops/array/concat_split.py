@@ -13,30 +13,30 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
-    reduced_mixing,
+    make_axis_map,
+    mix_along_axis,
+    mixing_reduction,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
 from braces.define.core.attribute_kinds import KINDS
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Shape, Size, divide_exactly
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.common.linear_jvp import linear
+from braces.ops.common.linear_jvp import register_linear
 from braces.ops.common.rules import (
     Backward,
     axis_index,
+    build_zeros,
+    first_dtype,
     promote,
-    promoted,
-    same,
+    promote_arrays,
     sum_to,
-    zeros_of,
 )
 
 Sections: TypeAlias = "int | Shape"
@@ -53,7 +53,7 @@ KINDS["Sections"] = _parse_sections
 
 
 @op(
-    axes=along_axis,
+    axes=mix_along_axis,
     joins="axis",
     operations=0,
     examples=(
@@ -82,10 +82,10 @@ def concat(*xs: Tensor, axis: Axis = 0) -> Tensor:
     Raises:
         ShapeError: There are no arrays, or another size or the number of axes differs.
     """
-    return jnp.concatenate(promoted(*xs), axis)
+    return jnp.concatenate(promote_arrays(*xs), axis)
 
 
-def check_same_rank(context: Context, xs: Sequence[TensorType]) -> None:
+def check_same_rank(context: InferenceContext, xs: Sequence[TensorType]) -> None:
     """Check that there is at least one array and that all have the same rank.
 
     Raises:
@@ -100,7 +100,9 @@ def check_same_rank(context: Context, xs: Sequence[TensorType]) -> None:
         )
 
 
-def common_sizes(context: Context, xs: Sequence[TensorType], but: int | None) -> list[Size]:
+def common_sizes(
+    context: InferenceContext, xs: Sequence[TensorType], but: int | None
+) -> list[Size]:
     """Unify the sizes of all arrays, except on the axis `but`, which keeps the first one's."""
     sizes = list(xs[0].shape)
     for axis in range(xs[0].rank):
@@ -112,7 +114,7 @@ def common_sizes(context: Context, xs: Sequence[TensorType], but: int | None) ->
 
 
 @concat.infer
-def infer_concat(context: Context, *xs: TensorType, axis: int) -> TensorType:
+def infer_concat(context: InferenceContext, *xs: TensorType, axis: int) -> TensorType:
     """Infer the type: the common sizes, and the sum of sizes on the axis."""
     check_same_rank(context, xs)
     if xs[0].rank == 0:
@@ -130,12 +132,14 @@ def concat_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     axis = axis_index(int(g.attrs["axis"]), xs[0].ndim, "concat")
     sizes = tuple(x.shape[axis] for x in xs)
     wanted = tuple(x.name in g.wanted for x in xs)
-    grads = pieces(g.out_grad, sizes, axis, wanted)
+    grads = slice_pieces(g.out_grad, sizes, axis, wanted)
     pairs = zip(xs, grads, strict=True)
     return {"xs": tuple(None if piece is None else sum_to(piece, x) for x, piece in pairs)}
 
 
-def pieces(x: Var, sizes: Shape, axis: int, wanted: tuple[bool, ...]) -> tuple[Var | None, ...]:
+def slice_pieces(
+    x: Var, sizes: Shape, axis: int, wanted: tuple[bool, ...]
+) -> tuple[Var | None, ...]:
     """Slice an array into consecutive pieces along an axis; unwanted pieces are `None`."""
     cuts = [_static_slice(sizes, i) if wanted[i] else None for i in range(len(sizes))]
     if any(want and bounds is None for want, bounds in zip(wanted, cuts, strict=True)):
@@ -161,16 +165,16 @@ def _static_slice(sizes: Shape, i: int) -> tuple[int | None, int | None] | None:
     return None
 
 
-def beside(types: Types, attrs: Attrs) -> AxisMap:
+def stack_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of stack: all axes are pointwise; the new axis is mixed."""
-    indices = numbered(first_rank(types))
+    indices = numbered_indices(first_rank(types))
     axis = int(str(attrs["axis"])) % (len(indices) + 1)
     out = (*indices[:axis], "new", *indices[axis:])
-    return mapped(types, {"xs": (indices,) * len(types["xs"])}, {"out": (out,)}, ["new"])
+    return make_axis_map(types, {"xs": (indices,) * len(types["xs"])}, {"out": (out,)}, ["new"])
 
 
 @op(
-    axes=beside,
+    axes=stack_axis_map,
     operations=0,
     examples=(
         "xs=f32[2,3] xs=f32[2,3]",
@@ -198,11 +202,11 @@ def stack(*xs: Tensor, axis: Axis = 0) -> Tensor:
     Raises:
         ShapeError: There are no arrays, or their shapes differ.
     """
-    return jnp.stack(promoted(*xs), axis)
+    return jnp.stack(promote_arrays(*xs), axis)
 
 
 @stack.infer
-def infer_stack(context: Context, *xs: TensorType, axis: int) -> TensorType:
+def infer_stack(context: InferenceContext, *xs: TensorType, axis: int) -> TensorType:
     """Infer the type: the common sizes, and the number of arrays on the new axis."""
     check_same_rank(context, xs)
     axis = axis_index(axis, xs[0].rank + 1, context.type)
@@ -227,30 +231,30 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 # ---- splitting -------------------------------------------------------------------------------
 
 
-MOST_APART = 1 << 16
+MAX_OUTPUTS = 1 << 16
 """The maximum number of outputs of an operator."""
 
 
-def apart(types: Types, attrs: Attrs) -> AxisMap:
+def unstack_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of unstack: one output per index of the axis, whose size must be static."""
-    axis_map, shape = reduced_mixing(types, attrs), shape_of(types["x"][0])
-    count = shape[axis_at(attrs["axis"], len(shape))]
+    axis_map, shape = mixing_reduction(types, attrs), shape_of(types["x"][0])
+    count = shape[normalize_axis(attrs["axis"], len(shape))]
     if isinstance(count, Dim):
         raise AxisError(
             f"cannot make a number of arrays that is only known in a run: {count}.",
             fix="Go through the axis with br.create_rnn or br.scan.",
         )
-    if count > MOST_APART:
+    if count > MAX_OUTPUTS:
         raise AxisError(
-            f"cannot make {count} arrays of one; {MOST_APART} are the most.",
+            f"cannot make {count} arrays of one; {MAX_OUTPUTS} are the most.",
             fix="Go through the axis with br.create_rnn or br.scan.",
         )
     return replace(axis_map, outputs={"out": axis_map.outputs["out"] * count})
 
 
 @op(
-    axes=apart,
-    dtypes=same,
+    axes=unstack_axis_map,
+    dtypes=first_dtype,
     operations=0,
     examples=(
         "x=f32[2,3]",
@@ -283,17 +287,17 @@ def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
 @unstack.gradient
 def unstack_gradient(g: Backward) -> dict[str, Var]:
     """The cotangents stacked, with zeros for missing ones."""
-    return {"x": one("stack", *filled(g), axis=g.attrs["axis"])}
+    return {"x": one("stack", *grads_or_zeros(g), axis=g.attrs["axis"])}
 
 
-def filled(g: Backward) -> list[Var]:
+def grads_or_zeros(g: Backward) -> list[Var]:
     """Return the cotangents of a list of outputs, with zeros for missing ones."""
     pairs = zip(g.outputs["out"], g.grads["out"], strict=True)
-    return [zeros_of(tensor_type(out)) if grad is None else grad for out, grad in pairs]
+    return [build_zeros(tensor_type(out)) if grad is None else grad for out, grad in pairs]
 
 
 @op(
-    axes=along_axis,
+    axes=mix_along_axis,
     operations=0,
     picks=("x",),
     examples=(
@@ -334,7 +338,7 @@ def split(x: Tensor, *, sections: Sections, axis: Axis = 0) -> list[Tensor]:
 
 @split.infer
 def infer_split(
-    context: Context, x: TensorType, *, sections: Sections, axis: int
+    context: InferenceContext, x: TensorType, *, sections: Sections, axis: int
 ) -> list[TensorType]:
     """Infer the types: the sizes of the pieces on the axis."""
     axis = axis_index(axis, x.rank, context.type)
@@ -371,7 +375,7 @@ def equal_part(size: Size, sections: int) -> Size:
 @split.gradient
 def split_gradient(g: Backward) -> dict[str, Var]:
     """The cotangents concatenated, with zeros for missing ones."""
-    return {"x": one("concat", *filled(g), axis=g.attrs["axis"])}
+    return {"x": one("concat", *grads_or_zeros(g), axis=g.attrs["axis"])}
 
 
-linear(concat, stack, unstack, split)
+register_linear(concat, stack, unstack, split)

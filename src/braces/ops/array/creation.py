@@ -6,32 +6,40 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.scalar_promotion import literal
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, numbered, shaped, sized
+from braces.builder.scalar_promotion import cast_literal
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    constant_axes,
+    make_axis_map,
+    numbered_indices,
+    shape_indices,
+)
 from braces.define.core.attribute_kinds import Number
 from braces.define.decorator import Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size, call
 from braces.dtypes import FLOAT32, INT64, DType, TensorType, is_float
 from braces.errors import ProgramError
 from braces.ir.records import Literal, Op
 from braces.lazy import jnp
-from braces.ops.common.row_semantics import RowView, counts_rows
-from braces.ops.common.rules import asked
+from braces.ops.common.row_semantics import RowView, row_count_error
+from braces.ops.common.rules import attribute_dtype
 
 # ---- constants -------------------------------------------------------------------------------
 
 
-def literal_places(types: Types, attrs: Attrs) -> AxisMap:
+def constant_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of constants: no axis is uniform."""
     value = attrs["value"]
     assert isinstance(value, Literal)
-    indices = numbered(len(value.shape))
-    return mapped(types, {}, {"out": (indices,)}, indices)
+    indices = numbered_indices(len(value.shape))
+    return make_axis_map(types, {}, {"out": (indices,)}, indices)
 
 
 @op(
-    axes=literal_places,
+    axes=constant_axis_map,
     differentiable=False,
     cheap=True,
     uniform="value",
@@ -54,23 +62,23 @@ def constant(*, value: Literal) -> Tensor:
 
 
 @constant.infer
-def infer_constant(context: Context, *, value: Literal) -> TensorType:
+def infer_constant(context: InferenceContext, *, value: Literal) -> TensorType:
     """Infer the type: that of the array."""
     del context
     return TensorType(value.dtype, value.shape)
 
 
-def holding(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DType:
+def fill_dtype(what: str, *dtypes: DType, dtype: DType | None, **attrs: Any) -> DType:
     """Dtype rule: the attribute, else that of the input; it must be able to hold `value`."""
     del what
     result_dtype = dtypes[0] if dtype is None else dtype
-    literal(attrs.get("value", 0.0), result_dtype)
+    cast_literal(attrs.get("value", 0.0), result_dtype)
     return result_dtype
 
 
 @op(
-    axes=shaped,
-    dtypes=holding,
+    axes=constant_axes,
+    dtypes=fill_dtype,
     differentiable=False,
     cheap=True,
     uniform="value",
@@ -107,7 +115,7 @@ LIKE = ("x=f32[2,3]", "x=f32[b,4] dtype=i64", "x=i64[]", "x=f64[0]")
 
 @op(
     axes="... -> ...",
-    dtypes=holding,
+    dtypes=fill_dtype,
     differentiable=False,
     uniform=0.0,
     operations=0,
@@ -132,7 +140,7 @@ def zeros_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
 
 @op(
     axes="... -> ...",
-    dtypes=holding,
+    dtypes=fill_dtype,
     differentiable=False,
     uniform=1.0,
     operations=0,
@@ -157,7 +165,7 @@ def ones_like(x: Tensor, *, dtype: DType | None = None) -> Tensor:
 
 @op(
     axes="... -> ...",
-    dtypes=holding,
+    dtypes=fill_dtype,
     differentiable=False,
     uniform="value",
     operations=0,
@@ -189,7 +197,7 @@ def full_like(x: Tensor, *, value: Number, dtype: DType | None = None) -> Tensor
 
 @op(
     axes="->",
-    dtypes=asked,
+    dtypes=attribute_dtype,
     differentiable=False,
     cheap=True,
     operations=0,
@@ -216,7 +224,7 @@ def number_of_rows(view: RowView, count: str) -> Op:
     if not view.mentions(view.op.attrs["value"]):
         return view.op
     if view.op.attrs["value"] != view.rows:
-        raise counts_rows(view.op, "value")
+        raise row_count_error(view.op, "value")
     return view.op.with_(
         type="cast", inputs={"x": (count,)}, attrs={"dtype": view.op.attrs["dtype"]}
     )
@@ -260,7 +268,7 @@ def arange(*, start: Size = 0, stop: Size, step: int = 1, dtype: DType = INT64) 
 
 @arange.infer
 def infer_arange(
-    context: Context, *, start: Size, stop: Size, step: int, dtype: DType
+    context: InferenceContext, *, start: Size, stop: Size, step: int, dtype: DType
 ) -> TensorType:
     """Infer the type: the number of steps, at least zero."""
     if step == 0:
@@ -269,23 +277,23 @@ def infer_arange(
     distance = context.unifier.resolve(distance)
     count = call("max", (distance + (length - 1)) // length, 0)
     if isinstance(start, int) and isinstance(count, int) and count:
-        literal([start, start + (count - 1) * step], dtype)
+        cast_literal([start, start + (count - 1) * step], dtype)
     return TensorType(dtype, (count,))
 
 
-def between(
+def linspace_dtype(
     what: str, *, start: float, stop: float, dtype: DType, num: Size, endpoint: bool
 ) -> DType:
     """Dtype rule: the attribute `dtype`, which must hold the ends, truncated for integers."""
     del what, num, endpoint
     ends = np.asarray([start, stop])
-    literal(ends if is_float(dtype) else np.trunc(ends), dtype)
+    cast_literal(ends if is_float(dtype) else np.trunc(ends), dtype)
     return dtype
 
 
 @op(
     axes="-> num!",
-    dtypes=between,
+    dtypes=linspace_dtype,
     differentiable=False,
     operations=2,
     examples=(
@@ -319,16 +327,16 @@ def linspace(
     return jnp.linspace(start, stop, int(num), endpoint=endpoint, dtype=dtype)
 
 
-def diagonal(types: Types, attrs: Attrs) -> AxisMap:
+def eye_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of eye: no axis is uniform; the number of columns defaults to that of rows."""
     shape: Any = (attrs["n"], attrs["n"] if attrs["m"] is None else attrs["m"])
-    indices, sizes = sized(shape)
-    return mapped(types, {}, {"out": (indices,)}, indices, sizes=sizes)
+    indices, sizes = shape_indices(shape)
+    return make_axis_map(types, {}, {"out": (indices,)}, indices, sizes=sizes)
 
 
 @op(
-    axes=diagonal,
-    dtypes=asked,
+    axes=eye_axis_map,
+    dtypes=attribute_dtype,
     differentiable=False,
     cheap=True,
     operations=0,

@@ -14,19 +14,19 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
+    require_tuple,
     shape_of,
-    tuple_of,
 )
-from braces.define.core.check_code import offender_code
+from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Shape, sum_of
 from braces.dtypes import TensorType, Type
 from braces.errors import RunError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.common.linear_jvp import VarSlots, linear
+from braces.ops.common.linear_jvp import VarSlots, register_linear
 from braces.ops.common.rules import Backward
 
 FENCE = "fence"
@@ -54,7 +54,7 @@ def identity(x: Tensor) -> Tensor:
 
 
 @identity.infer
-def infer_identity(context: Context, x: Type) -> Type:
+def infer_identity(context: InferenceContext, x: Type) -> Type:
     """Infer the type: that of `x`, which may be a list, since derivatives rename lists, too."""
     del context
     return x
@@ -66,19 +66,19 @@ def identity_gradient(g: Backward) -> dict[str, Var]:
     return {"x": g.out_grad}
 
 
-linear(identity)
+register_linear(identity)
 
 
-def ensured(types: Types, attrs: Attrs) -> AxisMap:
+def ensure_shape_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: all axes; an axis whose symbolic size changes is not pointwise."""
-    have, want = shape_of(types["x"][0]), tuple_of(attrs["shape"])
-    indices = numbered(len(have))
+    have, want = shape_of(types["x"][0]), require_tuple(attrs["shape"])
+    indices = numbered_indices(len(have))
     mixed = [i for i, a, b in zip(indices, have, want, strict=False) if a != b]
-    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
+    return make_axis_map(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
 
 
 @op(
-    axes=ensured,
+    axes=ensure_shape_axis_map,
     changes_only="shape",
     operations=0,
     examples=("x=f32[2,3] shape=(2,3)", "x=f64[b,4] shape=(b,4)", "x=i32[] shape=()"),
@@ -122,7 +122,7 @@ def ensure_shape(x: Tensor, *, shape: Shape) -> Tensor:
 
 
 @ensure_shape.infer
-def infer_ensure_shape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+def infer_ensure_shape(context: InferenceContext, x: TensorType, *, shape: Shape) -> TensorType:
     """Infer the type: the asserted sizes, if those of `x` can equal them."""
     wanted = tuple(map(context.unifier.resolve, shape))
     problem = f"{x} is not of the shape ({', '.join(map(str, wanted))})."
@@ -143,7 +143,7 @@ def shape_differs(x: Tensor, *, shape: Shape) -> Any:
     """Run-time check: return the first size that differs."""
     for size, want in zip(x.shape, shape, strict=True):
         if not size == want:  # noqa: SIM201 - JAX can decide only `==` of symbolic sizes
-            return offender_code(True, jnp.asarray(size, dtype=np.int32))
+            return encode_offender(True, jnp.asarray(size, dtype=np.int32))
     return False
 
 
@@ -153,18 +153,18 @@ def ensure_shape_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("ensure_shape", g.out_grad, shape=g["x"].shape)}
 
 
-linear(ensure_shape)
+register_linear(ensure_shape)
 
 
-def fenced(types: Types, attrs: Attrs) -> AxisMap:
+def fence_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise in `x`; the values of the gate are not used."""
     del attrs
-    gate, x = (numbered(first_rank(types, slot), slot) for slot in ("gate", "x"))
-    return mapped(types, {"gate": (gate,), "x": (x,)}, {"out": (x,)}, fills={})
+    gate, x = (numbered_indices(first_rank(types, slot), slot) for slot in ("gate", "x"))
+    return make_axis_map(types, {"gate": (gate,), "x": (x,)}, {"out": (x,)}, fills={})
 
 
 @op(
-    axes=fenced,
+    axes=fence_axis_map,
     dtypes=lambda what, gate, x: x,
     function=False,
     operations=0,

@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from braces.builder.append import apply, one
-from braces.builder.scalar_promotion import literal
+from braces.builder.scalar_promotion import cast_literal
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    along_axis,
     first_rank,
-    mapped,
-    numbered,
-    tuple_of,
+    make_axis_map,
+    mix_along_axis,
+    numbered_indices,
+    require_tuple,
 )
-from braces.define.core.attribute_kinds import KINDS, LED, Number
+from braces.define.core.attribute_kinds import KINDS, LEADING_AXIS_RULES, Number
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError, suggest
 from braces.lazy import jnp
-from braces.ops.array.concat_split import pieces
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import Backward, axis_index, zeros_of
+from braces.ops.array.concat_split import slice_pieces
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import Backward, axis_index, build_zeros
 
 MODES = CONSTANT, *_ = ("constant", "edge", "reflect", "symmetric", "wrap")
 """Padding modes, with NumPy's names."""
@@ -50,19 +50,19 @@ def _parse_pair(pair: Any) -> tuple[Size, Size]:
 
 
 KINDS["Widths"] = _parse_widths
-LED["Widths"] = lambda widths, size, rank: ((0, 0), *for_each_axis(widths, rank))
+LEADING_AXIS_RULES["Widths"] = lambda widths, size, rank: ((0, 0), *for_each_axis(widths, rank))
 
 
-def padded(types: Types, attrs: Attrs) -> AxisMap:
+def pad_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of pad: axes without padding are pointwise."""
-    indices = numbered(first_rank(types))
-    widths = for_each_axis(tuple_of(attrs["widths"]), len(indices))
+    indices = numbered_indices(first_rank(types))
+    widths = for_each_axis(require_tuple(attrs["widths"]), len(indices))
     mixed = [i for i, width in zip(indices, widths, strict=True) if width != (0, 0)]
-    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
+    return make_axis_map(types, {"x": (indices,)}, {"out": (indices,)}, mixed)
 
 
 @op(
-    axes=padded,
+    axes=pad_axis_map,
     operations=0,
     examples=(
         "x=f32[2,3] widths=((1,0),(0,2))",
@@ -109,7 +109,7 @@ def pad(x: Tensor, *, widths: Widths, mode: str = "constant", value: Number = 0.
     """
     margins: Any = for_each_axis(widths, x.ndim)
     if mode == CONSTANT or not x.size:
-        return jnp.pad(x, margins, constant_values=literal(value, x.dtype))
+        return jnp.pad(x, margins, constant_values=cast_literal(value, x.dtype))
     return jnp.pad(x, margins, mode=mode)
 
 
@@ -120,10 +120,10 @@ def for_each_axis(widths: Widths, rank: int) -> Widths:
 
 @pad.infer
 def infer_pad(
-    context: Context, x: TensorType, *, widths: Widths, mode: str, value: Number
+    context: InferenceContext, x: TensorType, *, widths: Widths, mode: str, value: Number
 ) -> TensorType:
     """Infer the type: the padded sizes; the dtype must be able to hold `value`."""
-    literal(value, x.dtype)
+    cast_literal(value, x.dtype)
     if mode not in MODES:
         raise ShapeError(f"pad has no mode {mode!r}.", fix=suggest(mode, MODES))
     if len(widths) not in (1, x.rank):
@@ -147,30 +147,30 @@ def pad_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent without the padding; that of repeated elements is added to its source."""
     x, grad = g["x"], g.out_grad
     if g.attrs["mode"] != CONSTANT:
-        operands = {"x": (zeros_of(tensor_type(x)),), "out_grad": (grad,)}
+        operands = {"x": (build_zeros(tensor_type(x)),), "out_grad": (grad,)}
         (grad,) = apply("pad.vjp", operands, g.attrs, wanted=("x_grad",))["x_grad"]
         return {"x": grad}
     for axis, (before, after) in enumerate(for_each_axis(g.attrs["widths"], x.ndim)):
         if before != 0 or after != 0:
             sizes = (before, x.shape[axis], after)
-            _, piece, _ = pieces(grad, sizes, axis, (False, True, False))
+            _, piece, _ = slice_pieces(grad, sizes, axis, (False, True, False))
             assert piece is not None
             grad = piece
     return {"x": grad}
 
 
-def tiled(types: Types, attrs: Attrs) -> AxisMap:
+def tile_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of tile: axes with one copy are pointwise, new axes are repeated."""
-    reps = tuple_of(attrs["reps"])
-    indices = numbered(first_rank(types))
+    reps = require_tuple(attrs["reps"])
+    indices = numbered_indices(first_rank(types))
     copies = (*(1,) * (len(indices) - len(reps)), *reps)[-len(indices) :] if indices else ()
-    new = numbered(max(len(reps) - len(indices), 0), "new")
+    new = numbered_indices(max(len(reps) - len(indices), 0), "new")
     mixed = [i for i, count in zip(indices, copies, strict=True) if count != 1]
-    return mapped(types, {"x": (indices,)}, {"out": ((*new, *indices),)}, mixed)
+    return make_axis_map(types, {"x": (indices,)}, {"out": ((*new, *indices),)}, mixed)
 
 
 @op(
-    axes=tiled,
+    axes=tile_axis_map,
     operations=0,
     examples=(
         "x=f32[2,3] reps=(2,1)",
@@ -204,16 +204,16 @@ def tile(x: Tensor, *, reps: Shape) -> Tensor:
 
 
 @tile.infer
-def infer_tile(context: Context, x: TensorType, *, reps: Shape) -> TensorType:
+def infer_tile(context: InferenceContext, x: TensorType, *, reps: Shape) -> TensorType:
     """Infer the type: the sizes times the numbers of copies."""
     if any(isinstance(rep, int) and rep < 0 for rep in reps):
         raise ShapeError("tile cannot make a negative number of copies.", given=f"reps={reps}")
-    reps, shape = aligned(reps, x.shape)
+    reps, shape = align_ranks(reps, x.shape)
     resolve = context.unifier.resolve
     return x.with_shape(tuple(resolve(n * r) for n, r in zip(shape, reps, strict=True)))
 
 
-def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
+def align_ranks(left: Shape, right: Shape) -> tuple[Shape, Shape]:
     """Prepend ones to the shorter of two shapes, so that both have the same rank."""
     rank = max(len(left), len(right))
     return (1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right
@@ -222,23 +222,23 @@ def aligned(left: Shape, right: Shape) -> tuple[Shape, Shape]:
 @tile.gradient
 def tile_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the copies."""
-    reps, shape = aligned(g.attrs["reps"], g["x"].shape)
+    reps, shape = align_ranks(g.attrs["reps"], g["x"].shape)
     split_shape = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
     copies = one("reshape", g.out_grad, shape=split_shape)
     total = one("sum", copies, axis=tuple(range(0, len(split_shape), 2)), keepdims=False)
     return {"x": one("reshape", total, shape=g["x"].shape)}
 
 
-def repeated(types: Types, attrs: Attrs) -> AxisMap:
+def repeat_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of repeat: pointwise but on the repeated axis; all are mixed if flattened."""
     if attrs["axis"] is not None:
-        return along_axis(types, attrs)
-    indices = numbered(first_rank(types))
-    return mapped(types, {"x": (indices,)}, {"out": (("flat",),)}, [*indices, "flat"])
+        return mix_along_axis(types, attrs)
+    indices = numbered_indices(first_rank(types))
+    return make_axis_map(types, {"x": (indices,)}, {"out": (("flat",),)}, [*indices, "flat"])
 
 
 @op(
-    axes=repeated,
+    axes=repeat_axis_map,
     operations=0,
     examples=(
         "x=f32[2,3] repeats=2 axis=0",
@@ -277,17 +277,17 @@ def repeat(x: Tensor, *, repeats: Size, axis: Axis | None = None) -> Tensor:
 
 @repeat.infer
 def infer_repeat(
-    context: Context, x: TensorType, *, repeats: Size, axis: int | None
+    context: InferenceContext, x: TensorType, *, repeats: Size, axis: int | None
 ) -> TensorType:
     """Infer the type: the size of the axis times the repeats."""
     if isinstance(repeats, int) and repeats < 0:
         raise ShapeError("repeat cannot make a negative number of copies.")
-    shape, at = lines(x.shape, axis, context.type)
+    shape, at = flatten_unless_axis(x.shape, axis, context.type)
     size = context.unifier.resolve(shape[at] * repeats)
     return x.with_shape((*shape[:at], size, *shape[at + 1 :]))
 
 
-def lines(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
+def flatten_unless_axis(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
     """Return the shape and the axis of an operator; flattened if `axis` is `None`."""
     if axis is None:
         return (product(shape),), 0
@@ -297,7 +297,7 @@ def lines(shape: Shape, axis: int | None, what: str) -> tuple[Shape, int]:
 @repeat.gradient
 def repeat_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the repetitions."""
-    shape, at = lines(g["x"].shape, g.attrs["axis"], "repeat")
+    shape, at = flatten_unless_axis(g["x"].shape, g.attrs["axis"], "repeat")
     split_shape = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
     total = one(
         "sum", one("reshape", g.out_grad, shape=split_shape), axis=at + 1, keepdims=False
@@ -305,5 +305,5 @@ def repeat_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("reshape", total, shape=g["x"].shape)}
 
 
-linear(tile, repeat)
-linear(pad, value=0.0)
+register_linear(tile, repeat)
+register_linear(pad, value=0.0)

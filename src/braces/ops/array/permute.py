@@ -9,26 +9,26 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
-    operated_axes,
-    tuple_of,
+    make_axis_map,
+    mix_along_axis,
+    normalize_axes,
+    normalize_axis,
+    numbered_indices,
+    require_tuple,
 )
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.ir.records import Op
 from braces.lazy import jnp
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.row_semantics import RowView, refused
-from braces.ops.common.rules import Backward, same
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.row_semantics import RowView, mixed_rows_error
+from braces.ops.common.rules import Backward, first_dtype
 
 
-def moved(types: Types, attrs: Attrs) -> AxisMap:
+def moveaxis_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of moveaxis: the axes in their new order."""
-    indices = numbered(first_rank(types))
-    source, target = (tuple_of(attrs[name]) for name in ("source", "destination"))
+    indices = numbered_indices(first_rank(types))
+    source, target = (require_tuple(attrs[name]) for name in ("source", "destination"))
     if len(source) != len(target):
         raise AxisError(
             f"cannot move {len(source)} axes to {len(target)} places.",
@@ -38,18 +38,18 @@ def moved(types: Types, attrs: Attrs) -> AxisMap:
     order = [i for i in range(len(indices)) if i not in source]
     for place, axis in sorted(zip(target, source, strict=True)):
         order.insert(place, axis)
-    return mapped(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
+    return make_axis_map(types, {"x": (indices,)}, {"out": (tuple(indices[i] for i in order),)})
 
 
 def _normalize_axes(axes: tuple[int, ...], rank: int) -> list[int]:
     """Return distinct axes as non-negative numbers, in the given order."""
-    operated_axes(axes, rank)
-    return [axis_at(axis, rank) for axis in axes]
+    normalize_axes(axes, rank)
+    return [normalize_axis(axis, rank) for axis in axes]
 
 
 @op(
-    axes=moved,
-    dtypes=same,
+    axes=moveaxis_axis_map,
+    dtypes=first_dtype,
     cheap=True,
     changes_only="axes",
     examples=(
@@ -87,18 +87,18 @@ def moveaxis_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("moveaxis", g.out_grad, source=source, destination=destination)}
 
 
-def swapped(types: Types, attrs: Attrs) -> AxisMap:
+def swapaxes_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of swapaxes: two axes exchanged."""
-    indices = numbered(first_rank(types))
+    indices = numbered_indices(first_rank(types))
     out = list(indices)
-    i, j = (axis_at(attrs[name], len(indices)) for name in ("axis1", "axis2"))
+    i, j = (normalize_axis(attrs[name], len(indices)) for name in ("axis1", "axis2"))
     out[i], out[j] = out[j], out[i]
-    return mapped(types, {"x": (indices,)}, {"out": (tuple(out),)})
+    return make_axis_map(types, {"x": (indices,)}, {"out": (tuple(out),)})
 
 
 @op(
-    axes=swapped,
-    dtypes=same,
+    axes=swapaxes_axis_map,
+    dtypes=first_dtype,
     cheap=True,
     changes_only="axes",
     examples=(
@@ -136,8 +136,8 @@ def swapaxes_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    axes=along_axis,
-    dtypes=same,
+    axes=mix_along_axis,
+    dtypes=first_dtype,
     operations=0,
     examples=(
         "x=f32[2,3]",
@@ -172,13 +172,15 @@ def flip_of_rows(view: RowView, count: str) -> Op:
     """Reverse the batch elements; padding stays at the end."""
     (x,) = view.op.inputs["x"]
     rows, value = view.axis("x"), view.var(x)
-    flipped = operated_axes(view.op.attrs["axis"], value.ndim)
+    flipped = normalize_axes(view.op.attrs["axis"], value.ndim)
     if rows not in flipped:
         return view.op
     others = tuple(axis for axis in flipped if axis != rows)
     value = one("flip", value, axis=others) if others else value
     last = view.var(count) - 1
-    return taken(view, value, one("maximum", last - one("arange", stop=view.rows), 0), rows)
+    return build_take(
+        view, value, one("maximum", last - one("arange", stop=view.rows), 0), rows
+    )
 
 
 @flip.gradient
@@ -187,11 +189,11 @@ def flip_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("flip", g.out_grad, axis=g.attrs["axis"])}
 
 
-def shifted(types: Types, attrs: Attrs) -> AxisMap:
+def roll_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of roll: elements move along the axes; one shift, or one for each axis."""
-    axis, shifts = attrs["axis"], len(tuple_of(attrs["shift"]))
+    axis, shifts = attrs["axis"], len(require_tuple(attrs["shift"]))
     axes = len(axis) if isinstance(axis, tuple) else 1
-    axis_map = along_axis(types, attrs)
+    axis_map = mix_along_axis(types, attrs)
     if shifts not in (1, axes):
         raise AxisError(
             f"cannot shift {axes} axes by {shifts} numbers.",
@@ -201,8 +203,8 @@ def shifted(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(
-    axes=shifted,
-    dtypes=same,
+    axes=roll_axis_map,
+    dtypes=first_dtype,
     operations=0,
     examples=(
         "x=f32[2,3] shift=1",
@@ -238,17 +240,17 @@ def roll_of_rows(view: RowView, count: str) -> Op:
     """Shift the batch elements cyclically; padding stays at the end."""
     (x,) = view.op.inputs["x"]
     rows, value, axis = view.axis("x"), view.var(x), view.op.attrs["axis"]
-    axes = operated_axes(axis, value.ndim)
+    axes = normalize_axes(axis, value.ndim)
     if rows not in axes:
         return view.op
     if len(axes) > 1:
-        raise refused(view.op, "it moves numbers along several axes.")
-    (shift,) = tuple_of(view.op.attrs["shift"])
+        raise mixed_rows_error(view.op, "it moves numbers along several axes.")
+    (shift,) = require_tuple(view.op.attrs["shift"])
     places = one("remainder", one("arange", stop=view.rows) - int(shift), view.var(count))
-    return taken(view, value, places, rows)
+    return build_take(view, value, places, rows)
 
 
-def taken(view: RowView, x: Var, places: Var, axis: int) -> Op:
+def build_take(view: RowView, x: Var, places: Var, axis: int) -> Op:
     """Build a take that replaces the operator of a row view."""
     inputs = {"x": (x.name,), "indices": (places.name,)}
     return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
@@ -261,4 +263,4 @@ def roll_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
 
 
-linear(moveaxis, swapaxes, flip, roll)
+register_linear(moveaxis, swapaxes, flip, roll)

@@ -12,28 +12,28 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
-    operated_axes,
+    make_axis_map,
+    normalize_axes,
+    numbered_indices,
+    remove_axes,
+    require_tuple,
     shape_of,
-    tuple_of,
-    without,
 )
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import Backward, axis_indices, same, sum_to
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import Backward, axis_indices, first_dtype, sum_to
 
 
-def reshaped(types: Types, attrs: Attrs) -> AxisMap:
+def reshape_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of reshape: axes of equal size with equal leading products are pointwise."""
     del attrs
     before, after = (shape_of(types[slot][0]) for slot in ("x", "out"))
-    x, new = numbered(len(before)), numbered(len(after), "new")
+    x, new = numbered_indices(len(before)), numbered_indices(len(after), "new")
     axes_by_lead: dict[tuple[Size, Size], list[str]] = {}
     for i, index in enumerate(x):
         axes_by_lead.setdefault((product(before[:i]), before[i]), []).append(index)
@@ -42,27 +42,29 @@ def reshaped(types: Types, attrs: Attrs) -> AxisMap:
         candidates = axes_by_lead.get((product(after[:j]), size))
         out.append(candidates.pop(0) if candidates else None if size == 1 else new[j])
     mixed = {*x, *new}.difference(i for i in out if i in x)
-    return mapped(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed)
+    return make_axis_map(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed)
 
 
-def expanded(types: Types, attrs: Attrs) -> AxisMap:
+def expand_dims_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of expand_dims: all axes, and new ones of size 1."""
-    x, axis = numbered(first_rank(types, "x")), tuple_of(attrs["axis"])
+    x, axis = numbered_indices(first_rank(types, "x")), require_tuple(attrs["axis"])
     rank = len(x) + len(axis)
-    new, remaining = operated_axes(axis, rank), iter(x)
+    new, remaining = normalize_axes(axis, rank), iter(x)
     out = tuple(None if i in new else next(remaining) for i in range(rank))
-    return mapped(types, {"x": (x,)}, {"out": (out,)})
+    return make_axis_map(types, {"x": (x,)}, {"out": (out,)})
 
 
-def squeezed(types: Types, attrs: Attrs) -> AxisMap:
+def squeeze_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of squeeze: all axes but the removed ones of size 1."""
-    x = numbered(first_rank(types, "x"))
-    removed = operated_axes(attrs["axis"], len(x))
-    return mapped(types, {"x": (x,)}, {"out": (without(x, removed),)}, [x[i] for i in removed])
+    x = numbered_indices(first_rank(types, "x"))
+    removed = normalize_axes(attrs["axis"], len(x))
+    return make_axis_map(
+        types, {"x": (x,)}, {"out": (remove_axes(x, removed),)}, [x[i] for i in removed]
+    )
 
 
 @op(
-    axes=reshaped,
+    axes=reshape_axis_map,
     cheap=True,
     changes_only="shape",
     examples=(
@@ -93,10 +95,10 @@ def reshape(x: Tensor, *, shape: Shape) -> Tensor:
         ShapeError: The number of elements differs, or the size at -1 is not an integer for
             every value of the symbolic sizes.
     """
-    return jnp.reshape(x, completed(tuple(x.shape), shape))
+    return jnp.reshape(x, infer_missing_size(tuple(x.shape), shape))
 
 
-def completed(have: Shape, want: Shape) -> Shape:
+def infer_missing_size(have: Shape, want: Shape) -> Shape:
     """Infer the size at -1 in a numeric shape, after cancelling equal sizes.
 
     Cancelling first infers the size even with a size of 0: (0, 4) in (0, -1) gives (0, 4).
@@ -148,7 +150,7 @@ def resolved_shape(what: str, have: Shape, want: Shape) -> Shape:
 
 
 @reshape.infer
-def infer_reshape(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+def infer_reshape(context: InferenceContext, x: TensorType, *, shape: Shape) -> TensorType:
     """Infer the type: the new sizes, with the same number of elements."""
     resolve = context.unifier.resolve
     have, want = tuple(map(resolve, x.shape)), tuple(map(resolve, shape))
@@ -190,7 +192,7 @@ def resolve_reshape(x: TensorType, *, shape: Shape) -> dict[str, Shape]:
 
 
 @op(
-    axes=reshaped,
+    axes=reshape_axis_map,
     cheap=True,
     changes_only="shape",
     examples=(
@@ -223,7 +225,7 @@ def flatten(x: Tensor, *, axis: Axis = 1) -> Tensor:
 
 
 @flatten.infer
-def infer_flatten(context: Context, x: TensorType, *, axis: int) -> TensorType:
+def infer_flatten(context: InferenceContext, x: TensorType, *, axis: int) -> TensorType:
     """Infer the type: the kept sizes, and the product of the others."""
     if not 0 <= axis <= x.rank:
         raise ShapeError(
@@ -237,8 +239,8 @@ flatten.gradient(reshape_gradient)
 
 
 @op(
-    axes=expanded,
-    dtypes=same,
+    axes=expand_dims_axis_map,
+    dtypes=first_dtype,
     cheap=True,
     changes_only="shape",
     examples=(
@@ -276,7 +278,7 @@ def expand_dims_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    axes=squeezed,
+    axes=squeeze_axis_map,
     cheap=True,
     changes_only="shape",
     examples=(
@@ -308,7 +310,9 @@ def squeeze(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
 
 
 @squeeze.infer
-def infer_squeeze(context: Context, x: TensorType, *, axis: tuple[Axis, ...]) -> TensorType:
+def infer_squeeze(
+    context: InferenceContext, x: TensorType, *, axis: tuple[Axis, ...]
+) -> TensorType:
     """Infer the type: the sizes without the removed axes, which have size 1."""
     removed = axis_indices(axis, x.rank, context.type)
     for i in removed:
@@ -327,17 +331,17 @@ def squeeze_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("expand_dims", g.out_grad, axis=axis)}
 
 
-def broadcasted(types: Types, attrs: Attrs) -> AxisMap:
+def broadcast_to_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of broadcast_to: axes of size 1 and new axes are repeated."""
-    shape, rank = shape_of(types["x"][0]), len(tuple_of(attrs["shape"]))
+    shape, rank = shape_of(types["x"][0]), len(require_tuple(attrs["shape"]))
     x = tuple(None if n == 1 else f"axis{i}" for i, n in enumerate(shape))
-    new = numbered(rank, "new")
+    new = numbered_indices(rank, "new")
     out = tuple(a or b for a, b in zip((*(None,) * (rank - len(x)), *x), new, strict=True))
-    return mapped(types, {"x": (x,)}, {"out": (out,)})
+    return make_axis_map(types, {"x": (x,)}, {"out": (out,)})
 
 
 @op(
-    axes=broadcasted,
+    axes=broadcast_to_axis_map,
     cheap=True,
     changes_only="type",
     examples=(
@@ -370,7 +374,7 @@ def broadcast_to(x: Tensor, *, shape: Shape) -> Tensor:
 
 
 @broadcast_to.infer
-def infer_broadcast_to(context: Context, x: TensorType, *, shape: Shape) -> TensorType:
+def infer_broadcast_to(context: InferenceContext, x: TensorType, *, shape: Shape) -> TensorType:
     """Infer the type: the given sizes, which the sizes of `x` other than 1 must equal."""
     wanted = tuple(map(context.unifier.resolve, shape))
     problem = f"broadcast_to cannot bring {x} to the shape ({', '.join(map(str, wanted))})."
@@ -390,4 +394,4 @@ def broadcast_to_gradient(g: Backward) -> dict[str, Var]:
     return {"x": sum_to(g.out_grad, g["x"])}
 
 
-linear(reshape, flatten, expand_dims, squeeze, broadcast_to)
+register_linear(reshape, flatten, expand_dims, squeeze, broadcast_to)

@@ -22,7 +22,7 @@ def is_narrow(dtype: DType) -> bool:
     return is_float(dtype) and dtype.itemsize == 2
 
 
-def wide(x: Any) -> Any:
+def at_least_float32(x: Any) -> Any:
     """Cast an array to at least float32, for sums over many elements (kernel helper)."""
     return x.astype(promote(float_dtype(np.dtype(x.dtype)), FLOAT32))
 
@@ -44,7 +44,7 @@ def in_float32(kernel: Callable[..., Any]) -> Callable[..., Any]:
         floats = [dtype for dtype in dtypes if is_float(dtype)]
         if not any(map(is_narrow, floats)):
             return kernel(*arrays, **attrs)
-        return kernel(*map(widened, arrays), **attrs).astype(promote(*floats))
+        return kernel(*map(widen_half, arrays), **attrs).astype(promote(*floats))
 
     return run_in_float32
 
@@ -60,11 +60,11 @@ def add_at(x: Any, positions: Any, updates: Any, **options: Any) -> Any:
         updates: The values to add, of the dtype of the array.
         options: Keyword arguments for JAX's indexed update, e.g. `mode`.
     """
-    return widened(x).at[positions].add(widened(updates), **options).astype(x.dtype)
+    return widen_half(x).at[positions].add(widen_half(updates), **options).astype(x.dtype)
 
 
-def widened(x: Any) -> Any:
+def widen_half(x: Any) -> Any:
     """Cast 16-bit floats of an array, or of a list of arrays, to float32 (kernel helper)."""
     if isinstance(x, list):
-        return [widened(item) for item in cast("list[Any]", x)]
+        return [widen_half(item) for item in cast("list[Any]", x)]
     return x.astype(FLOAT32) if x is not None and is_narrow(np.dtype(x.dtype)) else x

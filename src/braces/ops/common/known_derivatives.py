@@ -19,7 +19,7 @@ Kernel: TypeAlias = "Callable[..., Any]"
 """An elementwise function of arrays with one shape and dtype, which the result shares."""
 
 
-def smooth(arity: int, derivative: Callable[..., Kernel]) -> Kernel:
+def build_smooth_kernel(arity: int, derivative: Callable[..., Kernel]) -> Kernel:
     """Build a kernel that can be differentiated any number of times.
 
     Args:
@@ -50,7 +50,7 @@ def _raise_order(orders: tuple[int, ...], argument: int) -> tuple[int, ...]:
     return *orders[:argument], orders[argument] + 1, *orders[argument + 1 :]
 
 
-def differentiated(kernel: Kernel, *orders: int) -> Kernel:
+def differentiate_kernel(kernel: Kernel, *orders: int) -> Kernel:
     """Differentiate a kernel in forward mode, `orders[i]` times by its array `i`."""
     for argument, order in enumerate(orders):
         for _ in range(order):

@@ -9,12 +9,12 @@ from braces.builder.append import apply
 from braces.builder.var import Var, tensor_type
 from braces.define.completion import KernelOp
 from braces.dtypes import is_float
-from braces.ops.common.rules import zeros_of
+from braces.ops.common.rules import build_zeros
 
 VarSlots: TypeAlias = "Mapping[str, tuple[Var, ...]]"
 
 
-def linear(*definitions: KernelOp, **changed: Any) -> None:
+def register_linear(*definitions: KernelOp, **changed: Any) -> None:
     """Register the JVP rule of operators that are linear in all inputs except indices.
 
     Args:
@@ -43,4 +43,4 @@ def _build_jvp_rule(
 
 def _zero_tangent(var: Var) -> Var:
     """Return the tangent of a constant input: zeros, or the input itself for indices."""
-    return zeros_of(tensor_type(var)) if is_float(var.dtype) else var
+    return build_zeros(tensor_type(var)) if is_float(var.dtype) else var

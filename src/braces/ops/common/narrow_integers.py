@@ -39,7 +39,7 @@ def _round_to_f4(x: Any) -> Any:
     return jnp.where(jnp.isnan(x), -jnp.zeros_like(x), jnp.round(x / step) * step)
 
 
-def rounded(x: Any, dtype: DType) -> Any:
+def cast_values(x: Any, dtype: DType) -> Any:
     """Cast an array to another dtype; overflow gives an infinity, or NaN.
 
     For dtypes without negative zero, XLA turns negative underflow into NaN; here it gives 0.
@@ -53,7 +53,7 @@ def rounded(x: Any, dtype: DType) -> Any:
     return x.astype(dtype)
 
 
-def saturated(x: Any, dtype: DType) -> Any:
+def cast_saturated(x: Any, dtype: DType) -> Any:
     """Cast an array to another dtype with saturation: overflow gives the largest number."""
     limits: Any = ml_dtypes.finfo(dtype)
-    return rounded(jnp.clip(x, float(limits.min), float(limits.max)), dtype)
+    return cast_values(jnp.clip(x, float(limits.min), float(limits.max)), dtype)

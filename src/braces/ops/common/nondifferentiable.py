@@ -14,7 +14,7 @@ from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.rules import Backward
 
 
-def unless(
+def refuse_derivative_if(
     definition: KernelOp, refused: Callable[[VarSlots, Attrs], str | None], given: str
 ) -> None:
     """Use the derivatives derived from the kernel, except for nondifferentiable uses.

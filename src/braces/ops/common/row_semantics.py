@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from braces.builder.var import Var
-from braces.define.axes.axis_map import Place
+from braces.define.axes.axis_map import AxisPlace
 from braces.dims import Dim, Size
 from braces.errors import ProgramError
 from braces.ir.records import Attr, Op
 
-FIRST = "first"
+FIRST_ROW = "first"
 """Fill value: replace padding by the first batch element, which is never padding."""
 
 OUTSIDE = "Compute it on all rows outside, and use add_input for the result."
@@ -37,7 +37,7 @@ class RowView:
     """
 
     op: Op
-    places: Collection[Place]
+    places: Collection[AxisPlace]
     rows: Size
     var: Callable[[str], Var]
 
@@ -53,7 +53,7 @@ class RowView:
         """
         row_axes = self.axes(slot)
         if len(row_axes) > 1:
-            raise refused(self.op, f"they are {len(row_axes)} axes of its `{slot}`.")
+            raise mixed_rows_error(self.op, f"they are {len(row_axes)} axes of its `{slot}`.")
         return next(iter(row_axes), None)
 
     def mentions(self, value: Attr) -> bool:
@@ -61,14 +61,14 @@ class RowView:
         return isinstance(value, Dim) and str(self.rows) in value.names()
 
 
-def refused(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:
+def mixed_rows_error(op: Op, why: str, fix: str = OUTSIDE) -> ProgramError:
     """Build the error for an operator that mixes batch elements and cannot be masked."""
     return ProgramError(
         f"{op.type} mixes the rows of a row-wise branch: {why}", at=op.describe(), fix=fix
     )
 
 
-def undeclared(op: Op) -> ProgramError:
+def undeclared_axes_error(op: Op) -> ProgramError:
     """Build the error for an operator whose definition declares no axis map."""
     return ProgramError(
         f"{op.type} may mix the rows of a row-wise branch: its definition does not say.",
@@ -77,7 +77,7 @@ def undeclared(op: Op) -> ProgramError:
     )
 
 
-def counts_rows(op: Op, attr: str) -> ProgramError:
+def row_count_error(op: Op, attr: str) -> ProgramError:
     """Build the error for an operator with the number of rows as an attribute."""
     return ProgramError(
         f"{op.type} may mix the rows of a row-wise branch: `{attr}` is how many there are, "

@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.builder.append import describe_operands, one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes.axis_map import AxisError, axis_at, operated_axes
+from braces.define.axes.axis_map import AxisError, normalize_axes, normalize_axis
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float, is_stored
 from braces.errors import DTypeError
 from braces.ir.records import Op
@@ -71,12 +71,12 @@ def sum_dtype(dtype: DType) -> DType:
     return np.dtype(np.uint64) if dtype.kind == "u" else INT64
 
 
-def floating(x: Any) -> Any:
+def as_floating(x: Any) -> Any:
     """Cast an array to the dtype of real-valued functions (kernel helper)."""
     return jnp.asarray(x, float_dtype(np.dtype(x.dtype)))
 
 
-def promoted(*arrays: Any) -> tuple[Any, ...]:
+def promote_arrays(*arrays: Any) -> tuple[Any, ...]:
     """Cast arrays to their promoted dtype (kernel helper)."""
     dtype = promote(*(np.dtype(x.dtype) for x in arrays))
     return tuple(x.astype(dtype) for x in arrays)
@@ -95,7 +95,7 @@ def refuse(what: str, dtype: DType, kinds: str) -> None:
         raise DTypeError(f"{what} is not defined for {name}.", fix=fix)
 
 
-def promoting(
+def promotion_rule(
     refused: str = "", result: Callable[[DType], DType] | None = None
 ) -> Callable[..., DType]:
     """Build a dtype rule: promote, refuse some kinds, then map to the dtype of the result."""
@@ -115,24 +115,24 @@ def to_bool(dtype: DType) -> DType:
     return BOOL
 
 
-common = promoting()
-numeric = promoting(refused="b")
-real = promoting(refused="bc")
-ordered = promoting(refused="c")
-real_valued = promoting(result=float_dtype)
-real_function = promoting(refused="c", result=float_dtype)
-truth = promoting(result=to_bool)
+common = promotion_rule()
+numeric = promotion_rule(refused="b")
+real = promotion_rule(refused="bc")
+ordered = promotion_rule(refused="c")
+real_valued = promotion_rule(result=float_dtype)
+real_function = promotion_rule(refused="c", result=float_dtype)
+truth = promotion_rule(result=to_bool)
 """Dtype rules of elementwise operators; `ordered` refuses complex numbers, `real_valued` gives
 floats, `truth` gives bools."""
 
 
-def same(what: str, x: DType, /, *others: DType | None, **attrs: Any) -> DType:
+def first_dtype(what: str, x: DType, /, *others: DType | None, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the first input."""
     del what, others, attrs
     return x
 
 
-def asked(what: str, *others: DType, dtype: DType, **attrs: Any) -> DType:
+def attribute_dtype(what: str, *others: DType, dtype: DType, **attrs: Any) -> DType:
     """Dtype rule: the attribute `dtype`."""
     del what, others, attrs
     return dtype
@@ -160,7 +160,7 @@ def axis_index(axis: int, rank: int, what: str) -> int:
         ShapeError: There is no such axis.
     """
     try:
-        return axis_at(axis, rank)
+        return normalize_axis(axis, rank)
     except AxisError as error:
         raise error.of(what) from None
 
@@ -168,7 +168,7 @@ def axis_index(axis: int, rank: int, what: str) -> int:
 def axis_indices(axis: int | tuple[int, ...] | None, rank: int, what: str) -> tuple[int, ...]:
     """Return axes as sorted non-negative numbers; `None` means all axes."""
     try:
-        return tuple(operated_axes(axis, rank))
+        return tuple(normalize_axes(axis, rank))
     except AxisError as error:
         raise error.of(what) from None
 
@@ -255,11 +255,11 @@ def sum_to(grad: Var, like: Var) -> Var:
     return grad if grad.dtype == target.dtype else one("cast", grad, dtype=target.dtype)
 
 
-def zeros_of(type_: TensorType) -> Var:
+def build_zeros(type_: TensorType) -> Var:
     """Build zeros of a type; they depend on no value, so they need no residual."""
     return one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
 
 
-def gives_zeros(op: Op | None) -> bool:
+def is_zeros(op: Op | None) -> bool:
     """Return whether an operator always gives zeros, as those built by `zeros_of` do."""
     return op is not None and op.type == "full" and op.attrs["value"] == 0

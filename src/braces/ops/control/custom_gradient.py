@@ -34,28 +34,28 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import TensorType, Type, unifies
 from braces.errors import DTypeError, GradientError, ProgramError, ShapeError
 from braces.ir.records import CUSTOM_GRADIENT, VALUE, Body, Op
-from braces.ir.views import CustomGradientView, Passed, names_read
+from braces.ir.views import CustomGradientView, PassedValue, names_read
 from braces.ir.walk import free_names
 from braces.lazy import jax
-from braces.ops.control.construct.build import put_again
+from braces.ops.control.construct.build import inline_block
 from braces.ops.control.construct.jvp import tangent_for
 from braces.ops.control.core.block_op import (
     BlockOp,
-    Eliminate,
-    Follow,
+    DeadCodeElimination,
+    ForwardDependence,
     Frame,
     Interface,
     Lowering,
     Value,
     result_types,
 )
-from braces.ops.control.core.differentiation import Differentiation, Pushing
-from braces.ops.control.core.residuals import plan_keeping, with_recomputed
-from braces.ops.lists.cotangents import collect, differentiable, zeros_like
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
+from braces.ops.control.core.residuals import plan_residuals, prepend_recomputed
+from braces.ops.lists.cotangents import accumulate_cotangent, has_cotangent, zeros_like
 
 
 @final
@@ -88,7 +88,7 @@ class CustomGradient(BlockOp):
 
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -134,7 +134,7 @@ class CustomGradient(BlockOp):
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Drop values read by nobody and not by the gradient; their cotangents are zero."""
         if live.isdisjoint(op.binds()):
             return None
@@ -153,13 +153,13 @@ class CustomGradient(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return all outputs if one of the inputs is active."""
         del follow
         ways = CustomGradientView.of(op).ways
         return set(op.binds()) if any(way.source in active for way in ways) else set()
 
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Inline the operators of the gradient for the available cotangents."""
         view = CustomGradientView.of(d.op)
         ways = tuple(way for way in view.ways if d.wants(way.source))
@@ -170,10 +170,10 @@ class CustomGradient(BlockOp):
             arguments[passed_value.param] = d.var(passed_value.name)
             if passed_value.cotangent in read:
                 arguments[passed_value.cotangent] = _cotangent(d, passed_value.name)
-        for way, grad in zip(ways, put_again(body, arguments), strict=True):
+        for way, grad in zip(ways, inline_block(body, arguments), strict=True):
             d.give(way.source, grad)
 
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Inline the transpose of the gradient for the available tangents."""
         view = CustomGradientView.of(d.op)
         if not any(way.source in d.tangents for way in view.ways):
@@ -182,19 +182,19 @@ class CustomGradient(BlockOp):
         arguments = {
             passed_value.param: d.var(passed_value.name) for passed_value in view.passed
         }
-        for passed_value, tangent in zip(moving, put_again(body, arguments), strict=True):
+        for passed_value, tangent in zip(moving, inline_block(body, arguments), strict=True):
             d.give(passed_value.name, tangent)
 
 
 CUSTOM = OPS.add(CustomGradient())
 
 
-def _cotangent(d: Differentiation, name: str) -> Var:
+def _cotangent(d: VjpContext, name: str) -> Var:
     return d.grads[name] if name in d.grads else zeros_like(d.var(name))
 
 
 def _check_differentiable(type_: Type) -> None:
-    if not isinstance(type_, TensorType) or not differentiable(type_):
+    if not isinstance(type_, TensorType) or not has_cotangent(type_):
         raise DTypeError(
             "Only arrays of floats have gradients, so only they have one of their own.",
             given=str(type_),
@@ -202,7 +202,7 @@ def _check_differentiable(type_: Type) -> None:
         )
 
 
-def _with_zero_cotangents(content: Body, dead_values: list[Passed]) -> Body:
+def _with_zero_cotangents(content: Body, dead_values: list[PassedValue]) -> Body:
     """Return the gradient with zeros for some cotangents."""
     full, infos, ops = OPS.get("full"), dict(content.vars), list[Op]()
     for value in dead_values:
@@ -238,7 +238,7 @@ def _build_custom_vjp(lowering: Lowering, view: CustomGradientView) -> Any:
     return own
 
 
-def _transpose(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Body]:
+def _transpose(d: JvpContext, view: CustomGradientView) -> tuple[list[PassedValue], Body]:
     """Return the active values, and a block that computes their tangents.
 
     The gradient of a block that is linear in its cotangents, with respect to these, is its
@@ -254,13 +254,13 @@ def _transpose(d: Pushing, view: CustomGradientView) -> tuple[list[Passed], Body
     with d.program.building(table):
         for way in view.ways:
             if way.source in d.tangents and way.result in forward.vars:
-                collect(seeds, way.result, tangent_for(d, way.source))
+                accumulate_cotangent(seeds, way.result, tangent_for(d, way.source))
         transposed = d.pull(forward, seeds, cotangents)
     moving = [value for value in view.passed if value.cotangent in transposed]
     results = [transposed[value.cotangent].name for value in moving]
     body = d.eliminate(table.freeze(results), results)
-    plan = plan_keeping(forward, free_names(body), set(forward.params), lambda op: True)
-    body = d.eliminate(with_recomputed(body, forward, plan), results)
+    plan = plan_residuals(forward, free_names(body), set(forward.params), lambda op: True)
+    body = d.eliminate(prepend_recomputed(body, forward, plan), results)
     if not cotangents.isdisjoint(free_names(body)):
         raise GradientError(
             "Forward mode needs a gradient that is linear in its cotangents, and cannot see "

@@ -18,23 +18,23 @@ from typing import final
 
 from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import Type
 from braces.ir.records import BLOCK, Body, Op
 from braces.ir.views import BlockView
 from braces.ops.control.construct.jvp import block_jvp
 from braces.ops.control.core.block_op import (
     BlockOp,
-    Eliminate,
-    Follow,
+    DeadCodeElimination,
+    ForwardDependence,
     Frame,
     Interface,
     Lowering,
     Value,
     result_types,
 )
-from braces.ops.control.core.dependence import cases_reached
-from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.core.dependence import find_dependent_case_outputs
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
 from braces.ops.control.switch.gradient import block_gradient
 
 
@@ -63,7 +63,7 @@ class PlainBlock(BlockOp):
 
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -90,7 +90,7 @@ class PlainBlock(BlockOp):
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Drop unused outputs, and operators that only they need."""
         if live.isdisjoint(op.binds()):
             return None
@@ -99,18 +99,18 @@ class PlainBlock(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return the outputs that depend on active captures, or on other active outputs."""
         view = BlockView.of(op)
         inside = {name for name in view.captures if name in active}
         inside |= {out.results[0] for out in view.outputs if out.name in active}
-        return cases_reached(view.cases, [inside], view.outputs, follow)
+        return find_dependent_case_outputs(view.cases, [inside], view.outputs, follow)
 
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Build a block that reads residuals of this one, or recomputes it."""
         block_gradient(d)
 
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Build the same block with a tangent beside each output."""
         block_jvp(d)
 

@@ -23,14 +23,14 @@ import numpy as np
 
 from braces.dtypes import is_float
 from braces.lazy import jax, jnp, lax
-from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.conv_pool.cpu_algorithms import dilated_span
 
 MOST_PLACES = 32
 """The largest number of window elements for which comparisons are unrolled."""
 
 
 @dataclass(frozen=True)
-class Windows:
+class PoolWindows:
     """The geometry of sliding windows: one entry for each axis of the array.
 
     Attributes:
@@ -71,7 +71,7 @@ class Windows:
     def elements(self, padded: Any, place: Sequence[int], counts: Sequence[int]) -> Any:
         """Return the elements of all windows at one position: a strided slice."""
         starts = self.starts(place)
-        spans = map(reach, counts, self.steps)
+        spans = map(dilated_span, counts, self.steps)
         ends = [start + span for start, span in zip(starts, spans, strict=True)]
         return lax.slice(padded, starts, ends, self.steps)
 
@@ -99,17 +99,17 @@ def _other_axes(axis: int, rank: int) -> list[int]:
     return [other for other in range(rank) if other != axis]
 
 
-def padded(x: Any, pads: Sequence[tuple[int, int]]) -> Any:
+def pad_zeros(x: Any, pads: Sequence[tuple[int, int]]) -> Any:
     """Pad an array with zeros."""
     if not any(map(any, pads)):
         return x
     return lax.pad(x, jnp.zeros((), x.dtype), [(low, high, 0) for low, high in pads])
 
 
-def number_of_first(x: Any, out: Any, windows: Windows) -> Any:
+def first_match(x: Any, out: Any, windows: PoolWindows) -> Any:
     """Return the number of the first position equal to `out` per window; NaN equals NaN."""
     first = jnp.full(out.shape, windows.places, "int32")
-    padded_x = padded(x, windows.pads)
+    padded_x = pad_zeros(x, windows.pads)
     for number, place in reversed(list(windows.numbered())):
         part = windows.elements(padded_x, place, out.shape)
         matches = (part == out) | (part != part)
@@ -118,13 +118,13 @@ def number_of_first(x: Any, out: Any, windows: Windows) -> Any:
     return first
 
 
-def put_at_first(first: Any, grads: Any, windows: Windows, shape: Sequence[int]) -> Any:
+def scatter_to_first(first: Any, grads: Any, windows: PoolWindows, shape: Sequence[int]) -> Any:
     """Add the cotangent of each window to its element of the given number."""
     if windows.side_by_side:
         return _put_without_overlap(first, grads, windows, shape)
     padded_shape = [n + low + high for n, (low, high) in zip(shape, windows.pads, strict=True)]
     total = jnp.zeros(padded_shape, grads.dtype)
-    spans = list(map(reach, grads.shape, windows.steps))
+    spans = list(map(dilated_span, grads.shape, windows.steps))
     for number, place in windows.numbered():
         geometry = zip(windows.starts(place), spans, padded_shape, windows.steps, strict=True)
         edges = [(at, n - at - span, step - 1) for at, span, n, step in geometry]
@@ -134,7 +134,9 @@ def put_at_first(first: Any, grads: Any, windows: Windows, shape: Sequence[int])
     return lax.slice(total, starts, [low + n for low, n in zip(starts, shape, strict=True)])
 
 
-def _put_without_overlap(first: Any, grads: Any, windows: Windows, shape: Sequence[int]) -> Any:
+def _put_without_overlap(
+    first: Any, grads: Any, windows: PoolWindows, shape: Sequence[int]
+) -> Any:
     """Mask the cotangents for windows without overlap; elements behind the last one get 0."""
     pairs = list(zip(grads.shape, windows.sizes, strict=True))
     outer = [n for count, _ in pairs for n in (count, 1)]
@@ -143,48 +145,48 @@ def _put_without_overlap(first: Any, grads: Any, windows: Windows, shape: Sequen
     chosen = jnp.where(first.reshape(outer) == numbers, grads.reshape(outer), 0)
     covered_grads = chosen.reshape([count * size for count, size in pairs])
     size_pairs = zip(shape, covered_grads.shape, strict=True)
-    return padded(covered_grads, [(0, n - covered) for n, covered in size_pairs])
+    return pad_zeros(covered_grads, [(0, n - covered) for n, covered in size_pairs])
 
 
 # ---- the largest element ---------------------------------------------------------------------
 
 
-def maxima(x: Any, windows: Windows) -> Any:
+def max_by_xla(x: Any, windows: PoolWindows) -> Any:
     """Return the maximum of each window, with XLA's own derivatives."""
-    return windows.reduced(x, smallest(x.dtype), lax.max)
+    return windows.reduced(x, least_value(x.dtype), lax.max)
 
 
-def largest(x: Any, windows: Windows) -> Any:
+def max_of_windows(x: Any, windows: PoolWindows) -> Any:
     """Return the maximum of each window; derivatives go to its first occurrence."""
     return _maxima_with_jvp()(x, windows)
 
 
 @functools.cache
-def _maxima_with_jvp() -> Callable[[Any, Windows], Any]:
+def _maxima_with_jvp() -> Callable[[Any, PoolWindows], Any]:
     """Build the function with its JVP rule on first use, since that imports JAX."""
 
-    def maxima_jvp(windows: Windows, primals: Any, tangents: Any) -> tuple[Any, Any]:
+    def maxima_jvp(windows: PoolWindows, primals: Any, tangents: Any) -> tuple[Any, Any]:
         (x,), (dx,) = primals, tangents
         out = with_jvp(x, windows)
         if not (x.size and out.size):
             return out, jnp.zeros(out.shape, dx.dtype)
         if windows.places > MOST_PLACES and not windows.dilated:
-            return jax.jvp(functools.partial(maxima, windows=windows), (x,), (dx,))
+            return jax.jvp(functools.partial(max_by_xla, windows=windows), (x,), (dx,))
         if windows.places > MOST_PLACES:  # dilated: XLA has no gradient
-            return out, jnp.take(dx.ravel(), positions_of_first(x, windows))
-        first = number_of_first(x, out, windows)
-        padded_dx, total = padded(dx, windows.pads), jnp.zeros(out.shape, dx.dtype)
+            return out, jnp.take(dx.ravel(), argmax_of_windows(x, windows))
+        first = first_match(x, out, windows)
+        padded_dx, total = pad_zeros(dx, windows.pads), jnp.zeros(out.shape, dx.dtype)
         for number, place in windows.numbered():
             part = windows.elements(padded_dx, place, out.shape)
             total = jnp.where(first == number, part, total)
         return out, total
 
-    with_jvp = jax.custom_jvp(maxima, nondiff_argnums=(1,))
+    with_jvp = jax.custom_jvp(max_by_xla, nondiff_argnums=(1,))
     with_jvp.defjvp(maxima_jvp)
     return with_jvp
 
 
-def positions_of_first(x: Any, windows: Windows) -> Any:
+def argmax_of_windows(x: Any, windows: PoolWindows) -> Any:
     """Return the flat index of the first maximum of each window."""
     x = lax.stop_gradient(x)
     count: Any = math.prod(x.shape)
@@ -199,11 +201,11 @@ def positions_of_first(x: Any, windows: Windows) -> Any:
         return jnp.where(chosen, x, y), jnp.where(chosen, at, there)
 
     nowhere = jnp.asarray(count, dtype)
-    _, flat_indices = windows.reduced((x, places), (smallest(x.dtype), nowhere), better)
+    _, flat_indices = windows.reduced((x, places), (least_value(x.dtype), nowhere), better)
     return flat_indices
 
 
-def smallest(dtype: Any) -> Any:
+def least_value(dtype: Any) -> Any:
     """Return the least value of a dtype: the identity element of max."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":

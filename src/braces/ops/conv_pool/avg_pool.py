@@ -8,33 +8,33 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes.axis_map import Attrs, Types
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import float_dtype, floating
-from braces.ops.conv_pool.argmax_windows import Windows
+from braces.ops.common.rules import as_floating, float_dtype
+from braces.ops.conv_pool.argmax_windows import PoolWindows
 from braces.ops.conv_pool.data_layouts import spatial_axes
 from braces.ops.conv_pool.max_pool import (
     SLIDING,
     numbers_in_window,
-    pooled,
+    pool_axis_map,
     pooling_type,
     windows_over,
 )
-from braces.ops.conv_pool.spatial_ranks import for_ranks
+from braces.ops.conv_pool.spatial_ranks import define_for_ranks
 
 
-def mean_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
+def mean_type(rank: int, context: InferenceContext, x: TensorType, **attrs: Any) -> TensorType:
     """Infer the type of average pooling; integers give float32."""
     return pooling_type(rank, context, x, **attrs).with_dtype(float_dtype(x.dtype))
 
 
 def norm_type(
-    rank: int, context: Context, x: TensorType, *, p: float, **attrs: Any
+    rank: int, context: InferenceContext, x: TensorType, *, p: float, **attrs: Any
 ) -> TensorType:
     """Infer the type of Lp pooling; integers give float32."""
     if not 1 <= p < math.inf:
@@ -75,7 +75,7 @@ def avg_pool(
     Raises:
         ShapeError: The window does not fit, or an attribute has too many numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     zero = np.zeros((), x.dtype)
     total = windows.reduced(x, zero, lax.add)
@@ -91,15 +91,15 @@ def avg_pool(
         (low - less, high - more)
         for (low, high), (less, more) in zip(windows.pads, counted, strict=True)
     ]
-    pad_windows = Windows(windows.sizes, windows.steps, tuple(uncounted), windows.dilations)
+    pad_windows = PoolWindows(windows.sizes, windows.steps, tuple(uncounted), windows.dilations)
     return total / pad_windows.reduced(ones, zero, lax.add)
 
 
-avg_pool1d, avg_pool2d, avg_pool3d = for_ranks(
+avg_pool1d, avg_pool2d, avg_pool3d = define_for_ranks(
     avg_pool,
     infer=mean_type,
-    axes=pooled,
-    operations=for_each("out", numbers_in_window),
+    axes=pool_axis_map,
+    operations=count_per_element("out", numbers_in_window),
     examples={
         1: (
             "x=f32[2,3,6] window=2",
@@ -161,7 +161,7 @@ def lp_pool(
         ShapeError: The window does not fit, an attribute has too many numbers, or `p` is less
             than 1.
     """
-    sizes = jnp.abs(floating(x))
+    sizes = jnp.abs(as_floating(x))
     exponent = int(p) if float(p).is_integer() else p
     powers = sizes**exponent
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
@@ -170,11 +170,11 @@ def lp_pool(
     return jnp.where(empty, 0, jnp.where(empty, 1, total) ** (1 / p))
 
 
-lp_pool1d, lp_pool2d, lp_pool3d = for_ranks(
+lp_pool1d, lp_pool2d, lp_pool3d = define_for_ranks(
     lp_pool,
     infer=norm_type,
-    axes=pooled,
-    operations=for_each("out", powers_in_window),
+    axes=pool_axis_map,
+    operations=count_per_element("out", powers_in_window),
     examples={
         1: ("x=f32[2,3,6] window=2", "x=f64[b,2,t] window=3 p=3 stride=2 padding=1"),
         2: (

@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.define.axes.axis_map import Attrs, AxisMap, Names, Types, mapped, shape_of
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Names, Types, make_axis_map, shape_of
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size, product
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.common.rules import float_dtype, floating, promote, promoted
-from braces.ops.conv_pool.cpu_algorithms import Windows, reach
+from braces.ops.common.rules import as_floating, float_dtype, promote, promote_arrays
+from braces.ops.conv_pool.cpu_algorithms import ConvGeometry, dilated_span
 from braces.ops.conv_pool.data_layouts import (
     LAYOUTS,
     check_layout,
@@ -28,14 +28,14 @@ from braces.ops.conv_pool.data_layouts import (
     windowed_sizes,
 )
 from braces.ops.conv_pool.lax_conv import convolution
-from braces.ops.conv_pool.spatial_ranks import for_ranks
+from braces.ops.conv_pool.spatial_ranks import define_for_ranks
 
 # ---- convolution -----------------------------------------------------------------------------
 
 
 def convolution_type(
     rank: int,
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     weight: TensorType,
     bias: TensorType | None,
@@ -80,7 +80,11 @@ def window_of(weight: TensorType, kernel_layout: str) -> list[int]:
 
 
 def _output_channels(
-    context: Context, channels: Size, weight: TensorType, kernel_layout: str, groups: int
+    context: InferenceContext,
+    channels: Size,
+    weight: TensorType,
+    kernel_layout: str,
+    groups: int,
 ) -> Size:
     inputs, outputs = (weight.shape[kernel_layout.index(letter)] for letter in "IO")
     if groups < 1:
@@ -98,7 +102,7 @@ def _output_channels(
     return outputs
 
 
-def check_bias(context: Context, bias: TensorType, channels: Size) -> None:
+def check_bias(context: InferenceContext, bias: TensorType, channels: Size) -> None:
     """Check the shape of a bias against the output channels.
 
     Raises:
@@ -122,22 +126,22 @@ def convolve(
 ) -> Any:
     """Compute a convolution of any rank (kernel)."""
     operands = (x, weight) if bias is None else (x, weight, bias)
-    x, weight, *biases = map(floating, promoted(*operands))
-    order, kernel_order = orders(layout)
+    x, weight, *biases = map(as_floating, promote_arrays(*operands))
+    order, kernel_order = kernel_permutations(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     windows = windows_of(x.shape, kernel.shape, stride, padding, dilation, groups)
-    out = jnp.transpose(convolution(x, kernel, windows), inverse(order))
-    return out + along_channels(biases[0], layout) if biases else out
+    out = jnp.transpose(convolution(x, kernel, windows), inverse_permutation(order))
+    return out + expand_bias(biases[0], layout) if biases else out
 
 
-def orders(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def kernel_permutations(layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the permutations of array and weight axes to the order of the kernels."""
     weights = LAYOUTS[layout]
     order = (layout.index("N"), *spatial_axes(layout), layout.index("C"))
     return order, (*spatial_axes(weights), *map(weights.index, "IO"))
 
 
-def inverse(order: Sequence[int]) -> list[int]:
+def inverse_permutation(order: Sequence[int]) -> list[int]:
     """Return the inverse permutation."""
     return [order.index(axis) for axis in range(len(order))]
 
@@ -149,29 +153,29 @@ def windows_of(
     padding: Padding,
     dilation: Sequence[int],
     groups: int,
-) -> Windows:
+) -> ConvGeometry:
     """Build the window geometry from the shapes of input and weight in kernel order."""
     count = len(x) - 2
     strides = per_axis(stride, count, "stride")
     dilations = per_axis(dilation, count, "dilation")
     pads = pads_of(padding, count)
     if isinstance(pads, str):
-        reaches = list(map(reach, kernel[:-2], dilations))
+        reaches = list(map(dilated_span, kernel[:-2], dilations))
         pads = lax.padtype_to_pads(x[1:-1], reaches, strides, pads)
-    return Windows(strides, tuple(pads), (1,) * count, dilations, groups)
+    return ConvGeometry(strides, tuple(pads), (1,) * count, dilations, groups)
 
 
-def along_channels(bias: Any, layout: str) -> Any:
+def expand_bias(bias: Any, layout: str) -> Any:
     """Expand a bias to broadcast along the channels of a layout."""
     return jnp.expand_dims(bias, [axis for axis, letter in enumerate(layout) if letter != "C"])
 
 
-def convolved(types: Types, attrs: Attrs) -> AxisMap:
+def conv_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on the batch; spatial axes are mixed, with groups channels too."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["x"],), "weight": (axes["weight"],), "bias": (("O",),)}
     input_axes = {slot: names for slot, names in inputs.items() if slot in types}
-    return mapped(types, input_axes, {"out": (axes["out"],)}, mixed)
+    return make_axis_map(types, input_axes, {"out": (axes["out"],)}, mixed)
 
 
 def axes_of_three(attrs: Attrs) -> tuple[dict[str, Names], set[str]]:
@@ -185,16 +189,16 @@ def axes_of_three(attrs: Attrs) -> tuple[dict[str, Names], set[str]]:
     return {"x": tuple(layout), "weight": weight, "out": out}, mixed
 
 
-def products_in_window(weight: Type, attrs: Attrs) -> Size:
+def products_per_output(weight: Type, attrs: Attrs) -> Size:
     """Return the number of operations (products and sums) per output element."""
     channels = LAYOUTS[str(attrs["layout"])].index("O")
     sizes = (size for axis, size in enumerate(shape_of(weight)) if axis != channels)
     return 2 * product(tuple(sizes))
 
 
-def in_window(types: Types, attrs: Attrs) -> Size:
+def conv_flops_per_output(types: Types, attrs: Attrs) -> Size:
     """Return the operations of `products_in_window`, plus one if there is a bias."""
-    return products_in_window(types["weight"][0], attrs) + ("bias" in types)
+    return products_per_output(types["weight"][0], attrs) + ("bias" in types)
 
 
 def conv(
@@ -239,13 +243,13 @@ def conv(
     return convolve(x, weight, bias, stride, padding, dilation, groups, layout)
 
 
-conv1d, conv2d, conv3d = for_ranks(
+conv1d, conv2d, conv3d = define_for_ranks(
     conv,
     infer=convolution_type,
-    axes=convolved,
+    axes=conv_axis_map,
     costly=True,
     function=False,
-    operations=for_each("out", in_window),
+    operations=count_per_element("out", conv_flops_per_output),
     examples={
         1: (
             "x=f32[2,3,5] weight=f32[4,3,3] bias=f32[4]",

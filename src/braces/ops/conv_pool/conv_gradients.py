@@ -14,59 +14,63 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size
 from braces.dtypes import DType, TensorType
 from braces.lazy import jnp
-from braces.ops.common.rules import Backward, floating, promoted
+from braces.ops.common.rules import Backward, as_floating, promote_arrays
 from braces.ops.conv_pool.conv import (
     axes_of_three,
     conv1d,
     conv2d,
     conv3d,
     convolution_type,
-    inverse,
-    orders,
-    products_in_window,
+    inverse_permutation,
+    kernel_permutations,
+    products_per_output,
     windows_of,
 )
 from braces.ops.conv_pool.data_layouts import check_rank
-from braces.ops.conv_pool.lax_conv import made_of
-from braces.ops.elementwise.arithmetic import in_dtype
+from braces.ops.conv_pool.lax_conv import bind_convolution
+from braces.ops.elementwise.arithmetic import cast_like
 
 FORWARD = {3: "conv1d", 4: "conv2d", 5: "conv3d"}
 """Rank of the arrays to the type of their convolution."""
 
 
-def to_input(types: Types, attrs: Attrs) -> AxisMap:
+def input_gradient_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of the input gradient: from weight and result to input."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"weight": (axes["weight"],), "result": (axes["out"],)}
-    return mapped(types, inputs, {"out": (axes["x"],)}, mixed)
+    return make_axis_map(types, inputs, {"out": (axes["x"],)}, mixed)
 
 
-def to_weight(types: Types, attrs: Attrs) -> AxisMap:
+def weight_gradient_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of the weight gradient: from input and result to weight."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["x"],), "result": (axes["out"],)}
-    return mapped(types, inputs, {"out": (axes["weight"],)}, mixed)
+    return make_axis_map(types, inputs, {"out": (axes["weight"],)}, mixed)
 
 
-def spread(types: Types, attrs: Attrs) -> Size:
+def input_gradient_flops(types: Types, attrs: Attrs) -> Size:
     """Return the operations per element of `result`: as many as the convolution has."""
-    return products_in_window(types["weight"][0], attrs)
+    return products_per_output(types["weight"][0], attrs)
 
 
-def gathered(types: Types, attrs: Attrs) -> Size:
+def weight_gradient_flops(types: Types, attrs: Attrs) -> Size:
     """Return the operations per element of `result` if the output is the weight."""
-    return products_in_window(types["out"][0], attrs)
+    return products_per_output(types["out"][0], attrs)
 
 
 def _check_dtype(
-    context: Context, x: TensorType, weight: TensorType, result: TensorType, **attrs: Any
+    context: InferenceContext,
+    x: TensorType,
+    weight: TensorType,
+    result: TensorType,
+    **attrs: Any,
 ) -> DType:
     """Check that input, weight and result fit, and return the dtype of the convolution."""
     rank = len(attrs["layout"])
@@ -83,11 +87,11 @@ def _permuted_shape(shape: Any, order: Sequence[int]) -> tuple[int, ...]:
 
 
 @op(
-    axes=to_input,
+    axes=input_gradient_axis_map,
     costly=True,
     additive=True,
     function=False,
-    operations=for_each("result", spread),
+    operations=count_per_element("result", input_gradient_flops),
     examples=(
         "weight=f32[4,3,3] result=f32[2,4,3] shape=(2,3,5) layout=NCW",
         "weight=f64[3,2,2] result=f64[b,3,4] shape=(b,2,6) stride=2 padding=1 layout=NCW",
@@ -132,18 +136,23 @@ def conv_to_input(
     Raises:
         ShapeError: `result` does not have the shape of the output of the convolution.
     """
-    weight, result = map(floating, promoted(weight, result))
-    order, kernel_order = orders(layout)
+    weight, result = map(as_floating, promote_arrays(weight, result))
+    order, kernel_order = kernel_permutations(layout)
     kernel, result = jnp.transpose(weight, kernel_order), jnp.transpose(result, order)
     x_shape = _permuted_shape(shape, order)
     windows = windows_of(x_shape, kernel.shape, stride, padding, dilation, groups)
-    x = made_of("x", {"kernel": kernel, "out": result}, windows, x_shape)
-    return jnp.transpose(x, inverse(order))
+    x = bind_convolution("x", {"kernel": kernel, "out": result}, windows, x_shape)
+    return jnp.transpose(x, inverse_permutation(order))
 
 
 @conv_to_input.infer
 def infer_conv_to_input(
-    context: Context, weight: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
+    context: InferenceContext,
+    weight: TensorType,
+    result: TensorType,
+    *,
+    shape: Shape,
+    **attrs: Any,
 ) -> TensorType:
     """Infer the type: the attribute `shape`."""
     x = result.with_shape(shape)
@@ -151,11 +160,11 @@ def infer_conv_to_input(
 
 
 @op(
-    axes=to_weight,
+    axes=weight_gradient_axis_map,
     costly=True,
     additive=True,
     function=False,
-    operations=for_each("result", gathered),
+    operations=count_per_element("result", weight_gradient_flops),
     examples=(
         "x=f32[2,3,5] result=f32[2,4,3] shape=(4,3,3) layout=NCW",
         "x=f64[b,2,6] result=f64[b,3,4] shape=(3,2,2) stride=2 padding=1 layout=NCW",
@@ -199,18 +208,18 @@ def conv_to_weight(
     Raises:
         ShapeError: `result` does not have the shape of the output of the convolution.
     """
-    x, result = map(floating, promoted(x, result))
-    order, kernel_order = orders(layout)
+    x, result = map(as_floating, promote_arrays(x, result))
+    order, kernel_order = kernel_permutations(layout)
     x, result = jnp.transpose(x, order), jnp.transpose(result, order)
     kernel_shape = _permuted_shape(shape, kernel_order)
     windows = windows_of(x.shape, kernel_shape, stride, padding, dilation, groups)
-    kernel = made_of("kernel", {"x": x, "out": result}, windows, kernel_shape)
-    return jnp.transpose(kernel, inverse(kernel_order))
+    kernel = bind_convolution("kernel", {"x": x, "out": result}, windows, kernel_shape)
+    return jnp.transpose(kernel, inverse_permutation(kernel_order))
 
 
 @conv_to_weight.infer
 def infer_conv_to_weight(
-    context: Context, x: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
+    context: InferenceContext, x: TensorType, result: TensorType, *, shape: Shape, **attrs: Any
 ) -> TensorType:
     """Infer the type: the attribute `shape`."""
     weight = result.with_shape(shape)
@@ -237,7 +246,7 @@ def _gradients(g: Backward, three: Mapping[str, Var]) -> dict[str, Var]:
         grads["weight"] = one("conv_to_weight", x, result, shape=weight.shape, **attrs)
     if g.wants("result"):
         grads["result"] = one(FORWARD[x.ndim], x, weight, **attrs)
-    return {slot: in_dtype(grad, three[slot]) for slot, grad in grads.items()}
+    return {slot: cast_like(grad, three[slot]) for slot, grad in grads.items()}
 
 
 def convolution_gradient(g: Backward) -> dict[str, Var]:
@@ -245,7 +254,7 @@ def convolution_gradient(g: Backward) -> dict[str, Var]:
     grads = _gradients(g, {"x": g["x"], "weight": g["weight"], "result": g.out_grad})
     if g.wants("bias"):
         axes = tuple(i for i, one in enumerate(str(g.attrs["layout"])) if one != "C")
-        grads["bias"] = in_dtype(one("sum", g.out_grad, axis=axes), g["bias"])
+        grads["bias"] = cast_like(one("sum", g.out_grad, axis=axes), g["bias"])
     return grads
 
 

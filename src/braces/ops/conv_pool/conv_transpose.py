@@ -13,25 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.common.rules import float_dtype, floating, promote, promoted
+from braces.ops.common.rules import as_floating, float_dtype, promote, promote_arrays
 from braces.ops.conv_pool.conv import (
-    along_channels,
     axes_of_three,
     check_bias,
-    inverse,
-    orders,
-    products_in_window,
+    expand_bias,
+    inverse_permutation,
+    kernel_permutations,
+    products_per_output,
     window_of,
 )
-from braces.ops.conv_pool.cpu_algorithms import Windows, reach
+from braces.ops.conv_pool.cpu_algorithms import ConvGeometry, dilated_span
 from braces.ops.conv_pool.data_layouts import (
     LAYOUTS,
     check_layout,
@@ -40,8 +40,8 @@ from braces.ops.conv_pool.data_layouts import (
     per_axis,
     spatial_axes,
 )
-from braces.ops.conv_pool.lax_conv import made_of
-from braces.ops.conv_pool.spatial_ranks import for_ranks
+from braces.ops.conv_pool.lax_conv import bind_convolution
+from braces.ops.conv_pool.spatial_ranks import define_for_ranks
 
 
 def spread_windows(
@@ -51,7 +51,7 @@ def spread_windows(
     output_padding: Sequence[int],
     dilation: Sequence[int],
     groups: int,
-) -> Windows:
+) -> ConvGeometry:
     """Build the window geometry over the result; `output_padding` is negative padding.
 
     Raises:
@@ -70,9 +70,9 @@ def spread_windows(
                 given=f"output_padding={tuple(output_padding)}",
                 fix="Leave it out: the result is stride times as long.",
             )
-        pads = list(map(_same_padding, map(reach, window, dilations), strides))
+        pads = list(map(_same_padding, map(dilated_span, window, dilations), strides))
     edges = ((low, high - more) for (low, high), more in zip(pads, extra, strict=True))
-    return Windows(strides, tuple(edges), (1,) * count, dilations, groups)
+    return ConvGeometry(strides, tuple(edges), (1,) * count, dilations, groups)
 
 
 def _same_padding(reach: int, stride: int) -> tuple[int, int]:
@@ -81,13 +81,13 @@ def _same_padding(reach: int, stride: int) -> tuple[int, int]:
     return low, reach - stride - low
 
 
-def spread_size(size: Size, window: int, axis: int, windows: Windows, what: str) -> Size:
+def spread_size(size: Size, window: int, axis: int, windows: ConvGeometry, what: str) -> Size:
     """Return the size of the result along a spatial axis.
 
     Raises:
         ShapeError: The size is known and below 1.
     """
-    spanned = reach(window, windows.dilations[axis])
+    spanned = dilated_span(window, windows.dilations[axis])
     length = (size - 1) * windows.strides[axis] + spanned - sum(windows.pads[axis])
     if isinstance(length, int) and length < 1:
         raise ShapeError(
@@ -100,7 +100,7 @@ def spread_size(size: Size, window: int, axis: int, windows: Windows, what: str)
 
 def transposed_type(
     rank: int,
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     weight: TensorType,
     bias: TensorType | None,
@@ -133,7 +133,7 @@ def transposed_type(
     return TensorType(float_dtype(promote(*dtypes)), tuple(shape))
 
 
-def _check_groups(context: Context, inputs: Size, groups: int) -> None:
+def _check_groups(context: InferenceContext, inputs: Size, groups: int) -> None:
     if groups < 1:
         raise ShapeError(f"{context.type} cannot have {groups} groups.", fix="Use 1 or more.")
     if (inputs % groups) != 0:
@@ -143,17 +143,17 @@ def _check_groups(context: Context, inputs: Size, groups: int) -> None:
         )
 
 
-def spread(types: Types, attrs: Attrs) -> AxisMap:
+def conv_transpose_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on the batch; spatial axes are mixed, with groups channels too."""
     axes, mixed = axes_of_three(attrs)
     inputs = {"x": (axes["out"],), "weight": (axes["weight"],), "bias": (("C",),)}
     input_axes = {slot: names for slot, names in inputs.items() if slot in types}
-    return mapped(types, input_axes, {"out": (axes["x"],)}, mixed)
+    return make_axis_map(types, input_axes, {"out": (axes["x"],)}, mixed)
 
 
 def products_of_element(types: Types, attrs: Attrs) -> Size:
     """Return the number of operations per input element."""
-    return products_in_window(types["weight"][0], attrs)
+    return products_per_output(types["weight"][0], attrs)
 
 
 def conv_transpose(
@@ -199,33 +199,33 @@ def conv_transpose(
         ShapeError: Channels differ, the result is empty, or an attribute has too many numbers.
     """
     operands = (x, weight) if bias is None else (x, weight, bias)
-    x, weight, *biases = map(floating, promoted(*operands))
-    order, kernel_order = orders(layout)
+    x, weight, *biases = map(as_floating, promote_arrays(*operands))
+    order, kernel_order = kernel_permutations(layout)
     x, kernel = jnp.transpose(x, order), jnp.transpose(weight, kernel_order)
     window = kernel.shape[:-2]
     windows = spread_windows(window, stride, padding, output_padding, dilation, groups)
     spans = [
-        max((size - 1) * step + reach(length, distance) - low - high, 0)
+        max((size - 1) * step + dilated_span(length, distance) - low - high, 0)
         for size, step, length, distance, (low, high) in zip(
             x.shape[1:-1], windows.strides, window, windows.dilations, windows.pads, strict=True
         )
     ]
     shape = (x.shape[0], *spans, kernel.shape[-2] * groups)
     if x.size:
-        result = made_of("x", {"kernel": kernel, "out": x}, windows, shape)
+        result = bind_convolution("x", {"kernel": kernel, "out": x}, windows, shape)
     else:  # the convolution may still have non-empty windows
         result = jnp.zeros(shape, x.dtype)
-    out = jnp.transpose(result, inverse(order))
-    return out + along_channels(biases[0], layout) if biases else out
+    out = jnp.transpose(result, inverse_permutation(order))
+    return out + expand_bias(biases[0], layout) if biases else out
 
 
-conv_transpose1d, conv_transpose2d, conv_transpose3d = for_ranks(
+conv_transpose1d, conv_transpose2d, conv_transpose3d = define_for_ranks(
     conv_transpose,
     infer=transposed_type,
-    axes=spread,
+    axes=conv_transpose_axis_map,
     function=False,
     costly=True,
-    operations=for_each("x", products_of_element),
+    operations=count_per_element("x", products_of_element),
     examples={
         1: (
             "x=f32[2,3,5] weight=f32[3,4,3] bias=f32[4]",

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from braces.lazy import jax, jnp, lax
 
 Shape: TypeAlias = tuple[int, ...]
-Way: TypeAlias = Callable[..., Any]
+Algorithm: TypeAlias = Callable[..., Any]
 """An algorithm: maps two of the three arrays, `windows` and the `shape` of the third to it."""
 
 MOST_FEATURES, MOST_TERMS = 2, 50
@@ -34,7 +34,7 @@ times as long, since the windows of all examples are gathered in memory first.""
 
 
 @dataclass(frozen=True)
-class Windows:
+class ConvGeometry:
     """The geometry of a convolution; one entry for each spatial axis.
 
     Attributes:
@@ -55,7 +55,7 @@ class Windows:
 # ---- XLA's own way ---------------------------------------------------------------------------
 
 
-def _convolve_by_xla(x: Any, kernel: Any, *, windows: Windows, shape: Shape = ()) -> Any:
+def _convolve_by_xla(x: Any, kernel: Any, *, windows: ConvGeometry, shape: Shape = ()) -> Any:
     del shape
     space = "DHW"[-len(windows.strides) :]
     return lax.conv_general_dilated(
@@ -70,7 +70,7 @@ def _convolve_by_xla(x: Any, kernel: Any, *, windows: Windows, shape: Shape = ()
     )
 
 
-def _x_gradient_by_xla(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _x_gradient_by_xla(kernel: Any, out: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     def of_x(x: Any) -> Any:
         return _convolve_by_xla(x, kernel, windows=windows)
 
@@ -78,7 +78,7 @@ def _x_gradient_by_xla(kernel: Any, out: Any, *, windows: Windows, shape: Shape)
     return x_grad
 
 
-def _kernel_gradient_by_xla(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _kernel_gradient_by_xla(x: Any, out: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     def of_kernel(kernel: Any) -> Any:
         return _convolve_by_xla(x, kernel, windows=windows)
 
@@ -91,7 +91,7 @@ def _kernel_gradient_by_xla(x: Any, out: Any, *, windows: Windows, shape: Shape)
 # ---- on a CPU --------------------------------------------------------------------------------
 
 
-def _convolve_on_cpu(x: Any, kernel: Any, *, windows: Windows, shape: Shape) -> Any:
+def _convolve_on_cpu(x: Any, kernel: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     if windows.groups == 1 or 0 in (*x.shape, *kernel.shape, *shape):
         return _convolve_by_xla(x, kernel, windows=windows)
     if kernel.shape[-2] <= MOST_FEATURES and math.prod(kernel.shape[:-1]) <= MOST_TERMS:
@@ -100,7 +100,7 @@ def _convolve_on_cpu(x: Any, kernel: Any, *, windows: Windows, shape: Shape) -> 
     return _convolve_by_groups(x, kernel, windows)
 
 
-def _convolve_by_terms(kernel: Any, windows: Windows, shape: Shape, example: Any) -> Any:
+def _convolve_by_terms(kernel: Any, windows: ConvGeometry, shape: Shape, example: Any) -> Any:
     """Convolve by adding term by term; half precision accumulates in float32."""
     x = example[None]
     wide = jnp.float32 if x.dtype.itemsize < 4 else x.dtype
@@ -115,16 +115,16 @@ def _convolve_by_terms(kernel: Any, windows: Windows, shape: Shape, example: Any
     return total.reshape(shape[1:]).astype(x.dtype)
 
 
-def _inputs_at(place: Shape, x: Any, windows: Windows, shape: Shape) -> Any:
+def _inputs_at(place: Shape, x: Any, windows: ConvGeometry, shape: Shape) -> Any:
     """Return the inputs that one element of the window reads, over all windows."""
     first = [at * dilation for at, dilation in zip(place, windows.dilations, strict=True)]
-    spans = map(reach, shape[1:-1], windows.strides)
+    spans = map(dilated_span, shape[1:-1], windows.strides)
     last = [start + span for start, span in zip(first, spans, strict=True)]
     ends = (x.shape[0], *last, x.shape[-1])
     return lax.slice(x, (0, *first, 0), ends, (1, *windows.strides, 1))
 
 
-def _convolve_by_groups(x: Any, kernel: Any, windows: Windows) -> Any:
+def _convolve_by_groups(x: Any, kernel: Any, windows: ConvGeometry) -> Any:
     """Convolve in a loop over groups, each in the fast layout."""
     ungrouped = replace(windows, groups=1)
     pairs = [jnp.moveaxis(_split_groups(a, windows.groups), -2, 0) for a in (x, kernel)]
@@ -137,7 +137,7 @@ def _split_groups(x: Any, groups: int) -> Any:
     return x.reshape(*x.shape[:-1], groups, x.shape[-1] // groups)
 
 
-def _x_gradient_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _x_gradient_on_cpu(kernel: Any, out: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     """Input gradient: a convolution of the cotangent with the reversed kernel."""
     window = kernel.shape[:-2]
     if 0 in (*shape, *kernel.shape, *out.shape):
@@ -146,20 +146,20 @@ def _x_gradient_on_cpu(kernel: Any, out: Any, *, windows: Windows, shape: Shape)
         (window_span - low - 1, x_span - out_span + low)
         for (low, _), window_span, x_span, out_span in zip(
             windows.pads,
-            map(reach, window, windows.dilations),
-            map(reach, shape[1:-1], windows.spacings),
-            map(reach, out.shape[1:-1], windows.strides),
+            map(dilated_span, window, windows.dilations),
+            map(dilated_span, shape[1:-1], windows.spacings),
+            map(dilated_span, out.shape[1:-1], windows.strides),
             strict=True,
         )
     ]
     reversed_kernel = lax.rev(_swap_features(kernel, windows.groups), range(len(window)))
-    transposed = Windows(
+    transposed = ConvGeometry(
         windows.spacings, tuple(pads), windows.strides, windows.dilations, windows.groups
     )
     return _convolve_on_cpu(out, reversed_kernel, windows=transposed, shape=shape)
 
 
-def _kernel_gradient_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _kernel_gradient_on_cpu(x: Any, out: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     """Kernel gradient: a sum over chunks of the batch, each of which fits the cache."""
     if 0 in (*x.shape, *shape, *out.shape):
         return jnp.zeros(shape, out.dtype)
@@ -182,19 +182,19 @@ def _kernel_gradient_on_cpu(x: Any, out: Any, *, windows: Windows, shape: Shape)
     return total if ends == x.shape[0] else total + of_piece(x[ends:], out[ends:])
 
 
-def _kernel_gradient_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shape) -> Any:
+def _kernel_gradient_of_piece(x: Any, out: Any, *, windows: ConvGeometry, shape: Shape) -> Any:
     """Kernel gradient of a chunk: a convolution of the input with the cotangent as kernel."""
     pads = [
         (low, window_span - x_span + out_span - low - 1)
         for (low, _), window_span, x_span, out_span in zip(
             windows.pads,
-            map(reach, shape[:-2], windows.dilations),
-            map(reach, x.shape[1:-1], windows.spacings),
-            map(reach, out.shape[1:-1], windows.strides),
+            map(dilated_span, shape[:-2], windows.dilations),
+            map(dilated_span, x.shape[1:-1], windows.spacings),
+            map(dilated_span, out.shape[1:-1], windows.strides),
             strict=True,
         )
     ]
-    across = Windows(
+    across = ConvGeometry(
         windows.dilations, tuple(pads), windows.spacings, windows.strides, windows.groups
     )
     examples_last = _swap_features(jnp.moveaxis(x, 0, -2), windows.groups)
@@ -205,7 +205,7 @@ def _kernel_gradient_of_piece(x: Any, out: Any, *, windows: Windows, shape: Shap
     )
 
 
-def reach(size: int, apart: int) -> int:
+def dilated_span(size: int, apart: int) -> int:
     """Return the extent of `size` elements at distance `apart`."""
     return (size - 1) * apart + 1
 
@@ -219,16 +219,16 @@ def _swap_features(kernel: Any, groups: int) -> Any:
 
 # ---- dispatch by platform --------------------------------------------------------------------
 
-BY_XLA: Mapping[str, Way] = {
+BY_XLA: Mapping[str, Algorithm] = {
     "x": _x_gradient_by_xla,
     "kernel": _kernel_gradient_by_xla,
     "out": _convolve_by_xla,
 }
-ON_CPU: Mapping[str, Way] = {
+ON_CPU: Mapping[str, Algorithm] = {
     "x": _x_gradient_on_cpu,
     "kernel": _kernel_gradient_on_cpu,
     "out": _convolve_on_cpu,
 }
 
-WAYS: Mapping[str | None, Mapping[str, Way]] = {None: BY_XLA, "cpu": ON_CPU}
+ALGORITHMS: Mapping[str | None, Mapping[str, Algorithm]] = {None: BY_XLA, "cpu": ON_CPU}
 """The algorithm for each array by target platform; `None` is any other platform."""

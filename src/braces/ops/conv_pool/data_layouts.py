@@ -31,7 +31,7 @@ from braces.define.decorator import Padding
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
-from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.conv_pool.cpu_algorithms import dilated_span
 
 Pads: TypeAlias = "str | list[tuple[int, int]]"
 
@@ -145,7 +145,7 @@ def windowed_sizes(
     return {
         axis: windowed_size(
             x.shape[axis],
-            reach(window[i], dilations[i]),
+            dilated_span(window[i], dilations[i]),
             strides[i],
             None if isinstance(pads, str) else pads[i],
             what,

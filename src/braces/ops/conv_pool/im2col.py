@@ -20,22 +20,22 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
-    tuple_of,
+    make_axis_map,
+    numbered_indices,
+    require_tuple,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, product
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jax, jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import Backward, float_dtype, floating
-from braces.ops.conv_pool.argmax_windows import Windows, padded
-from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import Backward, as_floating, float_dtype
+from braces.ops.conv_pool.argmax_windows import PoolWindows, pad_zeros
+from braces.ops.conv_pool.cpu_algorithms import dilated_span
 from braces.ops.conv_pool.data_layouts import LAYOUTS, per_axis, windowed_sizes
 from braces.ops.conv_pool.max_pool import windows_over
 
@@ -55,8 +55,8 @@ def channels_first(rank: int, what: str) -> str:
     return layouts[0]
 
 
-def taken_apart(
-    context: Context,
+def im2col_type(
+    context: InferenceContext,
     x: TensorType,
     *,
     window: tuple[int, ...],
@@ -72,24 +72,26 @@ def taken_apart(
     return x.with_shape((x.shape[0], inside, product(tuple(places.values()))))
 
 
-def apart(types: Types, attrs: Attrs) -> AxisMap:
+def im2col_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of im2col: pointwise on the batch."""
     del attrs
-    space = numbered(first_rank(types) - 1)
+    space = numbered_indices(first_rank(types) - 1)
     out = ("batch", "inside", "places")
-    return mapped(types, {"x": (("batch", *space),)}, {"out": (out,)}, [*space, *out[1:]])
+    return make_axis_map(
+        types, {"x": (("batch", *space),)}, {"out": (out,)}, [*space, *out[1:]]
+    )
 
 
-def together(types: Types, attrs: Attrs) -> AxisMap:
+def col2im_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of col2im: pointwise on the batch."""
-    space = numbered(len(tuple_of(attrs["shape"])) - 1)
+    space = numbered_indices(len(require_tuple(attrs["shape"])) - 1)
     x = ("batch", "inside", "places")
-    return mapped(types, {"x": (x,)}, {"out": (("batch", *space),)}, [*space, *x[1:]])
+    return make_axis_map(types, {"x": (x,)}, {"out": (("batch", *space),)}, [*space, *x[1:]])
 
 
 @op(
-    infer=taken_apart,
-    axes=apart,
+    infer=im2col_type,
+    axes=im2col_axis_map,
     operations=0,
     examples=(
         "x=f32[2,3,5] window=3",
@@ -131,17 +133,19 @@ def im2col(
         ShapeError: The window does not fit, or an attribute has too many numbers.
     """
     layout = channels_first(x.ndim, "x")
-    return columns(x, windows_over(x.shape, window, stride, padding, dilation, False, layout))
+    return extract_columns(
+        x, windows_over(x.shape, window, stride, padding, dilation, False, layout)
+    )
 
 
-def columns(x: Any, windows: Windows) -> Any:
+def extract_columns(x: Any, windows: PoolWindows) -> Any:
     """Compute im2col axis by axis: one strided slice for each element of the window."""
-    slices, rank = padded(x, windows.pads), x.ndim
+    slices, rank = pad_zeros(x, windows.pads), x.ndim
     for axis in range(2, rank):
         step, dilation = windows.steps[axis], windows.dilations[axis]
-        spanned = reach(windows.sizes[axis], dilation)
+        spanned = dilated_span(windows.sizes[axis], dilation)
         count = max((slices.shape[axis] - spanned) // step + 1, 0)
-        span = max(reach(count, step), 0)
+        span = max(dilated_span(count, step), 0)
         starts = [at * dilation for at in range(windows.sizes[axis])]
         parts = [lax.slice_in_dim(slices, s, s + span, step, axis) for s in starts]
         slices = jnp.stack(parts, -1)
@@ -152,9 +156,9 @@ def columns(x: Any, windows: Windows) -> Any:
 
 
 @op(
-    axes=together,
+    axes=col2im_axis_map,
     additive=True,
-    operations=for_each("x"),
+    operations=count_per_element("x"),
     examples=(
         "x=f32[2,9,3] shape=(2,3,5) window=3",
         "x=f64[b,12,6] shape=(b,2,4,5) window=(3,2) stride=2 padding=1",
@@ -195,12 +199,12 @@ def col2im(
     Raises:
         ShapeError: The columns do not match the shape, or an attribute has too many numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     layout = channels_first(len(shape), "shape")
     sizes = numbers_of(shape)
     windows = windows_over(sizes, window, stride, padding, dilation, False, layout)
     like = jax.ShapeDtypeStruct(sizes, x.dtype)
-    (out,) = jax.linear_transpose(lambda image: columns(image, windows), like)(x)
+    (out,) = jax.linear_transpose(lambda image: extract_columns(image, windows), like)(x)
     return out
 
 
@@ -210,10 +214,12 @@ def numbers_of(shape: Any) -> Sequence[int]:
 
 
 @col2im.infer
-def infer_col2im(context: Context, x: TensorType, *, shape: Shape, **attrs: Any) -> TensorType:
+def infer_col2im(
+    context: InferenceContext, x: TensorType, *, shape: Shape, **attrs: Any
+) -> TensorType:
     """Infer the type: the attribute `shape`, checked against the columns."""
     out = TensorType(float_dtype(x.dtype), tuple(map(context.unifier.resolve, shape)))
-    column_type = taken_apart(context, out, **attrs)
+    column_type = im2col_type(context, out, **attrs)
     problem = f"{context.type} needs {column_type} for an array of that shape, not {x}."
     if x.rank != 3:
         raise ShapeError(problem)
@@ -235,4 +241,4 @@ def col2im_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("im2col", g.out_grad, **attrs)}
 
 
-linear(im2col, col2im)
+register_linear(im2col, col2im)

@@ -18,13 +18,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces.lazy import ad, extend, jax, mlir, tracing
-from braces.ops.conv_pool.cpu_algorithms import BY_XLA, WAYS, Shape, Windows
+from braces.ops.conv_pool.cpu_algorithms import ALGORITHMS, BY_XLA, ConvGeometry, Shape
 
 PARTS = ("x", "kernel", "out")
 """The three arrays; a primitive takes two of them in this order."""
 
 
-def convolution(x: Any, kernel: Any, windows: Windows) -> Any:
+def convolution(x: Any, kernel: Any, windows: ConvGeometry) -> Any:
     """Compute a convolution.
 
         out[n, i, o] = sum_{c, k} kernel[k, c, o] * x[n, i * strides + k * dilations, c]
@@ -41,10 +41,12 @@ def convolution(x: Any, kernel: Any, windows: Windows) -> Any:
     """
     operands = (jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (x, kernel))
     out = jax.eval_shape(functools.partial(BY_XLA["out"], windows=windows, shape=()), *operands)
-    return made_of("out", {"x": x, "kernel": kernel}, windows, out.shape)
+    return bind_convolution("out", {"x": x, "kernel": kernel}, windows, out.shape)
 
 
-def made_of(part: str, given: Mapping[str, Any], windows: Windows, shape: Shape) -> Any:
+def bind_convolution(
+    part: str, given: Mapping[str, Any], windows: ConvGeometry, shape: Shape
+) -> Any:
     """Compute the factor of one of the three arrays, of its shape, from the two others."""
     others = (given[name] for name in PARTS if name != part)
     return _primitive(part).bind(*others, windows=windows, shape=shape)
@@ -58,18 +60,20 @@ def _primitive(part: str) -> Any:
     primitive.def_abstract_eval(
         lambda operand, _, *, windows, shape: tracing.ShapedArray(shape, operand.dtype)
     )
-    for platform, ways in WAYS.items():
+    for platform, ways in ALGORITHMS.items():
         rule = mlir.lower_fun(ways[part], multiple_results=False)
         mlir.register_lowering(primitive, rule, platform=platform)
     first, second = (operand for operand in PARTS if operand != part)
 
-    def to_first(grad: Any, operand: Any, other: Any, *, windows: Windows, shape: Shape) -> Any:
-        return made_of(first, {part: grad, second: other}, windows, operand.aval.shape)
+    def to_first(
+        grad: Any, operand: Any, other: Any, *, windows: ConvGeometry, shape: Shape
+    ) -> Any:
+        return bind_convolution(first, {part: grad, second: other}, windows, operand.aval.shape)
 
     def to_second(
-        grad: Any, operand: Any, other: Any, *, windows: Windows, shape: Shape
+        grad: Any, operand: Any, other: Any, *, windows: ConvGeometry, shape: Shape
     ) -> Any:
-        return made_of(second, {part: grad, first: operand}, windows, other.aval.shape)
+        return bind_convolution(second, {part: grad, first: operand}, windows, other.aval.shape)
 
     ad.defbilinear(primitive, to_first, to_second)
     return primitive

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, tuple_of
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map, require_tuple
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Padding, Tensor
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import INT64, TensorType
 from braces.errors import DTypeError, ShapeError
@@ -20,13 +20,13 @@ from braces.lazy import jax, jnp, lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.conv_pool.argmax_windows import (
     MOST_PLACES,
-    Windows,
-    largest,
-    number_of_first,
-    positions_of_first,
-    put_at_first,
+    PoolWindows,
+    argmax_of_windows,
+    first_match,
+    max_of_windows,
+    scatter_to_first,
 )
-from braces.ops.conv_pool.cpu_algorithms import reach
+from braces.ops.conv_pool.cpu_algorithms import dilated_span
 from braces.ops.conv_pool.data_layouts import (
     Pads,
     check_layout,
@@ -37,13 +37,13 @@ from braces.ops.conv_pool.data_layouts import (
     spatial_axes,
     windowed_sizes,
 )
-from braces.ops.conv_pool.spatial_ranks import for_ranks
-from braces.ops.indexing.symbolic_slice import number
+from braces.ops.conv_pool.spatial_ranks import define_for_ranks
+from braces.ops.indexing.symbolic_slice import as_number
 
 
 def pooling_type(
     rank: int,
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     *,
     window: tuple[int, ...],
@@ -59,7 +59,7 @@ def pooling_type(
     check_rank(x, rank, f"x of {context.type}")
     check_layout(layout, rank)
     windows = per_axis(window, rank - 2, "window")
-    reaches = list(map(reach, windows, per_axis(dilation, rank - 2, "dilation")))
+    reaches = list(map(dilated_span, windows, per_axis(dilation, rank - 2, "dilation")))
     _check_pool_padding(context, reaches, pads_of(padding, rank - 2))
     shape = dict[int, Size](enumerate(x.shape)) | windowed_sizes(
         x, windows, windows if stride is None else stride, dilation, padding, layout,
@@ -68,7 +68,7 @@ def pooling_type(
     return x.with_shape(tuple(shape[axis] for axis in range(rank)))
 
 
-def _check_pool_padding(context: Context, reaches: Sequence[int], pads: Pads) -> None:
+def _check_pool_padding(context: InferenceContext, reaches: Sequence[int], pads: Pads) -> None:
     if isinstance(pads, str):
         return
     for size, edges in zip(reaches, pads, strict=True):
@@ -79,7 +79,9 @@ def _check_pool_padding(context: Context, reaches: Sequence[int], pads: Pads) ->
             )
 
 
-def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> TensorType:
+def ordered_type(
+    rank: int, context: InferenceContext, x: TensorType, **attrs: Any
+) -> TensorType:
     """Infer the type of max pooling; complex numbers are refused."""
     if x.dtype.kind == "c":
         raise DTypeError(
@@ -89,7 +91,7 @@ def ordered_type(rank: int, context: Context, x: TensorType, **attrs: Any) -> Te
 
 
 def ordered_and_places(
-    rank: int, context: Context, x: TensorType, **attrs: Any
+    rank: int, context: InferenceContext, x: TensorType, **attrs: Any
 ) -> tuple[TensorType, TensorType]:
     """Infer the types of max pooling with indices; the indices are int64."""
     out = ordered_type(rank, context, x, **attrs)
@@ -115,13 +117,13 @@ def windows_over(
     dilation: Sequence[int],
     ceil_mode: bool,
     layout: str,
-) -> Windows:
+) -> PoolWindows:
     """Build the window geometry over an array, with the padding that `ceil_mode` adds."""
     axes = spatial_axes(layout)
     window = per_axis(window, len(axes), "window")
     strides = window if stride is None else per_axis(stride, len(axes), "stride")
     dilations = per_axis(dilation, len(axes), "dilation")
-    reaches, sizes = list(map(reach, window, dilations)), [shape[axis] for axis in axes]
+    reaches, sizes = list(map(dilated_span, window, dilations)), [shape[axis] for axis in axes]
     pads = pads_of(padding, len(axes))
     if isinstance(pads, str):
         pads = lax.padtype_to_pads(sizes, reaches, strides, pads)
@@ -130,7 +132,7 @@ def windows_over(
     by_axis = dict(zip(axes, zip(window, strides, pads, dilations, strict=True), strict=True))
     entries = [by_axis.get(axis, (1, 1, (0, 0), 1)) for axis in range(len(shape))]
     window_sizes, steps, edges, spacings = zip(*entries, strict=True)
-    return Windows(window_sizes, steps, tuple(map(tuple, edges)), spacings)
+    return PoolWindows(window_sizes, steps, tuple(map(tuple, edges)), spacings)
 
 
 def _ceil_padding(
@@ -138,23 +140,23 @@ def _ceil_padding(
 ) -> tuple[int, int]:
     """Return the padding that the last window needs in `ceil_mode`."""
     low, high = edges
-    first_of_last = number(room_for(size, reach, stride, edges, True)) // stride * stride
+    first_of_last = as_number(room_for(size, reach, stride, edges, True)) // stride * stride
     return low, max(first_of_last + reach - size - low, high)
 
 
-def pooled(types: Types, attrs: Attrs) -> AxisMap:
+def pool_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of pooling: spatial axes are mixed, the others pointwise."""
     layout = tuple(str(attrs["layout"]))
     mixed = [layout[axis] for axis in spatial_axes("".join(layout))]
     outputs = {"out": (layout,), "indices": (layout,)}
-    return mapped(types, {"x": (layout,)}, outputs, mixed)
+    return make_axis_map(types, {"x": (layout,)}, outputs, mixed)
 
 
 def numbers_in_window(types: Types, attrs: Attrs) -> int:
     """Return the number of elements of a window."""
     del types
     count = len(spatial_axes(str(attrs["layout"])))
-    return math.prod(per_axis(tuple_of(attrs["window"]), count, "window"))
+    return math.prod(per_axis(require_tuple(attrs["window"]), count, "window"))
 
 
 def pairs_in_window(types: Types, attrs: Attrs) -> int:
@@ -195,7 +197,7 @@ def max_pool(
         ShapeError: The window does not fit, or an attribute has too many numbers.
         DTypeError: `x` is complex.
     """
-    return largest(
+    return max_of_windows(
         x, windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     )
 
@@ -221,11 +223,11 @@ MAX_EXAMPLES = {
     ),
 }
 
-max_pool1d, max_pool2d, max_pool3d = for_ranks(
+max_pool1d, max_pool2d, max_pool3d = define_for_ranks(
     max_pool,
     infer=ordered_type,
-    axes=pooled,
-    operations=for_each("out", numbers_in_window),
+    axes=pool_axis_map,
+    operations=count_per_element("out", numbers_in_window),
     examples=MAX_EXAMPLES,
     sliding=SLIDING,
 )
@@ -249,9 +251,9 @@ def max_pool_vjp(
         return jnp.zeros(x.shape, out_grad.dtype)
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
     if windows.places > MOST_PLACES:
-        _, pull = jax.vjp(lambda x: largest(x, windows), x)
+        _, pull = jax.vjp(lambda x: max_of_windows(x, windows), x)
         return pull(out_grad)[0]
-    return put_at_first(number_of_first(x, out, windows), out_grad, windows, x.shape)
+    return scatter_to_first(first_match(x, out, windows), out_grad, windows, x.shape)
 
 
 for definition in (max_pool1d, max_pool2d, max_pool3d):
@@ -291,19 +293,19 @@ def max_pool_with_indices(
         DTypeError: `x` is complex.
     """
     windows = windows_over(x.shape, window, stride, padding, dilation, ceil_mode, layout)
-    at, place = positions_of_first(x, windows), jnp.zeros((), "int64")
+    at, place = argmax_of_windows(x, windows), jnp.zeros((), "int64")
     coordinates = jnp.unravel_index(at.astype("int64"), x.shape)
     for axis in spatial_axes(layout):
         place = place * x.shape[axis] + coordinates[axis]
-    return largest(x, windows), place
+    return max_of_windows(x, windows), place
 
 
-for_ranks(
+define_for_ranks(
     max_pool_with_indices,
     infer=ordered_and_places,
     outputs=("out", "indices"),
-    axes=pooled,
-    operations=for_each("out", pairs_in_window),
+    axes=pool_axis_map,
+    operations=count_per_element("out", pairs_in_window),
     examples=MAX_EXAMPLES,
     sliding=SLIDING,
 )

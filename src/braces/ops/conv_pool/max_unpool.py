@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map
 from braces.define.decorator import Indices, Tensor
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape
 from braces.dtypes import TensorType
 from braces.errors import IndexRangeError, ShapeError
 from braces.lazy import jnp
-from braces.ops.conv_pool.conv import inverse
+from braces.ops.conv_pool.conv import inverse_permutation
 from braces.ops.conv_pool.data_layouts import check_layout, check_rank, spatial_axes
-from braces.ops.conv_pool.spatial_ranks import for_ranks
-from braces.ops.indexing.take import integers, outside
+from braces.ops.conv_pool.spatial_ranks import define_for_ranks
+from braces.ops.indexing.take import check_integers, out_of_range_code
 
 
 def unpooled_type(
     rank: int,
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     indices: TensorType,
     *,
@@ -31,7 +31,7 @@ def unpooled_type(
     check_rank(x, rank, f"x of {context.type}")
     check_rank(indices, rank, f"indices of {context.type}")
     check_layout(layout, rank)
-    integers(context.type, indices.dtype)
+    check_integers(context.type, indices.dtype)
     for size, index_size in zip(x.shape, indices.shape, strict=True):
         context.unify(size, index_size, f"{context.type} has {x} at the places {indices}.")
     if len(shape) != rank:
@@ -42,12 +42,12 @@ def unpooled_type(
     return x.with_shape(tuple(map(context.unifier.resolve, shape)))
 
 
-def spread_out(types: Types, attrs: Attrs) -> AxisMap:
+def unpool_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on batch and channels."""
     layout = tuple(str(attrs["layout"]))
     out = tuple(name if name in "NC" else f"out {name}" for name in layout)
     inputs = {"x": (layout,), "indices": (layout,)}
-    return mapped(types, inputs, {"out": (out,)}, {*layout, *out} - {"N", "C"})
+    return make_axis_map(types, inputs, {"out": (out,)}, {*layout, *out} - {"N", "C"})
 
 
 def max_unpool(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -> Tensor:
@@ -83,13 +83,13 @@ def max_unpool(x: Tensor, indices: Indices, *, shape: Shape, layout: str = "") -
     places = jnp.transpose(indices, order).reshape(planes, each)
     plane_numbers = jnp.arange(planes)[:, None]
     flat = jnp.zeros((planes, plane), x.dtype).at[plane_numbers, places].set(rows, mode="drop")
-    return jnp.transpose(flat.reshape(sizes_in_order), inverse(order))
+    return jnp.transpose(flat.reshape(sizes_in_order), inverse_permutation(order))
 
 
-UNPOOLS = for_ranks(
+UNPOOLS = define_for_ranks(
     max_unpool,
     infer=unpooled_type,
-    axes=spread_out,
+    axes=unpool_axis_map,
     operations=0,
     examples={
         1: (
@@ -114,7 +114,9 @@ def place_outside(x: Tensor, indices: Indices, *, shape: Shape, layout: str = ""
     """Run-time check: an index is outside the result."""
     del x
     sizes: Any = shape
-    return outside(indices, math.prod(sizes[axis] for axis in spatial_axes(layout)), lowest=0)
+    return out_of_range_code(
+        indices, math.prod(sizes[axis] for axis in spatial_axes(layout)), lowest=0
+    )
 
 
 for definition in UNPOOLS:

@@ -20,7 +20,7 @@ from braces.ops.conv_pool.data_layouts import LAYOUTS
 NUMBERS = {1: "one spatial axis", 2: "two spatial axes", 3: "three spatial axes"}
 
 
-def for_ranks(
+def define_for_ranks(
     kernel: Callable[..., Any],
     *,
     infer: Callable[..., Any],
@@ -41,12 +41,14 @@ def for_ranks(
     def define_for(rank: int) -> KernelOp:
         infer_for_rank = functools.partial(infer, rank + 2)
         define = op(infer=infer_for_rank, examples=examples[rank], **options)
-        return define(of_rank(kernel, rank, sliding))
+        return define(specialize_for_rank(kernel, rank, sliding))
 
     return define_for(1), define_for(2), define_for(3)
 
 
-def of_rank(kernel: Callable[..., Any], rank: int, sliding: str = "") -> Callable[..., Any]:
+def specialize_for_rank(
+    kernel: Callable[..., Any], rank: int, sliding: str = ""
+) -> Callable[..., Any]:
     """Specialize a kernel for a number of spatial axes: name, docstring and layout."""
     first, last = (layout for layout in LAYOUTS if len(layout) == rank + 2)
 

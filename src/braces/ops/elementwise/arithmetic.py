@@ -7,17 +7,17 @@ from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType, is_float
 from braces.lazy import jax, jnp
-from braces.ops.common.narrow_integers import rounded
+from braces.ops.common.narrow_integers import cast_values
 from braces.ops.common.rules import (
     Backward,
+    as_floating,
     common,
-    floating,
+    first_dtype,
     numeric,
-    promoted,
+    promote_arrays,
     real,
     real_valued,
     refuse,
-    same,
     sum_to,
 )
 
@@ -31,17 +31,17 @@ BINARY = (
 # ---- helpers of gradient rules ---------------------------------------------------------------
 
 
-def filled(value: float, like: Var) -> Var:
+def build_scalar(value: float, like: Var) -> Var:
     """Build a scalar constant in the dtype of a variable."""
     return one("full", shape=(), value=value, dtype=like.dtype)
 
 
-def choose(condition: Var, x: Var, y: float | Var) -> Var:
+def build_where(condition: Var, x: Var, y: float | Var) -> Var:
     """Build `where`; a Python number `y` takes the dtype of `x`."""
-    return one("where", condition, x, y if isinstance(y, Var) else filled(y, x))
+    return one("where", condition, x, y if isinstance(y, Var) else build_scalar(y, x))
 
 
-def in_dtype(x: Var, like: Var) -> Var:
+def cast_like(x: Var, like: Var) -> Var:
     """Cast a variable to the dtype of another, if they differ."""
     return x if x.dtype == like.dtype else one("cast", x, dtype=like.dtype)
 
@@ -72,7 +72,7 @@ def add(x: Tensor, y: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return jnp.add(*promoted(x, y))
+    return jnp.add(*promote_arrays(x, y))
 
 
 @add.gradient
@@ -104,7 +104,7 @@ def subtract(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Both are bools.
     """
-    return jnp.subtract(*promoted(x, y))
+    return jnp.subtract(*promote_arrays(x, y))
 
 
 @subtract.gradient
@@ -140,7 +140,7 @@ def multiply(x: Tensor, y: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return jnp.multiply(*promoted(x, y))
+    return jnp.multiply(*promote_arrays(x, y))
 
 
 @multiply.gradient
@@ -175,7 +175,7 @@ def divide(x: Tensor, y: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return jnp.divide(*map(floating, promoted(x, y)))
+    return jnp.divide(*map(as_floating, promote_arrays(x, y)))
 
 
 @divide.gradient
@@ -217,7 +217,7 @@ def floor_divide(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Bools or complex numbers.
     """
-    x, y = promoted(x, y)
+    x, y = promote_arrays(x, y)
     out = jnp.floor_divide(x, nonzero(y))
     return out if is_float(y.dtype) else jnp.where(y == 0, jnp.zeros_like(out), out)
 
@@ -239,7 +239,7 @@ def remainder(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Bools or complex numbers.
     """
-    x, y = promoted(x, y)
+    x, y = promote_arrays(x, y)
     return jnp.remainder(x, nonzero(y))
 
 
@@ -257,7 +257,7 @@ def remainder_gradient(g: Backward) -> dict[str, Var]:
 # ---- conversion -------------------------------------------------------------------
 
 
-def casting(what: str, x: DType, *, dtype: DType) -> DType:
+def cast_dtype(what: str, x: DType, *, dtype: DType) -> DType:
     """Dtype rule: the attribute `dtype`; complex to real is refused."""
     if dtype.kind not in "cb":
         refuse(what, x, "c")
@@ -266,7 +266,7 @@ def casting(what: str, x: DType, *, dtype: DType) -> DType:
 
 @op(
     axes="... -> ...",
-    dtypes=casting,
+    dtypes=cast_dtype,
     changes_only="type",
     rounds=True,
     examples=(
@@ -300,7 +300,7 @@ def cast(x: Tensor, *, dtype: DType) -> Tensor:
     Raises:
         DTypeError: From complex to real numbers.
     """
-    return rounded(x, dtype)
+    return cast_values(x, dtype)
 
 
 @cast.gradient
@@ -313,7 +313,7 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
 
 @op(
     axes="... -> ...",
-    dtypes=same,
+    dtypes=first_dtype,
     differentiable=False,
     operations=0,
     examples=("x=f32[2,3]", "x=f64[b,4]", "x=i32[]"),

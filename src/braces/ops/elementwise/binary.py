@@ -12,8 +12,8 @@ from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, numeric, promote, promoted, real_function
-from braces.ops.elementwise.arithmetic import BINARY, choose, filled, in_dtype
+from braces.ops.common.rules import as_floating, numeric, promote, promote_arrays, real_function
+from braces.ops.elementwise.arithmetic import BINARY, build_scalar, build_where, cast_like
 from braces.ops.elementwise.elementwise_derivatives import by_slopes
 
 
@@ -44,7 +44,7 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Both are bools.
     """
-    x, y = promoted(x, y)
+    x, y = promote_arrays(x, y)
     if is_float(x.dtype):
         x = jnp.where((x == 0) & (y == 0), jnp.ones_like(x), x)
     return jnp.power(x, y)
@@ -52,13 +52,13 @@ def pow(x: Tensor, y: Tensor) -> Tensor:
 
 def pow_by_x(x: Var, y: Var, out: Var) -> Var:
     """Build the derivative by x: y * x^(y-1); 0 where y is 0."""
-    return y * choose(y != 0, in_dtype(x, out), 1.0) ** (y - 1)
+    return y * build_where(y != 0, cast_like(x, out), 1.0) ** (y - 1)
 
 
 def pow_by_y(x: Var, y: Var, out: Var) -> Var:
     """Build the derivative by y: out * log(x); 0 where x is 0, unless the power is infinite."""
-    base = in_dtype(x, out)
-    return out * one("log", choose((base != 0) | (y < 0), base, 1.0))
+    base = cast_like(x, out)
+    return out * one("log", build_where((base != 0) | (y < 0), base, 1.0))
 
 
 by_slopes(pow, pow_by_x, pow_by_y)
@@ -84,7 +84,7 @@ def arctan2(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return jnp.arctan2(*map(floating, promoted(x, y)))
+    return jnp.arctan2(*map(as_floating, promote_arrays(x, y)))
 
 
 def arctan2_by_x(x: Var, y: Var, out: Var) -> Var:
@@ -104,9 +104,9 @@ def over_square(side: Var, x: Var, y: Var) -> Var:
     side, x, y = (one("cast", var, dtype=wide) for var in (side, x, y))
     length = one("hypot", x, y)
     regular = (length != 0) & ~one("isinf", length)
-    safe = choose(regular, length, 1.0)
+    safe = build_where(regular, length, 1.0)
     # The `where` between both divisions keeps XLA from dividing by the square, which overflows.
-    share = choose(regular, side / safe, 0.0)
+    share = build_where(regular, side / safe, 0.0)
     return share / safe
 
 
@@ -133,12 +133,12 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return jnp.hypot(*map(floating, promoted(x, y)))
+    return jnp.hypot(*map(as_floating, promote_arrays(x, y)))
 
 
 def share_of(side: Var, out: Var) -> Var:
     """Build a side divided by the length; zero at the origin."""
-    return side / choose(out != 0, out, 1.0)
+    return side / build_where(out != 0, out, 1.0)
 
 
 by_slopes(hypot, lambda x, y, out: share_of(x, out), lambda x, y, out: share_of(y, out))
@@ -165,19 +165,19 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return jnp.logaddexp(*map(floating, promoted(x, y)))
+    return jnp.logaddexp(*map(as_floating, promote_arrays(x, y)))
 
 
-def larger(x: Var, y: Var) -> Var:
+def finite_difference(x: Var, y: Var) -> Var:
     """Build `x - y`; 0 where both are the same infinity."""
     difference = x - y
-    return choose((x == y) & one("isinf", x), filled(0.0, difference), difference)
+    return build_where((x == y) & one("isinf", x), build_scalar(0.0, difference), difference)
 
 
 by_slopes(
     logaddexp,
-    lambda x, y, out: one("sigmoid", larger(x, y)),
-    lambda x, y, out: one("sigmoid", larger(y, x)),
+    lambda x, y, out: one("sigmoid", finite_difference(x, y)),
+    lambda x, y, out: one("sigmoid", finite_difference(y, x)),
 )
 
 
@@ -202,24 +202,24 @@ def xlogy(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    x, y = map(floating, promoted(x, y))
+    x, y = map(as_floating, promote_arrays(x, y))
     return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log(y))
 
 
 def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
     """Build a logarithm of y, which is 0 where x is 0 and y is not above a bound."""
-    return one(op_type, choose((x != 0) | (y > bound), y, bound + 1.0))
+    return one(op_type, build_where((x != 0) | (y > bound), y, bound + 1.0))
 
 
-def over(x: Var, y: Var) -> Var:
+def safe_quotient(x: Var, y: Var) -> Var:
     """Build the quotient `x / y`; 0 where x is 0, even for y = 0."""
-    return x / choose((x != 0) | (y != 0), y, 1.0)
+    return x / build_where((x != 0) | (y != 0), y, 1.0)
 
 
 by_slopes(
     xlogy,
-    lambda x, y, out: logarithm_beside("log", x, in_dtype(y, out), 0.0),
-    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out)),
+    lambda x, y, out: logarithm_beside("log", x, cast_like(y, out), 0.0),
+    lambda x, y, out: safe_quotient(cast_like(x, out), cast_like(y, out)),
 )
 
 
@@ -244,12 +244,12 @@ def xlog1py(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    x, y = map(floating, promoted(x, y))
+    x, y = map(as_floating, promote_arrays(x, y))
     return jnp.where((x == 0) & ~jnp.isnan(y), jnp.zeros_like(x), x * jnp.log1p(y))
 
 
 by_slopes(
     xlog1py,
-    lambda x, y, out: logarithm_beside("log1p", x, in_dtype(y, out), -1.0),
-    lambda x, y, out: over(in_dtype(x, out), in_dtype(y, out) + 1.0),
+    lambda x, y, out: logarithm_beside("log1p", x, cast_like(y, out), -1.0),
+    lambda x, y, out: safe_quotient(cast_like(x, out), cast_like(y, out) + 1.0),
 )

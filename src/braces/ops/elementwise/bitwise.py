@@ -10,7 +10,7 @@ from braces.define.decorator import Tensor, op
 from braces.dtypes import BOOL, DType, is_narrow
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
-from braces.ops.common.rules import promote, promoted
+from braces.ops.common.rules import promote, promote_arrays
 
 PAIRS = ("x=i32[2,3] y=i32[2,3]", "x=u8[b,4] y=u8[4]", "x=i64[3] y=i32[]")
 BITS = (*PAIRS, "x=bool[b,3] y=bool[3]")
@@ -59,7 +59,7 @@ def bitwise_and(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: An input is neither of integers nor of bools.
     """
-    return jnp.bitwise_and(*promoted(x, y))
+    return jnp.bitwise_and(*promote_arrays(x, y))
 
 
 @combines
@@ -79,7 +79,7 @@ def bitwise_or(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: An input is neither of integers nor of bools.
     """
-    return jnp.bitwise_or(*promoted(x, y))
+    return jnp.bitwise_or(*promote_arrays(x, y))
 
 
 @combines
@@ -99,7 +99,7 @@ def bitwise_xor(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: An input is neither of integers nor of bools.
     """
-    return jnp.bitwise_xor(*promoted(x, y))
+    return jnp.bitwise_xor(*promote_arrays(x, y))
 
 
 @op(
@@ -171,7 +171,7 @@ def bitwise_right_shift(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _broadcast_pair(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    left, right = promoted(x, y)
+    left, right = promote_arrays(x, y)
     shape = jnp.broadcast_shapes(left.shape, right.shape)
     return jnp.broadcast_to(left, shape), jnp.broadcast_to(right, shape)
 

@@ -8,7 +8,7 @@ from braces.define.decorator import Tensor, op
 from braces.dtypes import BOOL, DType
 from braces.errors import DTypeError
 from braces.lazy import jnp
-from braces.ops.common.rules import floating, promoted, promoting, to_bool, truth
+from braces.ops.common.rules import as_floating, promote_arrays, promotion_rule, to_bool, truth
 from braces.ops.elementwise.arithmetic import BINARY
 
 COMPARED = (*BINARY, "x=i64[3] y=i64[3]", "x=i32[b] y=f32[]")
@@ -20,7 +20,7 @@ LOGICAL = (
 TESTED = ("x=f32[2,3]", "x=f64[b,4]", "x=i32[3]", "x=f32[]")
 
 
-comparison = promoting(refused="c", result=to_bool)
+comparison = promotion_rule(refused="c", result=to_bool)
 
 
 def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
@@ -34,7 +34,7 @@ def logical(what: str, *dtypes: DType, **attrs: Any) -> DType:
     return BOOL
 
 
-def of_pairs(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -> Any:
+def binary_comparison(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -> Any:
     """Return a decorator for elementwise binary operators with bool results."""
     return op(
         axes="..., ... -> ...",
@@ -45,8 +45,11 @@ def of_pairs(dtypes: Any, examples: tuple[str, ...], commutative: bool = True) -
     )
 
 
-equates, orders = of_pairs(truth, COMPARED), of_pairs(comparison, COMPARED, commutative=False)
-combines = of_pairs(logical, LOGICAL)
+equates, orders = (
+    binary_comparison(truth, COMPARED),
+    binary_comparison(comparison, COMPARED, commutative=False),
+)
+combines = binary_comparison(logical, LOGICAL)
 
 # ---- comparison ------------------------------------------------------------------------------
 
@@ -67,7 +70,7 @@ def equal(x: Tensor, y: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return jnp.equal(*promoted(x, y))
+    return jnp.equal(*promote_arrays(x, y))
 
 
 @equates
@@ -86,7 +89,7 @@ def not_equal(x: Tensor, y: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes do not broadcast.
     """
-    return jnp.not_equal(*promoted(x, y))
+    return jnp.not_equal(*promote_arrays(x, y))
 
 
 @orders
@@ -106,7 +109,7 @@ def less(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers, which have no order.
     """
-    return jnp.less(*promoted(x, y))
+    return jnp.less(*promote_arrays(x, y))
 
 
 @orders
@@ -126,7 +129,7 @@ def less_equal(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers, which have no order.
     """
-    return jnp.less_equal(*promoted(x, y))
+    return jnp.less_equal(*promote_arrays(x, y))
 
 
 @orders
@@ -146,7 +149,7 @@ def greater(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers, which have no order.
     """
-    return jnp.greater(*promoted(x, y))
+    return jnp.greater(*promote_arrays(x, y))
 
 
 @orders
@@ -166,7 +169,7 @@ def greater_equal(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers, which have no order.
     """
-    return jnp.greater_equal(*promoted(x, y))
+    return jnp.greater_equal(*promote_arrays(x, y))
 
 
 # ---- logic -----------------------------------------------------------------------------------
@@ -267,7 +270,7 @@ def isnan(x: Tensor) -> Tensor:
     Outputs:
         out: bool[*shape].
     """
-    return jnp.isnan(floating(x))
+    return jnp.isnan(as_floating(x))
 
 
 @op(axes="... -> ...", dtypes=truth, differentiable=False, operations=2, examples=TESTED)
@@ -282,7 +285,7 @@ def isinf(x: Tensor) -> Tensor:
     Outputs:
         out: bool[*shape].
     """
-    return jnp.isinf(floating(x))
+    return jnp.isinf(as_floating(x))
 
 
 @op(axes="... -> ...", dtypes=truth, differentiable=False, examples=TESTED)
@@ -297,4 +300,4 @@ def isfinite(x: Tensor) -> Tensor:
     Outputs:
         out: bool[*shape].
     """
-    return jnp.isfinite(floating(x))
+    return jnp.isfinite(as_floating(x))

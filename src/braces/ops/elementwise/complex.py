@@ -7,7 +7,7 @@ import numpy as np
 from braces.define.decorator import Tensor, op
 from braces.dtypes import COMPLEX64, COMPLEX128, FLOAT32, FLOAT64, DType
 from braces.lazy import jnp, lax
-from braces.ops.common.rules import promote, promoted, refuse
+from braces.ops.common.rules import promote, promote_arrays, refuse
 
 NUMBERS = ("x=f32[2,3]", "x=c64[b,4]", "x=c128[2]", "x=f64[]", "x=f32[0]")
 
@@ -34,13 +34,13 @@ def of_parts(what: str, real: DType, imag: DType) -> DType:
     return complex_dtype(dtype)
 
 
-def part(what: str, x: DType) -> DType:
+def part_dtype_rule(what: str, x: DType) -> DType:
     """Dtype rule: the dtype of the real or imaginary part."""
     refuse(what, x, "b")
     return part_dtype(x)
 
 
-def conjugated(what: str, x: DType) -> DType:
+def conj_dtype_rule(what: str, x: DType) -> DType:
     """Dtype rule: the dtype of the input; bools are refused."""
     refuse(what, x, "b")
     return x
@@ -72,13 +72,13 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
         DTypeError: A part is of bools or complex numbers.
         ShapeError: The shapes do not broadcast.
     """
-    parts = promoted(real, imag)
+    parts = promote_arrays(real, imag)
     dtype = part_dtype(complex_dtype(np.dtype(parts[0].dtype)))
     wide = jnp.broadcast_arrays(*(part.astype(dtype) for part in parts))
     return lax.complex(*wide)
 
 
-@op(axes="... -> ...", dtypes=part, operations=0, examples=NUMBERS)
+@op(axes="... -> ...", dtypes=part_dtype_rule, operations=0, examples=NUMBERS)
 def real(x: Tensor) -> Tensor:
     """The real part of numbers.
 
@@ -94,7 +94,7 @@ def real(x: Tensor) -> Tensor:
     return jnp.real(x)
 
 
-@op(axes="... -> ...", dtypes=part, operations=0, examples=NUMBERS)
+@op(axes="... -> ...", dtypes=part_dtype_rule, operations=0, examples=NUMBERS)
 def imag(x: Tensor) -> Tensor:
     """The imaginary part of numbers; zeros for real numbers.
 
@@ -110,7 +110,7 @@ def imag(x: Tensor) -> Tensor:
     return jnp.imag(x)
 
 
-@op(axes="... -> ...", dtypes=conjugated, operations=0, examples=NUMBERS)
+@op(axes="... -> ...", dtypes=conj_dtype_rule, operations=0, examples=NUMBERS)
 def conj(x: Tensor) -> Tensor:
     """The complex conjugate.
 

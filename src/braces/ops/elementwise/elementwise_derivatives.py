@@ -12,7 +12,7 @@ from braces.dtypes import FLOAT32
 from braces.ops.common.half_precision import is_narrow
 from braces.ops.common.linear_jvp import VarSlots
 from braces.ops.common.rules import Backward, sum_to
-from braces.ops.elementwise.arithmetic import in_dtype
+from braces.ops.elementwise.arithmetic import cast_like
 
 Slope: TypeAlias = "Callable[[Var, Var, Var], Var]"
 """Builds the partial derivative of `out` by an input from `x`, `y` and `out`."""
@@ -43,7 +43,7 @@ def by_slopes(definition: KernelOp, x: Slope, y: Slope) -> None:
         tangent = terms[0] if len(terms) == 1 else terms[0] + terms[1]
         if tangent.shape != out.shape:
             tangent = one("broadcast_to", tangent, shape=out.shape)
-        return {"out": (in_dtype(tangent, out),)}
+        return {"out": (cast_like(tangent, out),)}
 
     definition.gradient(gradient)
     definition.jvp(jvp)
@@ -59,7 +59,7 @@ def by_precision(definition: KernelOp, slope: Callable[[Var], Var]) -> None:
 
     def multiply_by_slope(x: Var, out: Var, change: Var) -> Var:
         if is_narrow(out.dtype):
-            return in_dtype(change * slope(one("cast", x, dtype=FLOAT32)), out)
+            return cast_like(change * slope(one("cast", x, dtype=FLOAT32)), out)
         return apply(vjp_type, {"out": (out,), "out_grad": (change,)})["x_grad"][0]
 
     def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:

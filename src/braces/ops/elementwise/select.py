@@ -12,30 +12,30 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
-    tuple_of,
+    make_axis_map,
+    numbered_indices,
+    require_tuple,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.core.attribute_kinds import Number
-from braces.define.core.check_code import offender_code
+from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Tensor, Training, op
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, NoMatchError, ProgramError
 from braces.lazy import jnp
 from braces.ops.common.rules import (
     Backward,
+    build_zeros,
     ordered,
     promote,
-    promoted,
+    promote_arrays,
     refuse,
     sum_to,
-    zeros_of,
 )
-from braces.ops.elementwise.arithmetic import BINARY, choose
+from braces.ops.elementwise.arithmetic import BINARY, build_where
 
 
-def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
+def where_dtype(what: str, condition: DType, x: DType, y: DType) -> DType:
     """Dtype rule of `where`: the promoted dtype; the condition is bool."""
     if condition != BOOL:
         raise DTypeError(
@@ -46,7 +46,7 @@ def chosen(what: str, condition: DType, x: DType, y: DType) -> DType:
 
 @op(
     axes="..., ..., ... -> ...",
-    dtypes=chosen,
+    dtypes=where_dtype,
     stored=True,
     examples=(
         "condition=bool[2,3] x=f32[2,3] y=f32[2,3]",
@@ -75,13 +75,13 @@ def where(condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: `condition` is not bool.
     """
-    return jnp.where(condition, *promoted(x, y))
+    return jnp.where(condition, *promote_arrays(x, y))
 
 
 @where.gradient
 def where_gradient(g: Backward) -> dict[str, Var]:
     """The selected input receives the cotangent, the other one zero."""
-    zero = zeros_of(TensorType(g.out_grad.dtype, ()))
+    zero = build_zeros(TensorType(g.out_grad.dtype, ()))
     grads: dict[str, Var] = {}
     if g.wants("x"):
         grads["x"] = sum_to(one("where", g["condition"], g.out_grad, zero), g["x"])
@@ -93,7 +93,7 @@ def where_gradient(g: Backward) -> dict[str, Var]:
 # ---- training --------------------------------------------------------------------------------
 
 
-def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> DType:
+def common_dtype(what: str, x: DType, instead: DType | None, *, training: bool) -> DType:
     """Dtype rule: both inputs have the same dtype."""
     del training
     if instead not in (x, None):
@@ -104,15 +104,15 @@ def one_type(what: str, x: DType, instead: DType | None, *, training: bool) -> D
 def one_shape(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: elementwise, of equal shapes."""
     del attrs
-    indices = numbered(first_rank(types, "x"))
-    return mapped(
+    indices = numbered_indices(first_rank(types, "x"))
+    return make_axis_map(
         types, {slot: (indices,) for slot in types if slot != "out"}, {"out": (indices,)}
     )
 
 
 @op(
     axes=one_shape,
-    dtypes=one_type,
+    dtypes=common_dtype,
     training_only=("instead",),
     operations=0,
     examples=(
@@ -164,7 +164,7 @@ def in_training_gradient(g: Backward) -> dict[str, Var]:
 # ---- cases -----------------------------------------------------------------------------------
 
 
-def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:
+def case_dtype(what: str, index: DType, *, cases: tuple[int, ...], default: bool) -> DType:
     """Dtype rule: int64; the dtype of the index must be able to hold each case."""
     del default
     if not is_integer(index):
@@ -179,15 +179,15 @@ def position(what: str, index: DType, *, cases: tuple[int, ...], default: bool) 
 def compared_with_cases(types: Types, attrs: Attrs) -> int:
     """Return the operations per element: a comparison and a selection for each case."""
     del types
-    return 2 * len(tuple_of(attrs["cases"]))
+    return 2 * len(require_tuple(attrs["cases"]))
 
 
 @op(
     axes="... -> ...",
-    dtypes=position,
+    dtypes=case_dtype,
     differentiable=False,
     function=False,
-    operations=for_each("out", compared_with_cases),
+    operations=count_per_element("out", compared_with_cases),
     examples=(
         "index=i32[] cases=(3,-1)",
         "index=u8[b] cases=(0,1,2) default=True",
@@ -227,7 +227,7 @@ def case_of(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> 
 def case_of_nothing(index: Tensor, *, cases: tuple[int, ...], default: bool = False) -> Tensor:
     """Run-time check: an index equals no case, and there is no default."""
     position = case_of.kernel(index, cases=cases)
-    return offender_code((position == len(cases)) & (not default), index)
+    return encode_offender((position == len(cases)) & (not default), index)
 
 
 @op(axes="..., ... -> ...", dtypes=ordered, examples=(*BINARY, "x=i64[3] y=i64[3]"))
@@ -249,7 +249,7 @@ def maximum(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return jnp.maximum(*promoted(x, y))
+    return jnp.maximum(*promote_arrays(x, y))
 
 
 @maximum.gradient
@@ -277,7 +277,7 @@ def minimum(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return jnp.minimum(*promoted(x, y))
+    return jnp.minimum(*promote_arrays(x, y))
 
 
 @minimum.gradient
@@ -289,16 +289,16 @@ def minimum_gradient(g: Backward) -> dict[str, Var]:
 def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     """Send the cotangent to the input that wins a comparison; on ties, half to each."""
     x, y = g["x"], g["y"]
-    shared = choose(x == y, g.out_grad * 0.5, 0.0)
+    shared = build_where(x == y, g.out_grad * 0.5, 0.0)
     sides = {"x": (x, y), "y": (y, x)}
     return {
-        slot: sum_to(choose(one(wins, mine, other), g.out_grad, shared), mine)
+        slot: sum_to(build_where(one(wins, mine, other), g.out_grad, shared), mine)
         for slot, (mine, other) in sides.items()
         if g.wants(slot)
     }
 
 
-def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
+def clip_dtype(what: str, x: DType, *, min: Number | None, max: Number | None) -> DType:
     """Dtype rule: the dtype of `x`, which must hold both bounds; the bounds are in order."""
     refuse(what, x, "bc")
     if min is not None and max is not None and not min <= max:
@@ -315,7 +315,7 @@ def bounded(what: str, x: DType, *, min: Number | None, max: Number | None) -> D
 
 @op(
     axes="... -> ...",
-    dtypes=bounded,
+    dtypes=clip_dtype,
     operations=2,
     examples=(
         "x=f32[2,3] min=-0.5 max=0.5",

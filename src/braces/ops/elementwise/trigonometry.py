@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, floating, real_function, real_valued
+from braces.ops.common.rules import Backward, as_floating, real_function, real_valued
 from braces.ops.elementwise.elementwise_derivatives import by_precision
 from braces.ops.elementwise.unary import WITH_INTEGERS
 
@@ -28,7 +28,7 @@ def sin(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.sin(floating(x))
+    return jnp.sin(as_floating(x))
 
 
 @sin.gradient
@@ -49,7 +49,7 @@ def cos(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.cos(floating(x))
+    return jnp.cos(as_floating(x))
 
 
 @cos.gradient
@@ -71,7 +71,7 @@ def tan(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.tan(floating(x))
+    return jnp.tan(as_floating(x))
 
 
 @tan.vjp
@@ -94,7 +94,7 @@ def arcsin(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32. Radians.
     """
-    return jnp.arcsin(floating(x))
+    return jnp.arcsin(as_floating(x))
 
 
 @arcsin.vjp
@@ -117,7 +117,7 @@ def arccos(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32. Radians.
     """
-    return jnp.arccos(floating(x))
+    return jnp.arccos(as_floating(x))
 
 
 @arccos.vjp
@@ -140,7 +140,7 @@ def arctan(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32. Radians.
     """
-    return jnp.arctan(floating(x))
+    return jnp.arctan(as_floating(x))
 
 
 @arctan.vjp
@@ -165,7 +165,7 @@ def sinh(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.sinh(floating(x))
+    return jnp.sinh(as_floating(x))
 
 
 @sinh.gradient
@@ -186,7 +186,7 @@ def cosh(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.cosh(floating(x))
+    return jnp.cosh(as_floating(x))
 
 
 @cosh.gradient
@@ -208,7 +208,7 @@ def tanh(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.tanh(floating(x))
+    return jnp.tanh(as_floating(x))
 
 
 @tanh.vjp
@@ -231,7 +231,7 @@ def sigmoid(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jax.nn.sigmoid(floating(x))
+    return jax.nn.sigmoid(as_floating(x))
 
 
 @sigmoid.vjp
@@ -266,7 +266,7 @@ def erf(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.erf(floating(x))
+    return lax.erf(as_floating(x))
 
 
 @erf.vjp

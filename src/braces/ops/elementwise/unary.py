@@ -13,7 +13,7 @@ from braces.dtypes import is_float
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.rules import Backward, floating, numeric, real, real_valued
+from braces.ops.common.rules import Backward, as_floating, numeric, real, real_valued
 from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 
 UNARY = ("x=f32[2,3]", "x=f64[b,4]", "x=f32[]", "x=f32[0,2]")
@@ -132,7 +132,7 @@ def reciprocal(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.reciprocal(floating(x))
+    return jnp.reciprocal(as_floating(x))
 
 
 @reciprocal.vjp
@@ -157,7 +157,7 @@ def sqrt(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.sqrt(floating(x))
+    return jnp.sqrt(as_floating(x))
 
 
 @sqrt.vjp
@@ -179,7 +179,7 @@ def rsqrt(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return lax.rsqrt(floating(x))
+    return lax.rsqrt(as_floating(x))
 
 
 @rsqrt.vjp
@@ -201,7 +201,7 @@ def exp(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.exp(floating(x))
+    return jnp.exp(as_floating(x))
 
 
 @exp.gradient
@@ -222,7 +222,7 @@ def expm1(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.expm1(floating(x))
+    return jnp.expm1(as_floating(x))
 
 
 @expm1.vjp
@@ -246,7 +246,7 @@ def log(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.log(floating(x))
+    return jnp.log(as_floating(x))
 
 
 @log.gradient
@@ -267,7 +267,7 @@ def log1p(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.log1p(floating(x))
+    return jnp.log1p(as_floating(x))
 
 
 @log1p.vjp
@@ -289,7 +289,7 @@ def log2(x: Tensor) -> Tensor:
     Outputs:
         out: float[*shape]; integers give float32.
     """
-    return jnp.log2(floating(x))
+    return jnp.log2(as_floating(x))
 
 
 @log2.vjp

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map, shape_of
 from braces.define.decorator import Padding, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size, product, sum_of
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
@@ -18,20 +18,20 @@ from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32, result_dtype
 from braces.ops.common.rules import promote
 from braces.ops.conv_pool.conv import (
-    along_channels,
     convolution_type,
-    products_in_window,
+    expand_bias,
+    products_per_output,
     windows_of,
 )
 from braces.ops.conv_pool.data_layouts import check_rank
-from braces.ops.image.grid_sample import read_between
+from braces.ops.image.grid_sample import interpolate_at
 
 LAYOUT = "NCHW"
 AROUND = {"mode": "linear", "padding_mode": "zeros", "align_corners": True}
 """Attributes of bilinear interpolation with zeros outside of the image."""
 
 
-def deformed(types: Types, attrs: Attrs) -> AxisMap:
+def deform_conv_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on the batch, and on channels unless there are groups."""
     one_group = attrs["groups"] == 1
     input_channel = "C" if one_group and attrs["offset_groups"] == 1 else "I"
@@ -45,25 +45,25 @@ def deformed(types: Types, attrs: Attrs) -> AxisMap:
     indices = {slot: names for slot, names in indices.items() if slot in types}
     every_axis = {axis for names in indices.values() for axis in names[0]}
     pointwise = {"N", *("O" if one_group else ""), *("C" if input_channel == "C" else "")}
-    return mapped(
+    return make_axis_map(
         types, indices, {"out": (("N", "O", "out H", "out W"),)}, every_axis - pointwise
     )
 
 
-def read_and_multiplied(types: Types, attrs: Attrs) -> Size:
+def deform_conv_flops(types: Types, attrs: Attrs) -> Size:
     """Return the operations: bilinear interpolation per window element, then a convolution."""
     weight, out = types["weight"][0], types["out"][0]
     n, outputs, *places = shape_of(out)
     channels = shape_of(types["x"][0])[1]
     interpolations = product((n, channels, *places, *shape_of(weight)[2:], 12))
-    inside = products_in_window(weight, {**attrs, "layout": LAYOUT})
+    inside = products_per_output(weight, {**attrs, "layout": LAYOUT})
     return sum_of((interpolations, product((n, outputs, *places, inside))))
 
 
 @op(
-    axes=deformed,
+    axes=deform_conv_axis_map,
     costly=True,
-    operations=read_and_multiplied,
+    operations=deform_conv_flops,
     examples=(
         "x=f32[2,2,4,5] weight=f32[3,2,2,2] offset=f32[2,8,3,4] bias=f32[3] mask=f32[2,4,3,4]",
         "x=f64[b,2,3,4] weight=f64[2,2,3,2] offset=f64[b,12,3,3] padding=(1,1,0,0)",
@@ -130,13 +130,13 @@ def deform_conv2d(
         for axis in (0, 1)
     ]
     group_channels = x.reshape(group_count, channels // offset_groups, *space)
-    sampled = read_between(group_channels, positions, AROUND)
+    sampled = interpolate_at(group_channels, positions, AROUND)
     if mask is not None:
         sampled = sampled * mask.astype(dtype).reshape(group_count, 1, *window, *places)
     columns = sampled.reshape(n, channels, math.prod(window), math.prod(places))
     out = _multiply_groups(columns, weight, groups)
     out = out.reshape(n, weight.shape[0], *places)
-    return out if bias is None else out + along_channels(bias.astype(dtype), LAYOUT)
+    return out if bias is None else out + expand_bias(bias.astype(dtype), LAYOUT)
 
 
 def _multiply_groups(sampled: Any, weight: Any, groups: int) -> Any:
@@ -161,7 +161,7 @@ def _regular_positions(
 
 @deform_conv2d.infer
 def infer_deform_conv2d(
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     weight: TensorType,
     offset: TensorType,

@@ -11,8 +11,8 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
 from braces.define.decorator import Tensor, op
@@ -21,7 +21,7 @@ from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, promoted, real_function
+from braces.ops.common.rules import as_floating, promote_arrays, real_function
 
 TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 """The number of pixels read along each axis, by mode."""
@@ -33,7 +33,7 @@ Tap: TypeAlias = "tuple[Any, Any]"
 """Pixel indices along an axis and interpolation weights, one for each position."""
 
 
-def sampled(types: Types, attrs: Attrs) -> AxisMap:
+def grid_sample_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on batch, channels and places of the grid."""
     del attrs
     x, grid = (shape_of(types[slot][0]) for slot in ("x", "grid"))
@@ -44,8 +44,8 @@ def sampled(types: Types, attrs: Attrs) -> AxisMap:
         )
     if isinstance(grid[-1], int) and grid[-1] != plane:
         raise AxisError(f"needs {plane} coordinates for each place, not {grid[-1]}.")
-    pixels, places = numbered(plane, "pixel"), numbered(plane, "place")
-    return mapped(
+    pixels, places = numbered_indices(plane, "pixel"), numbered_indices(plane, "place")
+    return make_axis_map(
         types,
         {"x": (("n", "c", *pixels),), "grid": (("n", *places, "coordinate"),)},
         {"out": (("n", "c", *places),)},
@@ -53,7 +53,7 @@ def sampled(types: Types, attrs: Attrs) -> AxisMap:
     )
 
 
-def between_pixels(
+def grid_sample_dtype(
     what: str, *dtypes: DType, mode: str, padding_mode: str, **attrs: Any
 ) -> DType:
     """Dtype rule: the promoted floating dtype of both inputs."""
@@ -148,8 +148,8 @@ def _taps(at: Any, size: int, attrs: Attrs) -> Iterator[Tap]:
 
 
 @op(
-    axes=sampled,
-    dtypes=between_pixels,
+    axes=grid_sample_axis_map,
+    dtypes=grid_sample_dtype,
     operations=read_pixels,
     examples=(
         "x=f32[2,3,4,5] grid=f32[2,3,2,2]",
@@ -198,10 +198,10 @@ def grid_sample(
         ProgramError: `mode` or `padding_mode` is unknown.
         DTypeError: Complex numbers.
     """
-    x, grid = promoted(floating(x), floating(grid))
+    x, grid = promote_arrays(as_floating(x), as_floating(grid))
     attrs = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
     coordinates = reversed(jnp.unstack(grid, axis=-1))
-    return read_between(
+    return interpolate_at(
         x,
         [
             _to_pixel_position(at, size, align_corners=align_corners)
@@ -211,7 +211,7 @@ def grid_sample(
     )
 
 
-def read_between(x: Any, positions: Sequence[Any], attrs: Attrs) -> Any:
+def interpolate_at(x: Any, positions: Sequence[Any], attrs: Attrs) -> Any:
     """Interpolate images at pixel positions.
 
     Args:

@@ -21,7 +21,7 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 @dataclass(frozen=True)
-class Stretch:
+class ResizedAxis:
     """An axis that is resized.
 
     Attributes:
@@ -81,30 +81,30 @@ class Taps:
 # ---- coordinate transformations --------------------------------------------------------------
 
 
-def _half_pixel(i: Array, axis: Stretch) -> Array:
+def _half_pixel(i: Array, axis: ResizedAxis) -> Array:
     return (i + 0.5) / axis.scale - 0.5
 
 
-def _half_pixel_symmetric(i: Array, axis: Stretch) -> Array:
+def _half_pixel_symmetric(i: Array, axis: ResizedAxis) -> Array:
     return _half_pixel(i, axis) + axis.size / 2 * (1 - axis.count / axis.length)
 
 
-def _pytorch_half_pixel(i: Array, axis: Stretch) -> Array:
+def _pytorch_half_pixel(i: Array, axis: ResizedAxis) -> Array:
     return np.full(i.shape, -0.5) if axis.length == 1 else _half_pixel(i, axis)
 
 
-def _align_corners(i: Array, axis: Stretch) -> Array:
+def _align_corners(i: Array, axis: ResizedAxis) -> Array:
     return i * (0.0 if axis.length == 1 else (axis.size - 1) / (axis.length - 1))
 
 
-def _crop_and_resize(i: Array, axis: Stretch) -> Array:
+def _crop_and_resize(i: Array, axis: ResizedAxis) -> Array:
     last, fraction = axis.size - 1, axis.end - axis.start
     if axis.length == 1:
         return np.full(i.shape, (fraction / 2 + axis.start) * last)
     return i * fraction * last / (axis.length - 1) + axis.start * last
 
 
-COORDINATES: Mapping[str, Callable[[Array, Stretch], Array]] = {
+COORDINATES: Mapping[str, Callable[[Array, ResizedAxis], Array]] = {
     "align_corners": _align_corners,
     "asymmetric": lambda i, axis: i / axis.scale,
     "half_pixel": _half_pixel,
@@ -117,7 +117,7 @@ COORDINATES: Mapping[str, Callable[[Array, Stretch], Array]] = {
 CROPS = "tf_crop_and_resize"
 
 
-def positions(axis: Stretch, coordinates: str) -> Array:
+def positions(axis: ResizedAxis, coordinates: str) -> Array:
     """Return the input position of each output element, float64[count]."""
     return COORDINATES[coordinates](np.arange(axis.count, dtype=np.float64), axis)
 
@@ -138,7 +138,7 @@ NEAREST: Mapping[str, Callable[[Array], Array]] = {
 """Rounding of a position to the nearest element, by name."""
 
 
-def nearest(at: Array, size: int, rounding: str) -> Taps:
+def nearest_taps(at: Array, size: int, rounding: str) -> Taps:
     """Return the taps of nearest-neighbor interpolation."""
     indices = NEAREST[rounding](at).astype(np.int64)
     places = np.clip(indices, 0, size - 1)[:, None]
@@ -158,7 +158,7 @@ def cubic(distance: Array, a: float) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def weighted(
+def weighted_taps(
     at: Array,
     size: int,
     curve: Callable[[Array], Array],
@@ -196,7 +196,7 @@ REACHES = {"nearest": 0, "linear": 1, "cubic": 2}
 """The distance up to which elements have a weight, by mode."""
 
 
-def stretched(sizes: Shape, wanted: Shape, attrs: Attrs) -> list[int]:
+def resized_axes(sizes: Shape, wanted: Shape, attrs: Attrs) -> list[int]:
     """Return the axes that are resized or cropped."""
     axes = list[int]()
     for axis, (size, count) in enumerate(zip(sizes, wanted, strict=True)):
@@ -218,24 +218,26 @@ def _get_region(attrs: Attrs, axis: int, rank: int) -> tuple[float, float]:
     return region[axis], region[rank + axis]
 
 
-def _compute_taps(axis: Stretch, at: Array, attrs: Attrs) -> Taps:
+def _compute_taps(axis: ResizedAxis, at: Array, attrs: Attrs) -> Taps:
     """Return the taps of each output element."""
     mode, inside_only = attrs["mode"], bool(attrs["exclude_outside"])
     if mode == "nearest":
-        return nearest(at, axis.size, str(attrs["nearest_mode"]))
+        return nearest_taps(at, axis.size, str(attrs["nearest_mode"]))
     a: Any = attrs["cubic_coefficient"]
     curve: Callable[[Array], Array] = triangle if mode == "linear" else partial(cubic, a=a)
     shrink = min(axis.scale, 1.0) if attrs["antialias"] else 1.0
-    return weighted(
+    return weighted_taps(
         at, axis.size, curve, REACHES[str(mode)], shrink=shrink, inside_only=inside_only
     )
 
 
-def steps(shape: Shape, wanted: Shape, attrs: Attrs) -> Iterator[tuple[int, Taps, Array]]:
+def resize_steps(
+    shape: Shape, wanted: Shape, attrs: Attrs
+) -> Iterator[tuple[int, Taps, Array]]:
     """Iterate over the resized axes, with their taps and a mask of positions outside."""
-    for axis in stretched(shape, wanted, attrs):
+    for axis in resized_axes(shape, wanted, attrs):
         size, count = _as_int(shape[axis]), _as_int(wanted[axis])
-        stretch = Stretch(
+        stretch = ResizedAxis(
             size, count, _get_scale(attrs, axis) or count / size,
             *_get_region(attrs, axis, len(shape)),
         )  # fmt: skip

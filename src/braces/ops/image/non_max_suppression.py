@@ -10,10 +10,10 @@ from braces.dims import Size, product
 from braces.dtypes import INT64, DType, is_float, is_integer
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
-from braces.ops.common.rules import promoted
+from braces.ops.common.rules import promote_arrays
 
 
-def choosing(types: Types, attrs: Attrs) -> str:
+def nms_axis_map(types: Types, attrs: Attrs) -> str:
     """Axis map: boxes are compared within each batch element."""
     del attrs
     boxes = shape_of(types["boxes"][0])
@@ -25,7 +25,7 @@ def choosing(types: Types, attrs: Attrs) -> str:
     return "... n! corner!, ... n!, -> ... n!"
 
 
-def of_boxes(
+def nms_dtype(
     what: str, boxes: DType, scores: DType, limit: DType | None = None, **attrs: Any
 ) -> DType:
     """Dtype rule: int64 indices.
@@ -52,8 +52,8 @@ def of_all_pairs(types: Types, attrs: Attrs) -> Size:
 
 
 @op(
-    axes=choosing,
-    dtypes=of_boxes,
+    axes=nms_axis_map,
+    dtypes=nms_dtype,
     differentiable=False,
     operations=of_all_pairs,
     examples=(
@@ -94,7 +94,7 @@ def non_max_suppression(
         ShapeError: Boxes do not have four numbers, or the numbers of boxes and scores differ.
         DTypeError: Boxes or scores are no floats, or the limit is no integer.
     """
-    boxes, scores = promoted(boxes, scores)
+    boxes, scores = promote_arrays(boxes, scores)
     count, lead = scores.shape[-1], jnp.broadcast_shapes(boxes.shape[:-2], scores.shape[:-1])
     chosen = jnp.full((*lead, count), -1, INT64)
     if not chosen.size:

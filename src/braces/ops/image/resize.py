@@ -8,35 +8,35 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from braces.builder.append import one
-from braces.builder.scalar_promotion import literal
+from braces.builder.scalar_promotion import cast_literal
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
+    require_tuple,
     shape_of,
-    tuple_of,
 )
-from braces.define.core.attribute_kinds import KINDS, LED, Number
+from braces.define.core.attribute_kinds import KINDS, LEADING_AXIS_RULES, Number
 from braces.define.decorator import Tensor, op
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import Backward, floating, real_valued, refuse
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import Backward, as_floating, real_valued, refuse
 from braces.ops.image.interpolation_weights import (
     COORDINATES,
     NEAREST,
     REACHES,
     Array,
     Taps,
-    steps,
-    stretched,
+    resize_steps,
+    resized_axes,
 )
 
 MOST_TAPS = 32
@@ -51,25 +51,30 @@ def _parse_floats(values: Any) -> tuple[float, ...]:
 
 
 KINDS["Scales"] = KINDS["Region"] = _parse_floats
-LED["Scales"] = lambda scales, size, rank: (1.0, *scales)
-LED["Region"] = lambda region, size, rank: (0.0, *region[:rank], 1.0, *region[rank:])
+LEADING_AXIS_RULES["Scales"] = lambda scales, size, rank: (1.0, *scales)
+LEADING_AXIS_RULES["Region"] = lambda region, size, rank: (
+    0.0,
+    *region[:rank],
+    1.0,
+    *region[rank:],
+)
 
 # ---- rules -----------------------------------------------------------------------------------
 
 
-def resized(types: Types, attrs: Attrs) -> AxisMap:
+def resize_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of resize: axes that are neither resized nor cropped are pointwise."""
-    return _map_axes(types, attrs, shape_of(types["x"][0]), tuple_of(attrs["shape"]))
+    return _map_axes(types, attrs, shape_of(types["x"][0]), require_tuple(attrs["shape"]))
 
 
-def unresized(types: Types, attrs: Attrs) -> AxisMap:
+def resize_back_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of the adjoint: as for resize, from the attribute `shape` to the input."""
-    return _map_axes(types, attrs, tuple_of(attrs["shape"]), shape_of(types["x"][0]))
+    return _map_axes(types, attrs, require_tuple(attrs["shape"]), shape_of(types["x"][0]))
 
 
 def _map_axes(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap:
     """Map the axes of `x` to those of the attribute `shape`."""
-    wanted = tuple_of(attrs["shape"])
+    wanted = require_tuple(attrs["shape"])
     if len(small) != len(large):
         raise AxisError(
             f"needs a size for each of {len(shape_of(types['x'][0]))} axes, not {len(wanted)}.",
@@ -77,12 +82,12 @@ def _map_axes(types: Types, attrs: Attrs, small: Shape, large: Shape) -> AxisMap
         )
     if any(isinstance(size, int) and size < 0 for size in wanted):
         raise AxisError("cannot make a negative size.", given=f"shape={wanted}")
-    x, out = numbered(len(small)), list(numbered(len(small)))
-    for axis in stretched(small, large, attrs):
+    x, out = numbered_indices(len(small)), list(numbered_indices(len(small)))
+    for axis in resized_axes(small, large, attrs):
         out[axis] = f"new.{axis}"
     new = {name: n for name, n in zip(out, wanted, strict=True) if name.startswith("new")}
     mixed = [*new, *(name for name in x if name not in out)]
-    return mapped(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed, sizes=new)
+    return make_axis_map(types, {"x": (x,)}, {"out": (tuple(out),)}, mixed, sizes=new)
 
 
 def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
@@ -102,7 +107,7 @@ def _check(what: str, shape: Shape, attrs: dict[str, Any]) -> None:
         raise ProgramError(f"{what} takes one number, and no mean.", fix="Say mode='linear'.")
 
 
-def between_numbers(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType:
+def resize_dtype(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType:
     """Dtype rule: the dtype of `x` for "nearest", else its floating dtype.
 
     The dtype must be able to hold `extrapolation_value`.
@@ -112,27 +117,27 @@ def between_numbers(what: str, x: DType, *, shape: Shape, **attrs: Any) -> DType
     if attrs["mode"] != "nearest":
         refuse(what, x, "b")
         dtype = real_valued(what, x)
-    literal(attrs.get("extrapolation_value", 0.0), dtype)
+    cast_literal(attrs.get("extrapolation_value", 0.0), dtype)
     return dtype
 
 
 # ---- cost ------------------------------------------------------------------------------------
 
 
-def summed(types: Types, attrs: Attrs) -> Size:
+def resize_flops(types: Types, attrs: Attrs) -> Size:
     """Return the operations of resize: a product and a sum for each tap, axis by axis."""
-    return _count_operations(shape_of(types["x"][0]), tuple_of(attrs["shape"]), attrs)
+    return _count_operations(shape_of(types["x"][0]), require_tuple(attrs["shape"]), attrs)
 
 
-def summed_back(types: Types, attrs: Attrs) -> Size:
+def resize_back_flops(types: Types, attrs: Attrs) -> Size:
     """Return the operations of the adjoint: as many as those of resize."""
-    return _count_operations(tuple_of(attrs["shape"]), shape_of(types["x"][0]), attrs)
+    return _count_operations(require_tuple(attrs["shape"]), shape_of(types["x"][0]), attrs)
 
 
 def _count_operations(shape: Shape, wanted: Shape, attrs: Attrs) -> Size:
     total: Size = 0
     reach = REACHES[str(attrs["mode"])]
-    for axis in stretched(shape, wanted, attrs) if reach else ():
+    for axis in resized_axes(shape, wanted, attrs) if reach else ():
         wide: Any = 1
         if attrs["antialias"] and wanted[axis] != 0:
             up: Any = shape[axis] + wanted[axis] - 1
@@ -164,9 +169,9 @@ def _take(x: Any, axis: int, places: Array) -> Any:
 
 
 @op(
-    axes=resized,
-    dtypes=between_numbers,
-    operations=summed,
+    axes=resize_axis_map,
+    dtypes=resize_dtype,
+    operations=resize_flops,
     examples=(
         "x=f32[2,3,4,6] shape=(2,3,8,9)",
         "x=f64[b,2,4,5] shape=(b,2,8,3) mode=cubic",
@@ -242,7 +247,7 @@ def resize(
         region=region,
     )  # fmt: skip
     if 0 in x.shape or 0 in shape:
-        return jnp.zeros(shape, x.dtype if mode == "nearest" else floating(x).dtype)
+        return jnp.zeros(shape, x.dtype if mode == "nearest" else as_floating(x).dtype)
     return _resize(x, shape, attrs, extrapolation_value)
 
 
@@ -250,15 +255,15 @@ def _resize(x: Any, shape: Any, attrs: Attrs, value: float) -> Any:
     if attrs["mode"] != "nearest":
         return _resize_by_weights(x, shape=shape, value=value, attrs=attrs)
     values = x
-    for axis, taps, beyond in steps(x.shape, shape, attrs):
+    for axis, taps, beyond in resize_steps(x.shape, shape, attrs):
         values = _fill_outside(_take(values, axis, taps.places[:, 0]), axis, beyond, value)
     return values
 
 
 @in_float32
 def _resize_by_weights(x: Any, *, shape: Any, value: float, attrs: Attrs) -> Any:
-    values = floating(x)
-    for axis, taps, beyond in steps(x.shape, shape, attrs):
+    values = as_floating(x)
+    for axis, taps, beyond in resize_steps(x.shape, shape, attrs):
         values = _fill_outside(_apply_taps(values, axis, taps), axis, beyond, value)
     return values
 
@@ -283,10 +288,10 @@ def _adjoint_attrs(g: Backward, shape: Shape) -> dict[str, Any]:
 
 
 @op(
-    axes=unresized,
-    dtypes=between_numbers,
+    axes=resize_back_axis_map,
+    dtypes=resize_dtype,
     function=False,
-    operations=summed_back,
+    operations=resize_back_flops,
     examples=(
         "x=f32[2,3,8,9] shape=(2,3,4,6)",
         "x=f64[b,2,8,3] shape=(b,2,4,5) mode=cubic",
@@ -342,14 +347,14 @@ def resize_back(
         region=region,
     )  # fmt: skip
     if 0 in x.shape or 0 in shape:
-        return jnp.zeros(shape, x.dtype if mode == "nearest" else floating(x).dtype)
+        return jnp.zeros(shape, x.dtype if mode == "nearest" else as_floating(x).dtype)
     return _apply_adjoint(x, shape=shape, attrs=attrs)
 
 
 @in_float32
 def _apply_adjoint(x: Any, *, shape: Any, attrs: Attrs) -> Any:
-    values = x if attrs["mode"] == "nearest" else floating(x)
-    for axis, taps, _ in steps(shape, x.shape, attrs):
+    values = x if attrs["mode"] == "nearest" else as_floating(x)
+    for axis, taps, _ in resize_steps(shape, x.shape, attrs):
         values = _apply_taps(values, axis, taps.transposed(shape[axis]))
     return values
 
@@ -360,5 +365,5 @@ def resize_back_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("resize", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
 
 
-linear(resize, extrapolation_value=0.0)
-linear(resize_back)
+register_linear(resize, extrapolation_value=0.0)
+register_linear(resize_back)

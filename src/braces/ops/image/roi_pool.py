@@ -12,20 +12,20 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
+    make_axis_map,
+    require_tuple,
     shape_of,
-    tuple_of,
 )
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Size, product
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, IndexRangeError, ProgramError
 from braces.lazy import jnp, lax
-from braces.ops.common.half_precision import wide
-from braces.ops.common.rules import float_dtype, floating, real_function
-from braces.ops.indexing.take import outside
+from braces.ops.common.half_precision import at_least_float32
+from braces.ops.common.rules import as_floating, float_dtype, real_function
+from braces.ops.indexing.take import out_of_range_code
 
-TOGETHER = 16
+REGIONS_AT_ONCE = 16
 """The number of regions that are computed at once, each with a copy of its image."""
 MODES = ("avg", "max")
 OUTSIDE = "The number of an image, which a region belongs to, is not there."
@@ -34,9 +34,9 @@ OUTSIDE = "The number of an image, which a region belongs to, is not there."
 # ---- rules -----------------------------------------------------------------------------------
 
 
-def pooled(types: Types, attrs: Attrs) -> AxisMap:
+def roi_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: pointwise on regions and channels."""
-    size = tuple_of(attrs["output_size"])
+    size = require_tuple(attrs["output_size"])
     x, rois, numbers = (len(shape_of(types[s][0])) for s in ("x", "rois", "batch_indices"))
     if (x, rois, numbers) != (4, 2, 1):
         raise AxisError("needs images [n, c, h, w], regions [k, 4] and image numbers [k].")
@@ -45,7 +45,7 @@ def pooled(types: Types, attrs: Attrs) -> AxisMap:
         raise AxisError(f"needs 4 numbers for each region, not {corners}.")
     if len(size) != 2 or min(size) < 1:
         raise AxisError("needs two sizes from 1 on.", given=f"output_size={size}")
-    return mapped(
+    return make_axis_map(
         types,
         {"x": (("n", "c", "h", "w"),), "rois": (("k", "corner"),), "batch_indices": (("k",),)},
         {"out": (("k", "c", "row", "column"),)},
@@ -54,7 +54,7 @@ def pooled(types: Types, attrs: Attrs) -> AxisMap:
     )
 
 
-def of_regions(
+def roi_dtype(
     what: str,
     x: DType,
     rois: DType,
@@ -79,7 +79,7 @@ def of_regions(
 def weighted_pixels(types: Types, attrs: Attrs) -> Size:
     """Return the operations: per region, products with the weights of rows, then columns."""
     _, channels, height, width = shape_of(types["x"][0])
-    rows, columns = tuple_of(attrs["output_size"])
+    rows, columns = require_tuple(attrs["output_size"])
     regions = shape_of(types["rois"][0])[0]
     return 2 * product((regions, channels, rows, width, height + columns))
 
@@ -87,7 +87,7 @@ def weighted_pixels(types: Types, attrs: Attrs) -> Size:
 def compared_pixels(types: Types, attrs: Attrs) -> Size:
     """Return the operations: per region, comparisons of the pixels in rows, then of rows."""
     _, channels, height, width = shape_of(types["x"][0])
-    rows, columns = tuple_of(attrs["output_size"])
+    rows, columns = require_tuple(attrs["output_size"])
     regions = shape_of(types["rois"][0])[0]
     return product((regions, channels, columns, height, width + rows))
 
@@ -104,7 +104,7 @@ def _map_regions(
         number, *region = operands
         return function(lax.dynamic_index_in_dim(x, number, keepdims=False), *region)
 
-    return lax.map(map_region, (batch_indices, *regions), batch_size=TOGETHER)
+    return lax.map(map_region, (batch_indices, *regions), batch_size=REGIONS_AT_ONCE)
 
 
 def _gather_pixels(image: Any, places: Any, weights: Any) -> Any:
@@ -220,8 +220,8 @@ ALIGNED = (
 
 
 @op(
-    axes=pooled,
-    dtypes=of_regions,
+    axes=roi_axis_map,
+    dtypes=roi_dtype,
     costly=True,
     operations=weighted_pixels,
     picks=("x",),
@@ -270,7 +270,7 @@ def roi_align(
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):
         return jnp.zeros((len(rois), x.shape[1], *output_size), dtype)
-    images = wide(floating(x))
+    images = at_least_float32(as_floating(x))
     places = lax.stop_gradient(rois).astype(images.dtype)
     scaled = places * np.asarray(spatial_scale, images.dtype) - (0.5 if aligned else 0.0)
     firsts, lasts = (scaled[:, 1], scaled[:, 0]), (scaled[:, 3], scaled[:, 2])
@@ -296,12 +296,12 @@ def _mean(image: Any, rows: Any, columns: Any) -> Any:
 def no_image_to_align(x: Tensor, rois: Tensor, batch_indices: Indices, **attrs: Any) -> Any:
     """Run-time check: the image index of a region is out of range."""
     del rois, attrs
-    return outside(batch_indices, x.shape[0], lowest=0)
+    return out_of_range_code(batch_indices, x.shape[0], lowest=0)
 
 
 @op(
-    axes=pooled,
-    dtypes=of_regions,
+    axes=roi_axis_map,
+    dtypes=roi_dtype,
     costly=True,
     operations=compared_pixels,
     picks=("x",),
@@ -348,8 +348,8 @@ def roi_pool(
     dtype = float_dtype(np.dtype(x.dtype))
     if 0 in x.shape or not len(rois):
         return jnp.zeros((len(rois), x.shape[1], *output_size), dtype)
-    images, (rows, columns) = floating(x), output_size
-    places = wide(lax.stop_gradient(rois))
+    images, (rows, columns) = as_floating(x), output_size
+    places = at_least_float32(lax.stop_gradient(rois))
     corners = _round_half_away(places * np.asarray(spatial_scale, places.dtype))
     down = _bin_mask(corners[:, 1], corners[:, 3], rows, x.shape[2])
     across = _bin_mask(corners[:, 0], corners[:, 2], columns, x.shape[3])
@@ -390,4 +390,4 @@ def _max_of_bins(image: Any, down: Any, across: Any) -> Any:
 def no_image_to_pool(x: Tensor, rois: Tensor, batch_indices: Indices, **attrs: Any) -> Any:
     """Run-time check: the image index of a region is out of range."""
     del rois, attrs
-    return outside(batch_indices, x.shape[0], lowest=0)
+    return out_of_range_code(batch_indices, x.shape[0], lowest=0)

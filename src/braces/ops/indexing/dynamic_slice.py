@@ -15,15 +15,15 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Shape
 from braces.dtypes import DType
 from braces.lazy import jnp, lax
-from braces.ops.indexing.take import integers, updated
+from braces.ops.indexing.take import check_integers, update_dtype
 
 
 def _check_starts(types: Types, rank: int) -> tuple[tuple[str, ...], ...]:
@@ -48,13 +48,13 @@ def _check_fit(what: str, part: Shape, whole: Shape) -> None:
             )
 
 
-def cut_out(types: Types, attrs: Attrs) -> AxisMap:
+def dynamic_slice_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of dynamic_slice: pointwise on axes of full size; the others are mixed."""
     shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["sizes"])
     if len(sizes) != len(shape):
         raise AxisError(f"needs a size for each of {len(shape)} axes.", given=f"sizes={sizes}")
     _check_fit("cannot take", sizes, shape)
-    axes, parts = numbered(len(shape)), numbered(len(shape), "part")
+    axes, parts = numbered_indices(len(shape)), numbered_indices(len(shape), "part")
     out = tuple(
         axis if size == full_size else part
         for axis, part, size, full_size in zip(axes, parts, sizes, shape, strict=True)
@@ -62,17 +62,17 @@ def cut_out(types: Types, attrs: Attrs) -> AxisMap:
     sliced = {part: size for part, size in zip(parts, sizes, strict=True) if part in out}
     mixed = [axis for axis in axes if axis not in out]
     inputs = {"x": (axes,), "starts": _check_starts(types, len(shape))}
-    return mapped(types, inputs, {"out": (out,)}, [*mixed, *sliced], sizes=sliced)
+    return make_axis_map(types, inputs, {"out": (out,)}, [*mixed, *sliced], sizes=sliced)
 
 
-def put_in(types: Types, attrs: Attrs) -> AxisMap:
+def dynamic_update_slice_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of dynamic_update_slice: pointwise on axes of full size; others are mixed."""
     del attrs
     shape, update = (shape_of(types[slot][0]) for slot in ("x", "update"))
     if len(shape) != len(update):
         raise AxisError(f"needs an update with {len(shape)} axes, not {len(update)}.")
     _check_fit("cannot replace", update, shape)
-    axes, parts = numbered(len(shape)), numbered(len(shape), "part")
+    axes, parts = numbered_indices(len(shape)), numbered_indices(len(shape), "part")
     of_update = tuple(
         axis if size == full_size else part
         for axis, part, size, full_size in zip(axes, parts, update, shape, strict=True)
@@ -80,7 +80,7 @@ def put_in(types: Types, attrs: Attrs) -> AxisMap:
     mixed = [i for pair in zip(axes, parts, of_update, strict=True) for i in pair[:2]
              if pair[0] != pair[2]]  # fmt: skip
     inputs = {"x": (axes,), "update": (of_update,), "starts": _check_starts(types, len(shape))}
-    return mapped(types, inputs, {"out": (axes,)}, mixed)
+    return make_axis_map(types, inputs, {"out": (axes,)}, mixed)
 
 
 def _clamp_starts(starts: tuple[Tensor, ...]) -> list[Tensor]:
@@ -90,22 +90,22 @@ def _clamp_starts(starts: tuple[Tensor, ...]) -> list[Tensor]:
     return [jnp.maximum(start, np.asarray(0, start.dtype)) for start in indices]
 
 
-def of_part(what: str, x: DType, *starts: DType, **attrs: Any) -> DType:
+def dynamic_slice_dtype(what: str, x: DType, *starts: DType, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the array; start indices are integers."""
     del attrs
-    integers(what, *starts)
+    check_integers(what, *starts)
     return x
 
 
-def of_update(what: str, x: DType, update: DType, *starts: DType) -> DType:
+def dynamic_update_slice_dtype(what: str, x: DType, update: DType, *starts: DType) -> DType:
     """Dtype rule: the common dtype of array and update; start indices are integers."""
-    integers(what, *starts)
-    return updated(what, x, update)
+    check_integers(what, *starts)
+    return update_dtype(what, x, update)
 
 
 @op(
-    axes=cut_out,
-    dtypes=of_part,
+    axes=dynamic_slice_axis_map,
+    dtypes=dynamic_slice_dtype,
     operations=0,
     picks=("x",),
     examples=(
@@ -140,8 +140,8 @@ def dynamic_slice(x: Tensor, *starts: Indices, sizes: Shape) -> Tensor:
 
 
 @op(
-    axes=put_in,
-    dtypes=of_update,
+    axes=dynamic_update_slice_axis_map,
+    dtypes=dynamic_update_slice_dtype,
     operations=0,
     examples=(
         "x=f32[5] update=f32[3] starts=i32[]",

@@ -18,69 +18,69 @@ from braces.define.axes.axis_map import (
     Names,
     Types,
     Wanted,
-    axis_at,
-    broadcasting,
+    broadcasting_indices,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
-from braces.define.core.check_code import max_code
+from braces.define.axes.flop_count import count_per_element
+from braces.define.core.check_code import worst_code
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import DType
 from braces.errors import IndexRangeError
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import add_at
-from braces.ops.common.linear_jvp import linear
+from braces.ops.common.linear_jvp import register_linear
 from braces.ops.common.rules import AddInto, Backward
 from braces.ops.indexing.take import (
     IN_RANGE,
     OUT_OF_RANGE,
-    an_update,
-    from_front,
-    integers,
-    outside,
-    updated,
+    check_integers,
+    describe_update,
+    out_of_range_code,
+    to_positions,
+    update_dtype,
 )
 
 # ---- one index per element -------------------------------------------------------------------
 
 
-def taking_along(types: Types, attrs: Attrs) -> AxisMap:
+def take_along_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of take_along_axis: pointwise but on the indexed axis, which is replaced."""
-    x, part, indexed, wanted = lines(types, attrs)
+    x, part, indexed, wanted = axes_along(types, attrs)
     inputs = {"x": (x,), "indices": (part,)}
-    return mapped(types, inputs, {"out": (part,)}, indexed, wanted=wanted)
+    return make_axis_map(types, inputs, {"out": (part,)}, indexed, wanted=wanted)
 
 
-def putting_along(types: Types, attrs: Attrs) -> AxisMap:
+def put_along_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of put_along_axis_add: as `taking_along`, with updates."""
-    x, part, indexed, wanted = lines(types, attrs)
+    x, part, indexed, wanted = axes_along(types, attrs)
     slot_axes = {"x": (x,), "indices": (part,)}
-    wanted = {**wanted, **an_update(types, slot_axes, part)}
+    wanted = {**wanted, **describe_update(types, slot_axes, part)}
     inputs = slot_axes | {"updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
+    return make_axis_map(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
 
 
-def lines(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
+def axes_along(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Wanted]:
     """Return the axes of array and result, the indexed axis, and the expected index type."""
-    x = numbered(first_rank(types, "x"))
-    at = axis_at(attrs["axis"], len(x))
+    x = numbered_indices(first_rank(types, "x"))
+    at = normalize_axis(attrs["axis"], len(x))
     part = (*x[:at], "chosen", *x[at + 1 :])
     return x, part, (x[at],), {"indices": lambda: f"indices of the shape of x but on axis {at}"}
 
 
-def of_places(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
+def gather_dtype(what: str, x: DType, *indices: DType, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the array; the indices are integers."""
     del attrs
-    integers(what, *indices)
+    check_integers(what, *indices)
     return x
 
 
 @op(
-    axes=taking_along,
-    dtypes=of_places,
+    axes=take_along_axis_map,
+    dtypes=gather_dtype,
     operations=0,
     picks=("x",),
     examples=(
@@ -115,14 +115,14 @@ def take_along_axis(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
     axis %= x.ndim
     if x.size == 0:
         return jnp.zeros(indices.shape, x.dtype)
-    positions = from_front(indices, x.shape[axis])
+    positions = to_positions(indices, x.shape[axis])
     return jnp.take_along_axis(x, positions, axis, mode="promise_in_bounds")
 
 
 @take_along_axis.checked(IndexRangeError, OUT_OF_RANGE)
 def take_along_axis_outside(x: Tensor, indices: Indices, *, axis: Axis) -> Tensor:
     """Run-time check: an index is out of range."""
-    return outside(indices, x.shape[axis])
+    return out_of_range_code(indices, x.shape[axis])
 
 
 @take_along_axis.gradient
@@ -136,17 +136,17 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(g.out_grad, add_into)}
 
 
-def putting(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+def put_along_dtype(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
     """Dtype rule: the common dtype of array and updates; the indices are integers."""
-    return updated(what, of_places(what, x, indices, **attrs), updates)
+    return update_dtype(what, gather_dtype(what, x, indices, **attrs), updates)
 
 
 @op(
-    axes=putting_along,
-    dtypes=putting,
+    axes=put_along_axis_map,
+    dtypes=put_along_dtype,
     adds_to=("x",),
     function=False,
-    operations=for_each("updates"),
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,1] updates=f32[b,1] axis=-1",
@@ -183,7 +183,7 @@ def put_along_axis_add(x: Tensor, indices: Indices, updates: Tensor, *, axis: Ax
 
 def positions_along(x: Tensor, indices: Tensor, axis: int) -> tuple[Tensor, ...]:
     """Return the positions on all axes: the indices on one, iota on the others."""
-    positions = from_front(indices, x.shape[axis])
+    positions = to_positions(indices, x.shape[axis])
     return tuple(
         positions if i == axis else lax.broadcasted_iota(positions.dtype, indices.shape, i)
         for i in range(x.ndim)
@@ -196,7 +196,7 @@ def put_along_axis_add_outside(
 ) -> Tensor:
     """Run-time check: an index is out of range."""
     del updates
-    return outside(indices, x.shape[axis])
+    return out_of_range_code(indices, x.shape[axis])
 
 
 @put_along_axis_add.gradient
@@ -212,40 +212,40 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
 # ---- several axes at once --------------------------------------------------------------------
 
 
-def gathering(types: Types, attrs: Attrs) -> AxisMap:
+def gather_nd_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of gather_nd: the axes of the indices replace the indexed axes."""
     del attrs
-    x, part, indices, indexed = places(types)
-    return mapped(types, {"x": (x,), "indices": indices}, {"out": (part,)}, indexed)
+    x, part, indices, indexed = axes_of_gather(types)
+    return make_axis_map(types, {"x": (x,), "indices": indices}, {"out": (part,)}, indexed)
 
 
-def scattering_at(types: Types, attrs: Attrs) -> AxisMap:
+def scatter_nd_add_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter_nd_add: as `gathering`, with updates."""
     del attrs
-    x, part, indices, indexed = places(types)
+    x, part, indices, indexed = axes_of_gather(types)
     slot_axes = {"x": (x,), "indices": indices}
-    wanted = an_update(types, slot_axes, part)
+    wanted = describe_update(types, slot_axes, part)
     inputs = slot_axes | {"updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
+    return make_axis_map(types, inputs, {"out": (x,)}, indexed, {"updates": 0}, wanted=wanted)
 
 
-def places(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
+def axes_of_gather(types: Types) -> tuple[Names, Names, tuple[Names, ...], Names]:
     """Return the axes of array, result and each index, and the indexed axes."""
-    x = numbered(first_rank(types, "x"))
+    x = numbered_indices(first_rank(types, "x"))
     ranks = [len(shape_of(index)) for index in types.get("indices", ())]
     if not 0 < len(ranks) <= len(x):
         raise AxisError(
             f"needs 1 to {len(x)} indices for {types['x'][0]}, not {len(ranks)}.",
             fix="Give one index for each of the first axes.",
         )
-    chosen = broadcasting(max(ranks))
+    chosen = broadcasting_indices(max(ranks))
     indices = tuple(chosen[len(chosen) - rank :] for rank in ranks)
     return x, (*chosen, *x[len(ranks) :]), indices, x[: len(ranks)]
 
 
 @op(
-    axes=gathering,
-    dtypes=of_places,
+    axes=gather_nd_axis_map,
+    dtypes=gather_dtype,
     operations=0,
     picks=("x",),
     examples=(
@@ -283,12 +283,15 @@ def gather_nd(x: Tensor, *indices: Indices) -> Tensor:
 
 def positions_at(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Return the positions on each of the first axes (kernel helper)."""
-    return tuple(from_front(i, size) for i, size in zip(indices, x.shape, strict=False))
+    return tuple(to_positions(i, size) for i, size in zip(indices, x.shape, strict=False))
 
 
 def any_outside(x: Tensor, indices: tuple[Tensor, ...]) -> Tensor:
     """Return the worst check failure code of the indices of each axis."""
-    codes = [max_code(outside(i, size)) for i, size in zip(indices, x.shape, strict=False)]
+    codes = [
+        worst_code(out_of_range_code(i, size))
+        for i, size in zip(indices, x.shape, strict=False)
+    ]
     return jnp.stack(codes)
 
 
@@ -309,16 +312,16 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(g.out_grad, add_into)}
 
 
-def scattered_at(what: str, x: DType, updates: DType, *indices: DType) -> DType:
+def scatter_nd_add_dtype(what: str, x: DType, updates: DType, *indices: DType) -> DType:
     """Dtype rule: the common dtype of array and updates; the indices are integers."""
-    return updated(what, of_places(what, x, *indices), updates)
+    return update_dtype(what, gather_dtype(what, x, *indices), updates)
 
 
 @op(
-    axes=scattering_at,
-    dtypes=scattered_at,
+    axes=scatter_nd_add_axis_map,
+    dtypes=scatter_nd_add_dtype,
     adds_to=("x",),
-    operations=for_each("updates"),
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2]",
@@ -366,4 +369,4 @@ def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
     return grads
 
 
-linear(take_along_axis, put_along_axis_add, gather_nd, scatter_nd_add)
+register_linear(take_along_axis, put_along_axis_add, gather_nd, scatter_nd_add)

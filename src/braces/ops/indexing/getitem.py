@@ -28,7 +28,14 @@ from braces.builder.var import INDEXING, Var
 from braces.dims import Dim, Size, call, never_negative
 from braces.dtypes import ListType, is_integer
 from braces.errors import BracesError, DTypeError, ProgramError, ShapeError, SymbolicValueError
-from braces.ops.indexing.static_slice import NEW, WHOLE, Entry, check_in_range, holds, too_many
+from braces.ops.indexing.static_slice import (
+    NEW,
+    WHOLE,
+    Entry,
+    check_in_range,
+    is_in_range,
+    too_many_entries_error,
+)
 
 Item: TypeAlias = "int | Dim | slice | Var | EllipsisType | None"
 """One entry of an index as written by a user; arrays are converted to variables."""
@@ -51,7 +58,7 @@ def getitem(x: Var, index: Any) -> Var:
         )
         if x.table.unifier.known:
             items = [_resolve_item(x, item) for item in items]
-        return _build_indexing(x, expanded(items, x.ndim))
+        return _build_indexing(x, expand_ellipsis(items, x.ndim))
     except BracesError as error:
         error.given = f"{x.name}: {x.type}" + (f"   {error.given}" if error.given else "")
         source = user_source()
@@ -131,7 +138,7 @@ def _index_variable(given: Any) -> Var:
     return var
 
 
-def expanded(items: Sequence[Item], rank: int) -> list[Item]:
+def expand_ellipsis(items: Sequence[Item], rank: int) -> list[Item]:
     """Expand `...` to an entry for each axis.
 
     Raises:
@@ -142,7 +149,7 @@ def expanded(items: Sequence[Item], rank: int) -> list[Item]:
     if len(dots) > 1:
         raise ShapeError("An index has `...` more than once.", fix="Write `:` for single axes.")
     if entry_count > rank:
-        raise too_many(items, rank)
+        raise too_many_entries_error(items, rank)
     at = dots[0] if dots else len(items)
     return [*items[:at], *[slice(None)] * (rank - entry_count), *items[at + 1 :]]
 
@@ -239,7 +246,7 @@ def _convert_entry(item: Item, axis: int, size: Size) -> Entry | Window:
     if isinstance(item, int):
         return _convert_integer(item, axis, size)
     if isinstance(item, Dim):
-        return Window(-item, 1, True, 0) if backwards(item) else Window(item, 1, False, 0)
+        return Window(-item, 1, True, 0) if counts_from_end(item) else Window(item, 1, False, 0)
     assert isinstance(item, slice)
     start, stop = item.start, item.stop
     if isinstance(start, Dim) or isinstance(stop, Dim):
@@ -258,7 +265,7 @@ def _convert_entry(item: Item, axis: int, size: Size) -> Entry | Window:
 def _convert_integer(index: int, axis: int, size: Size) -> Entry | Window:
     if isinstance(size, int):
         check_in_range(index, axis, size)
-    if holds(size, index):
+    if is_in_range(size, index):
         return index
     return Window(index, 1, False, 0) if index >= 0 else Window(-index, 1, True, 0)
 
@@ -269,7 +276,7 @@ def _from_end(bound: Any, size: Size) -> Any:
     return distance if isinstance(distance, int) and distance < 0 else bound
 
 
-def backwards(bound: Dim) -> bool:
+def counts_from_end(bound: Dim) -> bool:
     """Return whether a bound is minus a size, which counts from the end."""
     return never_negative(-bound)
 
@@ -286,13 +293,13 @@ def _convert_symbolic_slice(
     then: Entry = WHOLE if step == 1 else (None, None, step)
     if first == 0 and count == size:
         return then
-    if isinstance(low, Dim) and backwards(low) and shift == 0:
+    if isinstance(low, Dim) and counts_from_end(low) and shift == 0:
         return Window(-low, count, True, then)
     return Window(first, count, False, then)
 
 
 def _position(bound: Size, size: Size) -> Size:
-    from_end = backwards(bound) if isinstance(bound, Dim) else bound < 0
+    from_end = counts_from_end(bound) if isinstance(bound, Dim) else bound < 0
     return size + bound if from_end else bound
 
 

@@ -14,20 +14,20 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Shape
 from braces.errors import suggest
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.nondifferentiable import unless
-from braces.ops.indexing.gather_nd import putting
-from braces.ops.indexing.take import of_slices
+from braces.ops.common.nondifferentiable import refuse_derivative_if
+from braces.ops.indexing.gather_nd import put_along_dtype
+from braces.ops.indexing.take import take_dtype
 
 MODES = ("clip", "fill")
 SCATTERED = {
@@ -44,7 +44,7 @@ def _check_known(what: str, value: Any, known: Any) -> None:
 
 def _axes_of_x(types: Types, attrs: Attrs, at: tuple[str, ...]) -> list[str]:
     """Return the axis names of the array; batching axes have the names of the indices."""
-    axes = list(numbered(len(shape_of(types["x"][0]))))
+    axes = list(numbered_indices(len(shape_of(types["x"][0]))))
     pairs = zip(
         _dims(attrs, "operand_batching_dims"), _dims(attrs, "start_indices_batching_dims"),
         strict=True,
@@ -73,19 +73,19 @@ def _slice_axes(
     x: list[str], whole: Shape, sizes: Shape, indexed: tuple[int, ...]
 ) -> tuple[list[str], dict[str, Any]]:
     """Return the axes of slices, the array's own if of full size, and the sizes of new ones."""
-    names = numbered(len(whole), "part")
+    names = numbered_indices(len(whole), "part")
     is_full = [i not in indexed and size == whole[i] for i, size in enumerate(sizes)]
     axes = [x[i] if is_full[i] else names[i] for i in range(len(whole))]
     return axes, {names[i]: size for i, size in enumerate(sizes) if not is_full[i]}
 
 
-def gathered(types: Types, attrs: Attrs) -> AxisMap:
+def lax_gather_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of gather: pointwise on axes of full size and on batching axes."""
     _check_known("mode", attrs["mode"], MODES)
     x_shape, sizes = shape_of(types["x"][0]), cast("Shape", attrs["slice_sizes"])
     if len(x_shape) != len(sizes):
         raise AxisError(f"needs a slice size for each of {len(x_shape)} axes.")
-    at = numbered(len(shape_of(types["indices"][0])), "at")
+    at = numbered_indices(len(shape_of(types["indices"][0])), "at")
     x = _axes_of_x(types, attrs, at)
     parts, fresh = _slice_axes(x, x_shape, sizes, _dims(attrs, "start_index_map"))
     dropped = {*_dims(attrs, "collapsed_slice_dims"), *_dims(attrs, "operand_batching_dims")}
@@ -93,16 +93,16 @@ def gathered(types: Types, attrs: Attrs) -> AxisMap:
     out = _arrange_axes(windows, list(at[:-1]), _dims(attrs, "offset_dims"))
     new_sizes = {axis: size for axis, size in fresh.items() if axis in out}
     mixed = [*(axis for axis in x if axis not in out), *new_sizes, *at[-1:]]
-    return mapped(types, {"x": (tuple(x),), "indices": (at,)}, {"out": (out,)}, mixed,
+    return make_axis_map(types, {"x": (tuple(x),), "indices": (at,)}, {"out": (out,)}, mixed,
                   sizes=new_sizes)  # fmt: skip
 
 
-def scattered(types: Types, attrs: Attrs) -> AxisMap:
+def lax_scatter_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter: pointwise on axes of full size and on batching axes."""
     _check_known("mode", attrs["mode"], MODES)
     _check_known("reduction", attrs["reduction"], SCATTERED)
     x_shape, update = shape_of(types["x"][0]), shape_of(types["updates"][0])
-    at = numbered(len(shape_of(types["indices"][0])), "at")
+    at = numbered_indices(len(shape_of(types["indices"][0])), "at")
     x, windows = _axes_of_x(types, attrs, at), _dims(attrs, "update_window_dims")
     dropped = {*_dims(attrs, "inserted_window_dims"), *_dims(attrs, "operand_batching_dims")}
     sizes, window_dims = [1] * len(x_shape), iter(windows)
@@ -116,12 +116,12 @@ def scattered(types: Types, attrs: Attrs) -> AxisMap:
     mixed = [axis for axis in (*x, *of_update, *at)
              if not (axis in x and axis in of_update)]  # fmt: skip
     inputs = {"x": (tuple(x),), "indices": (at,), "updates": (of_update,)}
-    return mapped(types, inputs, {"out": (tuple(x),)}, mixed)
+    return make_axis_map(types, inputs, {"out": (tuple(x),)}, mixed)
 
 
 @op(
-    axes=gathered,
-    dtypes=of_slices,
+    axes=lax_gather_axis_map,
+    dtypes=take_dtype,
     function=False,
     operations=0,
     picks=("x",),
@@ -187,10 +187,10 @@ def lax_gather(
 
 
 @op(
-    axes=scattered,
-    dtypes=putting,
+    axes=lax_scatter_axis_map,
+    dtypes=put_along_dtype,
     function=False,
-    operations=for_each("updates"),
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[4,3] indices=i32[2,1] updates=f32[2,3] update_window_dims=(1,) "
         "inserted_window_dims=(0,) scatter_dims_to_operand_dims=(0,) reduction=add",
@@ -261,4 +261,4 @@ def _suggest_fix(values: VarSlots, attrs: Attrs) -> str | None:
     return fix if attrs["reduction"] == "mul" else None
 
 
-unless(lax_scatter, _suggest_fix, "products")
+refuse_derivative_if(lax_scatter, _suggest_fix, "products")

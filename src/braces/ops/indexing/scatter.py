@@ -18,9 +18,9 @@ from braces.define.axes.axis_map import (
     Names,
     Types,
     Wanted,
-    mapped,
+    make_axis_map,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType
@@ -29,14 +29,14 @@ from braces.lazy import jax, jnp, lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.indexing.gather_nd import (
     any_outside,
-    lines,
-    places,
+    axes_along,
+    axes_of_gather,
     positions_along,
     positions_at,
-    putting,
-    scattered_at,
+    put_along_dtype,
+    scatter_nd_add_dtype,
 )
-from braces.ops.indexing.take import IN_RANGE, OUT_OF_RANGE, an_update, outside
+from braces.ops.indexing.take import IN_RANGE, OUT_OF_RANGE, describe_update, out_of_range_code
 
 REDUCTIONS: Mapping[str, Any] = {"set": None, "mul": 1, "min": HIGHEST, "max": LOWEST}
 """Reductions and their identity elements; `set` has none."""
@@ -50,11 +50,11 @@ def _build_axis_map(
 ) -> AxisMap:  # fmt: skip
     """Build the axis map; updates are masked by the identity element, if there is one."""
     neutral = REDUCTIONS[_check_reduction(attrs["reduction"])]
-    wanted = {**wanted, **an_update(types, inputs, part)}
+    wanted = {**wanted, **describe_update(types, inputs, part)}
     unmaskable = () if neutral is not None else [index for index in part if index not in x]
     slot_axes = {**inputs, "updates": (part,)}
     mixed, fills = (*read, *unmaskable), {"updates": neutral}
-    return mapped(types, slot_axes, {"out": (x,)}, mixed, fills, wanted=wanted)
+    return make_axis_map(types, slot_axes, {"out": (x,)}, mixed, fills, wanted=wanted)
 
 
 def _check_reduction(reduction: Any) -> str:
@@ -159,23 +159,25 @@ def _mask(mask: Tensor, x: Tensor) -> Tensor:
 # ---- one index per element -------------------------------------------------------------------
 
 
-def setting_along(types: Types, attrs: Attrs) -> AxisMap:
+def put_along_axis_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of put_along_axis: pointwise but on the indexed axis, which is replaced."""
-    x, part, indexed, wanted = lines(types, attrs)
+    x, part, indexed, wanted = axes_along(types, attrs)
     return _build_axis_map(
         types, attrs, {"x": (x,), "indices": (part,)}, x, part, indexed, wanted
     )
 
 
-def set_along(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+def put_along_axis_dtype(
+    what: str, x: DType, indices: DType, updates: DType, **attrs: Any
+) -> DType:
     """Dtype rule: the common dtype of array and updates; the indices are integers."""
-    return _check_dtype(what, putting(what, x, indices, updates), attrs["reduction"])
+    return _check_dtype(what, put_along_dtype(what, x, indices, updates), attrs["reduction"])
 
 
 @op(
-    axes=setting_along,
-    dtypes=set_along,
-    operations=for_each("updates"),
+    axes=put_along_axis_axis_map,
+    dtypes=put_along_axis_dtype,
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[3,5] indices=i32[3,2] updates=f32[3,2] axis=1",
         "x=f32[b,4] indices=i64[b,3] updates=f32[b,3] axis=-1 reduction=mul",
@@ -222,27 +224,29 @@ def put_along_axis_outside(
 ) -> Tensor:
     """Run-time check: an index is out of range."""
     del updates, reduction
-    return outside(indices, x.shape[axis])
+    return out_of_range_code(indices, x.shape[axis])
 
 
 # ---- several axes at once --------------------------------------------------------------------
 
 
-def setting_at(types: Types, attrs: Attrs) -> AxisMap:
+def scatter_nd_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter_nd: the axes of the indices replace the indexed axes."""
-    x, part, indices, indexed = places(types)
+    x, part, indices, indexed = axes_of_gather(types)
     return _build_axis_map(types, attrs, {"x": (x,), "indices": indices}, x, part, indexed, {})
 
 
-def set_at(what: str, x: DType, updates: DType, *indices: DType, reduction: str) -> DType:
+def scatter_nd_dtype(
+    what: str, x: DType, updates: DType, *indices: DType, reduction: str
+) -> DType:
     """Dtype rule: the common dtype of array and updates; the indices are integers."""
-    return _check_dtype(what, scattered_at(what, x, updates, *indices), reduction)
+    return _check_dtype(what, scatter_nd_add_dtype(what, x, updates, *indices), reduction)
 
 
 @op(
-    axes=setting_at,
-    dtypes=set_at,
-    operations=for_each("updates"),
+    axes=scatter_nd_axis_map,
+    dtypes=scatter_nd_dtype,
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[3,4,2] updates=f32[5,2] indices=i32[5] indices=i32[5]",
         "x=f32[b,3,4] updates=f32[b,2,4] indices=i64[b,1] indices=i64[2] reduction=mul",

@@ -27,18 +27,18 @@ from braces.define.axes.axis_map import (
     Indices,
     Types,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
 )
-from braces.define.axes.flop_count import for_each
-from braces.define.core.attribute_kinds import KINDS, LED
+from braces.define.axes.flop_count import count_per_element
+from braces.define.core.attribute_kinds import KINDS, LEADING_AXIS_RULES
 from braces.define.decorator import Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size, call, never_negative
 from braces.dtypes import TensorType
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp, lax
-from braces.ops.common.linear_jvp import linear
+from braces.ops.common.linear_jvp import register_linear
 from braces.ops.common.rules import AddInto, Backward
 
 Slice: TypeAlias = "tuple[int | None, int | None, int]"
@@ -72,7 +72,7 @@ def _parse_index(index: Any) -> Index:
 
 
 KINDS["Index"] = _parse_index
-LED["Index"] = lambda index, size, rank: (WHOLE, *index)
+LEADING_AXIS_RULES["Index"] = lambda index, size, rank: (WHOLE, *index)
 
 
 # ---- size of a slice -------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def indexed_shape(shape: Shape, index: Index) -> Shape:
             result.append(1)
             continue
         if not axes:
-            raise too_many(index, len(shape))
+            raise too_many_entries_error(index, len(shape))
         axis, size = axes.pop(0)
         if isinstance(entry, int):
             check_in_range(entry, axis, size)
@@ -149,7 +149,7 @@ def indexed_shape(shape: Shape, index: Index) -> Shape:
     return (*result, *(size for _, size in axes))
 
 
-def too_many(index: Sequence[Any], rank: int) -> ShapeError:
+def too_many_entries_error(index: Sequence[Any], rank: int) -> ShapeError:
     """Build the error for an index with more entries than axes."""
     count = sum(1 for entry in index if entry is not None and entry != NEW)
     return ShapeError(
@@ -158,7 +158,7 @@ def too_many(index: Sequence[Any], rank: int) -> ShapeError:
     )
 
 
-def holds(size: Size, index: int) -> bool:
+def is_in_range(size: Size, index: int) -> bool:
     """Return whether an index is in range for all values of a size."""
     return never_negative(size - (index + 1 if index >= 0 else -index))
 
@@ -169,7 +169,7 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
     Raises:
         IndexRangeError: The index is out of range, or may be, for a symbolic size.
     """
-    if not holds(size, index):
+    if not is_in_range(size, index):
         is_static = isinstance(size, int)
         raise IndexRangeError(
             f"Index {index} is out of range on axis {axis}, "
@@ -182,7 +182,7 @@ def check_in_range(index: int, axis: int, size: Size) -> None:
         )
 
 
-class Cut:
+class StridedBlock:
     """A static index on static sizes: a strided block of the array, and reversed axes.
 
     Attributes:
@@ -219,7 +219,7 @@ def is_symbolic(shape: Sequence[Any]) -> bool:
     return not all(isinstance(size, int) for size in shape)
 
 
-def as_typed(index: Index) -> tuple[Any, ...]:
+def to_python_index(index: Index) -> tuple[Any, ...]:
     """Convert an index to Python's notation."""
     return tuple(map(_to_python_entry, index))
 
@@ -232,23 +232,23 @@ def _to_python_entry(entry: Entry) -> Any:
     return slice(*_as_slice(cast("tuple[int | None, ...]", entry)))
 
 
-def indexed(types: Types, attrs: Attrs) -> AxisMap:
+def getitem_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of getitem: pointwise on axes with the entry `:`."""
     indices, out, mixed = _cut_indices(types, attrs)
-    return mapped(types, {"x": (indices,)}, {"out": (out,)}, mixed)
+    return make_axis_map(types, {"x": (indices,)}, {"out": (out,)}, mixed)
 
 
-def updated(types: Types, attrs: Attrs) -> AxisMap:
+def setitem_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of setitem_add: as `indexed`, with the update."""
     indices, part, mixed = _cut_indices(types, attrs)
     inputs = {"x": (indices,), "update": (part,)}
-    return mapped(types, inputs, {"out": (indices,)}, mixed)
+    return make_axis_map(types, inputs, {"out": (indices,)}, mixed)
 
 
 def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str]]:
     """Return the axes of array and result, and the axes that are sliced or indexed."""
     remaining, out, mixed = (
-        list(numbered(first_rank(types, "x"))),
+        list(numbered_indices(first_rank(types, "x"))),
         list[str | None](),
         list[str](),
     )
@@ -263,7 +263,7 @@ def _cut_indices(types: Types, attrs: Attrs) -> tuple[Indices, Indices, list[str
 
 
 @op(
-    axes=indexed,
+    axes=getitem_axis_map,
     function=False,
     operations=0,
     picks=("x",),
@@ -298,8 +298,8 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
         IndexRangeError: An integer is out of range.
     """
     if is_symbolic(x.shape):
-        return x[as_typed(index)]
-    region = Cut(tuple(x.shape), index)
+        return x[to_python_index(index)]
+    region = StridedBlock(tuple(x.shape), index)
     block = lax.slice(x, region.starts, region.stops, region.steps)
     return lax.reshape(
         lax.rev(block, region.reversed) if region.reversed else block, region.result
@@ -307,7 +307,7 @@ def getitem(x: Tensor, *, index: Index) -> Tensor:
 
 
 @getitem.infer
-def infer_getitem(context: Context, x: TensorType, *, index: Index) -> TensorType:
+def infer_getitem(context: InferenceContext, x: TensorType, *, index: Index) -> TensorType:
     """Infer the type: the sizes of the slices."""
     del context
     return x.with_shape(indexed_shape(x.shape, index))
@@ -325,10 +325,10 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
 
 
 @op(
-    axes=updated,
+    axes=setitem_axis_map,
     adds_to=("x",),
     function=False,
-    operations=for_each("update"),
+    operations=count_per_element("update"),
     examples=(
         "x=f32[3,4] update=f32[4] index=1",
         "x=f32[b,4] update=f32[b] index=(':',0)",
@@ -359,18 +359,18 @@ def setitem_add(x: Tensor, update: Tensor, *, index: Index) -> Tensor:
         IndexRangeError: An integer is out of range.
     """
     if is_symbolic(x.shape):
-        return x.at[as_typed(index)].add(update)
-    region = Cut(tuple(x.shape), index)
+        return x.at[to_python_index(index)].add(update)
+    region = StridedBlock(tuple(x.shape), index)
     block = lax.reshape(update, region.block)
     block = lax.rev(block, region.reversed) if region.reversed else block
     if all(step == 1 for step in region.steps):
-        return added(x, block, region.starts)
+        return add_block(x, block, region.starts)
     gaps = zip(region.starts, region.stops, region.steps, x.shape, strict=True)
     widths = [(start, size - stop, step - 1) for start, stop, step, size in gaps]
     return x + lax.pad(block, jnp.zeros((), x.dtype), widths)
 
 
-def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
+def add_block(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
     """Add a dense block to an array at a position."""
     if x.shape == block.shape:
         return x + block
@@ -381,14 +381,14 @@ def added(x: Tensor, block: Tensor, starts: Sequence[int]) -> Tensor:
 
 @setitem_add.infer
 def infer_setitem_add(
-    context: Context, x: TensorType, update: TensorType, *, index: Index
+    context: InferenceContext, x: TensorType, update: TensorType, *, index: Index
 ) -> TensorType:
     """Infer the type: the type of `x`."""
     check_update(context, update, x.with_shape(indexed_shape(x.shape, index)))
     return x
 
 
-def check_update(context: Context, update: TensorType, wanted: TensorType) -> None:
+def check_update(context: InferenceContext, update: TensorType, wanted: TensorType) -> None:
     """Check the type of an update.
 
     Raises:
@@ -413,4 +413,4 @@ def setitem_add_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-linear(getitem, setitem_add)
+register_linear(getitem, setitem_add)

@@ -16,33 +16,36 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
     first_rank,
-    resized,
+    mix_along_axis,
+    normalize_axis,
+    resize_axis,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType
 from braces.errors import IndexRangeError
 from braces.ir.records import Op
 from braces.lazy import jnp, lax
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.row_semantics import RowView, counts_rows, refused
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.row_semantics import RowView, mixed_rows_error, row_count_error
 from braces.ops.common.rules import AddInto, Backward, axis_index
-from braces.ops.indexing.static_slice import added, check_update
+from braces.ops.indexing.static_slice import add_block, check_update
 
 
-def cut(types: Types, attrs: Attrs) -> AxisMap:
+def window_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of window: pointwise but on its axis, which is replaced."""
-    axis_map, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
-    return resized(axis_map, axis, "window", cast("Size", attrs["size"]))
+    axis_map, axis = (
+        mix_along_axis(types, attrs),
+        normalize_axis(attrs["axis"], first_rank(types, "x")),
+    )
+    return resize_axis(axis_map, axis, "window", cast("Size", attrs["size"]))
 
 
 @op(
-    axes=cut,
+    axes=window_axis_map,
     function=False,
     operations=0,
     picks=("x",),
@@ -79,19 +82,19 @@ def window(
         IndexRangeError: The window does not lie within the axis, at build or run time.
     """
     axis %= x.ndim
-    first, count = place(x.shape[axis], number(start), number(size), from_end)
+    first, count = window_position(x.shape[axis], as_number(start), as_number(size), from_end)
     if first is None:
         return jnp.zeros((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype)
     return lax.slice_in_dim(x, first, first + count, axis=axis)
 
 
-def number(size: Size) -> int:
+def as_number(size: Size) -> int:
     """Return a size as an integer; in kernels all sizes are numbers."""
     assert isinstance(size, int)
     return size
 
 
-def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
+def window_position(have: int, start: int, size: int, from_end: bool) -> tuple[int | None, int]:
     """Return the first position of a window, `None` if it is outside, and its size."""
     if size == 0:
         return 0, 0
@@ -102,13 +105,23 @@ def place(have: int, start: int, size: int, from_end: bool) -> tuple[int | None,
 
 @window.infer
 def infer_window(
-    context: Context, x: TensorType, *, start: Size, size: Size, axis: int, from_end: bool
+    context: InferenceContext,
+    x: TensorType,
+    *,
+    start: Size,
+    size: Size,
+    axis: int,
+    from_end: bool,
 ) -> TensorType:
     """Infer the type: the size of the window on its axis."""
     axis = axis_index(axis, x.rank, context.type)
     have, start, size = map(context.unifier.resolve, (x.shape[axis], start, size))
     is_static = not any(isinstance(one_size, Dim) for one_size in (have, start, size))
-    if is_static and place(number(have), number(start), number(size), from_end)[0] is None:
+    if (
+        is_static
+        and window_position(as_number(have), as_number(start), as_number(size), from_end)[0]
+        is None
+    ):
         raise IndexRangeError(
             f"{size} elements from {start} on do not fit into an axis of {have}.",
             fix="Slices with numbers are clipped; windows must lie within the axis.",
@@ -124,7 +137,9 @@ def window_outside(
     x: Tensor, *, start: Size, size: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
     """Run-time check: the window does not lie within the axis."""
-    return place(x.shape[axis], number(start), number(size), from_end)[0] is None
+    return (
+        window_position(x.shape[axis], as_number(start), as_number(size), from_end)[0] is None
+    )
 
 
 @window.rounded
@@ -136,7 +151,7 @@ def window_of_rows(view: RowView, count: str) -> Op:
         return view.op
     axis, size = row_axis, view.op.attrs["size"]
     if not isinstance(size, int):
-        raise refused(view.op, f"the window has the size {size}.")
+        raise mixed_rows_error(view.op, f"the window has the size {size}.")
     inputs = {"x": (x,), "indices": (_window_positions(view, count, size).name,)}
     return view.op.with_(type="take", inputs=inputs, attrs={"axis": axis})
 
@@ -150,7 +165,7 @@ def _row_axis_of_window(view: RowView, x: str) -> int | None:
     attrs = view.op.attrs
     axis = axis_index(int(str(attrs["axis"])), view.var(x).ndim, view.op.type)
     if any(map(view.mentions, attrs.values())):
-        raise counts_rows(view.op, "start")
+        raise row_count_error(view.op, "start")
     return axis if view.axis("x") == axis else None
 
 
@@ -173,9 +188,12 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
     }
 
 
-def windowed(types: Types, attrs: Attrs) -> AxisMap:
+def window_add_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of window_add: pointwise but on its axis, where the update has the window."""
-    axis_map, axis = along_axis(types, attrs), axis_at(attrs["axis"], first_rank(types, "x"))
+    axis_map, axis = (
+        mix_along_axis(types, attrs),
+        normalize_axis(attrs["axis"], first_rank(types, "x")),
+    )
     (x_axes,) = axis_map.inputs["x"]
     part = tuple("window" if i == axis else index for i, index in enumerate(x_axes))
     return replace(
@@ -184,10 +202,10 @@ def windowed(types: Types, attrs: Attrs) -> AxisMap:
 
 
 @op(
-    axes=windowed,
+    axes=window_add_axis_map,
     adds_to=("x",),
     function=False,
-    operations=for_each("update"),
+    operations=count_per_element("update"),
     examples=(
         "x=f32[5] update=f32[3] start=1",
         "x=f32[t,9] update=f32[t,t] start=0 axis=1",
@@ -222,15 +240,15 @@ def window_add(
         IndexRangeError: The window does not lie within the axis, at build or run time.
     """
     axis %= x.ndim
-    first, _ = place(x.shape[axis], number(start), update.shape[axis], from_end)
+    first, _ = window_position(x.shape[axis], as_number(start), update.shape[axis], from_end)
     if first is None:
         return x
-    return added(x, update, [first if i == axis else 0 for i in range(x.ndim)])
+    return add_block(x, update, [first if i == axis else 0 for i in range(x.ndim)])
 
 
 @window_add.infer
 def infer_window_add(
-    context: Context,
+    context: InferenceContext,
     x: TensorType,
     update: TensorType,
     *,
@@ -251,7 +269,10 @@ def window_add_outside(
     x: Tensor, update: Tensor, *, start: Size, axis: Axis = 0, from_end: bool = False
 ) -> bool:
     """Run-time check: the window does not lie within the axis."""
-    return place(x.shape[axis], number(start), update.shape[axis], from_end)[0] is None
+    return (
+        window_position(x.shape[axis], as_number(start), update.shape[axis], from_end)[0]
+        is None
+    )
 
 
 @window_add.rounded
@@ -263,7 +284,7 @@ def window_add_to_rows(view: RowView, count: str) -> Op:
         return view.op
     total, added_ = view.var(x), view.var(update)
     if added_.shape[axis] != 1:
-        raise refused(view.op, f"the window has the size {added_.shape[axis]}.")
+        raise mixed_rows_error(view.op, f"the window has the size {added_.shape[axis]}.")
     row_numbers = one("arange", stop=view.rows)
     is_selected = row_numbers == one(
         "take", row_numbers, _window_positions(view, count, 1), axis=0
@@ -288,4 +309,4 @@ def window_add_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-linear(window, window_add)
+register_linear(window, window_add)

@@ -19,21 +19,21 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Names,
     Types,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
-from braces.define.core.check_code import offender_code
+from braces.define.axes.flop_count import count_per_element
+from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dims import Size
 from braces.dtypes import FLOAT32, DType, TensorType, is_float, is_integer
 from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import add_at
-from braces.ops.common.linear_jvp import linear
+from braces.ops.common.linear_jvp import register_linear
 from braces.ops.common.rules import AddInto, Backward
 
 OUT_OF_RANGE = "An index is out of range."
@@ -43,7 +43,7 @@ IN_RANGE: Any = {"mode": "promise_in_bounds", "wrap_negative_indices": False}
 # ---- indices ---------------------------------------------------------------------------------
 
 
-def integers(what: str, *indices: DType) -> None:
+def check_integers(what: str, *indices: DType) -> None:
     """Check that indices have integer dtypes.
 
     Raises:
@@ -59,7 +59,7 @@ def integers(what: str, *indices: DType) -> None:
             )
 
 
-def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
+def out_of_range_code(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
     """Return the check failure code of indices out of range; negative ones count from the end.
 
     A data-dependent size is an array, or a symbol during export.
@@ -68,7 +68,7 @@ def outside(indices: Indices, size: Any, lowest: Any = None) -> Tensor:
     wrong = wide >= _as_index_dtype(size, wide)
     if indices.dtype.kind != "u":
         wrong |= wide < _as_index_dtype(-size if lowest is None else lowest, wide)
-    return offender_code(wrong, indices)
+    return encode_offender(wrong, indices)
 
 
 def _as_index_dtype(size: Any, indices: Indices) -> Any:
@@ -76,7 +76,7 @@ def _as_index_dtype(size: Any, indices: Indices) -> Any:
     return np.asarray(size, indices.dtype) if is_static else jnp.asarray(size, indices.dtype)
 
 
-def from_front(indices: Indices, size: Any) -> Tensor:
+def to_positions(indices: Indices, size: Any) -> Tensor:
     """Convert indices to positions within an axis; indices out of range are clipped."""
     small = isinstance(size, int) and size < 2**31
     narrow = indices.astype(jnp.int32 if small else jnp.int64)
@@ -86,7 +86,7 @@ def from_front(indices: Indices, size: Any) -> Tensor:
     return jnp.clip(narrow, 0, max(size - 1, 0) if small else last).astype(narrow.dtype)
 
 
-def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
+def take_dtype(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
     """Dtype rule: the dtype of the array; the indices are integers.
 
     Raises:
@@ -99,11 +99,11 @@ def of_slices(what: str, x: DType, indices: DType, **attrs: Any) -> DType:
             f"it is the first input that has {x}.",
             fix="Mind the order: br.take(x, indices, axis).",
         )
-    integers(what, indices)
+    check_integers(what, indices)
     return x
 
 
-def updated(what: str, x: DType, update: DType) -> DType:
+def update_dtype(what: str, x: DType, update: DType) -> DType:
     """Return the dtype of an array, which its update must have, too.
 
     Raises:
@@ -117,7 +117,7 @@ def updated(what: str, x: DType, update: DType) -> DType:
     return x
 
 
-def an_update(
+def describe_update(
     types: Types, named: Mapping[str, Sequence[Names]], part: Names
 ) -> Mapping[str, Callable[[], str]]:
     """Return a description of the expected type of `updates`, for error messages."""
@@ -138,34 +138,34 @@ def an_update(
 # ---- slices ----------------------------------------------------------------------------------
 
 
-def taking(types: Types, attrs: Attrs) -> AxisMap:
+def take_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of take: the axes of the indices replace the indexed axis."""
     x, part, indices, mixed = _axes_of_take(types, attrs)
     inputs = {"x": (x,), "indices": (indices,)}
-    return mapped(types, inputs, {"out": (part,)}, mixed)
+    return make_axis_map(types, inputs, {"out": (part,)}, mixed)
 
 
-def scattering(types: Types, attrs: Attrs) -> AxisMap:
+def scatter_add_axis_map(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of scatter-add: as `taking`, with updates."""
     x, part, indices, mixed = _axes_of_take(types, attrs)
     indexed = {"x": (x,), "indices": (indices,)}
-    wanted, inputs = an_update(types, indexed, part), indexed | {"updates": (part,)}
-    return mapped(types, inputs, {"out": (x,)}, mixed, {"updates": 0}, wanted=wanted)
+    wanted, inputs = describe_update(types, indexed, part), indexed | {"updates": (part,)}
+    return make_axis_map(types, inputs, {"out": (x,)}, mixed, {"updates": 0}, wanted=wanted)
 
 
 def _axes_of_take(types: Types, attrs: Attrs) -> tuple[Names, Names, Names, Names]:
     """Return the axes of the array, of the slices and of the indices, and the indexed axes."""
-    x, axis = numbered(first_rank(types, "x")), attrs["axis"]
-    indices = numbered(first_rank(types, "indices"), "index")
+    x, axis = numbered_indices(first_rank(types, "x")), attrs["axis"]
+    indices = numbered_indices(first_rank(types, "indices"), "index")
     if axis is None:
         return x, indices, indices, x
-    at = axis_at(axis, len(x))
+    at = normalize_axis(axis, len(x))
     return x, (*x[:at], *indices, *x[at + 1 :]), indices, (x[at],)
 
 
 @op(
-    axes=taking,
-    dtypes=of_slices,
+    axes=take_axis_map,
+    dtypes=take_dtype,
     operations=0,
     picks=("x",),
     examples=(
@@ -203,7 +203,7 @@ def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
     size = x.shape[at]
     if size == 0:
         return jnp.zeros((*x.shape[:at], *indices.shape, *x.shape[at + 1 :]), x.dtype)
-    positions = from_front(indices, size)
+    positions = to_positions(indices, size)
     if indices.ndim == 0:
         return lax.dynamic_index_in_dim(x, positions, at, keepdims=False)
     leading = (slice(None),) * at
@@ -213,7 +213,7 @@ def take(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
 @take.checked(IndexRangeError, OUT_OF_RANGE)
 def take_outside(x: Tensor, indices: Indices, *, axis: Axis | None = None) -> Tensor:
     """Run-time check: an index is out of range."""
-    return outside(indices, x.size if axis is None else x.shape[axis])
+    return out_of_range_code(indices, x.size if axis is None else x.shape[axis])
 
 
 @take.gradient
@@ -227,16 +227,18 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
     return {"x": AddInto(g.out_grad, add_into)}
 
 
-def scattered(what: str, x: DType, indices: DType, updates: DType, **attrs: Any) -> DType:
+def scatter_add_dtype(
+    what: str, x: DType, indices: DType, updates: DType, **attrs: Any
+) -> DType:
     """Dtype rule: the common dtype of array and updates; the indices are integers."""
-    return updated(what, of_slices(what, x, indices, **attrs), updates)
+    return update_dtype(what, take_dtype(what, x, indices, **attrs), updates)
 
 
 @op(
-    axes=scattering,
-    dtypes=scattered,
+    axes=scatter_add_axis_map,
+    dtypes=scatter_add_dtype,
     adds_to=("x",),
-    operations=for_each("updates"),
+    operations=count_per_element("updates"),
     examples=(
         "x=f32[5,3] indices=i32[4] updates=f32[4,3]",
         "x=f32[b,3] indices=i64[] updates=f32[b] axis=1",
@@ -280,7 +282,7 @@ def scatter_add(
 def _scatter(x: Tensor, indices: Indices, updates: Tensor, axis: int) -> Tensor:
     if x.size == 0 or updates.size == 0:
         return x
-    positions = from_front(indices, x.shape[axis])
+    positions = to_positions(indices, x.shape[axis])
     if indices.ndim == 0:
         total = lax.dynamic_index_in_dim(x, positions, axis) + jnp.expand_dims(updates, axis)
         return lax.dynamic_update_index_in_dim(x, total, positions, axis)
@@ -294,7 +296,7 @@ def scatter_add_outside(
 ) -> Tensor:
     """Run-time check: an index is out of range."""
     del updates
-    return outside(indices, x.size if axis is None else x.shape[axis])
+    return out_of_range_code(indices, x.size if axis is None else x.shape[axis])
 
 
 @scatter_add.gradient
@@ -306,7 +308,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-def of_rows(types: Types, attrs: Attrs) -> str:
+def embedding_axis_map(types: Types, attrs: Attrs) -> str:
     """Axis map of embedding: the rows of the table are gathered."""
     del attrs
     if first_rank(types, "table") != 2:
@@ -318,8 +320,8 @@ def of_rows(types: Types, attrs: Attrs) -> str:
 
 
 @op(
-    axes=of_rows,
-    dtypes=of_slices,
+    axes=embedding_axis_map,
+    dtypes=take_dtype,
     function=False,
     operations=0,
     picks=("table",),
@@ -353,7 +355,7 @@ def embedding(table: Tensor, ids: Indices) -> Tensor:
 @embedding.checked(IndexRangeError, "An id of an embedding is out of range.")
 def embedding_outside(table: Tensor, ids: Indices) -> Tensor:
     """Run-time check: an id is no row of the table."""
-    return outside(ids, table.shape[0], lowest=0)
+    return out_of_range_code(ids, table.shape[0], lowest=0)
 
 
 @embedding.gradient
@@ -367,7 +369,7 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
     return {"table": AddInto(g.out_grad, add_into)}
 
 
-def classes(types: Types, attrs: Attrs) -> str:
+def one_hot_axis_map(types: Types, attrs: Attrs) -> str:
     """Axis map of one-hot: a new last axis of classes."""
     del types
     count = attrs["num_classes"]
@@ -376,16 +378,16 @@ def classes(types: Types, attrs: Attrs) -> str:
     return "... -> ... num_classes!"
 
 
-def code(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
+def one_hot_dtype(what: str, ids: DType, *, dtype: DType, **attrs: Any) -> DType:
     """Dtype rule: the attribute `dtype`; the ids are integers."""
     del attrs
-    integers(what, ids)
+    check_integers(what, ids)
     return dtype
 
 
 @op(
-    axes=classes,
-    dtypes=code,
+    axes=one_hot_axis_map,
+    dtypes=one_hot_dtype,
     differentiable=False,
     operations=1,
     examples=(
@@ -422,7 +424,7 @@ def one_hot(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tenso
 def one_hot_outside(ids: Indices, *, num_classes: Size, dtype: DType = FLOAT32) -> Tensor:
     """Run-time check: an id is no class."""
     del dtype
-    return outside(ids, int(num_classes), lowest=0)
+    return out_of_range_code(ids, int(num_classes), lowest=0)
 
 
-linear(take, scatter_add, embedding)
+register_linear(take, scatter_add, embedding)

@@ -13,16 +13,16 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, promoted, real_function
-from braces.ops.linalg.determinant import eliminated, of_squares
+from braces.ops.common.rules import as_floating, promote_arrays, real_function
+from braces.ops.linalg.determinant import elimination_cost, of_squares
 
 
 def of_one_square(types: Types, attrs: Attrs) -> AxisMap:
@@ -31,7 +31,7 @@ def of_one_square(types: Types, attrs: Attrs) -> AxisMap:
     return replace(axis_map, outputs={"out": axis_map.inputs["x"]})
 
 
-def solving(types: Types, attrs: Attrs) -> AxisMap:
+def triangular_solve_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `triangular_solve`: a column of the result for each right-hand side."""
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
@@ -39,16 +39,16 @@ def solving(types: Types, attrs: Attrs) -> AxisMap:
         raise AxisError(f"needs matrices with as many axes, and there are {len(a)}, {len(b)}.")
     if a[-1] != a[-2]:
         raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
-    batch = numbered(len(a) - 2)
+    batch = numbered_indices(len(a) - 2)
     inputs = {"a": ((*batch, "row", "i"),), "b": ((*batch, "i", "column"),)}
-    return mapped(types, inputs, {"out": ((*batch, "i", "column"),)}, ("row", "i"))
+    return make_axis_map(types, inputs, {"out": ((*batch, "i", "column"),)}, ("row", "i"))
 
 
 @op(
     axes=of_one_square,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", eliminated),
+    operations=count_per_element("x", elimination_cost),
     examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[1,1]"),
 )
 @in_float32
@@ -69,14 +69,14 @@ def cholesky(x: Tensor) -> Tensor:
         ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
-    return lax.linalg.cholesky(floating(x))
+    return lax.linalg.cholesky(as_floating(x))
 
 
 @op(
-    axes=solving,
+    axes=triangular_solve_axes,
     dtypes=real_function,
     costly=True,
-    operations=for_each("b", lambda types, attrs: shape_of(types["a"][0])[-1]),
+    operations=count_per_element("b", lambda types, attrs: shape_of(types["a"][0])[-1]),
     examples=(
         "a=f32[3,3] b=f32[3,2] lower=True",
         "a=f64[b,2,2] b=f64[b,2,3]",
@@ -113,7 +113,7 @@ def triangular_solve(
         ShapeError: The shapes do not fit.
         DTypeError: Complex numbers.
     """
-    left, right = map(floating, promoted(a, b))
+    left, right = map(as_floating, promote_arrays(a, b))
     return lax.linalg.triangular_solve(
         left,
         right,

@@ -7,16 +7,16 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real_valued
+from braces.ops.common.rules import as_floating, real_valued
 
 
 def of_squares(types: Types, attrs: Attrs) -> AxisMap:
@@ -27,11 +27,11 @@ def of_squares(types: Types, attrs: Attrs) -> AxisMap:
         raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
     if shape[-1] != shape[-2]:
         raise AxisError(f"needs squares, and matrices are {shape[-2]} by {shape[-1]}.")
-    indices = numbered(len(shape))
-    return mapped(types, {"x": (indices,)}, {"out": (indices[:-2],)}, indices[-2:])
+    indices = numbered_indices(len(shape))
+    return make_axis_map(types, {"x": (indices,)}, {"out": (indices[:-2],)}, indices[-2:])
 
 
-def eliminated(types: Types, attrs: Attrs) -> Size:
+def elimination_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per element of an elimination: the number of rows."""
     del attrs
     return shape_of(types["x"][0])[-1]
@@ -41,7 +41,7 @@ def eliminated(types: Types, attrs: Attrs) -> Size:
     axes=of_squares,
     dtypes=real_valued,
     costly=True,
-    operations=for_each("x", eliminated),
+    operations=count_per_element("x", elimination_cost),
     examples=(
         "x=f32[3,3]",
         "x=f64[b,2,2]",
@@ -68,5 +68,5 @@ def det(x: Tensor) -> Tensor:
     Raises:
         ShapeError: `x` is not square in its last two axes.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.linalg.det(x) if x.size else jnp.ones(x.shape[:-2], x.dtype)

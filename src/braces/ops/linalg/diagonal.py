@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes.axis_map import all_mixed
+from braces.define.axes.axis_map import mix_all_axes
 from braces.define.decorator import Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size, call
 from braces.dtypes import TensorType
 from braces.errors import ShapeError
 from braces.lazy import jnp
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import Backward, same
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import Backward, first_dtype
 
 MATRICES = (
     "x=f32[3,4]",
@@ -23,7 +23,7 @@ MATRICES = (
 )
 
 
-@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=first_dtype, operations=1, examples=MATRICES)
 def tril(x: Tensor, *, k: int = 0) -> Tensor:
     """The lower triangle of matrices, zeros above it.
 
@@ -44,7 +44,7 @@ def tril(x: Tensor, *, k: int = 0) -> Tensor:
     return jnp.tril(x, k)
 
 
-@op(axes="... i! j! -> ... i! j!", dtypes=same, operations=1, examples=MATRICES)
+@op(axes="... i! j! -> ... i! j!", dtypes=first_dtype, operations=1, examples=MATRICES)
 def triu(x: Tensor, *, k: int = 0) -> Tensor:
     """The upper triangle of matrices, zeros below it.
 
@@ -78,7 +78,7 @@ def triu_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    axes=all_mixed,
+    axes=mix_all_axes,
     operations=0,
     examples=(
         "x=f32[3]",
@@ -111,7 +111,7 @@ def diag(x: Tensor, *, k: int = 0) -> Tensor:
 
 
 @diag.infer
-def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
+def infer_diag(context: InferenceContext, x: TensorType, *, k: int) -> TensorType:
     """Infer the length of the diagonal, or the sizes of the matrix."""
     if x.rank == 1:
         return x.with_shape((x.shape[0] + abs(k),) * 2)
@@ -122,4 +122,4 @@ def infer_diag(context: Context, x: TensorType, *, k: int) -> TensorType:
     return x.with_shape((call("max", call("min", rows, columns), 0),))
 
 
-linear(tril, triu, diag)
+register_linear(tril, triu, diag)

@@ -18,19 +18,19 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType
 from braces.lazy import jnp
-from braces.ops.common.half_precision import widened
+from braces.ops.common.half_precision import widen_half
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.nondifferentiable import unless
-from braces.ops.common.rules import Backward, floating, real_function
+from braces.ops.common.nondifferentiable import refuse_derivative_if
+from braces.ops.common.rules import Backward, as_floating, real_function
 from braces.ops.linalg.determinant import of_squares
 
 SYMMETRIC = ("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[0,2,2]", "x=f64[2,0,0]")
@@ -41,58 +41,62 @@ TALL_AND_WIDE = ("x=f64[3,2]", "x=f64[b,2,2]", "x=f64[0,3,2]")
 # ---- rules -----------------------------------------------------------------------------------
 
 
-def matrices(types: Types) -> tuple[tuple[str, ...], Size, Size]:
+def matrix_sizes(types: Types) -> tuple[tuple[str, ...], Size, Size]:
     """Return the batch axes, and the numbers of rows and columns."""
     shape = shape_of(types["x"][0])
     if len(shape) < 2:
         raise AxisError(f"needs matrices, and there are {len(shape)} axes.")
-    return numbered(len(shape) - 2), shape[-2], shape[-1]
+    return numbered_indices(len(shape) - 2), shape[-2], shape[-1]
 
 
-def split_into(types: Types, sizes: dict[str, Size], **outputs: tuple[str, ...]) -> AxisMap:
+def decomposition_axes(
+    types: Types, sizes: dict[str, Size], **outputs: tuple[str, ...]
+) -> AxisMap:
     """Build the axis map of a decomposition: factors with a batch and axes of these sizes."""
-    batch, _, _ = matrices(types)
+    batch, _, _ = matrix_sizes(types)
     indices = (*batch, "row", "column")
     factor_axes = {slot: ((*batch, *axes),) for slot, axes in outputs.items()}
     used_names = {axis for axes in outputs.values() for axis in axes}
     factor_sizes = {name: size for name, size in sizes.items() if name in used_names}
     non_pointwise = ("row", "column", *factor_sizes)
-    return mapped(types, {"x": (indices,)}, factor_axes, non_pointwise, sizes=factor_sizes)
+    return make_axis_map(
+        types, {"x": (indices,)}, factor_axes, non_pointwise, sizes=factor_sizes
+    )
 
 
 def of_eigenvalues(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `eigvalsh`: one eigenvalue for each row."""
     of_squares(types, attrs)
-    _, rows, _ = matrices(types)
-    return split_into(types, {"value": rows}, out=("value",))
+    _, rows, _ = matrix_sizes(types)
+    return decomposition_axes(types, {"value": rows}, out=("value",))
 
 
 def of_eigenvectors(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `eigh`: one eigenvalue and eigenvector for each row."""
     of_squares(types, attrs)
-    _, rows, _ = matrices(types)
+    _, rows, _ = matrix_sizes(types)
     sizes = {"value": rows, "entry": rows}
     vectors = ("entry", "value")
-    return split_into(types, sizes, eigenvalues=("value",), eigenvectors=vectors)
+    return decomposition_axes(types, sizes, eigenvalues=("value",), eigenvectors=vectors)
 
 
 def of_singular_values(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `svdvals`: min(rows, columns) singular values."""
     del attrs
-    _, rows, columns = matrices(types)
-    return split_into(types, {"value": call("min", rows, columns)}, out=("value",))
+    _, rows, columns = matrix_sizes(types)
+    return decomposition_axes(types, {"value": call("min", rows, columns)}, out=("value",))
 
 
 def of_singular_vectors(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `svd`: left and right vectors, all of them or one for each value."""
-    _, rows, columns = matrices(types)
+    _, rows, columns = matrix_sizes(types)
     least = call("min", rows, columns)
     left, right = (rows, columns) if attrs["full_matrices"] else (least, least)
     sizes = {"value": least, "r": rows, "c": columns, "left": left, "right": right}
-    return split_into(types, sizes, u=("r", "left"), s=("value",), vh=("right", "c"))
+    return decomposition_axes(types, sizes, u=("r", "left"), s=("value",), vh=("right", "c"))
 
 
-def factors(count: int) -> Callable[..., tuple[DType, ...]]:
+def factor_dtypes(count: int) -> Callable[..., tuple[DType, ...]]:
     """Build a dtype rule: `count` results with the dtype of a real function."""
 
     def rule(what: str, x: DType, **attrs: Any) -> tuple[DType, ...]:
@@ -102,16 +106,16 @@ def factors(count: int) -> Callable[..., tuple[DType, ...]]:
     return rule
 
 
-def sweeps(types: Types, attrs: Attrs) -> Size:
+def sweep_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per element: about ten products with a row."""
     del attrs
     return 10 * shape_of(types["x"][0])[-1]
 
 
-def factored(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tuple[Any, ...]:
+def compute_factors(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tuple[Any, ...]:
     """Compute factors in the dtype of the matrices; those of 16-bit floats in float32."""
-    floats = floating(x)
-    return tuple(part.astype(floats.dtype) for part in function(widened(floats)))
+    floats = as_floating(x)
+    return tuple(part.astype(floats.dtype) for part in function(widen_half(floats)))
 
 
 # ---- eigenvalues -----------------------------------------------------------------------------
@@ -120,9 +124,9 @@ def factored(function: Callable[[Any], tuple[Any, ...]], x: Tensor) -> tuple[Any
 @op(
     outputs=("eigenvalues", "eigenvectors"),
     axes=of_eigenvectors,
-    dtypes=factors(2),
+    dtypes=factor_dtypes(2),
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=SYMMETRIC,
 )
 def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +148,7 @@ def eigh(x: Tensor) -> tuple[Tensor, Tensor]:
         ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
-    return cast("tuple[Tensor, Tensor]", factored(jnp.linalg.eigh, x))
+    return cast("tuple[Tensor, Tensor]", compute_factors(jnp.linalg.eigh, x))
 
 
 @eigh.gradient
@@ -179,7 +183,7 @@ def _cast_like(grad: Var, x: Var) -> Var:
     axes=of_eigenvalues,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=SYMMETRIC,
 )
 def eigvalsh(x: Tensor) -> Tensor:
@@ -197,7 +201,7 @@ def eigvalsh(x: Tensor) -> Tensor:
         ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
-    return factored(lambda x: (jnp.linalg.eigvalsh(x, symmetrize_input=True),), x)[0]
+    return compute_factors(lambda x: (jnp.linalg.eigvalsh(x, symmetrize_input=True),), x)[0]
 
 
 @eigvalsh.gradient
@@ -213,9 +217,9 @@ def eigvalsh_gradient(g: Backward) -> dict[str, Var]:
 @op(
     outputs=("u", "s", "vh"),
     axes=of_singular_vectors,
-    dtypes=factors(3),
+    dtypes=factor_dtypes(3),
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=(
         *(f"{example} full_matrices=False" for example in TALL_AND_WIDE),
         "x=f64[2,3] full_matrices=False",
@@ -252,14 +256,14 @@ def svd(x: Tensor, *, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tenso
     def decompose(x: Any) -> tuple[Any, ...]:
         return cast("tuple[Any, ...]", jnp.linalg.svd(x, full_matrices=full_matrices))
 
-    return cast("tuple[Tensor, Tensor, Tensor]", factored(decompose, x))
+    return cast("tuple[Tensor, Tensor, Tensor]", compute_factors(decompose, x))
 
 
 @op(
     axes=of_singular_values,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=("x=f32[2,3]", *TALL_AND_WIDE),
 )
 def svdvals(x: Tensor) -> Tensor:
@@ -277,7 +281,7 @@ def svdvals(x: Tensor) -> Tensor:
         ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
-    return factored(lambda x: (jnp.linalg.svdvals(x),), x)[0]
+    return compute_factors(lambda x: (jnp.linalg.svdvals(x),), x)[0]
 
 
 @svdvals.gradient
@@ -297,4 +301,4 @@ def _refuse_full_matrices(values: VarSlots, attrs: Attrs) -> str | None:
     return "Say br.svd(x, full_matrices=False)." if full else None
 
 
-unless(svd, _refuse_full_matrices, MORE_VECTORS)
+refuse_derivative_if(svd, _refuse_full_matrices, MORE_VECTORS)

@@ -15,30 +15,32 @@ from typing import TypeAlias
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes.axis_map import DOTS, Attrs, AxisMap, Types, mapped, shape_of
+from braces.define.axes.axis_map import DOTS, Attrs, AxisMap, Types, make_axis_map, shape_of
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, ShapeError
 from braces.lazy import jnp
-from braces.ops.common.rules import Backward, numeric, promoted
-from braces.ops.elementwise.arithmetic import in_dtype
-from braces.ops.linalg.matmul import LETTERS, in_shape
+from braces.ops.common.rules import Backward, numeric, promote_arrays
+from braces.ops.elementwise.arithmetic import cast_like
+from braces.ops.linalg.matmul import LETTERS, reshape_to
 
 Sizes: TypeAlias = "dict[str, Size]"
 
 
-def lettered(types: Types, attrs: Attrs) -> AxisMap:
+def einsum_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `einsum`: the letters of the equation."""
     xs, equation = types.get("xs", ()), str(attrs["equation"])
-    operands, out = read(equation, [len(shape_of(x)) for x in xs])
+    operands, out = parse_equation(equation, [len(shape_of(x)) for x in xs])
     names = {letter: letter if letter in equation else DOTS + letter for letter in LETTERS}
     inputs = tuple(tuple(names[letter] for letter in letters) for letters in operands)
-    return mapped(types, {"xs": inputs}, {"out": (tuple(names[letter] for letter in out),)})
+    return make_axis_map(
+        types, {"xs": inputs}, {"out": (tuple(names[letter] for letter in out),)}
+    )
 
 
 @op(
-    axes=lettered,
+    axes=einsum_axes,
     dtypes=numeric,
     costly=True,
     product=True,
@@ -77,8 +79,8 @@ def einsum(*xs: Tensor, equation: str) -> Tensor:
         ShapeError: A letter has two sizes, or an operand another number of axes.
         DTypeError: All are bools.
     """
-    terms, out = read(equation, [x.ndim for x in xs])
-    return by_runs(terms, out, promoted(*xs))
+    terms, out = parse_equation(equation, [x.ndim for x in xs])
+    return einsum_with_merged_axes(terms, out, promote_arrays(*xs))
 
 
 @einsum.gradient
@@ -86,9 +88,9 @@ def einsum_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     """For each operand, an einsum of the cotangent with the other operands."""
     xs, equation = g.inputs["xs"], str(g.attrs["equation"])
     types = [tensor_type(x) for x in xs]
-    operands, out = read(equation, [t.rank for t in types])
-    if not plain(operands, types):
-        return {"xs": derived(g, equation)}
+    operands, out = parse_equation(equation, [t.rank for t in types])
+    if not is_plain(operands, types):
+        return {"xs": vjp_gradient(g, equation)}
     return {
         "xs": tuple(
             gradient_of(g, i, operands, out) if x.name in g.wanted else None
@@ -100,7 +102,7 @@ def einsum_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
 # ---- parsing equations -----------------------------------------------------------------------
 
 
-def read(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
+def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     """Parse an equation: a letter for each axis of operands and result, also for `...`.
 
     Example:
@@ -121,8 +123,8 @@ def read(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     free = [letter for letter in LETTERS if letter not in equation]
     extra = [rank - letters_in(t) for t, rank in zip(terms, ranks, strict=True) if "..." in t]
     dots = "".join(free[: max(extra, default=0)])
-    operands = [spell(equation, t, dots, r) for t, r in zip(terms, ranks, strict=True)]
-    out = right.replace("...", dots) if arrow else implicit(operands, dots)
+    operands = [expand_term(equation, t, dots, r) for t, r in zip(terms, ranks, strict=True)]
+    out = right.replace("...", dots) if arrow else implicit_result(operands, dots)
     check_result(equation, out, operands)
     return operands, out
 
@@ -142,7 +144,7 @@ def letters_in(term: str) -> int:
     return len(term.replace("...", ""))
 
 
-def spell(equation: str, term: str, dots: str, rank: int) -> str:
+def expand_term(equation: str, term: str, dots: str, rank: int) -> str:
     """Expand the ellipsis of a term to a letter for each axis."""
     extra = rank - letters_in(term)
     if extra < 0 or (extra and "..." not in term):
@@ -150,7 +152,7 @@ def spell(equation: str, term: str, dots: str, rank: int) -> str:
     return term.replace("...", dots[len(dots) - extra :])
 
 
-def implicit(operands: Sequence[str], dots: str) -> str:
+def implicit_result(operands: Sequence[str], dots: str) -> str:
     """Return the letters of the result of an equation without an arrow."""
     letters = "".join(operands)
     once = sorted({c for c in letters if letters.count(c) == 1 and c not in dots})
@@ -169,7 +171,7 @@ def check_result(equation: str, out: str, operands: Sequence[str]) -> None:
 # ---- computing -------------------------------------------------------------------------------
 
 
-def by_runs(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
+def einsum_with_merged_axes(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
     """Compute the einsum after merging adjacent axes that always occur together.
 
     `abc,abd->cd` then is a product of two matrices in their memory layout. For a sum over two
@@ -177,11 +179,15 @@ def by_runs(terms: Sequence[str], out: str, xs: Sequence[Tensor]) -> Tensor:
     """
     shapes = [x.shape for x in xs]
     sizes: dict[str, int] = {}
-    for letter, size in pairs(terms, shapes):
+    for letter, size in letter_sizes(terms, shapes):
         sizes[letter] = size if sizes.get(letter, 1) == 1 else sizes[letter]
-    broadcast = {letter for letter, size in pairs(terms, shapes) if size != sizes[letter]}
-    merged = set() if _APART.get() else joining([*terms, out], broadcast)
-    operands = [x.reshape(flat(t, x.shape, merged)) for t, x in zip(terms, xs, strict=True)]
+    broadcast = {
+        letter for letter, size in letter_sizes(terms, shapes) if size != sizes[letter]
+    }
+    merged = set() if _APART.get() else mergeable_letters([*terms, out], broadcast)
+    operands = [
+        x.reshape(merge_axes(t, x.shape, merged)) for t, x in zip(terms, xs, strict=True)
+    ]
     *new_terms, new_out = (
         "".join(c for c in term if c not in merged) for term in (*terms, out)
     )
@@ -193,7 +199,7 @@ _APART = ContextVar("axes_apart", default=False)
 
 
 @contextmanager
-def axes_apart() -> Generator[None]:
+def keep_axes_separate() -> Generator[None]:
     """Context manager: do not merge axes, because an axis may be sharded over devices."""
     token = _APART.set(True)
     try:
@@ -202,13 +208,15 @@ def axes_apart() -> Generator[None]:
         _APART.reset(token)
 
 
-def pairs(terms: Sequence[str], shapes: Sequence[Sequence[int]]) -> Iterator[tuple[str, int]]:
+def letter_sizes(
+    terms: Sequence[str], shapes: Sequence[Sequence[int]]
+) -> Iterator[tuple[str, int]]:
     """Iterate over the letters of all terms, with their sizes."""
     for term, shape in zip(terms, shapes, strict=True):
         yield from zip(term, shape, strict=True)
 
 
-def joining(terms: Sequence[str], alone: Set[str]) -> set[str]:
+def mergeable_letters(terms: Sequence[str], alone: Set[str]) -> set[str]:
     """Return the letters to merge: each follows one letter, which nothing else follows.
 
     Example:
@@ -229,7 +237,7 @@ def joining(terms: Sequence[str], alone: Set[str]) -> set[str]:
     }
 
 
-def flat(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
+def merge_axes(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
     """Merge axes of a shape: those of joined letters with the axis before."""
     sizes: list[int] = []
     for letter, size in zip(term, shape, strict=True):
@@ -243,7 +251,7 @@ def flat(term: str, shape: Sequence[int], joined: Set[str]) -> list[int]:
 # ---- the gradient ----------------------------------------------------------------------------
 
 
-def plain(operands: Sequence[str], types: Sequence[TensorType]) -> bool:
+def is_plain(operands: Sequence[str], types: Sequence[TensorType]) -> bool:
     """Return whether the equation has no broadcasting and no diagonals."""
     sizes: Sizes = {}
     for letters, type_ in zip(operands, types, strict=True):
@@ -268,13 +276,13 @@ def gradient_of(g: Backward, at: int, operands: Sequence[str], out: str) -> Var:
         shape = tuple(
             s if c in other_letters else 1 for c, s in zip(own_letters, x.shape, strict=True)
         )
-        grad = one("broadcast_to", in_shape(grad, shape), shape=x.shape)
-    return in_dtype(grad, x)
+        grad = one("broadcast_to", reshape_to(grad, shape), shape=x.shape)
+    return cast_like(grad, x)
 
 
-def derived(g: Backward, equation: str) -> tuple[Var | None, ...]:
+def vjp_gradient(g: Backward, equation: str) -> tuple[Var | None, ...]:
     """Return the gradient by the VJP of the kernel, for diagonals and broadcasting."""
-    xs = tuple(in_dtype(x, g["out"]) for x in g.inputs["xs"])
+    xs = tuple(cast_like(x, g["out"]) for x in g.inputs["xs"])
     inputs = {"xs": xs, "out_grad": (g.out_grad,)}
     grads = apply("einsum.vjp", inputs, {"equation": equation}, wanted=("xs_grad",))["xs_grad"]
-    return tuple(in_dtype(grad, x) for grad, x in zip(grads, g.inputs["xs"], strict=True))
+    return tuple(cast_like(grad, x) for grad, x in zip(grads, g.inputs["xs"], strict=True))

@@ -11,32 +11,32 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
 )
 from braces.define.decorator import Order, Tensor, op
 from braces.dims import Shape
 from braces.lazy import jnp
-from braces.ops.common.rules import Backward, numeric, promoted, same, sum_to
-from braces.ops.elementwise.arithmetic import in_dtype
+from braces.ops.common.rules import Backward, first_dtype, numeric, promote_arrays, sum_to
+from braces.ops.elementwise.arithmetic import cast_like
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 # ---- transposes ------------------------------------------------------------------------------
 
 
-def transposed(types: Types, attrs: Attrs) -> AxisMap:
+def transpose_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `transpose`: the axes in their new order."""
-    indices = numbered(first_rank(types))
-    out = tuple([indices[a] for a in order(attrs["axes"], len(indices))])
-    return mapped(types, {"x": (indices,)}, {"out": (out,)})
+    indices = numbered_indices(first_rank(types))
+    out = tuple([indices[a] for a in normalize_order(attrs["axes"], len(indices))])
+    return make_axis_map(types, {"x": (indices,)}, {"out": (out,)})
 
 
 @op(
-    axes=transposed,
-    dtypes=same,
+    axes=transpose_axes,
+    dtypes=first_dtype,
     cheap=True,
     changes_only="axes",
     examples=(
@@ -66,11 +66,11 @@ def transpose(x: Tensor, *, axes: Order = None) -> Tensor:
     return jnp.transpose(x, axes)
 
 
-def order(axes: Any, rank: int) -> tuple[int, ...]:
+def normalize_order(axes: Any, rank: int) -> tuple[int, ...]:
     """Normalize the axes of a transpose to a permutation of nonnegative numbers."""
     if axes is None:
         return tuple(reversed(range(rank)))
-    permutation = tuple([axis_at(axis, rank) for axis in axes])
+    permutation = tuple([normalize_axis(axis, rank) for axis in axes])
     if sorted(permutation) != list(range(rank)):
         raise AxisError(f"needs each of {rank} axes once.", given=f"axes={axes}")
     return permutation
@@ -79,14 +79,14 @@ def order(axes: Any, rank: int) -> tuple[int, ...]:
 @transpose.gradient
 def transpose_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the inverse permutation."""
-    axes = order(g.attrs["axes"], g.out_grad.ndim)
+    axes = normalize_order(g.attrs["axes"], g.out_grad.ndim)
     inverse = tuple(axes.index(i) for i in range(len(axes)))
     return {"x": one("transpose", g.out_grad, axes=inverse)}
 
 
 @op(
     axes="... i j -> ... j i",
-    dtypes=same,
+    dtypes=first_dtype,
     cheap=True,
     changes_only="axes",
     examples=("x=f32[2,3]", "x=f32[b,3,4]", "x=f64[2,t]", "x=f32[0,2]"),
@@ -117,7 +117,7 @@ def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
 # ---- matrix products -------------------------------------------------------------------------
 
 
-def matrices(types: Types, attrs: Attrs) -> str:
+def matmul_axes(types: Types, attrs: Attrs) -> str:
     """Axis map of `matmul`: contract the last axis of x with the second last of y."""
     del attrs
     ranks = [first_rank(types, slot) for slot in ("x", "y")]
@@ -132,7 +132,7 @@ def matrices(types: Types, attrs: Attrs) -> str:
 
 
 @op(
-    axes=matrices,
+    axes=matmul_axes,
     dtypes=numeric,
     costly=True,
     product=True,
@@ -169,20 +169,20 @@ def matmul(x: Tensor, y: Tensor) -> Tensor:
             a scalar.
         DTypeError: Both are bools.
     """
-    return jnp.matmul(*promoted(x, y))
+    return jnp.matmul(*promote_arrays(x, y))
 
 
 @matmul.gradient
 def matmul_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad @ y^T; y_grad = x^T @ out_grad, summed over broadcast axes."""
     x, y = tensor_type(g["x"]), tensor_type(g["y"])
-    rows = in_shape(in_dtype(g["x"], g["out"]), (1, *x.shape) if x.rank == 1 else x.shape)
-    columns = in_shape(in_dtype(g["y"], g["out"]), (*y.shape, 1) if y.rank == 1 else y.shape)
-    out_grad = in_shape(g.out_grad, with_vectors(g.out_grad.shape, x.rank, y.rank))
+    rows = reshape_to(cast_like(g["x"], g["out"]), (1, *x.shape) if x.rank == 1 else x.shape)
+    columns = reshape_to(cast_like(g["y"], g["out"]), (*y.shape, 1) if y.rank == 1 else y.shape)
+    out_grad = reshape_to(g.out_grad, with_vectors(g.out_grad.shape, x.rank, y.rank))
     grads: dict[str, Var] = {}
     if g.wants("x"):
         grad = one("matmul", out_grad, one("matrix_transpose", columns))
-        grads["x"] = in_shape(sum_to(grad, rows), x.shape)
+        grads["x"] = reshape_to(sum_to(grad, rows), x.shape)
     if g.wants("y"):
         if y.rank <= 2 < rows.ndim:
             *left, i, j = LETTERS[: rows.ndim + 1]
@@ -190,8 +190,8 @@ def matmul_gradient(g: Backward) -> dict[str, Var]:
             grad = one("einsum", rows, out_grad, equation=f"{batch}{i},{batch}{j}->{i}{j}")
         else:
             grad = one("matmul", one("matrix_transpose", rows), out_grad)
-        grads["y"] = in_shape(sum_to(grad, columns), y.shape)
-    return {slot: in_dtype(grad, g[slot]) for slot, grad in grads.items()}
+        grads["y"] = reshape_to(sum_to(grad, columns), y.shape)
+    return {slot: cast_like(grad, g[slot]) for slot, grad in grads.items()}
 
 
 def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
@@ -201,7 +201,7 @@ def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
     return (*shape[:-1], 1, shape[-1]) if x_rank == 1 else shape
 
 
-def in_shape(x: Var, shape: Shape) -> Var:
+def reshape_to(x: Var, shape: Shape) -> Var:
     """Reshape `x`, unless it has the shape already."""
     return x if x.shape == shape else one("reshape", x, shape=shape)
 
@@ -209,26 +209,26 @@ def in_shape(x: Var, shape: Shape) -> Var:
 # ---- products of tensors ---------------------------------------------------------------------
 
 
-def dotted(types: Types, attrs: Attrs) -> AxisMap:
+def dot_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `dot`: all axes of both, except the contracted ones."""
     del attrs
     x, y = (first_rank(types, slot) for slot in ("x", "y"))
     at = max(y - 2, 0)
-    return product_along(types, (x - 1,) if x and y else (), (at,) if x and y else ())
+    return contraction_axes(types, (x - 1,) if x and y else (), (at,) if x and y else ())
 
 
-def product_along(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -> AxisMap:
+def contraction_axes(types: Types, left: tuple[int, ...], right: tuple[int, ...]) -> AxisMap:
     """Build the axis map of a contraction of `left` axes of x with `right` axes of y."""
-    x, y = (list(numbered(first_rank(types, slot), slot)) for slot in ("x", "y"))
+    x, y = (list(numbered_indices(first_rank(types, slot), slot)) for slot in ("x", "y"))
     for i, j in zip(left, right, strict=True):
         y[j] = x[i]
     shared = {x[i] for i in left}
     out = tuple(index for index in (*x, *y) if index not in shared)
-    return mapped(types, {"x": (tuple(x),), "y": (tuple(y),)}, {"out": (out,)})
+    return make_axis_map(types, {"x": (tuple(x),), "y": (tuple(y),)}, {"out": (out,)})
 
 
 @op(
-    axes=dotted,
+    axes=dot_axes,
     dtypes=numeric,
     product=True,
     examples=(
@@ -259,7 +259,7 @@ def dot(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The contracted sizes differ.
         DTypeError: Both are bools.
     """
-    return jnp.dot(*promoted(x, y))
+    return jnp.dot(*promote_arrays(x, y))
 
 
 @dot.gradient
@@ -267,10 +267,12 @@ def dot_gradient(g: Backward) -> dict[str, Var]:
     """The gradient of the einsum over the same axes."""
     x, y = tensor_type(g["x"]).rank, tensor_type(g["y"]).rank
     at = max(y - 2, 0)
-    return pairwise(g, (x - 1,) if x and y else (), (at,) if x and y else ())
+    return contraction_gradient(g, (x - 1,) if x and y else (), (at,) if x and y else ())
 
 
-def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict[str, Var]:
+def contraction_gradient(
+    g: Backward, left: tuple[int, ...], right: tuple[int, ...]
+) -> dict[str, Var]:
     """Return the gradient of a contraction of `left` axes of x with `right` axes of y."""
     x = list(LETTERS[: tensor_type(g["x"]).rank])
     y = list(LETTERS[len(x) : len(x) + tensor_type(g["y"]).rank])
@@ -283,13 +285,13 @@ def pairwise(g: Backward, left: tuple[int, ...], right: tuple[int, ...]) -> dict
     for slot, other_slot in (("x", "y"), ("y", "x")):
         if g.wants(slot):
             equation = f"{''.join(out)},{labels[other_slot]}->{labels[slot]}"
-            grads[slot] = in_dtype(
+            grads[slot] = cast_like(
                 one("einsum", g.out_grad, g[other_slot], equation=equation), g[slot]
             )
     return grads
 
 
-def vectors(types: Types, attrs: Attrs) -> str:
+def outer_axes(types: Types, attrs: Attrs) -> str:
     """Axis map of `outer`: rows from x, columns from y."""
     del attrs
     if any(first_rank(types, slot) != 1 for slot in ("x", "y")):
@@ -298,7 +300,7 @@ def vectors(types: Types, attrs: Attrs) -> str:
 
 
 @op(
-    axes=vectors,
+    axes=outer_axes,
     dtypes=numeric,
     product=True,
     examples=(
@@ -324,7 +326,7 @@ def outer(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: An input is not a vector.
         DTypeError: Both are bools.
     """
-    return jnp.outer(*promoted(x, y))
+    return jnp.outer(*promote_arrays(x, y))
 
 
 @outer.gradient
@@ -332,22 +334,22 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad @ y; y_grad = x @ out_grad."""
     grads: dict[str, Var] = {}
     if g.wants("x"):
-        grads["x"] = in_dtype(one("matmul", g.out_grad, g["y"]), g["x"])
+        grads["x"] = cast_like(one("matmul", g.out_grad, g["y"]), g["x"])
     if g.wants("y"):
-        grads["y"] = in_dtype(one("matmul", g["x"], g.out_grad), g["y"])
+        grads["y"] = cast_like(one("matmul", g["x"], g.out_grad), g["y"])
     return grads
 
 
-def contracted(types: Types, attrs: Attrs) -> AxisMap:
+def tensordot_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `tensordot`: all axes of both, except the last of x and the first of y."""
     rank, axes = first_rank(types, "x"), int(str(attrs["axes"]))
     if not 0 <= axes <= min(rank, first_rank(types, "y")):
         raise AxisError(f"cannot contract {axes} axes.", fix="Say fewer: axes=1.")
-    return product_along(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
+    return contraction_axes(types, tuple(range(rank - axes, rank)), tuple(range(axes)))
 
 
 @op(
-    axes=contracted,
+    axes=tensordot_axes,
     dtypes=numeric,
     costly=True,
     function=False,
@@ -378,7 +380,7 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
         ShapeError: The contracted sizes differ, or there are too few axes.
         DTypeError: Both are bools.
     """
-    x, y = promoted(x, y)
+    x, y = promote_arrays(x, y)
     return jnp.tensordot(x, y, axes)
 
 
@@ -386,4 +388,4 @@ def tensordot(x: Tensor, y: Tensor, *, axes: int = 2) -> Tensor:
 def tensordot_gradient(g: Backward) -> dict[str, Var]:
     """The gradient of the einsum over the same axes."""
     rank, axes = tensor_type(g["x"]).rank, g.attrs["axes"]
-    return pairwise(g, tuple(range(rank - axes, rank)), tuple(range(axes)))
+    return contraction_gradient(g, tuple(range(rank - axes, rank)), tuple(range(axes)))

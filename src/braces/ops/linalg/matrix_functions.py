@@ -10,30 +10,35 @@ from dataclasses import replace
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.define.axes.axis_map import Attrs, AxisMap, Types
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import FLOAT32
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, floating, real_function, sum_to
+from braces.ops.common.rules import Backward, as_floating, real_function, sum_to
 from braces.ops.linalg.cholesky import of_one_square
-from braces.ops.linalg.determinant import eliminated
-from braces.ops.linalg.eigh_svd import TALL_AND_WIDE, matrices, split_into, sweeps
+from braces.ops.linalg.determinant import elimination_cost
+from braces.ops.linalg.eigh_svd import (
+    TALL_AND_WIDE,
+    decomposition_axes,
+    matrix_sizes,
+    sweep_cost,
+)
 
 # ---- exponentials ----------------------------------------------------------------------------
 
 
-def multiplied(types: Types, attrs: Attrs) -> Size:
+def expm_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per element of `expm`: about thirteen matrix products."""
-    return 26 * eliminated(types, attrs)
+    return 26 * elimination_cost(types, attrs)
 
 
 @op(
     axes=of_one_square,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", multiplied),
+    operations=count_per_element("x", expm_cost),
     examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,2,2]"),
 )
 @in_float32
@@ -63,7 +68,7 @@ def expm(x: Tensor) -> Tensor:
         >>> br.Executor().run(prog, br.Scope(), fetch=turn).tolist()
         [[1.0, 1.0], [0.0, 1.0]]
     """
-    x = floating(x)
+    x = as_floating(x)
     return jax.scipy.linalg.expm(x) if x.size else x
 
 
@@ -83,8 +88,8 @@ def expm_gradient(g: Backward) -> dict[str, Var]:
 def of_inverses(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `pinv`: rows and columns are exchanged."""
     del attrs
-    batch, rows, columns = matrices(types)
-    axis_map = split_into(types, {"r": columns, "c": rows}, out=("r", "c"))
+    batch, rows, columns = matrix_sizes(types)
+    axis_map = decomposition_axes(types, {"r": columns, "c": rows}, out=("r", "c"))
     return replace(axis_map, inputs={"x": ((*batch, "row", "column"),)})
 
 
@@ -92,7 +97,7 @@ def of_inverses(types: Types, attrs: Attrs) -> AxisMap:
     axes=of_inverses,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=("x=f32[2,3]", *TALL_AND_WIDE, "x=f64[2,2] rtol=0.1"),
 )
 @in_float32
@@ -117,7 +122,7 @@ def pinv(x: Tensor, *, rtol: float | None = None) -> Tensor:
         ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.linalg.pinv(x, rtol=rtol) if x.size else jnp.matrix_transpose(x)
 
 

@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import Any, cast
 
 from braces.define.axes.axis_map import Attrs, AxisError, AxisMap, Types
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import call
 from braces.dtypes import INT32, DType
 from braces.lazy import jnp, lax
-from braces.ops.common.half_precision import widened
+from braces.ops.common.half_precision import widen_half
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.nondifferentiable import unless
-from braces.ops.common.rules import floating, real_function
+from braces.ops.common.nondifferentiable import refuse_derivative_if
+from braces.ops.common.rules import as_floating, real_function
 from braces.ops.linalg.eigh_svd import (
     MORE_VECTORS,
     TALL_AND_WIDE,
-    factored,
-    factors,
-    matrices,
-    split_into,
-    sweeps,
+    compute_factors,
+    decomposition_axes,
+    factor_dtypes,
+    matrix_sizes,
+    sweep_cost,
 )
 
 
@@ -33,18 +33,20 @@ def of_triangles(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `qr`: an orthogonal and a triangular matrix."""
     if attrs["mode"] not in ("reduced", "complete"):
         raise AxisError(f"has no mode {attrs['mode']!r:.40}.", fix="Say reduced or complete.")
-    _, rows, columns = matrices(types)
+    _, rows, columns = matrix_sizes(types)
     inner = rows if attrs["mode"] == "complete" else call("min", rows, columns)
     sizes = {"r": rows, "inner": inner, "c": columns}
-    return split_into(types, sizes, q=("r", "inner"), r=("inner", "c"))
+    return decomposition_axes(types, sizes, q=("r", "inner"), r=("inner", "c"))
 
 
 def of_pivots(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `lu`: both triangles in one matrix, pivots and permutation."""
     del attrs
-    _, rows, columns = matrices(types)
+    _, rows, columns = matrix_sizes(types)
     sizes = {"r": rows, "c": columns, "pivot": call("min", rows, columns)}
-    return split_into(types, sizes, lu=("r", "c"), pivots=("pivot",), permutation=("r",))
+    return decomposition_axes(
+        types, sizes, lu=("r", "c"), pivots=("pivot",), permutation=("r",)
+    )
 
 
 def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
@@ -55,9 +57,9 @@ def with_places(what: str, x: DType) -> tuple[DType, DType, DType]:
 @op(
     outputs=("q", "r"),
     axes=of_triangles,
-    dtypes=factors(2),
+    dtypes=factor_dtypes(2),
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=(*TALL_AND_WIDE, "x=f32[2,3]", "x=f64[2,2] mode=complete"),
 )
 def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -84,7 +86,7 @@ def qr(x: Tensor, *, mode: str = "reduced") -> tuple[Tensor, Tensor]:
         DTypeError: Complex numbers.
         GradientError: The gradient is undefined, see `mode`.
     """
-    return cast("tuple[Tensor, Tensor]", factored(lambda x: _compute_qr(x, mode), x))
+    return cast("tuple[Tensor, Tensor]", compute_factors(lambda x: _compute_qr(x, mode), x))
 
 
 def _compute_qr(x: Any, mode: str) -> tuple[Any, ...]:
@@ -103,7 +105,7 @@ def _compute_qr(x: Any, mode: str) -> tuple[Any, ...]:
     dtypes=with_places,
     function=False,
     costly=True,
-    operations=for_each("x", sweeps),
+    operations=count_per_element("x", sweep_cost),
     examples=("x=f32[3,3]", "x=f64[b,2,2]", "x=f64[3,2]", "x=f64[0,2,2]"),
 )
 def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -123,8 +125,8 @@ def lu(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ShapeError: `x` has fewer than two axes.
         DTypeError: Complex numbers.
     """
-    floats = floating(x)
-    packed, pivots, permutation = lax.linalg.lu(widened(floats))
+    floats = as_floating(x)
+    packed, pivots, permutation = lax.linalg.lu(widen_half(floats))
     return packed.astype(floats.dtype), pivots.astype(INT32), permutation.astype(INT32)
 
 
@@ -134,4 +136,4 @@ def _refuse_complete(values: VarSlots, attrs: Attrs) -> str | None:
     return "Say br.qr(x)." if attrs["mode"] == "complete" and is_tall else None
 
 
-unless(qr, _refuse_complete, MORE_VECTORS)
+refuse_derivative_if(qr, _refuse_complete, MORE_VECTORS)

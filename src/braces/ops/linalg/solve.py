@@ -16,24 +16,24 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Names,
     Types,
-    broadcasting,
-    mapped,
+    broadcasting_indices,
+    make_axis_map,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.dims import Size
 from braces.dtypes import DType
 from braces.lazy import jnp
-from braces.ops.common.half_precision import in_float32, widened
-from braces.ops.common.rules import Backward, floating, promoted, real_function, sum_to
+from braces.ops.common.half_precision import in_float32, widen_half
+from braces.ops.common.rules import Backward, as_floating, promote_arrays, real_function, sum_to
 from braces.ops.linalg.cholesky import of_one_square
-from braces.ops.linalg.determinant import eliminated, of_squares
+from braces.ops.linalg.determinant import elimination_cost, of_squares
 
 SQUARES = ("x=f32[3,3]", "x=f64[b,2,2]", "x=i32[2,2]", "x=f64[0,3,3]", "x=f64[2,0,0]")
 
 
-def equated(types: Types, attrs: Attrs) -> AxisMap:
+def solve_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `solve`: a solution for each right-hand side; batch axes broadcast."""
     del attrs
     a, b = shape_of(types["a"][0]), shape_of(types["b"][0])
@@ -42,23 +42,23 @@ def equated(types: Types, attrs: Attrs) -> AxisMap:
     if a[-1] != a[-2]:
         raise AxisError(f"needs squares, and matrices are {a[-2]} by {a[-1]}.")
     ends: Names = ("i",) if len(b) == 1 else ("i", "column")
-    first, second = broadcasting(len(a) - 2), broadcasting(len(b) - len(ends))
+    first, second = broadcasting_indices(len(a) - 2), broadcasting_indices(len(b) - len(ends))
     inputs = {"a": ((*first, "row", "i"),), "b": ((*second, *ends),)}
     longer = max(first, second, key=len)
-    return mapped(types, inputs, {"out": ((*longer, *ends),)}, ("row", "i"))
+    return make_axis_map(types, inputs, {"out": ((*longer, *ends),)}, ("row", "i"))
 
 
-def substituted(types: Types, attrs: Attrs) -> Size:
+def substitution_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per element of the right-hand side: two substitutions, after factorization."""
     del attrs
     return 2 * shape_of(types["a"][0])[-1]
 
 
 @op(
-    axes=equated,
+    axes=solve_axes,
     dtypes=real_function,
     costly=True,
-    operations=for_each("b", substituted),
+    operations=count_per_element("b", substitution_cost),
     examples=(
         "a=f32[3,3] b=f32[3,2]",
         "a=f64[b,2,2] b=f64[b,2,1]",
@@ -95,7 +95,7 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
         >>> br.Executor().run(prog, br.Scope(), fetch=x).tolist()
         [1.0, 2.0]
     """
-    return jnp.linalg.solve(*map(floating, promoted(a, b)))
+    return jnp.linalg.solve(*map(as_floating, promote_arrays(a, b)))
 
 
 @solve.gradient
@@ -123,7 +123,7 @@ def _as_column(x: Var) -> Var:
     axes=of_one_square,
     dtypes=real_function,
     costly=True,
-    operations=for_each("x", eliminated),
+    operations=count_per_element("x", elimination_cost),
     examples=SQUARES,
 )
 @in_float32
@@ -145,7 +145,7 @@ def inv(x: Tensor) -> Tensor:
         ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
-    return jnp.linalg.inv(floating(x))
+    return jnp.linalg.inv(as_floating(x))
 
 
 @inv.gradient
@@ -173,7 +173,7 @@ def twice_real(what: str, x: DType) -> tuple[DType, DType]:
     axes=of_logarithms,
     dtypes=twice_real,
     costly=True,
-    operations=for_each("x", eliminated),
+    operations=count_per_element("x", elimination_cost),
     examples=SQUARES,
 )
 def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,8 +194,8 @@ def slogdet(x: Tensor) -> tuple[Tensor, Tensor]:
         ShapeError: `x` is not square in its last two axes.
         DTypeError: Complex numbers.
     """
-    x = floating(x)
-    sign, logabsdet = jnp.linalg.slogdet(widened(x))
+    x = as_floating(x)
+    sign, logabsdet = jnp.linalg.slogdet(widen_half(x))
     return sign.astype(x.dtype), logabsdet.astype(x.dtype)
 
 

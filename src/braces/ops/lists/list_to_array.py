@@ -16,13 +16,13 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
+    constant_axes,
     first_rank,
-    mapped,
-    numbered,
-    shaped,
+    make_axis_map,
+    numbered_indices,
 )
 from braces.define.decorator import Capacity, History, Learned, Roomy, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import ShapeError
@@ -33,23 +33,25 @@ from braces.ops.common.row_semantics import RowView
 from braces.ops.common.rules import Backward
 from braces.ops.lists.stack import (
     Stack,
-    buffer,
     infer_begun,
     is_traced,
     list_attrs,
-    resized,
-    zeros_listed,
+    make_buffer,
+    make_zero_list,
+    resize_buffer,
 )
 
 
-def stacked_places(types: Types, attrs: Attrs) -> AxisMap:
+def stacked_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: the axes of the elements, and a new one in front."""
     del attrs
-    indices = numbered(first_rank(types, "list"))
-    return mapped(types, {"list": (indices,)}, {"out": (("place", *indices),)}, ["place"])
+    indices = numbered_indices(first_rank(types, "list"))
+    return make_axis_map(
+        types, {"list": (indices,)}, {"out": (("place", *indices),)}, ["place"]
+    )
 
 
-@op(axes=stacked_places, lists=True, operations=0)
+@op(axes=stacked_axes, lists=True, operations=0)
 def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor:
     """Stack the elements of a list to an array, the oldest first.
 
@@ -66,14 +68,14 @@ def list_stack(list: Tensor, *, length: Learned, roomy: Roomy = False) -> Tensor
     del roomy
     if isinstance(list, Stack):
         return list.stacked()
-    rows = resized(list.values, int(length))
+    rows = resize_buffer(list.values, int(length))
     real = jnp.arange(rows.shape[0]) < list.count
     return jnp.where(real.reshape(-1, *[1] * (rows.ndim - 1)), rows, rows[:1])
 
 
 @list_stack.infer
 def infer_list_stack(
-    context: Context, list: ListType, *, length: Size, roomy: bool
+    context: InferenceContext, list: ListType, *, length: Size, roomy: bool
 ) -> TensorType:
     """Return the element type with a leading axis."""
     del context, roomy
@@ -83,14 +85,14 @@ def infer_list_stack(
 @list_stack.gradient
 def list_stack_gradient(g: Backward) -> dict[str, Var]:
     """Unstack the cotangent to a list."""
-    return {"list": unstack(g.out_grad)}
+    return {"list": append_unstack(g.out_grad)}
 
 
 @list_stack.jvp
 def list_stack_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Stack the tangents of the list."""
     del values
-    return {"out": (stack(tangents["list"][0], attrs["length"]),)}
+    return {"out": (append_stack(tangents["list"][0], attrs["length"]),)}
 
 
 @list_stack.learned
@@ -100,14 +102,14 @@ def learn_length(list: Any, *, length: Size, roomy: bool) -> dict[str, Any]:
     return {length.name: list.count} if isinstance(length, Dim) and length.name else {}
 
 
-def unstacked_places(types: Types, attrs: Attrs) -> AxisMap:
+def unstacked_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: the elements have all axes but the first."""
     del attrs
-    indices = numbered(first_rank(types, "x"))
-    return mapped(types, {"x": (indices,)}, {"out": (indices[1:],)}, indices[:1])
+    indices = numbered_indices(first_rank(types, "x"))
+    return make_axis_map(types, {"x": (indices,)}, {"out": (indices[1:],)}, indices[:1])
 
 
-@op(axes=unstacked_places, lists=True, operations=0)
+@op(axes=unstacked_axes, lists=True, operations=0)
 def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
     """Unstack an array to a list, the last element on top.
 
@@ -119,15 +121,17 @@ def list_unstack(x: Tensor, count: Tensor | None = None) -> Tensor:
         out: list<T>.
     """
     if is_traced(x):
-        rows = resized(x, max(1, x.shape[0]))  # a loop is traced even with a trip count of 0
+        rows = resize_buffer(
+            x, max(1, x.shape[0])
+        )  # a loop is traced even with a trip count of 0
         length = x.shape[0] if count is None else count
-        return buffer(rows, length)
+        return make_buffer(rows, length)
     return Stack.of(jnp.zeros(x.shape[1:], x.dtype), x if count is None else x[: int(count)])
 
 
 @list_unstack.infer
 def infer_list_unstack(
-    context: Context, x: TensorType, count: TensorType | None = None
+    context: InferenceContext, x: TensorType, count: TensorType | None = None
 ) -> ListType:
     """Return the list type of the rows."""
     del context, count
@@ -137,7 +141,7 @@ def infer_list_unstack(
 
 
 @list_unstack.rounded
-def list_of_real_rows(view: RowView, count: str) -> Op:
+def unstack_valid_rows(view: RowView, count: str) -> Op:
     """With a padded batch, the list has as many elements as there are valid rows."""
     (x,) = view.op.inputs["x"]
     if 0 not in view.axes("x") or view.op.inputs.get("count"):
@@ -148,7 +152,7 @@ def list_of_real_rows(view: RowView, count: str) -> Op:
 @list_unstack.gradient
 def list_unstack_gradient(g: Backward) -> dict[str, Var]:
     """Stack the cotangents of the elements."""
-    return {"x": stack(g.out_grad, g["x"].shape[0])}
+    return {"x": append_stack(g.out_grad, g["x"].shape[0])}
 
 
 @list_unstack.jvp
@@ -157,17 +161,17 @@ def list_unstack_jvp(
 ) -> VarSlots:
     """Unstack the tangent."""
     del values, attrs
-    return {"out": (unstack(tangents["x"][0]),)}
+    return {"out": (append_unstack(tangents["x"][0]),)}
 
 
-def counted(types: Types, attrs: Attrs) -> AxisMap:
+def list_length_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: the values of the elements are not read."""
     del attrs
-    indices = numbered(first_rank(types, "list"))
-    return mapped(types, {"list": (indices,)}, {"out": ((),)}, fills={})
+    indices = numbered_indices(first_rank(types, "list"))
+    return make_axis_map(types, {"list": (indices,)}, {"out": ((),)}, fills={})
 
 
-@op(axes=counted, lists=True, differentiable=False, operations=0)
+@op(axes=list_length_axes, lists=True, differentiable=False, operations=0)
 def list_length(list: Tensor) -> Tensor:
     """Return the length of a list.
 
@@ -181,13 +185,13 @@ def list_length(list: Tensor) -> Tensor:
 
 
 @list_length.infer
-def infer_list_length(context: Context, list: ListType) -> TensorType:
+def infer_list_length(context: InferenceContext, list: ListType) -> TensorType:
     """Return an integer scalar type."""
     del context, list
     return TensorType(INT64, ())
 
 
-@op(axes=shaped, infer=infer_begun, lists=True, differentiable=False, operations=0)
+@op(axes=constant_axes, infer=infer_begun, lists=True, differentiable=False, operations=0)
 def list_filled(
     length: Tensor,
     *,
@@ -210,24 +214,24 @@ def list_filled(
     Outputs:
         out: list<dtype[shape]>.
     """
-    return zeros_listed(length, dtype, shape, history, capacity)
+    return make_zero_list(length, dtype, shape, history, capacity)
 
 
 @list_stack.rounded
-def unchanged(view: RowView, count: str) -> Op:
+def keep_operator(view: RowView, count: str) -> Op:
     """Keep the operator with a padded batch: its rows or elements may contain padding."""
     del count
     return view.op
 
 
 @list_stack.counted
-def length_of(list: Var, **attrs: Any) -> Var:
+def append_length(list: Var, **attrs: Any) -> Var:
     """Append a `list_length`."""
     del attrs
     return apply("list_length", {"list": (list,)})["out"][0]
 
 
-def filled_list(length: Var, like: Var, history: str) -> Var:
+def append_filled(length: Var, like: Var, history: str) -> Var:
     """Append a `list_filled` with the element type of another list."""
     list_type = like.type
     assert isinstance(list_type, ListType)
@@ -235,11 +239,11 @@ def filled_list(length: Var, like: Var, history: str) -> Var:
     return apply("list_filled", {"length": (length,)}, attrs)["out"][0]
 
 
-def stack(list: Var, length: Size) -> Var:
+def append_stack(list: Var, length: Size) -> Var:
     """Append a `list_stack`."""
     return apply("list_stack", {"list": (list,)}, {"length": length})["out"][0]
 
 
-def unstack(x: Var) -> Var:
+def append_unstack(x: Var) -> Var:
     """Append a `list_unstack`."""
     return apply("list_unstack", {"x": (x,)})["out"][0]

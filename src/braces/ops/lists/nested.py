@@ -15,32 +15,44 @@ from dataclasses import replace
 from braces.builder.append import apply
 from braces.builder.builder import current_program
 from braces.builder.var import Var
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    make_axis_map,
+    numbered_indices,
+)
 from braces.define.decorator import Capacity, History, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import ListType, Type
 from braces.lazy import jax, jnp
 from braces.ops.common.rules import Backward
-from braces.ops.control.core.residuals import history_of
-from braces.ops.lists.list_to_array import filled_list, length_of
-from braces.ops.lists.random_access import a_list, check_place, check_value, linear
-from braces.ops.lists.stack import Buffer, Stack, resized
+from braces.ops.control.core.residuals import find_filling_loop
+from braces.ops.lists.list_to_array import append_filled, append_length
+from braces.ops.lists.random_access import (
+    check_index,
+    check_value,
+    declare_linear,
+    require_list,
+)
+from braces.ops.lists.stack import ListBuffer, Stack, resize_buffer
 
 EXTEND, SPLIT = "list_extend", "list_split"
-APART = {EXTEND: "values", SPLIT: "values"}
+OWN_CAPACITY_SLOT = {EXTEND: "values", SPLIT: "values"}
 """The slot whose list has a capacity of its own, often far smaller than that of the other."""
 
 
-def joined_places(types: Types, attrs: Attrs) -> AxisMap:
+def extended_list_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: all lists have the same axes, a count has none."""
     del attrs
-    axes = numbered(first_rank(types, "list"))
+    axes = numbered_indices(first_rank(types, "list"))
     inputs = {"list": (axes,), "values": (axes,), "count": ((),)}
     outputs = {"out": (axes,)} if "values" in types else {"values": (axes,), "rest": (axes,)}
-    return mapped(types, inputs, outputs, fills={})
+    return make_axis_map(types, inputs, outputs, fills={})
 
 
-@op(axes=joined_places, lists=True, operations=0)
+@op(axes=extended_list_axes, lists=True, operations=0)
 def list_extend(list: Tensor, values: Tensor, count: Tensor) -> Tensor:
     """Append the elements of a list to another list.
 
@@ -59,22 +71,24 @@ def list_extend(list: Tensor, values: Tensor, count: Tensor) -> Tensor:
 
 
 @list_extend.infer
-def infer_list_extend(context: Context, list: Type, values: Type, count: Type) -> ListType:
+def infer_list_extend(
+    context: InferenceContext, list: Type, values: Type, count: Type
+) -> ListType:
     """Return the type of the list; the other one must have the same."""
-    list_type = a_list(context, list)
-    check_value(context, list_type, a_list(context, values).element)
-    check_place(context, count)
+    list_type = require_list(context, list)
+    check_value(context, list_type, require_list(context, values).element)
+    check_index(context, count)
     return list_type
 
 
 @list_extend.gradient
 def list_extend_gradient(g: Backward) -> dict[str, Var]:
     """Split the cotangent of the list: its last elements belong to the other one."""
-    values, rest = split(g.out_grad, g["count"], _history_like(g["values"]))
+    values, rest = append_split(g.out_grad, g["count"], _history_like(g["values"]))
     return {"list": rest, "values": values}
 
 
-@op(outputs=("values", "rest"), axes=joined_places, lists=True, operations=0)
+@op(outputs=("values", "rest"), axes=extended_list_axes, lists=True, operations=0)
 def list_split(
     list: Tensor, count: Tensor, *, history: History, capacity: Capacity | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -97,19 +111,19 @@ def list_split(
         return Stack.of(list.zero, [*_above(list, below)][::-1]), below
     assert capacity is not None
     count = count.astype(jnp.int32)
-    values = resized(_read_slice(list, list.count - count, capacity), capacity)
+    values = resize_buffer(_read_slice(list, list.count - count, capacity), capacity)
     none = jnp.asarray(0, jnp.int32)
-    return Buffer(values, count, none, history), replace(list, count=list.count - count)
+    return ListBuffer(values, count, none, history), replace(list, count=list.count - count)
 
 
 @list_split.infer
 def infer_list_split(
-    context: Context, list: Type, count: Type, **attrs: object
+    context: InferenceContext, list: Type, count: Type, **attrs: object
 ) -> tuple[ListType, ListType]:
     """Return the type of the list, twice."""
     del attrs
-    check_place(context, count)
-    list_type = a_list(context, list)
+    check_index(context, count)
+    list_type = require_list(context, list)
     return list_type, list_type
 
 
@@ -118,8 +132,10 @@ def list_split_gradient(g: Backward) -> dict[str, Var]:
     """Append the cotangent of the values to that of the rest."""
     values, rest = g.grads["values"][0], g.grads["rest"][0]
     if values is None:
-        values = filled_list(g["count"], g["list"], _history_like(g["values"]))
-    return {"list": extend(g.zeros("rest") if rest is None else rest, values, g["count"])}
+        values = append_filled(g["count"], g["list"], _history_like(g["values"]))
+    return {
+        "list": append_extend(g.zeros("rest") if rest is None else rest, values, g["count"])
+    }
 
 
 def _above(list: Stack, below: Stack) -> Iterator[object]:
@@ -132,7 +148,7 @@ def _above(list: Stack, below: Stack) -> Iterator[object]:
 # ---- buffers ---------------------------------------------------------------------------------
 
 
-def _append_buffer(list: Buffer, values: Buffer) -> Buffer:
+def _append_buffer(list: ListBuffer, values: ListBuffer) -> ListBuffer:
     """Append the elements of a list by one update slice of the smaller capacity."""
     part = min(list.room, values.room)
     first = jnp.clip(list.count, 0, list.room - part)
@@ -145,7 +161,7 @@ def _append_buffer(list: Buffer, values: Buffer) -> Buffer:
     return replace(list, values=written, count=list.count + values.count)
 
 
-def _read_slice(list: Buffer, begin: Tensor, room: int) -> Tensor:
+def _read_slice(list: ListBuffer, begin: Tensor, room: int) -> Tensor:
     """Return a slice of `room` elements; elements beyond the end are undefined."""
     part = min(list.room, room)
     first = jnp.clip(begin, 0, list.room - part)
@@ -155,13 +171,13 @@ def _read_slice(list: Buffer, begin: Tensor, room: int) -> Tensor:
 # ---- building --------------------------------------------------------------------------------
 
 
-def extend(list: Var, values: Var, count: Var | None = None) -> Var:
+def append_extend(list: Var, values: Var, count: Var | None = None) -> Var:
     """Append a `list_extend`."""
-    count = length_of(values) if count is None else count
+    count = append_length(values) if count is None else count
     return apply(EXTEND, {"list": (list,), "values": (values,), "count": (count,)})["out"][0]
 
 
-def split(list: Var, count: Var, history: str) -> tuple[Var, Var]:
+def append_split(list: Var, count: Var, history: str) -> tuple[Var, Var]:
     """Append a `list_split`."""
     results = apply(SPLIT, {"list": (list,), "count": (count,)}, {"history": history})
     return results["values"][0], results["rest"][0]
@@ -169,10 +185,10 @@ def split(list: Var, count: Var, history: str) -> tuple[Var, Var]:
 
 def _history_like(list: Var) -> str:
     """Return a history name for lists as long as this one."""
-    return history_of(list.table, list.name) or current_program().current.names.unique(
+    return find_filling_loop(list.table, list.name) or current_program().current.names.unique(
         "history"
     )
 
 
 for _definition in (list_extend, list_split):
-    linear(_definition)
+    declare_linear(_definition)

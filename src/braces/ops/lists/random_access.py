@@ -13,38 +13,45 @@ from typing import Any
 
 from braces.builder.append import apply, one
 from braces.builder.var import Var
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    make_axis_map,
+    numbered_indices,
+)
+from braces.define.axes.flop_count import count_per_element
 from braces.define.completion import KernelOp
 from braces.define.decorator import Capacity, History, Indices, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import INT64, ListType, TensorType, Type
 from braces.errors import DTypeError, IndexRangeError, ShapeError
 from braces.lazy import jnp
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.rules import AddInto, Backward, zeros_of
-from braces.ops.indexing.take import integers, outside
-from braces.ops.lists.cotangents import differentiable, zeros_like
+from braces.ops.common.rules import AddInto, Backward, build_zeros
+from braces.ops.indexing.take import check_integers, out_of_range_code
+from braces.ops.lists.cotangents import has_cotangent, zeros_like
 
-OUTSIDE = "A place is outside of the list."
-BEGIN = "list_begin"
-GROWING = frozenset(("list_push", "list_insert", "list_resize", "list_extend"))
+OUT_OF_RANGE = "A place is outside of the list."
+BEGIN_OP = "list_begin"
+GROWING_OPS = frozenset(("list_push", "list_insert", "list_resize", "list_extend"))
 """Operators whose result may be longer than their input list."""
-LONGEST = 2**31 - 1
+MAX_LENGTH = 2**31 - 1
 
 
 # ---- types -----------------------------------------------------------------------------------
 
 
-def places(types: Types, attrs: Attrs) -> AxisMap:
+def index_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Return the axis map: lists and elements have the same axes, an index has none."""
     del attrs
-    axes = numbered(first_rank(types, "list"))
+    axes = numbered_indices(first_rank(types, "list"))
     inputs = {"list": (axes,), "index": ((),), "length": ((),), "value": (axes,)}
-    return mapped(types, inputs, {"out": (axes,), "before": ((),)}, fills={})
+    return make_axis_map(types, inputs, {"out": (axes,), "before": ((),)}, fills={})
 
 
-def a_list(context: Context, given: Type) -> ListType:
+def require_list(context: InferenceContext, given: Type) -> ListType:
     """Return the type of a list, with known sizes resolved.
 
     Raises:
@@ -58,7 +65,7 @@ def a_list(context: Context, given: Type) -> ListType:
     return given.map_sizes(context.unifier.resolve)
 
 
-def check_place(context: Context, index: Type) -> None:
+def check_index(context: InferenceContext, index: Type) -> None:
     """Reject an index that is not an integer scalar.
 
     Raises:
@@ -67,10 +74,10 @@ def check_place(context: Context, index: Type) -> None:
     """
     if not isinstance(index, TensorType) or index.shape:
         raise ShapeError(f"{context.type} needs one place, an integer scalar, not {index}.")
-    integers(context.type, index.dtype)
+    check_integers(context.type, index.dtype)
 
 
-def check_value(context: Context, list: ListType, value: Type) -> None:
+def check_value(context: InferenceContext, list: ListType, value: Type) -> None:
     """Reject a value whose type is not the element type of the list.
 
     Raises:
@@ -83,10 +90,10 @@ def check_value(context: Context, list: ListType, value: Type) -> None:
         )
 
 
-def infer_changed(context: Context, list: Type, index: Type, *value: Type) -> ListType:
+def infer_changed(context: InferenceContext, list: Type, index: Type, *value: Type) -> ListType:
     """Return the type of the list; a value must have its element type."""
-    list_type = a_list(context, list)
-    check_place(context, index)
+    list_type = require_list(context, list)
+    check_index(context, index)
     for value_type in value:
         check_value(context, list_type, value_type)
     return list_type
@@ -95,7 +102,7 @@ def infer_changed(context: Context, list: Type, index: Type, *value: Type) -> Li
 # ---- operators -------------------------------------------------------------------------------
 
 
-@op(axes=places, lists=True, operations=0)
+@op(axes=index_axes, lists=True, operations=0)
 def list_get(list: Tensor, index: Indices) -> Tensor:
     """Return the element of a list at an index.
 
@@ -113,10 +120,10 @@ def list_get(list: Tensor, index: Indices) -> Tensor:
 
 
 @list_get.infer
-def infer_list_get(context: Context, list: Type, index: Type) -> TensorType:
+def infer_list_get(context: InferenceContext, list: Type, index: Type) -> TensorType:
     """Return the element type."""
-    list_type = a_list(context, list)
-    check_place(context, index)
+    list_type = require_list(context, list)
+    check_index(context, index)
     return list_type.element
 
 
@@ -127,7 +134,7 @@ def list_get_gradient(g: Backward) -> dict[str, AddInto]:
     return {"list": AddInto(g.out_grad, lambda total, x: one("list_add_at", total, index, x))}
 
 
-@op(axes=places, lists=True, infer=infer_changed, operations=for_each("value"))
+@op(axes=index_axes, lists=True, infer=infer_changed, operations=count_per_element("value"))
 def list_add_at(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """Add a value to an element of a list: the adjoint of `list_get`.
 
@@ -154,7 +161,7 @@ def list_add_at_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(axes=places, lists=True, infer=infer_changed, operations=0)
+@op(axes=index_axes, lists=True, infer=infer_changed, operations=0)
 def list_set(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """Replace the element of a list at an index.
 
@@ -183,7 +190,7 @@ def list_set_gradient(g: Backward) -> dict[str, Var]:
     return grads
 
 
-@op(axes=places, lists=True, infer=infer_changed, operations=0)
+@op(axes=index_axes, lists=True, infer=infer_changed, operations=0)
 def list_insert(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """Insert a value before the element at an index; at the length of the list, append it.
 
@@ -223,10 +230,10 @@ def _zeros_for(list: Var) -> Var:
     """Return zeros of the element type of a list."""
     list_type = list.type
     assert isinstance(list_type, ListType)
-    return zeros_of(list_type.element)
+    return build_zeros(list_type.element)
 
 
-@op(axes=places, lists=True, infer=infer_changed, operations=0)
+@op(axes=index_axes, lists=True, infer=infer_changed, operations=0)
 def list_erase(list: Tensor, index: Indices) -> Tensor:
     """Remove the element of a list at an index.
 
@@ -250,7 +257,7 @@ def list_erase_gradient(g: Backward) -> dict[str, Var]:
     return {"list": one("list_insert", g.out_grad, at, _zeros_for(g.out_grad))}
 
 
-@op(outputs=("out", "before"), axes=places, lists=True, operations=0)
+@op(outputs=("out", "before"), axes=index_axes, lists=True, operations=0)
 def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
     """Truncate a list to a length, or pad it with zeros.
 
@@ -270,11 +277,11 @@ def list_resize(list: Tensor, length: Indices) -> tuple[Tensor, Tensor]:
 
 @list_resize.infer
 def infer_list_resize(
-    context: Context, list: Type, length: Type
+    context: InferenceContext, list: Type, length: Type
 ) -> tuple[ListType, TensorType]:
     """Return the list type and an integer scalar type."""
-    list_type = a_list(context, list)
-    check_place(context, length)
+    list_type = require_list(context, list)
+    check_index(context, length)
     return list_type, TensorType(INT64, ())
 
 
@@ -282,10 +289,10 @@ def infer_list_resize(
 def list_resize_gradient(g: Backward) -> dict[str, Var]:
     """Resize the cotangent to the previous length; added elements get nothing."""
     grad = g.grads["out"][0]
-    return {} if grad is None else {"list": resize(grad, g["before"])}
+    return {} if grad is None else {"list": append_resize(grad, g["before"])}
 
 
-def resize(list: Var, length: Any) -> Var:
+def append_resize(list: Var, length: Any) -> Var:
     """Append a `list_resize`; return the list."""
     return apply("list_resize", {"list": (list,), "length": (length,)})["out"][0]
 
@@ -308,10 +315,10 @@ def list_begin(list: Tensor, *, history: History, capacity: Capacity | None = No
 
 
 @list_begin.infer
-def infer_list_begin(context: Context, list: Type, **attrs: Any) -> ListType:
+def infer_list_begin(context: InferenceContext, list: Type, **attrs: Any) -> ListType:
     """Return the type of the list."""
     del attrs
-    return a_list(context, list)
+    return require_list(context, list)
 
 
 @list_begin.gradient
@@ -323,50 +330,50 @@ def list_begin_gradient(g: Backward) -> dict[str, Var]:
 # ---- range checks ----------------------------------------------------------------------------
 
 
-@list_get.checked(IndexRangeError, OUTSIDE)
+@list_get.checked(IndexRangeError, OUT_OF_RANGE)
 def get_outside(list: Tensor, index: Indices) -> Tensor:
     """True where the index is out of range."""
-    return outside(index, list.count)
+    return out_of_range_code(index, list.count)
 
 
-@list_erase.checked(IndexRangeError, OUTSIDE)
+@list_erase.checked(IndexRangeError, OUT_OF_RANGE)
 def erase_outside(list: Tensor, index: Indices) -> Tensor:
     """True where the index is out of range."""
-    return outside(index, list.count)
+    return out_of_range_code(index, list.count)
 
 
-@list_set.checked(IndexRangeError, OUTSIDE)
+@list_set.checked(IndexRangeError, OUT_OF_RANGE)
 def set_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """True where the index is out of range."""
     del value
-    return outside(index, list.count)
+    return out_of_range_code(index, list.count)
 
 
-@list_add_at.checked(IndexRangeError, OUTSIDE)
+@list_add_at.checked(IndexRangeError, OUT_OF_RANGE)
 def add_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """True where the index is out of range."""
     del value
-    return outside(index, list.count)
+    return out_of_range_code(index, list.count)
 
 
-@list_insert.checked(IndexRangeError, OUTSIDE)
+@list_insert.checked(IndexRangeError, OUT_OF_RANGE)
 def insert_outside(list: Tensor, index: Indices, value: Tensor) -> Tensor:
     """True where the index is out of range; the length of the list is allowed."""
     del value
-    return outside(index, list.count + 1, lowest=-list.count)
+    return out_of_range_code(index, list.count + 1, lowest=-list.count)
 
 
 @list_resize.checked(IndexRangeError, "A list cannot have this length.")
 def length_outside(list: Tensor, length: Indices) -> Tensor:
     """True where the length is negative, or far too large."""
     del list
-    return outside(length, LONGEST, lowest=0)
+    return out_of_range_code(length, MAX_LENGTH, lowest=0)
 
 
 # ---- tangents --------------------------------------------------------------------------------
 
 
-def linear(definition: KernelOp) -> None:
+def declare_linear(definition: KernelOp) -> None:
     """Declare that an operator is linear in its lists and elements."""
 
     def rule(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
@@ -377,9 +384,7 @@ def linear(definition: KernelOp) -> None:
         }
         results = apply(definition.type, operands, attrs)
         return {
-            slot: outputs
-            for slot, outputs in results.items()
-            if differentiable(outputs[0].type)
+            slot: outputs for slot, outputs in results.items() if has_cotangent(outputs[0].type)
         }
 
     definition.jvp(rule)
@@ -387,10 +392,10 @@ def linear(definition: KernelOp) -> None:
 
 def _zero_tangent(var: Var) -> Var:
     """Return a zero tangent; an index is returned unchanged."""
-    return zeros_like(var) if differentiable(var.type) else var
+    return zeros_like(var) if has_cotangent(var.type) else var
 
 
 for _definition in (
     list_get, list_add_at, list_set, list_insert, list_erase, list_resize, list_begin,
 ):  # fmt: skip
-    linear(_definition)
+    declare_linear(_definition)

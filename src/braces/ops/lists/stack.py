@@ -14,15 +14,15 @@ from typing import Any
 
 from braces.builder.append import apply
 from braces.builder.var import Var
-from braces.define.axes.axis_map import shaped
+from braces.define.axes.axis_map import constant_axes
 from braces.define.decorator import Capacity, History, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape
 from braces.dtypes import INT64, DType, ListType, TensorType
 from braces.errors import DTypeError
 from braces.lazy import jax, jnp, tracing
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.rules import Backward, zeros_of
+from braces.ops.common.rules import Backward, build_zeros
 
 EMPTY, PUSH, POP = "list_empty", "list_push", "list_pop"
 
@@ -131,7 +131,7 @@ def _place(index: Any, count: int) -> int:
 
 
 @dataclass(frozen=True)
-class Buffer:
+class ListBuffer:
     """A list in compiled code: the elements up to `count`, in a buffer of fixed capacity.
 
     A push beyond the capacity increments `count` and leaves the elements undefined. The
@@ -152,12 +152,12 @@ class Buffer:
     def __post_init__(self) -> None:
         _register_pytree()
 
-    def push(self, value: Any) -> Buffer:
+    def push(self, value: Any) -> ListBuffer:
         """Return this list with one more value on top."""
         written = jax.lax.dynamic_update_index_in_dim(self.values, value, self.count, 0)
         return replace(self, values=written, count=self.count + 1)
 
-    def pop(self) -> tuple[Any, Buffer]:
+    def pop(self) -> tuple[Any, ListBuffer]:
         """Return the top element, and the list below it; nothing is erased."""
         below = self.count - 1
         value = jax.lax.dynamic_index_in_dim(self.values, below, 0, keepdims=False)
@@ -168,10 +168,10 @@ class Buffer:
         """The element popped last, provided that nothing was pushed since."""
         return jax.lax.dynamic_index_in_dim(self.values, self.count, 0, keepdims=False)
 
-    def combine(self, change: Callable[..., Any], *others: Buffer) -> Buffer:
+    def combine(self, change: Callable[..., Any], *others: ListBuffer) -> ListBuffer:
         """Return a list of the same length, with `change` applied element by element."""
         room = max(self.room, *(other.room for other in others), 0)
-        rows = (resized(buffer.values, room) for buffer in (self, *others))
+        rows = (resize_buffer(buffer.values, room) for buffer in (self, *others))
         return replace(self, values=change(*rows))
 
     def _position(self, index: Any) -> Any:
@@ -189,13 +189,13 @@ class Buffer:
         at = self._position(index)
         return jax.lax.dynamic_index_in_dim(self.values, at, 0, keepdims=False)
 
-    def set(self, index: Any, value: Any) -> Buffer:
+    def set(self, index: Any, value: Any) -> ListBuffer:
         """Return this list with another value at an index."""
         at = self._position(index)
         written = jax.lax.dynamic_update_index_in_dim(self.values, value, at, 0)
         return replace(self, values=written)
 
-    def insert(self, index: Any, value: Any) -> Buffer:
+    def insert(self, index: Any, value: Any) -> ListBuffer:
         """Return this list with a value inserted before an index."""
         at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
         moved = jnp.roll(self.values, 1, 0)
@@ -203,7 +203,7 @@ class Buffer:
         written = jnp.where(self._along(places == at), value[None], elements)
         return replace(self, values=written, count=self.count + 1)
 
-    def erase(self, index: Any) -> Buffer:
+    def erase(self, index: Any) -> ListBuffer:
         """Return this list without the element at an index."""
         at, places = self._position(index), jnp.arange(self.room, dtype=jnp.int32)
         elements = jnp.where(
@@ -211,16 +211,16 @@ class Buffer:
         )
         return replace(self, values=elements, count=self.count - 1, most=self.highest)
 
-    def resized(self, length: Any) -> Buffer:
+    def resized(self, length: Any) -> ListBuffer:
         """Return this list truncated to a length, or padded with zeros."""
         length = length.astype(jnp.int32)
         real = jnp.arange(self.room, dtype=jnp.int32) < jnp.minimum(self.count, length)
         elements = jnp.where(self._along(real), self.values, jnp.zeros_like(self.values))
         return replace(self, values=elements, count=length, most=self.highest)
 
-    def begun(self, room: int, history: str) -> Buffer:
+    def begun(self, room: int, history: str) -> ListBuffer:
         """Return the same elements with a capacity of `room`."""
-        return replace(self, values=resized(self.values, room), history=history)
+        return replace(self, values=resize_buffer(self.values, room), history=history)
 
     @property
     def highest(self) -> Any:
@@ -241,7 +241,7 @@ class Buffer:
 @cache
 def _register_pytree() -> None:
     """Register buffers as a pytree of JAX, on first use, which imports JAX."""
-    jax.tree_util.register_dataclass(Buffer, ["values", "count", "most"], ["history"])
+    jax.tree_util.register_dataclass(ListBuffer, ["values", "count", "most"], ["history"])
 
 
 def is_traced(x: Any) -> bool:
@@ -249,7 +249,7 @@ def is_traced(x: Any) -> bool:
     return isinstance(x, tracing.Tracer)
 
 
-def resized(values: Any, room: int) -> Any:
+def resize_buffer(values: Any, room: int) -> Any:
     """Truncate a buffer to a capacity, or pad it with zeros."""
     missing = room - values.shape[0]
     if missing <= 0:
@@ -257,19 +257,19 @@ def resized(values: Any, room: int) -> Any:
     return jnp.pad(values, [(0, missing), *[(0, 0)] * (values.ndim - 1)])
 
 
-def zeros_listed(
+def make_zero_list(
     length: Any, dtype: DType, shape: Shape, history: str, capacity: int | None
-) -> Stack | Buffer:
+) -> Stack | ListBuffer:
     """Return a list of `length` zeros: a `Stack`, or a `Buffer` if there is a capacity."""
     zero = jnp.zeros(shape, dtype)
     if capacity is None:
         return Stack.of(zero, [zero] * int(length))
-    return buffer(jnp.zeros((capacity, *shape), dtype), length, history)
+    return make_buffer(jnp.zeros((capacity, *shape), dtype), length, history)
 
 
-def buffer(values: Any, length: Any, history: str = "") -> Buffer:
+def make_buffer(values: Any, length: Any, history: str = "") -> ListBuffer:
     """Return a list of the first `length` values."""
-    return Buffer(values, jnp.asarray(length, "int32"), jnp.asarray(0, "int32"), history)
+    return ListBuffer(values, jnp.asarray(length, "int32"), jnp.asarray(0, "int32"), history)
 
 
 def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def list_attrs(element: TensorType, history: str) -> dict[str, Any]:
 # ---- operators -------------------------------------------------------------------------------
 
 
-@op(axes=shaped, differentiable=False, lists=True, operations=0)
+@op(axes=constant_axes, differentiable=False, lists=True, operations=0)
 def list_empty(
     *, dtype: DType, shape: Shape, history: History, capacity: Capacity | None = None
 ) -> Tensor:
@@ -295,12 +295,12 @@ def list_empty(
     Outputs:
         out: list<dtype[shape]>.
     """
-    return zeros_listed(0, dtype, shape, history, capacity)
+    return make_zero_list(0, dtype, shape, history, capacity)
 
 
 @list_empty.infer
 def infer_begun(
-    context: Context, *inputs: TensorType, dtype: DType, shape: Shape, **attrs: Any
+    context: InferenceContext, *inputs: TensorType, dtype: DType, shape: Shape, **attrs: Any
 ) -> ListType:
     """Return the list type of that element."""
     del context, inputs, attrs
@@ -327,7 +327,7 @@ def list_push(list: Tensor, value: Tensor, *, history: History) -> Tensor:
 
 @list_push.infer
 def infer_list_push(
-    context: Context, list: ListType, value: TensorType, *, history: str
+    context: InferenceContext, list: ListType, value: TensorType, *, history: str
 ) -> ListType:
     """Return the type of the list."""
     del history
@@ -339,7 +339,7 @@ def infer_list_push(
 @list_push.gradient
 def list_push_gradient(g: Backward) -> dict[str, Var]:
     """Pop the cotangent of the list: the top belongs to the value."""
-    value, rest = pop(g.out_grad, str(g.attrs["history"]))
+    value, rest = append_pop(g.out_grad, str(g.attrs["history"]))
     return {"list": rest, "value": value}
 
 
@@ -363,7 +363,7 @@ def list_pop(list: Tensor, *, history: History) -> tuple[Tensor, Tensor]:
 
 @list_pop.infer
 def infer_list_pop(
-    context: Context, list: ListType, *, history: str
+    context: InferenceContext, list: ListType, *, history: str
 ) -> tuple[TensorType, ListType]:
     """Return the element type, and the type of the list."""
     del context, history
@@ -377,9 +377,9 @@ def list_pop_gradient(g: Backward) -> dict[str, Var]:
     element = g["list"].type
     assert isinstance(element, ListType)
     return {
-        "list": push(
+        "list": append_push(
             g.zeros("rest") if rest is None else rest,
-            zeros_of(element.element) if value is None else value,
+            build_zeros(element.element) if value is None else value,
             str(g.attrs["history"]),
         )
     }
@@ -421,18 +421,18 @@ def list_add_gradient(g: Backward) -> dict[str, Var]:
 @list_push.jvp
 def list_push_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Push the tangent of the value on that of the list."""
-    (rest,) = tangents.get("list") or (zero_list(values["list"][0]),)
+    (rest,) = tangents.get("list") or (append_zeros(values["list"][0]),)
     element = values["value"][0].type
     assert isinstance(element, TensorType)
-    (value,) = tangents.get("value") or (zeros_of(element),)
-    return {"out": (push(rest, value, str(attrs["history"])),)}
+    (value,) = tangents.get("value") or (build_zeros(element),)
+    return {"out": (append_push(rest, value, str(attrs["history"])),)}
 
 
 @list_pop.jvp
 def list_pop_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Pop the tangent of the list."""
     del values
-    value, rest = pop(tangents["list"][0], str(attrs["history"]))
+    value, rest = append_pop(tangents["list"][0], str(attrs["history"]))
     return {"value": (value,), "rest": (rest,)}
 
 
@@ -440,11 +440,11 @@ def list_pop_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any])
 def list_add_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """Return the sum of the tangents."""
     del attrs
-    x, y = (tangents.get(s) or (zero_list(values[s][0]),) for s in ("x", "y"))
-    return {"out": (add_lists(x[0], y[0]),)}
+    x, y = (tangents.get(s) or (append_zeros(values[s][0]),) for s in ("x", "y"))
+    return {"out": (append_add(x[0], y[0]),)}
 
 
-def _same_list(context: Context, first: ListType, *others: ListType) -> ListType:
+def _same_list(context: InferenceContext, first: ListType, *others: ListType) -> ListType:
     del context, others
     return first
 
@@ -456,23 +456,23 @@ list_zeros.differentiable = False
 # ---- building --------------------------------------------------------------------------------
 
 
-def push(list: Var, value: Var, history: str) -> Var:
+def append_push(list: Var, value: Var, history: str) -> Var:
     """Append a `list_push`."""
     return apply(PUSH, {"list": (list,), "value": (value,)}, {"history": history})["out"][0]
 
 
-def pop(list: Var, history: str) -> tuple[Var, Var]:
+def append_pop(list: Var, history: str) -> tuple[Var, Var]:
     """Append a `list_pop`."""
     results = apply(POP, {"list": (list,)}, {"history": history})
     return results["value"][0], results["rest"][0]
 
 
-def zero_list(like: Var) -> Var:
+def append_zeros(like: Var) -> Var:
     """Append a `list_zeros`."""
     return apply("list_zeros", {"list": (like,)})["out"][0]
 
 
-def add_lists(x: Var, y: Var) -> Var:
+def append_add(x: Var, y: Var) -> Var:
     """Append a `list_add`."""
     return apply("list_add", {"x": (x,), "y": (y,)})["out"][0]
 

@@ -12,7 +12,7 @@ from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType
 from braces.lazy import jnp
 from braces.ops.elementwise.arithmetic import common
-from braces.ops.nn.cross_entropy import at_label, integer_labels, labelled, out_of_range
+from braces.ops.nn.cross_entropy import at_label, integer_labels, label_axes, out_of_range
 
 EXAMPLES = (
     "logits=f32[4,3] labels=i32[4]",
@@ -25,7 +25,7 @@ EXAMPLES = (
 
 def of_rows(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of a metric: one number; labels have the axes of logits but that of classes."""
-    axis_map = labelled(types, attrs)
+    axis_map = label_axes(types, attrs)
     all_axes = frozenset(index for index in axis_map.inputs["logits"][0] if index)
     return replace(axis_map, outputs={"out": ((),)}, mixed=all_axes, fills={})
 

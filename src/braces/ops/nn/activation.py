@@ -7,17 +7,17 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
-    resized,
+    mix_along_axis,
+    normalize_axis,
+    resize_axis,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Tensor, op
 from braces.dims import divide_exactly
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real, real_function
+from braces.ops.common.rules import as_floating, real, real_function
 from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 from braces.ops.elementwise.unary import UNARY, WITH_INTEGERS
 
@@ -67,7 +67,7 @@ def relu6(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.relu6(floating(x))
+    return jax.nn.relu6(as_floating(x))
 
 
 @relu6.vjp
@@ -100,7 +100,7 @@ def leaky_relu(x: Tensor, *, negative_slope: float = 0.01) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.leaky_relu(floating(x), negative_slope)
+    return jax.nn.leaky_relu(as_floating(x), negative_slope)
 
 
 @leaky_relu.vjp
@@ -124,7 +124,7 @@ def hard_sigmoid(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.hard_sigmoid(floating(x))
+    return jax.nn.hard_sigmoid(as_floating(x))
 
 
 @hard_sigmoid.vjp
@@ -149,7 +149,7 @@ def hard_tanh(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.hard_tanh(floating(x))
+    return jax.nn.hard_tanh(as_floating(x))
 
 
 @hard_tanh.vjp
@@ -190,7 +190,7 @@ def elu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.elu(floating(x), alpha)
+    return jax.nn.elu(as_floating(x), alpha)
 
 
 @elu.vjp
@@ -223,7 +223,7 @@ def selu(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.selu(floating(x))
+    return jax.nn.selu(as_floating(x))
 
 
 @selu.vjp
@@ -262,7 +262,7 @@ def gelu(x: Tensor, *, approximate: bool = False) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.gelu(floating(x), approximate)
+    return jax.nn.gelu(as_floating(x), approximate)
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
@@ -283,7 +283,7 @@ def silu(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.silu(floating(x))
+    return jax.nn.silu(as_floating(x))
 
 
 @silu.vjp
@@ -312,7 +312,7 @@ def mish(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.mish(floating(x))
+    return jax.nn.mish(as_floating(x))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=5, examples=UNARY)
@@ -331,7 +331,7 @@ def softplus(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.softplus(floating(x))
+    return jax.nn.softplus(as_floating(x))
 
 
 @softplus.vjp
@@ -357,7 +357,7 @@ def softsign(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.soft_sign(floating(x))
+    return jax.nn.soft_sign(as_floating(x))
 
 
 @softsign.vjp
@@ -370,24 +370,24 @@ def softsign_vjp(x: Tensor, out_grad: Tensor) -> Tensor:
 # ---- gated -----------------------------------------------------------------------------------
 
 
-def halved(types: Types, attrs: Attrs) -> AxisMap:
+def glu_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `glu`: the axis is non-pointwise, and halved."""
     shape = shape_of(types["x"][0])
-    at = axis_at(attrs["axis"], len(shape))
+    at = normalize_axis(attrs["axis"], len(shape))
     half = divide_exactly(shape[at], 2)
     if half is None:
         raise AxisError(
             f"cannot halve axis {attrs['axis']} of size {shape[at]}.",
             fix="Its size must be even.",
         )
-    axis_map = along_axis(types, attrs)
-    return resized(axis_map, at, "half", half)
+    axis_map = mix_along_axis(types, attrs)
+    return resize_axis(axis_map, at, "half", half)
 
 
 @op(
-    axes=halved,
+    axes=glu_axes,
     dtypes=real_function,
-    operations=for_each("out", 5),
+    operations=count_per_element("out", 5),
     examples=("x=f32[2,6]", "x=f32[2*b,3] axis=0", "x=f64[4]", "x=f32[0,4]"),
 )
 @in_float32
@@ -411,4 +411,4 @@ def glu(x: Tensor, *, axis: Axis = -1) -> Tensor:
         ShapeError: `axis` is not an axis of `x`, or has an odd size.
         DTypeError: Complex numbers.
     """
-    return jax.nn.glu(floating(x), axis=axis)
+    return jax.nn.glu(as_floating(x), axis=axis)

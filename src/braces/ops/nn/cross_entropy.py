@@ -15,26 +15,33 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    axis_at,
-    reduced_mixing,
+    mixing_reduction,
+    normalize_axis,
     shape_of,
 )
-from braces.define.core.check_code import offender_code
+from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Axis, Indices, Tensor, op
 from braces.dtypes import FLOAT32, DType, is_integer
 from braces.errors import DTypeError, IndexRangeError
 from braces.lazy import jnp, lax
-from braces.ops.common.half_precision import in_float32, result_dtype, wide
-from braces.ops.common.rules import Backward, floating, promote, promoted, real_numbers, sum_to
-from braces.ops.nn.elementwise_losses import paired
+from braces.ops.common.half_precision import at_least_float32, in_float32, result_dtype
+from braces.ops.common.rules import (
+    Backward,
+    as_floating,
+    promote,
+    promote_arrays,
+    real_numbers,
+    sum_to,
+)
+from braces.ops.nn.elementwise_losses import paired_axes
 
 # ---- labels ----------------------------------------------------------------------------------
 
 
-def labelled(types: Types, attrs: Attrs) -> AxisMap:
+def label_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: labels have the axes of logits but that of classes, which is not empty."""
     shape = shape_of(types["logits"][0])
-    at = axis_at(attrs["axis"], len(shape))
+    at = normalize_axis(attrs["axis"], len(shape))
     if shape[at] == 0:
         raise AxisError(f"needs at least one class along axis {attrs['axis']}.")
 
@@ -42,7 +49,7 @@ def labelled(types: Types, attrs: Attrs) -> AxisMap:
         sizes = ",".join(map(str, (*shape[:at], *shape[at + 1 :])))
         return f"labels of the shape of logits without axis {attrs['axis']}: [{sizes}]"
 
-    return replace(reduced_mixing(types, attrs), wanted={"labels": wanted})
+    return replace(mixing_reduction(types, attrs), wanted={"labels": wanted})
 
 
 def integer_labels(what: str, logits: DType, labels: DType, **attrs: Any) -> DType:
@@ -97,7 +104,7 @@ def exponentials(logits: Any, axis: int) -> tuple[Any, Any, Any]:
 
 
 @op(
-    axes=labelled,
+    axes=label_axes,
     dtypes=integer_labels,
     function=False,
     operations=6,
@@ -133,7 +140,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
         DTypeError: `labels` are not integers.
         IndexRangeError: A label is out of range.
     """
-    wider = wide(logits)
+    wider = at_least_float32(logits)
     largest, _, total = exponentials(wider, axis)
     chosen = at_label(wider, labels, axis) - largest.squeeze(axis)
     return (jnp.log(total).squeeze(axis) - chosen).astype(result_dtype(logits))
@@ -142,7 +149,7 @@ def softmax_cross_entropy(logits: Tensor, labels: Indices, *, axis: Axis = -1) -
 @softmax_cross_entropy.checked(IndexRangeError, "A label is not the number of a class.")
 def softmax_cross_entropy_check(logits: Tensor, labels: Indices, *, axis: Axis = -1) -> Tensor:
     """Return a check failure code for a label out of range."""
-    return offender_code(out_of_range(logits, labels, axis), labels)
+    return encode_offender(out_of_range(logits, labels, axis), labels)
 
 
 @softmax_cross_entropy.vjp
@@ -150,9 +157,9 @@ def softmax_cross_entropy_vjp(
     logits: Tensor, labels: Indices, out_grad: Tensor, *, axis: Axis = -1
 ) -> Tensor:
     """logits_grad = out_grad * (softmax(logits) - [class is the label])."""
-    wider = wide(logits)
+    wider = at_least_float32(logits)
     _, powers, total = exponentials(wider, axis)
-    grad = jnp.expand_dims(wide(out_grad), axis)
+    grad = jnp.expand_dims(at_least_float32(out_grad), axis)
     logits_grad = powers * (grad / total) - jnp.where(is_label(wider, labels, axis), grad, 0)
     return logits_grad.astype(logits.dtype)
 
@@ -190,12 +197,12 @@ def softmax_cross_entropy_soft(logits: Tensor, target: Tensor, *, axis: Axis = -
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    log_softmax, weights = _log_softmax(logits, target, axis), wide(target)
+    log_softmax, weights = _log_softmax(logits, target, axis), at_least_float32(target)
     return -jnp.sum(weights * log_softmax, axis).astype(result_dtype(logits, target))
 
 
 def _log_softmax(logits: Any, target: Any, axis: int) -> Any:
-    wider = wide(logits)
+    wider = at_least_float32(logits)
     largest, _, total = exponentials(wider, axis)
     result = (wider - largest) - jnp.log(total)
     return jnp.where((target == 0) & jnp.isinf(result), 0, result)
@@ -206,8 +213,8 @@ def softmax_cross_entropy_soft_vjp(
     logits: Tensor, target: Tensor, out_grad: Tensor, *, axis: Axis = -1
 ) -> tuple[Tensor, Tensor]:
     """logits_grad = out_grad * (softmax * sum(target) - target); target_grad = -log_softmax."""
-    weights, grad = wide(target), jnp.expand_dims(wide(out_grad), axis)
-    _, powers, total = exponentials(wide(logits), axis)
+    weights, grad = at_least_float32(target), jnp.expand_dims(at_least_float32(out_grad), axis)
+    _, powers, total = exponentials(at_least_float32(logits), axis)
     share = weights.sum(axis, keepdims=True) / total
     logits_grad = grad * (powers * share - weights)
     target_grad = -grad * _log_softmax(logits, target, axis)
@@ -218,7 +225,7 @@ def softmax_cross_entropy_soft_vjp(
 
 
 @op(
-    axes=paired,
+    axes=paired_axes,
     dtypes=real_numbers,
     function=False,
     operations=8,
@@ -246,7 +253,7 @@ def sigmoid_binary_cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     Raises:
         ShapeError: The shapes differ.
     """
-    logits, target = map(floating, promoted(logits, target))
+    logits, target = map(as_floating, promote_arrays(logits, target))
     # The difference comes first: it is exactly 0 for a certain and correct prediction.
     return jnp.maximum(logits, 0) - logits * target + jnp.log1p(jnp.exp(-jnp.abs(logits)))
 

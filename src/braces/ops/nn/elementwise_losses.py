@@ -10,11 +10,18 @@ from typing import Any
 
 from braces.builder.append import one
 from braces.builder.var import Var
-from braces.define.axes.axis_map import Attrs, AxisMap, Types, first_rank, mapped, numbered
+from braces.define.axes.axis_map import (
+    Attrs,
+    AxisMap,
+    Types,
+    first_rank,
+    make_axis_map,
+    numbered_indices,
+)
 from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import jnp, optax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, floating, promoted, real_numbers, sum_to
+from braces.ops.common.rules import Backward, as_floating, promote_arrays, real_numbers, sum_to
 
 PAIRS = (
     "prediction=f32[2,3] target=f32[2,3]",
@@ -25,20 +32,20 @@ PAIRS = (
 )
 
 
-def paired(types: Types, attrs: Attrs) -> AxisMap:
+def paired_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of a loss: elementwise; the shapes are equal, or one is a scalar."""
     del attrs
     ranks = {slot: first_rank(types, slot) for slot in types if slot != "out"}
-    indices = numbered(next((rank for rank in ranks.values() if rank), 0))
+    indices = numbered_indices(next((rank for rank in ranks.values() if rank), 0))
     inputs = {slot: (indices if rank else (),) for slot, rank in ranks.items()}
-    return mapped(types, inputs, {"out": (indices,)})
+    return make_axis_map(types, inputs, {"out": (indices,)})
 
 
 # ---- differences -----------------------------------------------------------------------------
 
 
 @op(
-    axes=paired,
+    axes=paired_axes,
     dtypes=real_numbers,
     function=False,
     operations=2,
@@ -64,7 +71,7 @@ def squared_error(prediction: Tensor, target: Tensor) -> Tensor:
 
 
 def _difference(prediction: Any, target: Any) -> Any:
-    prediction, target = map(floating, promoted(prediction, target))
+    prediction, target = map(as_floating, promote_arrays(prediction, target))
     return prediction - target
 
 
@@ -84,7 +91,7 @@ def squared_error_gradient(g: Backward) -> dict[str, Var]:
     return _difference_vjp(g, (g["prediction"] - g["target"]) * 2)
 
 
-@op(axes=paired, dtypes=real_numbers, function=False, operations=2, examples=PAIRS)
+@op(axes=paired_axes, dtypes=real_numbers, function=False, operations=2, examples=PAIRS)
 def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """The absolute difference; its mean is the mean absolute error.
 
@@ -110,7 +117,7 @@ def absolute_error_gradient(g: Backward) -> dict[str, Var]:
 
 
 @op(
-    axes=paired,
+    axes=paired_axes,
     dtypes=real_numbers,
     function=False,
     operations=5,
@@ -185,7 +192,7 @@ def kl_divergence(log_prediction: Tensor, target: Tensor, *, axis: Axis = -1) ->
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    log_prediction, target = map(floating, promoted(log_prediction, target))
+    log_prediction, target = map(as_floating, promote_arrays(log_prediction, target))
     is_zero = target == 0
     log_target = jnp.log(jnp.where(is_zero, 1, target))
     log_prediction = jnp.where(is_zero & jnp.isinf(log_prediction), 0, log_prediction)
@@ -227,5 +234,5 @@ def cosine_similarity(
     Raises:
         ShapeError: Shapes differ, or there is no such axis.
     """
-    prediction, target = map(floating, promoted(prediction, target))
+    prediction, target = map(as_floating, promote_arrays(prediction, target))
     return optax.losses.cosine_similarity(prediction, target, epsilon=epsilon, axis=axis)

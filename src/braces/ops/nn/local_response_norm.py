@@ -10,25 +10,25 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real_numbers
-from braces.ops.conv_pool.argmax_windows import Windows
+from braces.ops.common.rules import as_floating, real_numbers
+from braces.ops.conv_pool.argmax_windows import PoolWindows
 
 
 def beside_channels(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: the channel axis, the second one, is non-pointwise."""
-    indices = numbered(first_rank(types))
+    indices = numbered_indices(first_rank(types))
     if len(indices) < 2:
         raise AxisError("needs a channel axis, the second one.", fix="x is [n, c, *space].")
     if not isinstance(attrs["size"], int) or attrs["size"] < 1:
         raise AxisError("needs at least one channel.", given=f"size={attrs['size']}")
-    return mapped(types, {"x": (indices,)}, {"out": (indices,)}, [indices[1]])
+    return make_axis_map(types, {"x": (indices,)}, {"out": (indices,)}, [indices[1]])
 
 
 def squares_beside(types: Types, attrs: Attrs) -> int:
@@ -42,7 +42,7 @@ def squares_beside(types: Types, attrs: Attrs) -> int:
 @op(
     axes=beside_channels,
     dtypes=real_numbers,
-    operations=for_each("x", squares_beside),
+    operations=count_per_element("x", squares_beside),
     examples=(
         "x=f32[2,5,4] size=3",
         "x=f64[b,6,h] size=4 alpha=0.5 beta=0.5 k=2.0",
@@ -76,11 +76,11 @@ def local_response_norm(
         ShapeError: There is no channel axis, or `size` is less than 1.
         DTypeError: `x` is complex.
     """
-    x = floating(x)
+    x = as_floating(x)
     ones, no_padding = (1,) * x.ndim, ((0, 0),) * x.ndim
     sizes = (1, size, *ones[2:])
     pads = (*no_padding[:1], (size // 2, (size - 1) // 2), *no_padding[2:])
-    squares = Windows(sizes, ones, pads, ones).reduced(
+    squares = PoolWindows(sizes, ones, pads, ones).reduced(
         lax.square(x), np.zeros((), x.dtype), lax.add
     )
     return x / (k + alpha / size * squares) ** beta

@@ -14,20 +14,20 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
-    operated_axes,
+    make_axis_map,
+    mix_along_axis,
+    normalize_axes,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axes, Axis, Tensor, Training, op
 from braces.dtypes import DType, is_float
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
-from braces.ops.common.half_precision import result_dtype, wide
+from braces.ops.common.half_precision import at_least_float32, result_dtype
 from braces.ops.common.rules import axis_index, axis_indices, real_numbers
 
 # ---- shared by kernels -----------------------------------------------------------------------
@@ -39,33 +39,35 @@ def moments(x: Any, axes: Sequence[int]) -> tuple[Any, Any]:
     return mean, jnp.mean(jnp.square(x - mean), axes, keepdims=True)
 
 
-def spread(parameter: Any, axes: Sequence[int], rank: int) -> Any:
+def expand_parameter(parameter: Any, axes: Sequence[int], rank: int) -> Any:
     """Expand a parameter over `axes` to this rank, for broadcasting."""
-    return jnp.expand_dims(wide(parameter), [a for a in range(rank) if a not in axes])
+    return jnp.expand_dims(
+        at_least_float32(parameter), [a for a in range(rank) if a not in axes]
+    )
 
 
-def scaled(x: Any, scale: Any, bias: Any, axes: Sequence[int]) -> Any:
+def scale_and_shift(x: Any, scale: Any, bias: Any, axes: Sequence[int]) -> Any:
     """Return `x * scale + bias`, both along `axes`; each may be `None`."""
     if scale is not None:
-        x = x * spread(scale, axes, x.ndim)
-    return x if bias is None else x + spread(bias, axes, x.ndim)
+        x = x * expand_parameter(scale, axes, x.ndim)
+    return x if bias is None else x + expand_parameter(bias, axes, x.ndim)
 
 
 # ---- over the axes of each example -----------------------------------------------------------
 
 
-def normalised(types: Types, attrs: Attrs) -> AxisMap:
+def normalised_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: normalised axes are non-pointwise; parameters have these axes."""
-    indices = numbered(first_rank(types, "x"))
-    non_pointwise = tuple(indices[a] for a in operated_axes(attrs["axis"], len(indices)))
+    indices = numbered_indices(first_rank(types, "x"))
+    non_pointwise = tuple(indices[a] for a in normalize_axes(attrs["axis"], len(indices)))
     inputs = {
         slot: (indices if slot == "x" else non_pointwise,) for slot in types if slot != "out"
     }
-    return mapped(types, inputs, {"out": (indices,)}, non_pointwise)
+    return make_axis_map(types, inputs, {"out": (indices,)}, non_pointwise)
 
 
 @op(
-    axes=normalised,
+    axes=normalised_axes,
     dtypes=real_numbers,
     function=False,
     operations=8,
@@ -109,14 +111,14 @@ def layer_norm(
         ShapeError: There is no such axis, or `scale` or `bias` has another shape.
     """
     axes = axis_indices(axis, x.ndim, "layer_norm")
-    wider = wide(x)
+    wider = at_least_float32(x)
     mean, variance = moments(wider, axes)
     normal = (wider - mean) * lax.rsqrt(variance + epsilon)
-    return scaled(normal, scale, bias, axes).astype(result_dtype(x, scale, bias))
+    return scale_and_shift(normal, scale, bias, axes).astype(result_dtype(x, scale, bias))
 
 
 @op(
-    axes=normalised,
+    axes=normalised_axes,
     dtypes=real_numbers,
     function=False,
     operations=4,
@@ -151,16 +153,16 @@ def rms_norm(
         ShapeError: There is no such axis, or `scale` has another shape.
     """
     axes = axis_indices(axis, x.ndim, "rms_norm")
-    wider = wide(x)
+    wider = at_least_float32(x)
     square = jnp.mean(jnp.square(wider), axes, keepdims=True)
     normal = wider * lax.rsqrt(square + epsilon)
-    return scaled(normal, scale, None, axes).astype(result_dtype(x, scale))
+    return scale_and_shift(normal, scale, None, axes).astype(result_dtype(x, scale))
 
 
 def in_groups(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: all axes but the batch are non-pointwise; parameters have the channel axis."""
     shape, groups = shape_of(types["x"][0]), int(str(attrs["groups"]))
-    indices, at = numbered(len(shape)), axis_at(attrs["axis"], len(shape))
+    indices, at = numbered_indices(len(shape)), normalize_axis(attrs["axis"], len(shape))
     if at == 0:
         raise AxisError("cannot take axis 0, the batch, as channels.")
     if groups < 1 or (shape[at] % groups) != 0:
@@ -170,7 +172,7 @@ def in_groups(types: Types, attrs: Attrs) -> AxisMap:
         )
     channel = (indices[at],)
     inputs = {slot: (indices if slot == "x" else channel,) for slot in types if slot != "out"}
-    return mapped(types, inputs, {"out": (indices,)}, indices[1:])
+    return make_axis_map(types, inputs, {"out": (indices,)}, indices[1:])
 
 
 @op(
@@ -218,17 +220,17 @@ def group_norm(
         ShapeError: The channels do not divide into groups, or a parameter has another size.
     """
     channel = axis_index(axis, x.ndim, "group_norm")
-    wider = jnp.moveaxis(wide(x), channel, 1)
+    wider = jnp.moveaxis(at_least_float32(x), channel, 1)
     batch, channels, *space = wider.shape
     grouped = wider.reshape(batch, groups, channels // groups, *space)
     mean, variance = moments(grouped, tuple(range(2, grouped.ndim)))
     normal = ((grouped - mean) * lax.rsqrt(variance + epsilon)).reshape(wider.shape)
     normal = jnp.moveaxis(normal, 1, channel)
-    return scaled(normal, scale, bias, (channel,)).astype(result_dtype(x, scale, bias))
+    return scale_and_shift(normal, scale, bias, (channel,)).astype(result_dtype(x, scale, bias))
 
 
 @op(
-    axes=along_axis,
+    axes=mix_along_axis,
     dtypes=real_numbers,
     operations=3,
     examples=(
@@ -257,7 +259,7 @@ def l2_normalize(x: Tensor, *, axis: Axes = -1, epsilon: float = 1e-12) -> Tenso
         ShapeError: There is no such axis.
     """
     axes = axis_indices(axis, x.ndim, "l2_normalize")
-    wider = wide(x)
+    wider = at_least_float32(x)
     square = jnp.sum(jnp.square(wider), axes, keepdims=True)
     return (wider * lax.rsqrt(jnp.maximum(square, epsilon))).astype(result_dtype(x))
 
@@ -270,18 +272,18 @@ def over_batch(types: Types, attrs: Attrs) -> AxisMap:
 
     Running moments have only the channel axis; without training they do not depend on `x`.
     """
-    indices = numbered(first_rank(types, "x"))
-    channel = indices[axis_at(attrs["axis"], len(indices))]
+    indices = numbered_indices(first_rank(types, "x"))
+    channel = indices[normalize_axis(attrs["axis"], len(indices))]
     non_pointwise = (
         [index for index in indices if index != channel] if attrs["training"] else []
     )
     slots = ("scale", "bias", "running_mean", "running_var")
     inputs = {"x": (indices,)} | {slot: ((channel,),) for slot in slots if slot in types}
     outputs = {"out": (indices,), "next_mean": ((channel,),), "next_var": ((channel,),)}
-    return mapped(types, inputs, outputs, non_pointwise, {})
+    return make_axis_map(types, inputs, outputs, non_pointwise, {})
 
 
-def moving(
+def batch_norm_dtypes(
     what: str, x: DType, mean: DType, variance: DType, *parameters: DType | None, **attrs: Any
 ) -> tuple[DType, DType, DType]:
     """Dtype rule: the statistics keep their dtypes, which are floating point."""
@@ -299,10 +301,10 @@ def normalised_or_scaled(types: Types, attrs: Attrs) -> int:
 
 @op(
     axes=over_batch,
-    dtypes=moving,
+    dtypes=batch_norm_dtypes,
     outputs=("out", "next_mean", "next_var"),
     function=False,
-    operations=for_each("x", normalised_or_scaled),
+    operations=count_per_element("x", normalised_or_scaled),
     examples=(
         "x=f32[4,3] scale=f32[3] bias=f32[3] running_mean=f32[3] running_var=f32[3]",
         "x=f64[b,2,h,w] scale=f64[2] bias=f64[2] running_mean=f64[2] running_var=f64[2]",
@@ -357,18 +359,22 @@ def batch_norm(
         DTypeError: The running statistics are not floating point.
     """
     channel = axis_index(axis, x.ndim, "batch_norm")
-    wider = wide(x)
-    mean, variance = (spread(s, (channel,), x.ndim) for s in (running_mean, running_var))
+    wider = at_least_float32(x)
+    mean, variance = (
+        expand_parameter(s, (channel,), x.ndim) for s in (running_mean, running_var)
+    )
     next_mean, next_var = running_mean, running_var
     if training and 0 not in x.shape:
         mean, variance = moments(wider, [a for a in range(x.ndim) if a != channel])
         next_mean = _update_running(running_mean, mean, momentum)
         next_var = _update_running(running_var, variance, momentum)
     normal = (wider - mean) * lax.rsqrt(variance + epsilon)
-    out = scaled(normal, scale, bias, (channel,))
+    out = scale_and_shift(normal, scale, bias, (channel,))
     return out.astype(result_dtype(x, scale, bias)), next_mean, next_var
 
 
 def _update_running(running: Any, batch: Any, momentum: float) -> Any:
-    updated = momentum * wide(running) + (1 - momentum) * batch.reshape(running.shape)
+    updated = momentum * at_least_float32(running) + (1 - momentum) * batch.reshape(
+        running.shape
+    )
     return updated.astype(running.dtype)

@@ -19,9 +19,9 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    axis_at,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
 from braces.define.decorator import Tensor, op
@@ -40,7 +40,7 @@ from braces.dtypes import (
 )
 from braces.errors import DTypeError
 from braces.lazy import jnp
-from braces.ops.common.narrow_integers import saturated
+from braces.ops.common.narrow_integers import cast_saturated
 from braces.ops.common.rules import promote
 
 UINT8 = SHORT_NAMES["u8"]
@@ -66,15 +66,15 @@ def examples(x: str, q: str, more: str = "") -> tuple[str, ...]:
     return tuple(example.replace("$x", x).replace("$q", q) + more for example in SCALED)
 
 
-def scaled(types: Types, attrs: Attrs) -> AxisMap:
+def scaled_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: elementwise, except for blocks, which share a scale."""
     shape, axis, block = shape_of(types["x"][0]), attrs["axis"], int(str(attrs["block"]))
-    indices = numbered(len(shape))
+    indices = numbered_indices(len(shape))
     if axis is None:
         if block:
             raise AxisError("has a block and no axis.", fix="Say along which: axis=0.")
         return _map_axes(types, indices, ())
-    at = axis_at(axis, len(shape))
+    at = normalize_axis(axis, len(shape))
     if block < 0:
         raise AxisError(f"has the block {block}.", fix="Use 1 or more; 0 for none.")
     if not block:
@@ -98,10 +98,10 @@ def _map_axes(
     non_pointwise: set[str] | None = None,
 ) -> AxisMap:
     inputs = {slot: (x if slot == "x" else scale,) for slot in types if slot != "out"}
-    return mapped(types, inputs, {"out": (x,)}, non_pointwise or ())
+    return make_axis_map(types, inputs, {"out": (x,)}, non_pointwise or ())
 
 
-def spread(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor:
+def expand_scale(parameter: Tensor, x: Tensor, axis: int | None, block: int) -> Tensor:
     """Expand a scale or zero point for broadcasting; for kernels."""
     if axis is None:
         return parameter
@@ -153,7 +153,7 @@ def quantizing(
 
 
 @op(
-    axes=scaled,
+    axes=scaled_axes,
     dtypes=quantizing,
     stored=True,
     rounds=True,
@@ -204,12 +204,12 @@ def quantize(
         DTypeError: `x` is not real, or a zero point has another dtype.
     """
     wide = promote(scale.dtype, FLOAT32)
-    out = quotient(x, spread(scale, x, axis, block)).astype(wide)
+    out = quotient(x, expand_scale(scale, x, axis, block)).astype(wide)
     if dtype in FLOATS:
-        return saturated(out, dtype)
+        return cast_saturated(out, dtype)
     out = jnp.round(out)
     if zero_point is not None:
-        out = out + spread(zero_point, x, axis, block).astype(wide)
+        out = out + expand_scale(zero_point, x, axis, block).astype(wide)
     limits = LIMITS(dtype)
     return jnp.clip(out, limits.min, limits.max).astype(carrier_of(dtype))
 
@@ -228,7 +228,7 @@ def dequantizing(
 
 
 @op(
-    axes=scaled,
+    axes=scaled_axes,
     dtypes=dequantizing,
     stored=True,
     operations=2,
@@ -274,6 +274,6 @@ def dequantize(
     wide = promote(scale.dtype, FLOAT32)
     out = x.astype(wide if x.dtype in FLOATS else "int32")
     if zero_point is not None and out.dtype == INT32:
-        out = out - spread(zero_point, x, axis, block).astype("int32")
-    factor = spread(scale, x, axis, block).astype(wide)
+        out = out - expand_scale(zero_point, x, axis, block).astype("int32")
+    factor = expand_scale(scale, x, axis, block).astype(wide)
     return (out.astype(wide) * factor).astype(scale.dtype)

@@ -7,7 +7,7 @@ from braces.dtypes import DType
 from braces.errors import ProgramError
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real_function
+from braces.ops.common.rules import as_floating, real_function
 from braces.ops.elementwise.elementwise_derivatives import forward_as_backward
 from braces.ops.elementwise.unary import UNARY
 
@@ -47,7 +47,7 @@ def hard_shrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         ProgramError: The threshold is below 0.
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x)
 
 
@@ -72,7 +72,7 @@ def softshrink(x: Tensor, *, threshold: float = 0.5) -> Tensor:
         ProgramError: The threshold is below 0.
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.where(jnp.abs(x) <= threshold, jnp.zeros_like(x), x - jnp.sign(x) * threshold)
 
 
@@ -92,7 +92,7 @@ def tanhshrink(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return x - jnp.tanh(x)
 
 
@@ -121,7 +121,7 @@ def hard_swish(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.hard_swish(floating(x))
+    return jax.nn.hard_swish(as_floating(x))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
@@ -140,7 +140,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax.nn.log_sigmoid(floating(x))
+    return jax.nn.log_sigmoid(as_floating(x))
 
 
 @op(
@@ -170,7 +170,7 @@ def celu(x: Tensor, *, alpha: float = 1.0) -> Tensor:
         ProgramError: alpha is 0.
         DTypeError: Complex numbers.
     """
-    return jax.nn.celu(floating(x), alpha)
+    return jax.nn.celu(as_floating(x), alpha)
 
 
 @celu.vjp

@@ -13,23 +13,23 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    along_axis,
-    of_exponentials,
+    mix_along_axis,
+    reduce_exponentials,
     with_tails,
 )
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.lazy import jax, jnp
 from braces.ops.common.half_precision import in_float32
 from braces.ops.common.linear_jvp import VarSlots
-from braces.ops.common.rules import floating, real_function
-from braces.ops.reduction.reduce import EMPTY, expanded
+from braces.ops.common.rules import as_floating, real_function
+from braces.ops.reduction.reduce import EMPTY, restore_axes
 
 ALONG = ("x=f32[2,3]", "x=f32[b,4,5] axis=1", "x=f64[3,t] axis=0", "x=f32[4]", "x=f32[0,3]")
 
 
 def normalized_along(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map: non-pointwise along the axis; the identity element is minus infinity."""
-    return with_tails(along_axis(types, attrs), {"x": LOWEST})
+    return with_tails(mix_along_axis(types, attrs), {"x": LOWEST})
 
 
 @op(axes=normalized_along, dtypes=real_function, operations=5, examples=ALONG)
@@ -54,7 +54,7 @@ def softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return jax.nn.softmax(floating(x), axis=axis)
+    return jax.nn.softmax(as_floating(x), axis=axis)
 
 
 @softmax.vjp
@@ -85,7 +85,7 @@ def log_softmax(x: Tensor, *, axis: Axis = -1) -> Tensor:
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return jax.nn.log_softmax(floating(x), axis=axis)
+    return jax.nn.log_softmax(as_floating(x), axis=axis)
 
 
 @log_softmax.vjp
@@ -95,7 +95,7 @@ def log_softmax_vjp(out: Tensor, out_grad: Tensor, *, axis: Axis = -1) -> Tensor
     return out_grad - jnp.exp(out) * jnp.sum(out_grad, axis, keepdims=True)
 
 
-@op(axes=of_exponentials, dtypes=real_function, operations=4, examples=EMPTY)
+@op(axes=reduce_exponentials, dtypes=real_function, operations=4, examples=EMPTY)
 @in_float32
 def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The logarithm of a sum of exponentials along axes, without intermediate overflow.
@@ -119,7 +119,7 @@ def logsumexp(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return jax.nn.logsumexp(floating(x), axis=axis, keepdims=keepdims)
+    return jax.nn.logsumexp(as_floating(x), axis=axis, keepdims=keepdims)
 
 
 @logsumexp.vjp
@@ -133,7 +133,7 @@ def logsumexp_vjp(
     shifted = jnp.where(jnp.isinf(largest), infinite, x - largest)
     powers = jnp.where(jnp.isneginf(largest), jnp.zeros_like(x), jnp.exp(shifted))
     total = jnp.sum(powers, axis, keepdims=True)
-    grad = expanded(out_grad, axis, keepdims, x.ndim)
+    grad = restore_axes(out_grad, axis, keepdims, x.ndim)
     return grad * (powers / jnp.where(total == 0, jnp.ones_like(total), total))
 
 

@@ -16,26 +16,32 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
-    operated_axes,
+    make_axis_map,
+    normalize_axes,
+    numbered_indices,
+    remove_axes,
     shape_of,
-    without,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Indices, Salt, Tensor, Training, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
 from braces.lazy import jax, jnp, lax
-from braces.ops.common.half_precision import wide
-from braces.ops.common.rules import Backward, axis_index, float_dtype, floating, real_numbers
-from braces.ops.random.keys import check_key, check_shape, each_trip, of_one_trip, trips_of
-from braces.ops.random.stateless import DRAWS, drawn, drawn_places
+from braces.ops.common.half_precision import at_least_float32
+from braces.ops.common.rules import Backward, as_floating, axis_index, float_dtype, real_numbers
+from braces.ops.random.keys import (
+    check_key,
+    check_shape,
+    draw_iterations,
+    drop_iteration_axes,
+    split_iteration_axes,
+)
+from braces.ops.random.stateless import DRAWS, draw_axes, infer_draw
 
 
-def check_probability(context: Context, value: float, name: str) -> None:
+def check_probability(context: InferenceContext, value: float, name: str) -> None:
     """Refuse numbers outside [0, 1].
 
     Raises:
@@ -48,7 +54,7 @@ def check_probability(context: Context, value: float, name: str) -> None:
 
 
 @op(
-    axes=drawn_places,
+    axes=draw_axes,
     random=True,
     differentiable=False,
     operations=24,
@@ -75,8 +81,10 @@ def random_bernoulli(
     Raises:
         ProgramError: `probability` is not between 0 and 1.
     """
-    own = of_one_trip(shape, trips)
-    return each_trip(lambda key: _draw_bernoulli(key, own, probability), state, salt, trips)
+    own = drop_iteration_axes(shape, trips)
+    return draw_iterations(
+        lambda key: _draw_bernoulli(key, own, probability), state, salt, trips
+    )
 
 
 def _draw_bernoulli(key: Any, shape: Any, probability: float) -> Any:
@@ -85,7 +93,7 @@ def _draw_bernoulli(key: Any, shape: Any, probability: float) -> Any:
 
 @random_bernoulli.infer
 def infer_random_bernoulli(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     *trips: TensorType,
     shape: Shape,
@@ -94,11 +102,13 @@ def infer_random_bernoulli(
 ) -> TensorType:
     """Infer bools of shape `shape`."""
     check_probability(context, probability, "probability")
-    return drawn(context, state, *trips, shape=shape, salt=salt, dtype=FLOAT32).with_dtype(BOOL)
+    return infer_draw(context, state, *trips, shape=shape, salt=salt, dtype=FLOAT32).with_dtype(
+        BOOL
+    )
 
 
 @op(
-    axes=drawn_places,
+    axes=draw_axes,
     random=True,
     differentiable=False,
     operations=48,
@@ -139,15 +149,15 @@ def random_randint(
         DTypeError: `dtype` is not an integer dtype.
     """
     bounds = np.asarray(low, dtype), np.asarray(high, dtype)
-    own = of_one_trip(shape, trips)
-    return each_trip(
+    own = drop_iteration_axes(shape, trips)
+    return draw_iterations(
         lambda key: jax.random.randint(key, own, *bounds, dtype), state, salt, trips
     )
 
 
 @random_randint.infer
 def infer_random_randint(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     *trips: TensorType,
     shape: Shape,
@@ -170,17 +180,17 @@ def infer_random_randint(
     return TensorType(dtype, shape)
 
 
-def all_drawn(types: Types, attrs: Attrs) -> AxisMap:
+def categorical_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `random_categorical`: only axes of iterations are batch axes."""
-    indices = numbered(first_rank(types, "logits"))
-    left = without(indices, operated_axes(attrs["axis"], len(indices)))
-    trips, drawn = trips_of(types, indices)
+    indices = numbered_indices(first_rank(types, "logits"))
+    left = remove_axes(indices, normalize_axes(attrs["axis"], len(indices)))
+    trips, drawn = split_iteration_axes(types, indices)
     inputs = {"state": (("state",),), "logits": (indices,), "trips": trips}
-    return mapped(types, inputs, {"out": (left,)}, ["state", *drawn])
+    return make_axis_map(types, inputs, {"out": (left,)}, ["state", *drawn])
 
 
 @op(
-    axes=all_drawn,
+    axes=categorical_axes,
     random=True,
     differentiable=False,
     operations=48,
@@ -219,12 +229,12 @@ def random_categorical(
     def draw(key: Any, logits: Any) -> Any:
         return jax.random.categorical(key, logits, at, mode="high")
 
-    return each_trip(draw, state, salt, trips, wide(logits)).astype(INT64)
+    return draw_iterations(draw, state, salt, trips, at_least_float32(logits)).astype(INT64)
 
 
 @random_categorical.infer
 def infer_random_categorical(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     logits: TensorType,
     *trips: TensorType,
@@ -242,17 +252,19 @@ def infer_random_categorical(
     return TensorType(INT64, logits.shape[:at] + logits.shape[at + 1 :])
 
 
-def reordered(types: Types, attrs: Attrs) -> AxisMap:
+def permutation_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `random_permutation`: each iteration has its own permutation."""
     del attrs
-    trip_axes = numbered(sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip")
-    trips, _ = trips_of(types, trip_axes)
+    trip_axes = numbered_indices(
+        sum(len(shape_of(trip)) for trip in types.get("trips", ())), "trip"
+    )
+    trips, _ = split_iteration_axes(types, trip_axes)
     inputs = {"state": (("state",),), "trips": trips}
-    return mapped(types, inputs, {"out": ((*trip_axes, "place"),)}, ["state", "place"])
+    return make_axis_map(types, inputs, {"out": ((*trip_axes, "place"),)}, ["state", "place"])
 
 
 @op(
-    axes=reordered,
+    axes=permutation_axes,
     random=True,
     differentiable=False,
     operations=24,
@@ -282,12 +294,12 @@ def random_permutation(state: Tensor, *trips: Indices, size: Size, salt: Salt) -
         ShapeError: `size` is below 0.
     """
     numbers = jnp.arange(size, dtype=INT64)
-    return each_trip(lambda key: jax.random.permutation(key, numbers), state, salt, trips)
+    return draw_iterations(lambda key: jax.random.permutation(key, numbers), state, salt, trips)
 
 
 @random_permutation.infer
 def infer_random_permutation(
-    context: Context, state: TensorType, *trips: TensorType, size: Size, salt: int
+    context: InferenceContext, state: TensorType, *trips: TensorType, size: Size, salt: int
 ) -> TensorType:
     """Infer `size` numbers for each iteration."""
     check_key(context, state, salt, trips)
@@ -298,25 +310,25 @@ def infer_random_permutation(
 # ---- dropout ---------------------------------------------------------------------------------
 
 
-def dropped(types: Types, attrs: Attrs) -> AxisMap:
+def dropout_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `dropout`: in training, only axes of iterations are batch axes."""
-    indices = numbered(first_rank(types, "x"))
-    trips, drawn = trips_of(types, indices)
+    indices = numbered_indices(first_rank(types, "x"))
+    trips, drawn = split_iteration_axes(types, indices)
     inputs = {"state": (("state",),), "x": (indices,), "trips": trips}
     non_pointwise = ["state", *(drawn if attrs["training"] else ())]
-    return mapped(types, inputs, {"out": (indices,)}, non_pointwise)
+    return make_axis_map(types, inputs, {"out": (indices,)}, non_pointwise)
 
 
-def drawn_in_training(types: Types, attrs: Attrs) -> int:
+def dropout_cost(types: Types, attrs: Attrs) -> int:
     """Cost per element: a draw, a comparison and a scaling; none for rates 0 and 1."""
     del types
     return 26 if attrs["training"] and attrs["rate"] not in (0.0, 1.0) else 0
 
 
 @op(
-    axes=dropped,
+    axes=dropout_axes,
     random=True,
-    operations=for_each("out", drawn_in_training),
+    operations=count_per_element("out", dropout_cost),
     examples=(
         "state=u32[2] x=f32[2,3] rate=0.5 salt=1",
         "state=u32[2] x=f64[b,4] trips=i32[] rate=0.25 salt=2",
@@ -362,7 +374,7 @@ def dropout(
         ProgramError: `rate` is not between 0 and 1.
         ShapeError: `x` has no leading axis of that number of iterations.
     """
-    x = floating(x)
+    x = as_floating(x)
     if not training or rate == 0:
         return x
     if rate == 1:
@@ -372,12 +384,12 @@ def dropout(
         mask = _draw_bernoulli(key, x.shape, 1 - rate)
         return lax.select(mask, x / np.asarray(1 - rate, x.dtype), jnp.zeros(x.shape, x.dtype))
 
-    return each_trip(draw, state, salt, trips, x)
+    return draw_iterations(draw, state, salt, trips, x)
 
 
 @dropout.infer
 def infer_dropout(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     x: TensorType,
     *trips: TensorType,

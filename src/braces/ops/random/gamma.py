@@ -11,8 +11,8 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
     shape_of,
 )
 from braces.define.decorator import Tensor, op
@@ -32,12 +32,12 @@ def of_each_key(types: Types, attrs: Attrs) -> AxisMap:
     keys, a = shape_of(types["key"][0]), shape_of(types["a"][0])
     if not keys or keys[-1] not in (2, None) or len(keys) > len(a) + 1:
         raise AxisError(f"needs keys of two words for the first axes, not {keys} for {a}.")
-    indices, led = numbered(len(a)), len(keys) - 1
+    indices, led = numbered_indices(len(a)), len(keys) - 1
     inputs = {"key": ((*indices[:led], "word"),), "a": (indices,)}
-    return mapped(types, inputs, {"out": (indices,)}, ["word", *indices[led:]])
+    return make_axis_map(types, inputs, {"out": (indices,)}, ["word", *indices[led:]])
 
 
-def drawn_by_key(what: str, key: DType, a: DType, *, log: bool) -> DType:
+def gamma_dtypes(what: str, key: DType, a: DType, *, log: bool) -> DType:
     """Dtype rule: the floating dtype of the parameter."""
     del log
     if key != STATE or not is_float(a):
@@ -48,7 +48,7 @@ def drawn_by_key(what: str, key: DType, a: DType, *, log: bool) -> DType:
 @op(
     function=False,
     axes=of_each_key,
-    dtypes=drawn_by_key,
+    dtypes=gamma_dtypes,
     costly=True,
     operations=400,
     examples=("key=u32[2] a=f32[2,3]", "key=u32[b,2] a=f64[b,2] log=True"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes.axis_map import Names, Types, shape_of
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size
 from braces.dtypes import TensorType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -35,7 +35,7 @@ def key_of(state: Any, salt: int, trips: Sequence[Any]) -> Any:
     return key
 
 
-def each_trip(
+def draw_iterations(
     draw: Callable[..., Any], state: Any, salt: int, trips: Sequence[Any], *rows: Any
 ) -> Any:
     """Draw for each iteration of the enclosing loops; for kernels.
@@ -53,17 +53,17 @@ def each_trip(
         return draw(key_of(state, salt, trips), *rows)
 
     def draw_iteration(trip: Any, *rows: Any) -> Any:
-        return each_trip(draw, state, salt, [*trips[:at], trip, *trips[at + 1 :]], *rows)
+        return draw_iterations(draw, state, salt, [*trips[:at], trip, *trips[at + 1 :]], *rows)
 
     return jax.vmap(draw_iteration)(trips[at], *rows)
 
 
-def of_one_trip(shape: Shape, trips: Sequence[Any]) -> Any:
+def drop_iteration_axes(shape: Shape, trips: Sequence[Any]) -> Any:
     """Return the shape of a draw in one iteration, in a kernel: all sizes are numbers there."""
     return shape[sum(trip.ndim for trip in trips) :]
 
 
-def trips_of(types: Types, indices: Names) -> tuple[tuple[Names, ...], Names]:
+def split_iteration_axes(types: Types, indices: Names) -> tuple[tuple[Names, ...], Names]:
     """Split axis names into those of `trips`, the leading ones, and the remaining ones."""
     trip_axes, at = list[Names](), 0
     for trip in types.get("trips", ()):
@@ -74,7 +74,7 @@ def trips_of(types: Types, indices: Names) -> tuple[tuple[Names, ...], Names]:
 
 
 def check_key(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     salt: int,
     trips: Sequence[TensorType],
@@ -112,7 +112,9 @@ def check_key(
         _check_leading_axes(context, [trip.shape[0] for trip in trips if trip.rank], shape)
 
 
-def _check_leading_axes(context: Context, trip_counts: Sequence[Size], shape: Shape) -> None:
+def _check_leading_axes(
+    context: InferenceContext, trip_counts: Sequence[Size], shape: Shape
+) -> None:
     for at, size in enumerate(trip_counts):
         problem = f"{context.type} is told {size} trips for axis {at} of {shape}."
         if at >= len(shape):
@@ -120,7 +122,7 @@ def _check_leading_axes(context: Context, trip_counts: Sequence[Size], shape: Sh
         context.unify(size, shape[at], problem)
 
 
-def check_shape(context: Context, shape: Shape) -> None:
+def check_shape(context: InferenceContext, shape: Shape) -> None:
     """Refuse negative sizes.
 
     Raises:

@@ -19,7 +19,7 @@ OPERATIONS = 400
 """Estimated cost of one number, which is drawn by rejection sampling."""
 
 
-def counted_by_key(what: str, key: DType, *parameters: DType) -> DType:
+def count_dtypes(what: str, key: DType, *parameters: DType) -> DType:
     """Dtype rule: integers; the parameters are floats."""
     for parameter in parameters:
         if key != STATE or not is_float(parameter):
@@ -40,7 +40,7 @@ def _draw_from_keys(draw: Callable[..., Any], key: Any, *parameters: Any) -> Any
 @op(
     function=False,
     axes="... word!, ... -> ...",
-    dtypes=counted_by_key,
+    dtypes=count_dtypes,
     differentiable=False,
     costly=True,
     operations=OPERATIONS,
@@ -83,7 +83,7 @@ def no_rate(key: Tensor, rate: Tensor) -> Tensor:
 @op(
     function=False,
     axes="... word!, ..., ... -> ...",
-    dtypes=counted_by_key,
+    dtypes=count_dtypes,
     differentiable=False,
     costly=True,
     operations=OPERATIONS,

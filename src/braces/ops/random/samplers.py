@@ -30,7 +30,7 @@ PIECE = 4096
 
 
 @dataclass(frozen=True)
-class Drawing:
+class Sampler:
     """Sampler of a random operator.
 
     Attributes:
@@ -184,9 +184,9 @@ def _truncated(
     return mean + stddev * jax.random.truncated_normal(key, *bounds, shape, dtype)
 
 
-DRAWINGS = {
-    "random_uniform": Drawing(_uniform, _bounds),
-    "random_normal": Drawing(_normal, _moments),
-    "random_truncated_normal": Drawing(_truncated, _moments, alike=("low", "high")),
+SAMPLERS = {
+    "random_uniform": Sampler(_uniform, _bounds),
+    "random_normal": Sampler(_normal, _moments),
+    "random_truncated_normal": Sampler(_truncated, _moments, alike=("low", "high")),
 }
 """Samplers by operator type. Programs have few random operators of other types."""

@@ -15,14 +15,14 @@ from braces.define.axes.axis_map import (
     Attrs,
     AxisMap,
     Types,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
+    require_tuple,
     shape_of,
-    tuple_of,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Indices, Salt, Tensor, op
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Shape, Size, call, product
 from braces.dtypes import FLOAT32, DType, TensorType, is_float
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -32,11 +32,11 @@ from braces.ops.random.keys import (
     STATE,
     check_key,
     check_shape,
-    each_trip,
-    of_one_trip,
-    trips_of,
+    draw_iterations,
+    drop_iteration_axes,
+    split_iteration_axes,
 )
-from braces.ops.random.samplers import DRAWINGS
+from braces.ops.random.samplers import SAMPLERS
 
 DRAWS = (
     "state=u32[2] shape=(2,3) salt=1",
@@ -53,7 +53,7 @@ WIDE_DRAWS = (*DRAWS, "state=u32[2] shape=(5,) salt=1 dtype=f64")
 # ---- shared ----------------------------------------------------------------------------------
 
 
-def check_bounds(context: Context, low: float, high: float) -> None:
+def check_bounds(context: InferenceContext, low: float, high: float) -> None:
     """Refuse an empty interval.
 
     Raises:
@@ -63,8 +63,8 @@ def check_bounds(context: Context, low: float, high: float) -> None:
         raise ProgramError(f"{context.type} has low={low} and high={high}.", fix="low <= high.")
 
 
-def drawn(
-    context: Context,
+def infer_draw(
+    context: InferenceContext,
     state: TensorType,
     *trips: TensorType,
     shape: Shape,
@@ -115,7 +115,9 @@ def next_random_state(state: Tensor, *, runs: int = 1) -> Tensor:
 
 
 @next_random_state.infer
-def infer_next_random_state(context: Context, state: TensorType, *, runs: int) -> TensorType:
+def infer_next_random_state(
+    context: InferenceContext, state: TensorType, *, runs: int
+) -> TensorType:
     """Infer the type of the state."""
     del runs
     check_key(context, state, 0, ())
@@ -135,23 +137,25 @@ def _draw_reals(
     type: str, state: Any, salt: int, trips: Sequence[Any], attrs: Mapping[str, Any]
 ) -> Any:
     """Draw the array of an operator with these attributes; for kernels."""
-    iteration_attrs = {**attrs, "shape": of_one_trip(attrs["shape"], trips)}
-    return each_trip(lambda key: DRAWINGS[type].one(key, iteration_attrs), state, salt, trips)
+    iteration_attrs = {**attrs, "shape": drop_iteration_axes(attrs["shape"], trips)}
+    return draw_iterations(
+        lambda key: SAMPLERS[type].one(key, iteration_attrs), state, salt, trips
+    )
 
 
-def drawn_places(types: Types, attrs: Attrs) -> AxisMap:
+def draw_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of draws: only axes of iterations are batch axes.
 
     A draw depends on its position and on the size of the array.
     """
-    indices = numbered(len(tuple_of(attrs["shape"])))
-    trips, drawn = trips_of(types, indices)
+    indices = numbered_indices(len(require_tuple(attrs["shape"])))
+    trips, drawn = split_iteration_axes(types, indices)
     inputs = {"state": (("state",),), "trips": trips}
-    return mapped(types, inputs, {"out": (indices,)}, ["state", *drawn])
+    return make_axis_map(types, inputs, {"out": (indices,)}, ["state", *drawn])
 
 
 @op(
-    axes=drawn_places,
+    axes=draw_axes,
     random=True,
     differentiable=False,
     operations=24,
@@ -193,7 +197,7 @@ def random_uniform(
 
 @random_uniform.infer
 def infer_random_uniform(
-    context: Context,
+    context: InferenceContext,
     state: TensorType,
     *trips: TensorType,
     low: float,
@@ -202,12 +206,12 @@ def infer_random_uniform(
 ) -> TensorType:
     """Infer `dtype[*shape]`; refuse `low` above `high`."""
     check_bounds(context, low, high)
-    return drawn(context, state, *trips, **attrs)
+    return infer_draw(context, state, *trips, **attrs)
 
 
 @op(
-    axes=drawn_places,
-    infer=drawn,
+    axes=draw_axes,
+    infer=infer_draw,
     random=True,
     differentiable=False,
     operations=48,
@@ -249,7 +253,7 @@ def random_normal(
 
 
 @op(
-    axes=drawn_places,
+    axes=draw_axes,
     random=True,
     differentiable=False,
     operations=48,
@@ -302,7 +306,7 @@ def random_truncated_normal(
 random_truncated_normal.infer(infer_random_uniform)
 
 
-def made_orthogonal(types: Types, attrs: Attrs) -> Size:
+def orthogonal_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per element: a draw, then the QR decomposition."""
     del attrs
     *rows, columns = shape_of(types["out"][0])
@@ -310,10 +314,10 @@ def made_orthogonal(types: Types, attrs: Attrs) -> Size:
 
 
 @op(
-    axes=drawn_places,
+    axes=draw_axes,
     random=True,
     differentiable=False,
-    operations=for_each("out", made_orthogonal),
+    operations=count_per_element("out", orthogonal_cost),
     examples=(
         "state=u32[2] shape=(3,3) salt=1",
         "state=u32[2] trips=i32[] shape=(2,5) scale=2.0 salt=4",
@@ -357,17 +361,20 @@ def random_orthogonal(
     if 0 in shape:
         return jnp.zeros(shape, dtype)
     wider = np.promote_types(dtype, FLOAT32)  # QR does not support 16-bit numbers
-    draw, iteration_shape = jax.nn.initializers.orthogonal(scale), of_one_trip(shape, trips)
-    return each_trip(lambda key: draw(key, iteration_shape, wider), state, salt, trips).astype(
-        dtype
+    draw, iteration_shape = (
+        jax.nn.initializers.orthogonal(scale),
+        drop_iteration_axes(shape, trips),
     )
+    return draw_iterations(
+        lambda key: draw(key, iteration_shape, wider), state, salt, trips
+    ).astype(dtype)
 
 
 @random_orthogonal.infer
 def infer_random_orthogonal(
-    context: Context, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
+    context: InferenceContext, state: TensorType, *trips: TensorType, shape: Shape, **attrs: Any
 ) -> TensorType:
     """Infer `dtype[*shape]`, at least a matrix in each iteration."""
     if len(shape) < 2 + sum(trip.rank for trip in trips):
         raise ShapeError(f"random_orthogonal needs two axes or more, not the shape {shape}.")
-    return drawn(context, state, *trips, shape=shape, **attrs)
+    return infer_draw(context, state, *trips, shape=shape, **attrs)

@@ -6,14 +6,14 @@ from braces.define.axes.axis_map import HIGHEST, LOWEST
 from braces.define.decorator import Axis, Tensor, op
 from braces.lazy import lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, ordered, real_function
-from braces.ops.reduction.sort import running
+from braces.ops.common.rules import as_floating, ordered, real_function
+from braces.ops.reduction.sort import cumulative_axes
 
 EXAMPLES = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5] axis=0 reverse=True")
 WITH_INTEGERS = (*EXAMPLES, "x=i32[2,3] axis=-1")
 
 
-@op(axes=running(LOWEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+@op(axes=cumulative_axes(LOWEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The cumulative maximum along one axis.
 
@@ -36,7 +36,7 @@ def cummax(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     return lax.cummax(x, axis=axis % x.ndim, reverse=reverse)
 
 
-@op(axes=running(HIGHEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
+@op(axes=cumulative_axes(HIGHEST), dtypes=ordered, operations=1, examples=WITH_INTEGERS)
 def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The cumulative minimum along one axis.
 
@@ -59,7 +59,7 @@ def cummin(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     return lax.cummin(x, axis=axis % x.ndim, reverse=reverse)
 
 
-@op(axes=running(LOWEST), dtypes=real_function, operations=3, examples=EXAMPLES)
+@op(axes=cumulative_axes(LOWEST), dtypes=real_function, operations=3, examples=EXAMPLES)
 @in_float32
 def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
     """The cumulative log-sum-exp along one axis.
@@ -82,4 +82,4 @@ def cumlogsumexp(x: Tensor, *, axis: Axis, reverse: bool = False) -> Tensor:
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return lax.cumlogsumexp(floating(x), axis=axis % x.ndim, reverse=reverse)
+    return lax.cumlogsumexp(as_floating(x), axis=axis % x.ndim, reverse=reverse)

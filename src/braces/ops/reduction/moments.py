@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from braces.define.axes.axis_map import reduced_mixing
+from braces.define.axes.axis_map import mixing_reduction
 from braces.define.decorator import Axes, Tensor, op
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real_function
-from braces.ops.reduction.reduce import EMPTY, NOT_EMPTY, expanded
+from braces.ops.common.rules import as_floating, real_function
+from braces.ops.reduction.reduce import EMPTY, NOT_EMPTY, restore_axes
 
 
 @op(
-    axes=reduced_mixing,
+    axes=mixing_reduction,
     dtypes=real_function,
     operations=4,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
@@ -41,11 +41,11 @@ def var(
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction)
+    return jnp.var(as_floating(x), axis=axis, keepdims=keepdims, correction=correction)
 
 
 @op(
-    axes=reduced_mixing,
+    axes=mixing_reduction,
     dtypes=real_function,
     operations=4,
     examples=(*NOT_EMPTY, "x=f32[4] correction=1.0"),
@@ -75,7 +75,7 @@ def std(
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return root(jnp.var(floating(x), axis=axis, keepdims=keepdims, correction=correction))
+    return root(jnp.var(as_floating(x), axis=axis, keepdims=keepdims, correction=correction))
 
 
 @op(axes={"x": 0}, dtypes=real_function, operations=2, examples=EMPTY)
@@ -103,7 +103,7 @@ def norm(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
         ShapeError: `axis` is not an axis of `x`.
         DTypeError: Complex numbers.
     """
-    return root(jnp.sum(jnp.square(floating(x)), axis=axis, keepdims=keepdims))
+    return root(jnp.sum(jnp.square(as_floating(x)), axis=axis, keepdims=keepdims))
 
 
 @norm.vjp
@@ -116,7 +116,7 @@ def norm_vjp(
     length = root(jnp.sum(jnp.square(x), axis=axis, keepdims=True))
     zero = length == 0
     direction = jnp.where(zero, 0, x / jnp.where(zero, jnp.ones_like(length), length))
-    return expanded(out_grad, axis, keepdims, x.ndim) * direction
+    return restore_axes(out_grad, axis, keepdims, x.ndim) * direction
 
 
 def root(x: Tensor) -> Tensor:

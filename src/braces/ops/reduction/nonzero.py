@@ -19,32 +19,32 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Types,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    numbered_indices,
 )
-from braces.define.axes.flop_count import for_each
-from braces.define.core.check_code import offender_code
+from braces.define.axes.flop_count import count_per_element
+from braces.define.core.check_code import encode_offender
 from braces.define.decorator import Learned, Roomy, Tensor, op
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_integer
 from braces.errors import DTypeError, ShapeError
 from braces.ir.records import Op
 from braces.lazy import jnp
-from braces.ops.common.row_semantics import RowView, refused
+from braces.ops.common.row_semantics import RowView, mixed_rows_error
 
 LARGEST = 2**31 - 4
 """Largest data-dependent size: runs report sizes and assumed sizes in 32 bits."""
 
 
-def finding(types: Types, attrs: Attrs) -> AxisMap:
+def nonzero_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `nonzero`: a new axis of data-dependent size."""
     del attrs
     rank = first_rank(types, "x")
     if not rank:
         raise AxisError("needs an axis to find places on.", fix="Use br.where for a scalar.")
-    x = numbered(rank)
+    x = numbered_indices(rank)
     places = (("count",),) * rank
-    return mapped(types, {"x": (x,)}, {"out": places}, [*x, "count"])
+    return make_axis_map(types, {"x": (x,)}, {"out": places}, [*x, "count"])
 
 
 def of_integers(what: str, *dtypes: DType, **attrs: Any) -> DType:
@@ -54,11 +54,11 @@ def of_integers(what: str, *dtypes: DType, **attrs: Any) -> DType:
 
 
 @op(
-    axes=finding,
+    axes=nonzero_axes,
     dtypes=of_integers,
     differentiable=False,
     function=False,
-    operations=for_each("x"),
+    operations=count_per_element("x"),
     examples=(
         "x=f32[7] count=4",
         "x=bool[3,4] count=5",
@@ -118,7 +118,7 @@ def unchanged(view: RowView, count: str) -> Op:
     """Keep the operator if only its output is padded; refuse a padded input."""
     del count
     if view.axes("x"):
-        raise refused(view.op, "places among them are places among padding.")
+        raise mixed_rows_error(view.op, "places among them are places among padding.")
     return view.op
 
 
@@ -176,7 +176,7 @@ def not_countable(x: Tensor) -> Tensor:
 
     A negative number is huge as an unsigned integer, so one comparison suffices.
     """
-    return offender_code(x.astype("uint64") > np.uint64(LARGEST), x)
+    return encode_offender(x.astype("uint64") > np.uint64(LARGEST), x)
 
 
 @op(

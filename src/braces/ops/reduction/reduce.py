@@ -8,7 +8,7 @@ import numpy as np
 
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
-from braces.define.axes.axis_map import HIGHEST, LOWEST, Reduced, operated_axes
+from braces.define.axes.axis_map import HIGHEST, LOWEST, Reduction, normalize_axes
 from braces.define.decorator import Axes, Tensor, op
 from braces.dims import Shape, product
 from braces.dtypes import FLOAT32
@@ -18,17 +18,17 @@ from braces.ops.common.half_precision import in_float32
 from braces.ops.common.row_semantics import RowView
 from braces.ops.common.rules import (
     Backward,
+    as_floating,
     axis_indices,
     float_dtype,
-    floating,
     ordered,
     promote,
-    promoting,
+    promotion_rule,
     real_valued,
     sum_dtype,
     truth,
 )
-from braces.ops.elementwise.arithmetic import in_dtype
+from braces.ops.elementwise.arithmetic import cast_like
 
 REDUCED = (
     "x=f32[2,3]",
@@ -42,10 +42,10 @@ EMPTY = (*NOT_EMPTY, "x=f32[0,3] axis=0", "x=bool[b,2] axis=1")
 
 # ---- shapes and dtypes -----------------------------------------------------------------------
 
-summed = promoting(result=sum_dtype)
+sum_dtypes = promotion_rule(result=sum_dtype)
 
 
-def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
+def remove_axes(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
     """Return a shape without some axes, or with size 1 there."""
     removed = set(axes)
     if keepdims:
@@ -56,21 +56,21 @@ def without(shape: Shape, axes: Iterable[int], keepdims: bool) -> Shape:
 # ---- undoing a reduction ---------------------------------------------------------------------
 
 
-def expanded(x: Tensor, axis: Axes, keepdims: bool, rank: int) -> Tensor:
+def restore_axes(x: Tensor, axis: Axes, keepdims: bool, rank: int) -> Tensor:
     """Restore the reduced axes of a result with size 1; for kernels."""
     return x if keepdims else jnp.expand_dims(x, axis_indices(axis, rank, "x"))
 
 
-def spread(g: Backward, grad: Var) -> Var:
+def broadcast_cotangent(g: Backward, grad: Var) -> Var:
     """Broadcast a cotangent along the reduced axes."""
     x = tensor_type(g["x"])
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
     if axes and not g.attrs["keepdims"]:
-        grad = one("reshape", grad, shape=without(x.shape, axes, keepdims=True))
+        grad = one("reshape", grad, shape=remove_axes(x.shape, axes, keepdims=True))
     return one("broadcast_to", grad, shape=x.shape)
 
 
-def count(g: Backward) -> Var:
+def count_elements(g: Backward) -> Var:
     """Return the number of reduced elements; in float32 at least, for precision."""
     x = tensor_type(g["x"])
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
@@ -83,7 +83,7 @@ def count(g: Backward) -> Var:
 # ---- sums and products -----------------------------------------------------------------------
 
 
-@op(axes={"x": 0}, dtypes=summed, product=True, examples=EMPTY)
+@op(axes={"x": 0}, dtypes=sum_dtypes, product=True, examples=EMPTY)
 def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum along axes; 0 for no elements.
 
@@ -108,7 +108,7 @@ def sum(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 @sum.gradient
 def sum_gradient(g: Backward) -> dict[str, Var]:
     """Each summand receives the cotangent."""
-    return {"x": spread(g, g.out_grad)}
+    return {"x": broadcast_cotangent(g, g.out_grad)}
 
 
 @op(axes={"x": 0}, dtypes=real_valued, examples=EMPTY)
@@ -130,14 +130,14 @@ def mean(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     Raises:
         ShapeError: `axis` is not an axis of `x`.
     """
-    return jnp.mean(floating(x), axis=axis, keepdims=keepdims)
+    return jnp.mean(as_floating(x), axis=axis, keepdims=keepdims)
 
 
 @mean.gradient
 def mean_gradient(g: Backward) -> dict[str, Var]:
     """Each element receives the cotangent divided by the number of elements."""
-    share = in_dtype(g.out_grad / count(g), g.out_grad)
-    return {"x": spread(g, share)}
+    share = cast_like(g.out_grad / count_elements(g), g.out_grad)
+    return {"x": broadcast_cotangent(g, share)}
 
 
 @mean.masked
@@ -151,14 +151,14 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
     summed = x if dtype == wide else one("cast", x, dtype=wide)
     total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
     rows = one("sum", one("cast", mask, dtype=wide))
-    for axis in operated_axes(attrs["axis"], x.ndim):
+    for axis in normalize_axes(attrs["axis"], x.ndim):
         size = x.shape[axis]
         real = axis in view.axes("x")
         total = total / (rows if real else one("size", value=size, dtype=wide))
     return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 
 
-@op(axes={"x": 1}, dtypes=summed, examples=EMPTY)
+@op(axes={"x": 1}, dtypes=sum_dtypes, examples=EMPTY)
 @in_float32
 def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product along axes; 1 for no elements.
@@ -186,7 +186,7 @@ def prod(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 # ---- extremes --------------------------------------------------------------------------------
 
 
-@op(axes=Reduced({"x": LOWEST}, True), dtypes=ordered, examples=NOT_EMPTY)
+@op(axes=Reduction({"x": LOWEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def max(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The maximum along axes; NaN if an element is NaN.
 
@@ -216,10 +216,10 @@ def max_vjp(
     x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
     """Split the cotangent evenly between equal maxima."""
-    return shared_by(x, out, out_grad, axis, keepdims)
+    return split_cotangent(x, out, out_grad, axis, keepdims)
 
 
-@op(axes=Reduced({"x": HIGHEST}, True), dtypes=ordered, examples=NOT_EMPTY)
+@op(axes=Reduction({"x": HIGHEST}, True), dtypes=ordered, examples=NOT_EMPTY)
 def min(x: Tensor, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The minimum along axes; NaN if an element is NaN.
 
@@ -249,13 +249,15 @@ def min_vjp(
     x: Tensor, out: Tensor, out_grad: Tensor, *, axis: Axes = None, keepdims: bool = False
 ) -> Tensor:
     """Split the cotangent evenly between equal minima."""
-    return shared_by(x, out, out_grad, axis, keepdims)
+    return split_cotangent(x, out, out_grad, axis, keepdims)
 
 
-def shared_by(x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bool) -> Tensor:
+def split_cotangent(
+    x: Tensor, out: Tensor, out_grad: Tensor, axis: Axes, keepdims: bool
+) -> Tensor:
     """Split the cotangent evenly between the elements equal to the result."""
-    out = expanded(out, axis, keepdims, x.ndim)
-    out_grad = expanded(out_grad, axis, keepdims, x.ndim)
+    out = restore_axes(out, axis, keepdims, x.ndim)
+    out_grad = restore_axes(out_grad, axis, keepdims, x.ndim)
     chosen = (x == out).astype(x.dtype)
     return chosen * (out_grad / jnp.sum(chosen, axis=axis, keepdims=True))
 

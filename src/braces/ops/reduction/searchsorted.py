@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any
 
 from braces.define.axes.axis_map import Attrs, AxisError, Types, first_rank, shape_of
-from braces.define.axes.flop_count import comparisons, for_each
+from braces.define.axes.flop_count import comparisons_per_entry, count_per_element
 from braces.define.decorator import Indices, Tensor, op
 from braces.dims import Size
 from braces.dtypes import INT64, DType
 from braces.errors import IndexRangeError
 from braces.lazy import jax, jnp, lax
-from braces.ops.common.rules import ordered, promoted
-from braces.ops.indexing.take import IN_RANGE, integers, outside
+from braces.ops.common.rules import ordered, promote_arrays
+from braces.ops.indexing.take import IN_RANGE, check_integers, out_of_range_code
 
 
-def among(types: Types, attrs: Attrs) -> str:
+def searchsorted_axes(types: Types, attrs: Attrs) -> str:
     """Axis map of `searchsorted`: one sequence for all values, or one per batch element."""
     del attrs
     sequence, values = (first_rank(types, slot) for slot in ("sequence", "values"))
@@ -30,7 +30,7 @@ def among(types: Types, attrs: Attrs) -> str:
     return "... n!, ... m -> ... m"
 
 
-def place(what: str, sequence: DType, values: DType, *, side: str) -> DType:
+def searchsorted_dtypes(what: str, sequence: DType, values: DType, *, side: str) -> DType:
     """Dtype rule: an index; sequence and values are ordered numbers."""
     if side not in ("left", "right"):
         raise AxisError(f"has no side {side!r:.40}.", fix="Use 'left' or 'right'.").of(what)
@@ -38,17 +38,17 @@ def place(what: str, sequence: DType, values: DType, *, side: str) -> DType:
     return INT64
 
 
-def halved(types: Types, attrs: Attrs) -> Size:
+def bisection_cost(types: Types, attrs: Attrs) -> Size:
     """Cost per value: a binary search, eight operations per halving."""
     del attrs
-    return 8 * comparisons(shape_of(types["sequence"][0])[-1])
+    return 8 * comparisons_per_entry(shape_of(types["sequence"][0])[-1])
 
 
 @op(
-    axes=among,
-    dtypes=place,
+    axes=searchsorted_axes,
+    dtypes=searchsorted_dtypes,
     differentiable=False,
-    operations=for_each("out", halved),
+    operations=count_per_element("out", bisection_cost),
     examples=(
         "sequence=f32[6] values=f32[b,3]",
         "sequence=f64[b] values=f64[] side=right",
@@ -86,7 +86,7 @@ def searchsorted(sequence: Tensor, values: Tensor, *, side: str = "left") -> Ten
         >>> br.Executor().run(prog, br.Scope(), fetch=at).tolist()
         [1, 3]
     """
-    sequence, values = promoted(sequence, values)
+    sequence, values = promote_arrays(sequence, values)
     find = partial(_bisect, side == "right")
     if sequence.ndim == 1:
         return find(sequence, values)
@@ -123,7 +123,7 @@ def _bisect(right: bool, sequence: Tensor, values: Tensor) -> Tensor:
 def of_groups(what: str, ids: DType, **attrs: object) -> DType:
     """Dtype rule: the dtype of the group indices, which are integers."""
     del attrs
-    integers(what, ids)
+    check_integers(what, ids)
     return ids
 
 
@@ -160,4 +160,4 @@ def group_ids(ids: Indices, *, count: Size) -> Tensor:
 @group_ids.checked(IndexRangeError, "The number of a group is out of range.")
 def no_group(ids: Indices, *, count: Size) -> Tensor:
     """Return a check failure code for an index out of range."""
-    return outside(ids, count, lowest=0)
+    return out_of_range_code(ids, count, lowest=0)

@@ -15,22 +15,22 @@ from braces.define.axes.axis_map import (
     AxisMap,
     AxisRule,
     Types,
-    along_axis,
-    axis_at,
     check_not_empty,
     first_rank,
-    reduced_mixing,
-    resized,
+    mix_along_axis,
+    mixing_reduction,
+    normalize_axis,
+    resize_axis,
     shape_of,
     with_tails,
 )
-from braces.define.axes.flop_count import comparisons, for_each
+from braces.define.axes.flop_count import comparisons_per_entry, count_per_element
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import INT64, DType, TensorType, is_float
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
 from braces.ops.common.rules import Backward, ordered, sum_dtype
-from braces.ops.reduction.reduce import summed
+from braces.ops.reduction.reduce import sum_dtypes
 
 POSITIONS = (
     "x=f32[2,3]",
@@ -46,7 +46,7 @@ RUNNING = ("x=f32[2,3] axis=1", "x=f64[b,4] axis=0", "x=f32[5]", "x=i32[0,3] axi
 # ---- positions of extremes -------------------------------------------------------------------
 
 
-def position(what: str, x: DType, **attrs: Any) -> DType:
+def position_dtypes(what: str, x: DType, **attrs: Any) -> DType:
     """Dtype rule: an index, of ordered numbers."""
     ordered(what, x, **attrs)
     return INT64
@@ -61,7 +61,7 @@ def of_extreme(least: str) -> AxisRule:
 
     def rule(types: Types, attrs: Attrs) -> AxisMap:
         check_not_empty(types["x"][0], attrs)
-        axis_map = reduced_mixing(types, attrs)
+        axis_map = mixing_reduction(types, attrs)
         # indices into several flattened axes depend on their sizes
         return with_tails(axis_map, {"x": least}) if len(axis_map.mixed) == 1 else axis_map
 
@@ -70,7 +70,7 @@ def of_extreme(least: str) -> AxisRule:
 
 @op(
     axes=of_extreme(LOWEST),
-    dtypes=position,
+    dtypes=position_dtypes,
     differentiable=False,
     operations=1,
     examples=POSITIONS,
@@ -99,7 +99,7 @@ def argmax(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
 
 @op(
     axes=of_extreme(HIGHEST),
-    dtypes=position,
+    dtypes=position_dtypes,
     differentiable=False,
     operations=1,
     examples=POSITIONS,
@@ -129,16 +129,16 @@ def argmin(x: Tensor, *, axis: Axis | None = None, keepdims: bool = False) -> Te
 # ---- sorting ---------------------------------------------------------------------------------
 
 
-def compared(types: Types, attrs: Attrs) -> int:
+def sort_cost(types: Types, attrs: Attrs) -> int:
     """Cost per element of a sort: the number of comparisons."""
     shape = shape_of(types["x"][0])
-    return comparisons(shape[axis_at(attrs["axis"], len(shape))])
+    return comparisons_per_entry(shape[normalize_axis(attrs["axis"], len(shape))])
 
 
 def compared_with_best(types: Types, attrs: Attrs) -> int:
     """Cost per element of top-k: the number of comparisons with the current best."""
     del types
-    return comparisons(int(str(attrs["k"])))
+    return comparisons_per_entry(int(str(attrs["k"])))
 
 
 def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
@@ -146,11 +146,16 @@ def sorted_along(types: Types, attrs: Attrs) -> AxisMap:
     (x, *_) = types["x"]
     largest = float("nan") if isinstance(x, TensorType) and is_float(x.dtype) else HIGHEST
     return with_tails(
-        along_axis(types, attrs), {"x": LOWEST if attrs["descending"] else largest}
+        mix_along_axis(types, attrs), {"x": LOWEST if attrs["descending"] else largest}
     )
 
 
-@op(axes=sorted_along, dtypes=ordered, operations=for_each("x", compared), examples=SORTED)
+@op(
+    axes=sorted_along,
+    dtypes=ordered,
+    operations=count_per_element("x", sort_cost),
+    examples=SORTED,
+)
 def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     """Sort along one axis; NaN counts as the largest.
 
@@ -175,9 +180,9 @@ def sort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
 
 @op(
     axes=sorted_along,
-    dtypes=position,
+    dtypes=position_dtypes,
     differentiable=False,
-    operations=for_each("x", compared),
+    operations=count_per_element("x", sort_cost),
     examples=SORTED,
 )
 def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
@@ -202,28 +207,28 @@ def argsort(x: Tensor, *, axis: Axis = -1, descending: bool = False) -> Tensor:
     return jnp.argsort(x, axis=axis, descending=descending, stable=True).astype(INT64)
 
 
-def chosen_along(types: Types, attrs: Attrs) -> AxisMap:
+def topk_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `topk`: non-pointwise along the axis, which gets size `k`."""
     shape, k = shape_of(types["x"][0]), int(str(attrs["k"]))
-    at = axis_at(attrs["axis"], len(shape))
+    at = normalize_axis(attrs["axis"], len(shape))
     size = shape[at]
     if k < 0 or (isinstance(size, int) and k > size):
         raise AxisError(f"cannot take {k} of {size} numbers.")
-    axis_map = resized(along_axis(types, attrs), at, "chosen", k)
+    axis_map = resize_axis(mix_along_axis(types, attrs), at, "chosen", k)
     out = axis_map.outputs["out"]
     return replace(axis_map, outputs={"values": out, "indices": out})
 
 
-def chosen(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
+def topk_dtypes(what: str, x: DType, **attrs: Any) -> tuple[DType, DType]:
     """Dtype rule: ordered numbers, and their indices."""
-    return ordered(what, x), position(what, x, **attrs)
+    return ordered(what, x), position_dtypes(what, x, **attrs)
 
 
 @op(
     outputs=("values", "indices"),
-    axes=chosen_along,
-    dtypes=chosen,
-    operations=for_each("x", compared_with_best),
+    axes=topk_axes,
+    dtypes=topk_dtypes,
+    operations=count_per_element("x", compared_with_best),
     examples=("x=f32[2,5] k=3", "x=f64[b,4] k=2", "x=i32[4,t] k=1 axis=0", "x=f32[3] k=0"),
 )
 def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
@@ -255,7 +260,7 @@ def topk(x: Tensor, *, k: int, axis: Axis = -1) -> tuple[Tensor, Tensor]:
 # ---- cumulative operators --------------------------------------------------------------------
 
 
-def running(neutral: Any) -> AxisRule:
+def cumulative_axes(neutral: Any) -> AxisRule:
     """Build the axis rule of a cumulative operator; several axes need an explicit `axis`.
 
     Args:
@@ -267,12 +272,17 @@ def running(neutral: Any) -> AxisRule:
         if attrs["axis"] is None and rank != 1:
             raise AxisError(f"needs an axis where there are {rank}.", fix="Pass axis=.")
         fills = {"x": neutral} if attrs["reverse"] else {}
-        return with_tails(along_axis(types, attrs), fills)
+        return with_tails(mix_along_axis(types, attrs), fills)
 
     return rule
 
 
-@op(axes=running(0), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(
+    axes=cumulative_axes(0),
+    dtypes=sum_dtypes,
+    operations=1,
+    examples=(*RUNNING, "x=f32[4] reverse=True"),
+)
 @in_float32
 def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """The cumulative sum along one axis.
@@ -302,7 +312,12 @@ def cumsum_gradient(g: Backward) -> dict[str, Var]:
     return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
-@op(axes=running(1), dtypes=summed, operations=1, examples=(*RUNNING, "x=f32[4] reverse=True"))
+@op(
+    axes=cumulative_axes(1),
+    dtypes=sum_dtypes,
+    operations=1,
+    examples=(*RUNNING, "x=f32[4] reverse=True"),
+)
 @in_float32
 def cumprod(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Tensor:
     """The cumulative product along one axis.

@@ -10,28 +10,28 @@ from braces.define.axes.axis_map import (
     AxisMap,
     Names,
     Types,
-    axis_at,
     first_rank,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
 )
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Axis, Tensor, op
 from braces.dtypes import BOOL, INT64, DType
 from braces.errors import DTypeError
 from braces.lazy import jnp, lax
 
 
-def grouping(types: Types, attrs: Attrs) -> AxisMap:
+def unique_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `unique_places`: all axes are non-pointwise; one result per slice."""
-    x = numbered(first_rank(types, "x"))
-    at = axis_at(attrs["axis"], len(x))
+    x = numbered_indices(first_rank(types, "x"))
+    at = normalize_axis(attrs["axis"], len(x))
     slots = ["places", "first", "inverse", "counts"]
     outputs: dict[str, tuple[Names, ...]] = {slot: ((x[at],),) for slot in slots}
-    return mapped(types, {"x": (x,)}, outputs, x)
+    return make_axis_map(types, {"x": (x,)}, outputs, x)
 
 
-def groups(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DType, ...]:
+def unique_dtypes(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DType, ...]:
     """Dtype rule: indices, and a bool that marks the first slice of a group.
 
     Raises:
@@ -47,11 +47,11 @@ def groups(what: str, x: DType, *, axis: int, sorted: bool) -> tuple[DType, ...]
 
 @op(
     outputs=("places", "first", "inverse", "counts"),
-    axes=grouping,
-    dtypes=groups,
+    axes=unique_axes,
+    dtypes=unique_dtypes,
     differentiable=False,
     function=False,
-    operations=for_each("x"),
+    operations=count_per_element("x"),
     examples=(
         "x=i32[6]",
         "x=i64[b,2] sorted=False",

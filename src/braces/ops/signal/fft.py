@@ -10,12 +10,12 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    along_axis,
-    axis_at,
-    resized,
+    mix_along_axis,
+    normalize_axis,
+    resize_axis,
     shape_of,
 )
-from braces.define.axes.flop_count import comparisons, for_each
+from braces.define.axes.flop_count import comparisons_per_entry, count_per_element
 from braces.define.decorator import Axes, Axis, Tensor, op
 from braces.dims import Size, call
 from braces.dtypes import DType
@@ -40,7 +40,7 @@ SIGNALS = (
 def _size_along(types: Types, attrs: Attrs) -> tuple[int, Size]:
     """Return the transformed axis and its size."""
     shape = shape_of(types["x"][0])
-    axis = axis_at(attrs["axis"], len(shape))
+    axis = normalize_axis(attrs["axis"], len(shape))
     return axis, shape[axis]
 
 
@@ -52,29 +52,31 @@ def _transform_length(attrs: Attrs, otherwise: Size) -> Any:
     return n
 
 
-def transformed(types: Types, attrs: Attrs) -> AxisMap:
+def fft_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `fft` and `ifft`: as many frequencies as samples."""
     axis, size = _size_along(types, attrs)
-    return resized(along_axis(types, attrs), axis, "frequency", _transform_length(attrs, size))
+    return resize_axis(
+        mix_along_axis(types, attrs), axis, "frequency", _transform_length(attrs, size)
+    )
 
 
-def halved(types: Types, attrs: Attrs) -> AxisMap:
+def rfft_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `rfft`: only the nonnegative frequencies."""
     axis, size = _size_along(types, attrs)
     count: Any = call("floordiv", _transform_length(attrs, size), 2) + 1
-    return resized(along_axis(types, attrs), axis, "frequency", count)
+    return resize_axis(mix_along_axis(types, attrs), axis, "frequency", count)
 
 
-def doubled(types: Types, attrs: Attrs) -> AxisMap:
+def irfft_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `irfft`: `n` samples, or by default an even number of them."""
     axis, size = _size_along(types, attrs)
     count = _transform_length(attrs, call("max", 2 * (size - 1), 0))
-    return resized(along_axis(types, attrs), axis, "time", count)
+    return resize_axis(mix_along_axis(types, attrs), axis, "time", count)
 
 
 def along_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `fftn` and `ifftn`: all transformed axes are non-pointwise."""
-    return along_axis(types, {"axis": attrs["axes"]})
+    return mix_along_axis(types, {"axis": attrs["axes"]})
 
 
 def _check_norm(what: str, norm: str) -> None:
@@ -104,7 +106,7 @@ def to_real(what: str, x: DType, **attrs: Any) -> DType:
 def halvings(types: Types, attrs: Attrs) -> Size:
     """Cost per element: four operations for each level of the FFT, log2(n)."""
     _, size = _size_along(types, attrs)
-    return 4 * comparisons(_transform_length(attrs, size))
+    return 4 * comparisons_per_entry(_transform_length(attrs, size))
 
 
 def halvings_of_half(types: Types, attrs: Attrs) -> Size:
@@ -117,7 +119,7 @@ def halvings_of_all(types: Types, attrs: Attrs) -> Size:
     shape = shape_of(types["x"][0])
     axes: Any = range(len(shape)) if attrs["axes"] is None else attrs["axes"]
     transformed_axes = axes if isinstance(axes, tuple | range) else (axes,)
-    return 4 * sum(comparisons(shape[axis]) for axis in transformed_axes)
+    return 4 * sum(comparisons_per_entry(shape[axis]) for axis in transformed_axes)
 
 
 # ---- kernels ---------------------------------------------------------------------------------
@@ -141,9 +143,9 @@ def _number(size: Size | None, otherwise: int) -> int:
 
 
 @op(
-    axes=transformed,
+    axes=fft_axes,
     dtypes=to_complex,
-    operations=for_each("out", halvings),
+    operations=count_per_element("out", halvings),
     examples=SIGNALS,
 )
 def fft(x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backward") -> Tensor:
@@ -174,9 +176,9 @@ def fft(x: Tensor, *, n: Size | None = None, axis: Axis = -1, norm: str = "backw
 
 
 @op(
-    axes=transformed,
+    axes=fft_axes,
     dtypes=to_complex,
-    operations=for_each("out", halvings),
+    operations=count_per_element("out", halvings),
     examples=SIGNALS,
 )
 def ifft(
@@ -210,9 +212,9 @@ def ifft(
 
 
 @op(
-    axes=halved,
+    axes=rfft_axes,
     dtypes=of_reals,
-    operations=for_each("out", halvings_of_half),
+    operations=count_per_element("out", halvings_of_half),
     examples=(
         "x=f32[2,8]",
         "x=f32[b,7]",
@@ -255,9 +257,9 @@ def rfft(
 
 
 @op(
-    axes=doubled,
+    axes=irfft_axes,
     dtypes=to_real,
-    operations=for_each("out", halvings),
+    operations=count_per_element("out", halvings),
     examples=(
         "x=c64[2,5]",
         "x=c64[b,4] n=7",
@@ -310,7 +312,7 @@ PLANES = (
 @op(
     axes=along_axes,
     dtypes=to_complex,
-    operations=for_each("out", halvings_of_all),
+    operations=count_per_element("out", halvings_of_all),
     examples=PLANES,
 )
 def fftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
@@ -337,7 +339,7 @@ def fftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:
 @op(
     axes=along_axes,
     dtypes=to_complex,
-    operations=for_each("out", halvings_of_all),
+    operations=count_per_element("out", halvings_of_all),
     examples=PLANES,
 )
 def ifftn(x: Tensor, *, axes: Axes = None, norm: str = "backward") -> Tensor:

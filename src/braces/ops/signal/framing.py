@@ -9,27 +9,27 @@ from braces.define.axes.axis_map import (
     AxisError,
     AxisMap,
     Types,
-    axis_at,
-    mapped,
-    numbered,
+    make_axis_map,
+    normalize_axis,
+    numbered_indices,
     shape_of,
 )
 from braces.define.decorator import Axis, Tensor, op
 from braces.dims import Size, call
 from braces.lazy import jnp
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.linear_jvp import linear
-from braces.ops.common.rules import same
+from braces.ops.common.linear_jvp import register_linear
+from braces.ops.common.rules import first_dtype
 
 
-def framed(types: Types, attrs: Attrs) -> AxisMap:
+def frame_axes(types: Types, attrs: Attrs) -> AxisMap:
     """Axis map of `frame`: the axis becomes two, frames and positions within a frame."""
     shape = shape_of(types["x"][0])
-    axis, indices = axis_at(attrs["axis"], len(shape)), numbered(len(shape))
+    axis, indices = normalize_axis(attrs["axis"], len(shape)), numbered_indices(len(shape))
     length: Any = attrs["length"]
     count = frames_in(shape[axis], length, attrs["step"])
     out = (*indices[:axis], "frame", "place", *indices[axis + 1 :])
-    return mapped(
+    return make_axis_map(
         types, {"x": (indices,)}, {"out": (out,)}, [indices[axis], "frame", "place"],
         sizes={"frame": count, "place": length},
     )  # fmt: skip
@@ -43,8 +43,8 @@ def frames_in(size: Size, length: Any, step: Any) -> Size:
 
 
 @op(
-    axes=framed,
-    dtypes=same,
+    axes=frame_axes,
+    dtypes=first_dtype,
     operations=0,
     examples=(
         "x=f32[2,9] length=4 step=2",
@@ -85,4 +85,4 @@ def frame(x: Tensor, *, length: int, step: int, axis: Axis = -1) -> Tensor:
     return jnp.take(x, indices, axis=axis, mode="clip")
 
 
-linear(frame)
+register_linear(frame)

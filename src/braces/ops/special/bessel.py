@@ -7,7 +7,7 @@ from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import Backward, floating, real_function
+from braces.ops.common.rules import Backward, as_floating, real_function
 from braces.ops.elementwise.unary import UNARY
 
 function = op(axes="... -> ...", dtypes=real_function, operations=120, examples=UNARY[:2])
@@ -29,7 +29,7 @@ def i0(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
 
 
@@ -55,7 +55,7 @@ def i0e(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.bessel_i0e(floating(x))
+    return lax.bessel_i0e(as_floating(x))
 
 
 @function
@@ -74,7 +74,7 @@ def i1(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
@@ -94,4 +94,4 @@ def i1e(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.bessel_i1e(floating(x))
+    return lax.bessel_i1e(as_floating(x))

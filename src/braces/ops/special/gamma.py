@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from braces.define.axes.axis_map import Attrs, Types
-from braces.define.axes.flop_count import for_each
+from braces.define.axes.flop_count import count_per_element
 from braces.define.decorator import Indices, Tensor, op
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError
 from braces.lazy import jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.known_derivatives import Kernel, differentiated, smooth
-from braces.ops.common.rules import floating, promoted, real_function
+from braces.ops.common.known_derivatives import (
+    Kernel,
+    build_smooth_kernel,
+    differentiate_kernel,
+)
+from braces.ops.common.rules import as_floating, promote_arrays, real_function
 from braces.ops.elementwise.arithmetic import BINARY
 from braces.ops.special.gamma_kernels import (
     BERNOULLI,
@@ -59,7 +63,7 @@ def polygamma(n: Indices, x: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers, or `n` is not of integers.
     """
-    x = floating(x)
+    x = as_floating(x)
     return derivatives(n.astype(x.dtype), x)
 
 
@@ -84,7 +88,7 @@ def _euler_maclaurin(x: Any, q: Any) -> Any:
 
 def _zeta(by_x: int, by_q: int) -> Kernel:
     if by_x:
-        return differentiated(_euler_maclaurin, by_x, by_q)
+        return differentiate_kernel(_euler_maclaurin, by_x, by_q)
 
     def derivative(x: Any, q: Any) -> Any:
         factor = np.asarray((-1.0) ** by_q, x.dtype)
@@ -95,7 +99,7 @@ def _zeta(by_x: int, by_q: int) -> Kernel:
     return derivative
 
 
-sum_of_powers = smooth(2, _zeta)
+sum_of_powers = build_smooth_kernel(2, _zeta)
 
 
 @op(
@@ -123,7 +127,7 @@ def zeta(x: Tensor, q: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return sum_of_powers(*map(floating, promoted(x, q)))
+    return sum_of_powers(*map(as_floating, promote_arrays(x, q)))
 
 
 # ---- of several gamma functions --------------------------------------------------------------
@@ -147,7 +151,7 @@ def betaln(x: Tensor, y: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return log_beta(*map(floating, promoted(x, y)))
+    return log_beta(*map(as_floating, promote_arrays(x, y)))
 
 
 def of_each_dimension(types: Types, attrs: Attrs) -> int:
@@ -166,7 +170,7 @@ def of_some_dimension(what: str, x: DType, *, d: int) -> DType:
 @op(
     axes="... -> ...",
     dtypes=of_some_dimension,
-    operations=for_each("out", of_each_dimension),
+    operations=count_per_element("out", of_each_dimension),
     examples=("x=f32[2,3] d=2", "x=f64[b,4] d=3", "x=f64[3] d=1"),
 )
 @in_float32
@@ -188,7 +192,7 @@ def multigammaln(x: Tensor, *, d: int) -> Tensor:
         ProgramError: `d` is below 1.
         DTypeError: Complex numbers.
     """
-    x = floating(x)
+    x = as_floating(x)
     total = jnp.full_like(x, d * (d - 1) / 4 * np.log(np.pi))
     for k in range(d):
         total = total + lax.lgamma(x - k / 2)

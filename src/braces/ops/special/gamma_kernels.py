@@ -14,7 +14,11 @@ from typing import Any
 import numpy as np
 
 from braces.lazy import jax_special, jnp, lax
-from braces.ops.common.known_derivatives import Kernel, differentiated, smooth
+from braces.ops.common.known_derivatives import (
+    Kernel,
+    build_smooth_kernel,
+    differentiate_kernel,
+)
 
 BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
 """The Bernoulli numbers of even order, from 2 on."""
@@ -49,7 +53,7 @@ def _polygamma(by_n: int, by_x: int) -> Kernel:
     return derivative
 
 
-polygamma = smooth(2, _polygamma)
+polygamma = build_smooth_kernel(2, _polygamma)
 
 
 def _log_gamma(order: int) -> Kernel:
@@ -63,8 +67,8 @@ def _log_gamma(order: int) -> Kernel:
     return derivative
 
 
-log_gamma = smooth(1, _log_gamma)
-digamma = smooth(1, lambda order: _log_gamma(order + 1))
+log_gamma = build_smooth_kernel(1, _log_gamma)
+digamma = build_smooth_kernel(1, lambda order: _log_gamma(order + 1))
 
 # ---- the beta function -----------------------------------------------------------------------
 
@@ -120,13 +124,13 @@ def _digamma_difference(x: Any, y: Any) -> Any:
 
 def _log_beta(by_x: int, by_y: int) -> Kernel:
     if by_x:
-        return differentiated(_digamma_difference, by_x - 1, by_y)
+        return differentiate_kernel(_digamma_difference, by_x - 1, by_y)
     if by_y:
-        return differentiated(lambda x, y: _digamma_difference(y, x), 0, by_y - 1)
+        return differentiate_kernel(lambda x, y: _digamma_difference(y, x), 0, by_y - 1)
     return _from_logarithms
 
 
-log_beta = smooth(2, _log_beta)
+log_beta = build_smooth_kernel(2, _log_beta)
 
 
 # ---- powers over the beta function -----------------------------------------------------------

@@ -14,8 +14,12 @@ import numpy as np
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax_special, jnp, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.known_derivatives import Kernel, differentiated, smooth
-from braces.ops.common.rules import floating, promoted, real_function
+from braces.ops.common.known_derivatives import (
+    Kernel,
+    build_smooth_kernel,
+    differentiate_kernel,
+)
+from braces.ops.common.rules import as_floating, promote_arrays, real_function
 from braces.ops.special.gamma_kernels import log_weight
 
 PAIRS = ("a=f32[2,3] x=f32[2,3]", "a=f64[b,1] x=f64[4]")
@@ -26,7 +30,7 @@ STEPS = 10_000
 # ---- series and continued fractions ----------------------------------------------------------
 
 
-def summed(factor: Kernel, like: Any) -> Any:
+def sum_series(factor: Kernel, like: Any) -> Any:
     """Sum 1 + f1 + f1 * f2 + ... until it converges; `factor(k)` is positive.
 
     The tolerance is 1/1000 of the machine epsilon, so that derivatives converge too.
@@ -48,7 +52,9 @@ def summed(factor: Kernel, like: Any) -> Any:
     return lax.while_loop(is_unfinished, add_term, start)[2]
 
 
-def continued(fraction: Callable[[float], tuple[Any, Callable[[Any], tuple[Any, Any]]]]) -> Any:
+def evaluate_fraction(
+    fraction: Callable[[float], tuple[Any, Callable[[Any], tuple[Any, Any]]]],
+) -> Any:
     """Evaluate a continued fraction first + a1 / (b1 + a2 / (b2 + ...)), by Lentz's algorithm.
 
     A fraction that terminates, as for an integer parameter, converges before its derivatives,
@@ -92,7 +98,7 @@ def _gamma_density(a: Any, x: Any) -> Any:
 
 def below_over_density(a: Any, x: Any) -> Any:
     """Divide the lower tail by the density; https://dlmf.nist.gov/8.11.E4."""
-    return x / a * summed(lambda k: x / (a + k), x)
+    return x / a * sum_series(lambda k: x / (a + k), x)
 
 
 def above_over_density(a: Any, x: Any) -> Any:
@@ -102,7 +108,7 @@ def above_over_density(a: Any, x: Any) -> Any:
         p = a + shift
         return x + 1 - p, lambda k: (k * (p - k), x + 2 * k + 1 - p)
 
-    return x / continued(fraction)
+    return x / evaluate_fraction(fraction)
 
 
 def _sample_slope(a: Any, x: Any) -> Any:
@@ -115,7 +121,7 @@ def _sample_slope(a: Any, x: Any) -> Any:
     at = jnp.where(left, x, a), jnp.where(left, a + 2, x)
     log_density_slope = jnp.where(x > 0, jnp.log(x), 0) - lax.digamma(a)
     below, above = (
-        part(a, x) * log_density_slope + differentiated(part, 1, 0)(a, x)
+        part(a, x) * log_density_slope + differentiate_kernel(part, 1, 0)(a, x)
         for part, x in zip((below_over_density, above_over_density), at, strict=True)
     )
     is_valid = (a > 0) & (x >= 0)
@@ -128,11 +134,11 @@ def _sample_slope_by_x(a: Any, x: Any) -> Any:
 
 def _sample(by_a: int, by_x: int) -> Kernel:
     if by_x:
-        return differentiated(_sample_slope_by_x, by_a, by_x - 1)
-    return differentiated(_sample_slope, by_a, 0)
+        return differentiate_kernel(_sample_slope_by_x, by_a, by_x - 1)
+    return differentiate_kernel(_sample_slope, by_a, 0)
 
 
-sample_slope = smooth(2, _sample)
+sample_slope = build_smooth_kernel(2, _sample)
 
 
 def _below_by_a(a: Any, x: Any) -> Any:
@@ -142,8 +148,8 @@ def _below_by_a(a: Any, x: Any) -> Any:
 
 def _below(by_a: int, by_x: int) -> Kernel:
     if by_x:
-        return differentiated(_gamma_density, by_a, by_x - 1)
-    return differentiated(_below_by_a, by_a - 1, 0) if by_a else lax.igamma
+        return differentiate_kernel(_gamma_density, by_a, by_x - 1)
+    return differentiate_kernel(_below_by_a, by_a - 1, 0) if by_a else lax.igamma
 
 
 def _above(by_a: int, by_x: int) -> Kernel:
@@ -153,8 +159,8 @@ def _above(by_a: int, by_x: int) -> Kernel:
     return lambda a, x: -below(a, x)
 
 
-below = smooth(2, _below)
-above = smooth(2, _above)
+below = build_smooth_kernel(2, _below)
+above = build_smooth_kernel(2, _above)
 
 
 @op(axes="..., ... -> ...", dtypes=real_function, costly=True, operations=200, examples=PAIRS)
@@ -177,7 +183,7 @@ def gammainc(a: Tensor, x: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return below(*map(floating, promoted(a, x)))
+    return below(*map(as_floating, promote_arrays(a, x)))
 
 
 @op(axes="..., ... -> ...", dtypes=real_function, costly=True, operations=200, examples=PAIRS)
@@ -200,7 +206,7 @@ def gammaincc(a: Tensor, x: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return above(*map(floating, promoted(a, x)))
+    return above(*map(as_floating, promote_arrays(a, x)))
 
 
 @op(
@@ -231,7 +237,7 @@ def gamma_sample_slope(a: Tensor, x: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return sample_slope(*map(floating, promoted(a, x)))
+    return sample_slope(*map(as_floating, promote_arrays(a, x)))
 
 
 # ---- beta ------------------------------------------------------------------------------------
@@ -266,14 +272,14 @@ def beta_part_below(a: Any, b: Any, x: Any) -> Any:
     left = b * x <= a * y
     first, other = jnp.where(left, a, b), jnp.where(left, b, a)
     near, far = jnp.where(left, x, y), jnp.where(left, y, x)
-    value = continued(lambda shift: _beta_fraction(first, other + shift, near, far))
+    value = evaluate_fraction(lambda shift: _beta_fraction(first, other + shift, near, far))
     part = jnp.exp(log_weight(a, b, x)) / value
     return jnp.where(left, part, 1 - part)
 
 
 def _beta_inside(by_a: int, by_b: int) -> Kernel:
     """Differentiate by the parameters; zero at x = 0 and x = 1, where the value is constant."""
-    inner = differentiated(beta_part_below, by_a, by_b, 0)
+    inner = differentiate_kernel(beta_part_below, by_a, by_b, 0)
 
     def derivative(a: Any, b: Any, x: Any) -> Any:
         inside = (x > 0) & (x < 1)
@@ -287,11 +293,11 @@ def _beta_inside(by_a: int, by_b: int) -> Kernel:
 
 def _beta(by_a: int, by_b: int, by_x: int) -> Kernel:
     if by_x:
-        return differentiated(_beta_density, by_a, by_b, by_x - 1)
+        return differentiate_kernel(_beta_density, by_a, by_b, by_x - 1)
     return _beta_inside(by_a, by_b)
 
 
-beta_below = smooth(3, _beta)
+beta_below = build_smooth_kernel(3, _beta)
 
 
 @op(
@@ -321,4 +327,4 @@ def betainc(a: Tensor, b: Tensor, x: Tensor) -> Tensor:
         ShapeError: The shapes do not broadcast.
         DTypeError: Complex numbers.
     """
-    return beta_below(*map(floating, promoted(a, b, x)))
+    return beta_below(*map(as_floating, promote_arrays(a, b, x)))

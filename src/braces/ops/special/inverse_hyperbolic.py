@@ -5,7 +5,7 @@ from __future__ import annotations
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax_special, lax
 from braces.ops.common.half_precision import in_float32
-from braces.ops.common.rules import floating, real_function
+from braces.ops.common.rules import as_floating, real_function
 from braces.ops.elementwise.unary import UNARY, WITH_INTEGERS
 from braces.ops.special import gamma_kernels
 
@@ -28,7 +28,7 @@ def arccosh(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.acosh(floating(x))
+    return lax.acosh(as_floating(x))
 
 
 @function
@@ -47,7 +47,7 @@ def arcsinh(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.asinh(floating(x))
+    return lax.asinh(as_floating(x))
 
 
 @function
@@ -66,7 +66,7 @@ def arctanh(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.atanh(floating(x))
+    return lax.atanh(as_floating(x))
 
 
 @function
@@ -85,7 +85,7 @@ def cbrt(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.cbrt(floating(x))
+    return lax.cbrt(as_floating(x))
 
 
 @function
@@ -104,7 +104,7 @@ def digamma(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return gamma_kernels.digamma(floating(x))
+    return gamma_kernels.digamma(as_floating(x))
 
 
 @function
@@ -123,7 +123,7 @@ def entr(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax_special.entr(floating(x))
+    return jax_special.entr(as_floating(x))
 
 
 @function
@@ -142,7 +142,7 @@ def erfc(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.erfc(floating(x))
+    return lax.erfc(as_floating(x))
 
 
 @function
@@ -161,7 +161,7 @@ def erfinv(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.erf_inv(floating(x))
+    return lax.erf_inv(as_floating(x))
 
 
 @function
@@ -180,7 +180,7 @@ def exp2(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return lax.exp2(floating(x))
+    return lax.exp2(as_floating(x))
 
 
 @function
@@ -199,7 +199,7 @@ def lgamma(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return gamma_kernels.log_gamma(floating(x))
+    return gamma_kernels.log_gamma(as_floating(x))
 
 
 @op(axes="... -> ...", dtypes=real_function, operations=4, examples=UNARY)
@@ -218,4 +218,4 @@ def logit(x: Tensor) -> Tensor:
     Raises:
         DTypeError: Complex numbers.
     """
-    return jax_special.logit(floating(x))
+    return jax_special.logit(as_floating(x))

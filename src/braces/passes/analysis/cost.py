@@ -159,7 +159,7 @@ class ProgramCost:
         return "\n".join(lines)
 
 
-def trips_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
+def trip_count_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
     """Return the trip count of a loop, at most; a symbol if it is data-dependent."""
     if view.length is not None:
         return view.length
@@ -168,7 +168,7 @@ def trips_of(view: LoopView, infos: Mapping[str, VarInfo]) -> Size:
     return Dim.named(re.sub(r"^(?=\d)|[^\w.]", "_", view.recorded) + ".trips")
 
 
-def number_of(size: Size) -> int:
+def representative_number(size: Size) -> int:
     """Evaluate a size with 100 for each unknown dimension, for comparisons."""
     names = size.names() if isinstance(size, Dim) else ()
     value = substitute(size, dict.fromkeys(names, 100))
@@ -178,4 +178,4 @@ def number_of(size: Size) -> int:
 
 def _rank(cost: Cost) -> tuple[int, int]:
     """Return the sort key of listed costs."""
-    return number_of(cost.operations), number_of(cost.bytes)
+    return representative_number(cost.operations), representative_number(cost.bytes)

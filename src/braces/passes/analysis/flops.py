@@ -33,13 +33,13 @@ from braces.errors import ShapeError, UnknownNameError, suggest
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import CasesView, CustomGradientView, LoopView, PartitionView, view_of
 from braces.ir.walk import all_bodies, all_ops, dimensions, resolve_body
-from braces.passes.analysis.cost import Cost, OpCost, ProgramCost, Sizes, trips_of
+from braces.passes.analysis.cost import Cost, OpCost, ProgramCost, Sizes, trip_count_of
 from braces.passes.analysis.peak_memory import peak_bytes
-from braces.passes.autodiff.drop_custom_gradients import without_gradients
+from braces.passes.autodiff.drop_custom_gradients import drop_custom_gradients
 from braces.passes.cleanup.dead_code import DCE
 from braces.passes.cleanup.prune import target_names
 from braces.passes.core.context import planning
-from braces.passes.core.pipeline import Pass, as_passes, optimised, wanted
+from braces.passes.core.pipeline import Pass, as_passes, run_passes, with_fetches
 
 Vars: TypeAlias = "Mapping[str, VarInfo]"
 View: TypeAlias = "LoopView | CasesView | PartitionView | CustomGradientView | None"
@@ -167,7 +167,7 @@ def _is_branch(view: View) -> bool:
 def _executions_of(view: View, at: int, body: Body, infos: Vars) -> tuple[Size, Sizes]:
     """Return the executions of a block per execution of its owner, and its own sizes."""
     if isinstance(view, LoopView):
-        trips = trips_of(view, infos)
+        trips = trip_count_of(view, infos)
         return (trips + 1 if body is view.condition else trips), {}
     if isinstance(view, CustomGradientView):
         return 0, {}
@@ -213,10 +213,10 @@ def cost(
 ) -> ProgramCost:
     """Return the cost of a run of a program; see `Program.cost`."""
     names, pruned = target_names(program.definition, fetch)
-    targets_program = wanted(pruned, names)
-    known_sizes = checked_sizes(targets_program, sizes)
+    targets_program = with_fetches(pruned, names)
+    known_sizes = check_sizes(targets_program, sizes)
     with planning(None, known_sizes):
-        optimized = optimised(without_gradients(targets_program), as_passes(passes))
+        optimized = run_passes(drop_custom_gradients(targets_program), as_passes(passes))
     return cost_at(optimized, known_sizes)
 
 
@@ -235,7 +235,7 @@ def cost_at(program: ProgramDef, sizes: Mapping[str, int]) -> ProgramCost:
     )
 
 
-def checked_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
+def check_sizes(program: ProgramDef, given: Any) -> Mapping[str, int]:
     """Check the sizes of a user, by name; `None` for none.
 
     Raises:
@@ -264,5 +264,5 @@ def _names(program: ProgramDef) -> set[str]:
         vars_.maps.append({**body.vars})
         names = names.union(*(dimensions(shape_of(info.type)) for info in body.vars.values()))
     views = (view_of(op) for _, op in all_ops(program.main))
-    trips = tuple(trips_of(view, vars_) for view in views if isinstance(view, LoopView))
+    trips = tuple(trip_count_of(view, vars_) for view in views if isinstance(view, LoopView))
     return names | dimensions(trips)

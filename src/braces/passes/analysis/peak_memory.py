@@ -26,7 +26,7 @@ from braces.dims import Size, sum_of
 from braces.dtypes import ListType, bytes_of
 from braces.ir.records import Body, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, view_of
-from braces.passes.analysis.cost import number_of, trips_of
+from braces.passes.analysis.cost import representative_number, trip_count_of
 
 Vars: TypeAlias = "ChainMap[str, VarInfo]"
 
@@ -41,7 +41,7 @@ class _Moment:
     @staticmethod
     def of(parts: Iterable[Size]) -> _Moment:
         nonzero_sizes = tuple(size for size in parts if size != 0)
-        return _Moment(nonzero_sizes, sum(map(number_of, nonzero_sizes)))
+        return _Moment(nonzero_sizes, sum(map(representative_number, nonzero_sizes)))
 
     def __add__(self, other: _Moment) -> _Moment:
         return _Moment(self.parts + other.parts, self.number + other.number)
@@ -150,8 +150,10 @@ class _Block:
             inside = self._inside(op)
             new_values = {name: self._size(name) for name in op.binds()}
             ending = [n for n in self._over(op) if n in live and self._last.get(n, -1) <= at]
-            before = sum(number_of(live[n]) for n in ending)
-            over = ending if before <= sum(map(number_of, new_values.values())) else []
+            before = sum(representative_number(live[n]) for n in ending)
+            over = (
+                ending if before <= sum(map(representative_number, new_values.values())) else []
+            )
             surviving = (size for name, size in live.items() if name not in over)
             moments.append(_Moment.of((*surviving, *new_values.values())) + inside)
             live |= new_values
@@ -185,7 +187,7 @@ class _Block:
         return _Block(body, ChainMap({**body.vars}, *self.infos.maps), ends, cut)
 
     def _of_loop(self, view: LoopView) -> _Moment:
-        body, trips = view.body, trips_of(view, self.infos)
+        body, trips = view.body, trip_count_of(view, self.infos)
         block = self._block(body, body.results, (scanned.param for scanned in view.slices))
         most = block.peak()
         for memory in view.memories:

@@ -14,16 +14,23 @@ from braces.errors import ShapeError, visible_lines
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.analysis.cost import Cost
-from braces.passes.analysis.flops import checked_sizes, cost_at
+from braces.passes.analysis.flops import check_sizes, cost_at
 from braces.passes.autodiff.drop_custom_gradients import (
     DROP_CUSTOM_GRADIENTS,
-    without_gradients,
+    drop_custom_gradients,
 )
 from braces.passes.cleanup.prune import target_names
 from braces.passes.core.context import planning
-from braces.passes.core.pipeline import Note, Pass, as_passes, noting, run_pass, wanted
+from braces.passes.core.pipeline import (
+    Note,
+    Pass,
+    as_passes,
+    collect_notes,
+    run_pass,
+    with_fetches,
+)
 from braces.passes.registry import DEFAULT
-from braces.passes.rows.pad_row_count import PAD_ROW_COUNT, rows_of_run
+from braces.passes.rows.pad_row_count import PAD_ROW_COUNT, pad_for_run
 
 _SHOWN = 6
 
@@ -104,7 +111,7 @@ class ConstructChange:
 
 
 @dataclass(frozen=True)
-class Step:
+class PassReport:
     """Changes of one pass.
 
     Attributes:
@@ -152,7 +159,7 @@ class Explanation:
         peak_after: Estimated peak memory after the last pass, likewise.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[PassReport, ...]
     program: ProgramDef
     cost_before: Cost | None = None
     cost_after: Cost | None = None
@@ -177,21 +184,21 @@ def explain(
     """Explain each pass on a program, as an executor would run it; see `Program.explain`."""
     pipeline = as_passes(passes)
     names, pruned = target_names(program.definition, fetch)
-    targets_program = wanted(pruned, names)
-    if without_gradients(targets_program) is not targets_program:  # a run begins with this
+    targets_program = with_fetches(pruned, names)
+    if drop_custom_gradients(targets_program) is not targets_program:  # a run begins with this
         pipeline = (DROP_CUSTOM_GRADIENTS, *pipeline)
-    known_sizes = checked_sizes(targets_program, sizes)
+    known_sizes = check_sizes(targets_program, sizes)
     count = partial(_Counted.of, known_sizes)
-    steps, before = list[Step](), count(targets_program)
+    steps, before = list[PassReport](), count(targets_program)
     start = before
     for pass_ in pipeline:
-        with noting() as notes, planning(None, known_sizes):
+        with collect_notes() as notes, planning(None, known_sizes):
             new_program = run_pass(pass_, before.program)
         after = before if new_program is before.program else count(new_program)
         steps.append(_explain_step(pass_, before, after, notes))
         before = after
-    if notes := rows_of_run(before.program)[2]:  # a compiled run ends with this
-        steps.append(Step(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
+    if notes := pad_for_run(before.program)[2]:  # a compiled run ends with this
+        steps.append(PassReport(PAD_ROW_COUNT.name, PAD_ROW_COUNT.doc, (), (), tuple(notes)))
     ends = start.total, before.total, start.peak, before.peak
     return Explanation(tuple(steps), before.program, *ends)
 
@@ -220,7 +227,7 @@ class _Counted:
 
 def _explain_step(
     pass_: Pass, before: _Counted, after: _Counted, notes: Sequence[Note]
-) -> Step:
+) -> PassReport:
     olds, news = _by_path(before.program), _by_path(after.program)
     paths = dict.fromkeys((*olds, *news))
     touched = [path for path in paths if _differ(olds.get(path), news.get(path))]
@@ -242,7 +249,7 @@ def _explain_step(
     ]
     blocks = _blocks(touched, olds, news)
     ends = before.total, after.total, before.peak, after.peak
-    return Step(pass_.name, pass_.doc, blocks, tuple(constructs), tuple(others), *ends)
+    return PassReport(pass_.name, pass_.doc, blocks, tuple(constructs), tuple(others), *ends)
 
 
 _Placed: TypeAlias = "tuple[str, Op]"
@@ -320,7 +327,7 @@ def _format_cost(before: Cost | None, after: Cost | None) -> list[str]:
     ]
 
 
-def _format_totals(record: Step | Explanation) -> list[str]:
+def _format_totals(record: PassReport | Explanation) -> list[str]:
     """Format cost and peak memory of a whole program, or their changes."""
     costs, before, after = (
         _format_cost(record.cost_before, record.cost_after),

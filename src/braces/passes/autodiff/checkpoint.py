@@ -48,7 +48,7 @@ from dataclasses import dataclass, replace
 
 from braces.builder.append import one
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Size
@@ -57,10 +57,10 @@ from braces.errors import ProgramError
 from braces.ir.records import ARGUMENT, Op, ProgramDef
 from braces.ir.views import LoopView, Row, view_of
 from braces.ir.walk import rename_body
-from braces.ops.control.construct.build import Carried, Cut, Looped, build_loop
+from braces.ops.control.construct.build import LoopCarry, LoopOutputs, ScannedInput, build_loop
 from braces.ops.lists.stack import INDEX_TYPE
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
 
 @dataclass
@@ -77,22 +77,23 @@ class Segments:
 
     program: Builder
     loop: LoopView
-    memories: Sequence[Carried]
+    memories: Sequence[LoopCarry]
     every: int
     recompute: bool = True
 
-    def counted(self, slices: Sequence[Cut]) -> tuple[Sequence[Var], list[Var]]:
+    def counted(self, slices: Sequence[ScannedInput]) -> tuple[Sequence[Var], list[Var]]:
         """Build a loop with known trip count: final memories and stacked outputs."""
         length = self.loop.length
         assert length is not None
         done = length // self.every * self.every
         full_slices = [
-            Cut(self._fold_segments(cut.source[:done], done), cut.param) for cut in slices
+            ScannedInput(self._fold_segments(cut.source[:done], done), cut.param)
+            for cut in slices
         ]
         if done == length:
             loop_outputs = self._build_full_segments(self.memories, full_slices, done)
             return loop_outputs.finals, [*loop_outputs.rows]
-        remainder_slices = [Cut(cut.source[done:], cut.param) for cut in slices]
+        remainder_slices = [ScannedInput(cut.source[done:], cut.param) for cut in slices]
         if self.loop.reverse:
             after = self._build_remainder(self.memories, remainder_slices, done)
             before = last = self._build_full_segments(
@@ -110,27 +111,29 @@ class Segments:
         return one("reshape", x, shape=(done // self.every, self.every, *x.shape[1:]))
 
     def _build_full_segments(
-        self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size
-    ) -> Looped:
+        self, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput], done: Size
+    ) -> LoopOutputs:
         """Build the loop over full segments, with stacked outputs per iteration."""
         table, segment = self._outer_table()
         types = [TensorType(cut.source.dtype, cut.source.shape[1:]) for cut in slices]
         pieces = [self._param(table, "segment", type_) for type_ in types]
-        cut = [Cut(piece, one.param) for piece, one in zip(pieces, slices, strict=True)]
+        cut = [
+            ScannedInput(piece, one.param) for piece, one in zip(pieces, slices, strict=True)
+        ]
         inner = self._inner_memories(table)
         with self.program.building(table):
             trips = self._with_start(table, segment * self.every)
             made = build_loop(replace(trips, length=self.every), inner, cut)
         rows = tuple(Row(row.name) for row in made.rows)
         outer = replace(self._outer_loop(table, segment), rows=rows, length=done // self.every)
-        sources = [Cut(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
+        sources = [ScannedInput(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
         built = build_loop(outer, _outer_memories(memories, made), sources)
         unfolded = (one("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
         return replace(built, rows=tuple(unfolded))
 
     def _build_remainder(
-        self, memories: Sequence[Carried], slices: Sequence[Cut], done: Size
-    ) -> Looped:
+        self, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput], done: Size
+    ) -> LoopOutputs:
         """Build the loop over the iterations after the last full segment."""
         length = self.loop.length
         assert length is not None
@@ -146,7 +149,7 @@ class Segments:
             zero = one("full", shape=(), value=0.0, dtype=INT64)
             trips = self._with_start(table, segment * self.every)
             trips, count, after = self._limit_to_segment(table, trips)
-            made = build_loop(trips, [*inner, Carried(zero, count, after)])
+            made = build_loop(trips, [*inner, LoopCarry(zero, count, after)])
         built = build_loop(
             self._outer_loop(table, segment), _outer_memories(self.memories, made)
         )
@@ -167,7 +170,7 @@ class Segments:
         name = table.add_param(table.names.unique(stem), type_).name
         return var_of(self.program, table, name)
 
-    def _inner_memories(self, table: SymbolTable) -> list[Carried]:
+    def _inner_memories(self, table: SymbolTable) -> list[LoopCarry]:
         """Return the memories of a segment, with the names of those of the loop."""
         for memory in self.memories:
             table.vars[memory.param] = self.loop.content.vars[memory.param]
@@ -208,13 +211,13 @@ class Segments:
         return bounded, count.name, after.name
 
 
-def _continue_from(memories: Sequence[Carried], before: Looped) -> list[Carried]:
+def _continue_from(memories: Sequence[LoopCarry], before: LoopOutputs) -> list[LoopCarry]:
     """Return the memories of a loop that continues after another."""
     pairs = zip(memories, before.finals, strict=True)
     return [replace(memory, init=final) for memory, final in pairs]
 
 
-def _outer_memories(memories: Sequence[Carried], inner: Looped) -> list[Carried]:
+def _outer_memories(memories: Sequence[LoopCarry], inner: LoopOutputs) -> list[LoopCarry]:
     """Return the memories of a loop around another; the inner one may have more."""
     pairs = zip(memories, inner.finals, strict=False)
     return [replace(memory, next=final.name) for memory, final in pairs]
@@ -237,7 +240,7 @@ def check_trips(given: int | None, what: str, least: int = 1) -> int | None:
 # ---- the pass --------------------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def checkpoint(every: int, *loops: str) -> Pass:
     """Return a pass that checkpoints loops: their gradients save only the starts of segments.
 
@@ -265,14 +268,14 @@ def checkpoint(every: int, *loops: str) -> Pass:
     """
     check_trips(every, "every")
 
-    def rule(view: LoopView, op: Op, place: Place) -> Change:
+    def rule(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
         reason = _reason_not_cut(view, place, every)
         if reason is not None:
             note(place.where(op), f"stays whole: {reason}")
             return op
         note(place.where(op), f"is cut into segments of {every} trips")
         with place.building():
-            return segmented(view, place, every)
+            return build_segments(view, place, every)
 
     def run(program: ProgramDef) -> ProgramDef:
         return rewrite_loops(program, loops or None, rule)
@@ -285,7 +288,7 @@ def checkpoint(every: int, *loops: str) -> Pass:
     )
 
 
-def _reason_not_cut(view: LoopView, place: Place, every: int) -> str | None:
+def _reason_not_cut(view: LoopView, place: InsertionPoint, every: int) -> str | None:
     """Return the reason not to cut a loop; `None` if there is none."""
     if view.recompute:
         return "its gradient runs its trips again already"
@@ -305,7 +308,7 @@ def _reason_not_cut(view: LoopView, place: Place, every: int) -> str | None:
     return None
 
 
-def carries_lists(view: LoopView, place: Place) -> bool:
+def carries_lists(view: LoopView, place: InsertionPoint) -> bool:
     """Return whether a memory of a loop is a list."""
     return any(isinstance(place.info(memory.init).type, ListType) for memory in view.memories)
 
@@ -316,15 +319,15 @@ def _is_recomputed(op: Op) -> bool:
     return isinstance(view, LoopView) and view.recompute
 
 
-def _length(view: LoopView, place: Place) -> Size | None:
+def _length(view: LoopView, place: InsertionPoint) -> Size | None:
     """Return the trip count, if it is known before the run."""
     if view.length is not None or not view.slices:
         return view.length
     return place.var(view.slices[0].source).shape[0]
 
 
-def segmented(
-    view: LoopView, place: Place, every: int, *, recompute: bool = True
+def build_segments(
+    view: LoopView, place: InsertionPoint, every: int, *, recompute: bool = True
 ) -> dict[str, str]:
     """Build the segments of a loop; return the new names of its outputs.
 
@@ -342,12 +345,12 @@ def segmented(
         length=_length(view, place),
         reverse=view.reverse,
     )
-    memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
+    memories = [LoopCarry(place.var(m.init), m.param, m.next) for m in view.memories]
     cut, rows = Segments(place.program, loop, memories, every, recompute), list[Var]()
     if view.condition is not None:
         finals, trips = cut.conditional()
     else:
-        slices = [Cut(place.var(one.source), one.param) for one in view.slices]
+        slices = [ScannedInput(place.var(one.source), one.param) for one in view.slices]
         finals, rows = cut.counted(slices)
         trips = one("size", value=loop.length, dtype=INT64)
     new_outputs = view.bound(finals, rows, trips)

@@ -8,12 +8,12 @@ from typing import TypeAlias, TypeVar, cast
 
 from braces.builder.builder import Builder, current_program
 from braces.builder.symbol_table import SymbolTable
-from braces.builder.var import Var, check_visible, named_var, shown, visible_var
+from braces.builder.var import Var, check_visible, expose, named_var, visible_var
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ops.control.core.block_op import BlockOp
-from braces.ops.lists.cotangents import differentiable
+from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.verify.program import verified_at_end
 
@@ -23,8 +23,8 @@ T = TypeVar("T")
 OneOrMore: TypeAlias = T | Sequence[T]
 
 
-class AtOperator:
-    """An operator that owns blocks; `braces.ops.control.core.differentiation.Derivative`."""
+class AutodiffContext:
+    """An operator that owns blocks; see `differentiation.AutodiffContext`."""
 
     def __init__(self, program: Builder, host: SymbolTable, op: Op) -> None:
         self._program = program
@@ -68,7 +68,7 @@ class AtOperator:
         self._op, self._before = op, []
 
 
-def moving(op: Op, definition: OpDef) -> Iterator[str]:
+def dependence_operands(op: Op, definition: OpDef) -> Iterator[str]:
     """Yield the values that outputs depend on: inputs, and other outputs if transparent."""
     yield from op.reads()
     if definition.transparent:
@@ -77,27 +77,29 @@ def moving(op: Op, definition: OpDef) -> Iterator[str]:
 
 def reachable(block: SymbolTable | Body, wanted: Iterable[str]) -> set[str]:
     """Return the variables that depend on `wanted` through differentiable operators."""
-    return following(block.ops, block.vars, wanted)
+    return reachable_through(block.ops, block.vars, wanted)
 
 
-def following(
+def reachable_through(
     ops: Iterable[Op], infos: Mapping[str, VarInfo], wanted: Iterable[str]
 ) -> set[str]:
     """Return `reachable` for only some operators of a block."""
     active = set(wanted)
     for op in ops:
         definition = OPS.get(op.type)
-        if not definition.differentiable or active.isdisjoint(moving(op, definition)):
+        if not definition.differentiable or active.isdisjoint(
+            dependence_operands(op, definition)
+        ):
             continue
         own_blocks = isinstance(definition, BlockOp)
         dependent_names = (
             definition.reached(op, active, reachable) if own_blocks else op.binds()
         )
-        active.update(name for name in dependent_names if differentiable(infos[name].type))
+        active.update(name for name in dependent_names if has_cotangent(infos[name].type))
     return active
 
 
-def leading_to(table: SymbolTable, names: Iterable[str]) -> list[Op]:
+def backward_slice(table: SymbolTable, names: Iterable[str]) -> list[Op]:
     """Return the operators of a block that compute these names, in order (backward slice).
 
     The search stops before the first of them, so the cost of a gradient does not depend on the
@@ -118,7 +120,7 @@ def leading_to(table: SymbolTable, names: Iterable[str]) -> list[Op]:
     return needed_ops[::-1]
 
 
-def moves(table: SymbolTable, name: str) -> bool:
+def is_differentiable_path(table: SymbolTable, name: str) -> bool:
     """Return whether a visible variable depends on something that gradients can be taken of.
 
     That is data, trainable parameters, and the parameters of blocks.
@@ -127,12 +129,12 @@ def moves(table: SymbolTable, name: str) -> bool:
     assert owner is not None
     info = owner.vars[name]
     if info.kind != VALUE:
-        return differentiable(info.type) and (info.trainable or not info.persistable)
-    ops = leading_to(owner, [name])
+        return has_cotangent(info.type) and (info.trainable or not info.persistable)
+    ops = backward_slice(owner, [name])
     bound_names = {name_ for op in ops for name_ in op.binds()}
     free_names = {name_ for op in ops for name_ in op.reads()} - bound_names
-    return name in following(
-        ops, owner.vars, {name_ for name_ in free_names if moves(owner, name_)}
+    return name in reachable_through(
+        ops, owner.vars, {name_ for name_ in free_names if is_differentiable_path(owner, name_)}
     )
 
 
@@ -154,7 +156,7 @@ def as_list(given: OneOrMore[T]) -> list[T]:
 
 
 @contextmanager
-def derived_beside(
+def derivative_block(
     targets: Sequence[object], inputs: Sequence[object]
 ) -> Generator[tuple[SymbolTable, list[Var], list[Var]]]:
     """Yield the block in which derivatives are built, and its views of targets and inputs.
@@ -167,7 +169,7 @@ def derived_beside(
     ends, starts = differentiable_vars(targets), differentiable_vars(inputs, targets)
     program = ends[0].program
     with verified_at_end(program) as host:
-        ends, starts = list(map(shown, ends)), list(map(shown, starts))
+        ends, starts = list(map(expose, ends)), list(map(expose, starts))
         for var in (*ends, *starts):
             check_visible(program, var)
         yield host, ends, starts
@@ -197,7 +199,7 @@ def _resolve_name(program: Builder, given: object) -> object:
 def _check_differentiable(var: object) -> Var:
     if not isinstance(var, Var):
         raise GradientError(f"{var!r:.80} is not a variable of a program.")
-    if not differentiable(var.type):
+    if not has_cotangent(var.type):
         raise GradientError(
             f"`{var.name}` has no gradient: its dtype is not a float.",
             given=f"{var.name}: {var.type}",

@@ -18,20 +18,20 @@ differentiated again.
 from __future__ import annotations
 
 from braces.define.decorator import OPS
-from braces.ir.plain_blocks.inlining import Opened
+from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import IDENTITY, Body, Op, ProgramDef
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, has_types, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, contains_types, rewrite
 
 
-def without_gradients(program: ProgramDef) -> ProgramDef:
+def drop_custom_gradients(program: ProgramDef) -> ProgramDef:
     """Return a program of the same values without custom gradients."""
-    if not has_types(program.main, lambda type_: bool(OPS.get(type_).passes_on)):
+    if not contains_types(program.main, lambda type_: bool(OPS.get(type_).passes_on)):
         return program  # the common case; the walk is slower
     return rewrite(program, _rule)
 
 
-def _rule(op: Op, place: Place) -> Change:
+def _rule(op: Op, place: InsertionPoint) -> Replacement:
     slot = OPS.get(op.type).passes_on
     if not slot:
         return op
@@ -44,12 +44,12 @@ def _rule(op: Op, place: Place) -> Change:
             (op.name, *new_names), op.inputs[slot], infos, strict=True
         )
     )
-    return Opened(Body((), (), infos, ops), {})
+    return InlinedBlock(Body((), (), infos, ops), {})
 
 
 DROP_CUSTOM_GRADIENTS = Pass(
     "drop_custom_gradients",
-    without_gradients,
+    drop_custom_gradients,
     "Remove custom gradients, which only autodiff reads.",
     trusted=True,
 )

@@ -11,31 +11,31 @@ from functools import partial
 
 from braces.builder.append import apply, as_var
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, visible_var
-from braces.define.core.kernel_call import ask
+from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import OPS, OpDef
 from braces.errors import GradientError
 from braces.ir.records import Op, Slots
 from braces.ir.walk import ancestors, producers, rename_slots
 from braces.ops.control.core.block_op import BlockOp
-from braces.ops.control.core.residuals import Lists
-from braces.ops.lists.cotangents import add, differentiable, zeros_like
+from braces.ops.control.core.residuals import ResidualListTable
+from braces.ops.lists.cotangents import add_cotangents, has_cotangent, zeros_like
 from braces.passes.autodiff.common import (
-    AtOperator,
+    AutodiffContext,
     Named,
     OneOrMore,
     as_list,
-    derived_beside,
-    moving,
+    dependence_operands,
+    derivative_block,
     open_blocks,
 )
 from braces.passes.autodiff.reverse_mode import Backprop
 
 
-class OpPushing(AtOperator):
-    """An operator that owns blocks; `braces.ops.control.core.differentiation.Pushing`."""
+class JvpContext(AutodiffContext):
+    """An operator that owns blocks; `braces.ops.control.core.differentiation.JvpContext`."""
 
     def __init__(self, push: PushForward, op: Op) -> None:
         super().__init__(push.program, push.host, op)
@@ -61,7 +61,7 @@ class OpPushing(AtOperator):
         self, body: SymbolTable, seeds: Mapping[str, Var], wanted: Set[str]
     ) -> dict[str, Var]:
         """Differentiate a block: cotangents of `wanted`, from those of its results."""
-        return Backprop(self.program, body, dict(seeds), wanted, Lists()).run()
+        return Backprop(self.program, body, dict(seeds), wanted, ResidualListTable()).run()
 
     def give(self, name: str, tangent: Var) -> None:
         """Set the tangent of an output."""
@@ -122,25 +122,25 @@ class PushForward:
         """
         for op in list(self.host.ops):
             definition = OPS.get(op.type)
-            if not any(name in self.tangents for name in moving(op, definition)):
+            if not any(name in self.tangents for name in dependence_operands(op, definition)):
                 continue
             if needed is None or any(name in needed for name in op.binds()):
                 with self.program.at(op.source):
                     self._step(op, definition)
         if self.program.current is self.host:
-            in_order(self.host)
+            sort_topologically(self.host)
         return self.tangents
 
     def _step(self, op: Op, definition: OpDef) -> None:
         initial = {name: self.tangents[name] for name in op.binds() if name in self.tangents}
         if isinstance(definition, BlockOp):
-            definition.build_jvp(OpPushing(self, op))
+            definition.build_jvp(JvpContext(self, op))
         elif definition.differentiable:
             self._push_kernel(definition, op)
         if not definition.transparent:  # transparent operators add them inside
             for name, tangent in initial.items():
                 if (computed := self.tangents[name]) is not tangent:
-                    self.tangents[name] = add(tangent, computed)
+                    self.tangents[name] = add_cotangents(tangent, computed)
 
     def _vars(self, slots: Slots) -> dict[str, tuple[Var, ...]]:
         return {
@@ -152,7 +152,7 @@ class PushForward:
         outs = {
             slot: names
             for slot, names in op.outputs.items()
-            if names and differentiable(self.host.type_of(names[0]))
+            if names and has_cotangent(self.host.type_of(names[0]))
         }
         if not outs:
             return
@@ -162,7 +162,7 @@ class PushForward:
             known = values | self._vars(op.outputs)
             arguments, at = [known, moves, op.attrs], op.describe()
             rule, read = definition.jvp_rule, partial(_read_tangents, op)
-            new_tangents = ask(definition.type, "jvp", rule, arguments, {}, read, at)
+            new_tangents = call_rule(definition.type, "jvp", rule, arguments, {}, read, at)
         else:
             derived = OPS.get(f"{definition.type}.jvp")
             operands = dict(values) | {s + derived.suffix: m for s, m in moves.items() if m}
@@ -199,7 +199,7 @@ def _check_is_var(value: object) -> Var:
     return value
 
 
-def in_order(host: SymbolTable) -> None:
+def sort_topologically(host: SymbolTable) -> None:
     """Sort the operators of a block topologically; stable."""
     makers, done_ids, order = producers(host.ops), set[int](), list[Op]()
     for start in host.ops:
@@ -220,7 +220,7 @@ def in_order(host: SymbolTable) -> None:
     host.exchange(order)
 
 
-@says_where
+@with_user_line
 def jvp(
     targets: OneOrMore[Named],
     inputs: OneOrMore[Named],
@@ -241,23 +241,23 @@ def jvp(
     Raises:
         GradientError: Numbers or types differ, or a variable is not of a float dtype.
     """
-    return pushed(as_list(targets), as_list(inputs), as_list(tangents))
+    return build_jvp(as_list(targets), as_list(inputs), as_list(tangents))
 
 
-def pushed(
+def build_jvp(
     targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand]
 ) -> list[Var | None]:
     """Return the directional derivatives of targets; see `jvp`."""
     if len(inputs) != len(given) or not targets:
         raise GradientError(f"There are {len(inputs)} inputs and {len(given)} tangents.")
-    with derived_beside(targets, inputs) as (host, ends, starts):
+    with derivative_block(targets, inputs) as (host, ends, starts):
         moves: dict[str, Var] = {}
         for var, tangent in zip(starts, given, strict=True):
             moves[var.name] = _check_tangent(var, as_var(tangent, var.dtype))
-        return pushed_from(host, ends, moves)
+        return build_jvp_from(host, ends, moves)
 
 
-def pushed_from(
+def build_jvp_from(
     host: SymbolTable, ends: Sequence[Var], moves: dict[str, Var]
 ) -> list[Var | None]:
     """Return the tangents of values visible in a block, built in the current block.

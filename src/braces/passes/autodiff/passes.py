@@ -20,20 +20,20 @@ from collections.abc import Iterable, Sequence
 
 from braces.builder.append import call
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, main_var
 from braces.errors import GradientError
 from braces.ir.records import ProgramDef, VarInfo
 from braces.ir.walk import rename_body
 from braces.ops.lists.cotangents import zeros_like
 from braces.passes.autodiff.common import Named, OneOrMore, as_list
-from braces.passes.autodiff.forward_mode import pushed
-from braces.passes.autodiff.reverse_mode import pulled
+from braces.passes.autodiff.forward_mode import build_jvp
+from braces.passes.autodiff.reverse_mode import build_vjp
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import opened
+from braces.passes.core.rewrite import extend_program
 
 
-@says_where
+@with_user_line
 def gradients(
     targets: OneOrMore[Named],
     inputs: OneOrMore[Named],
@@ -66,10 +66,10 @@ def gradients(
         seeds = [seed if seed is None else _name(seed) for seed in as_list(target_gradients)]
 
     def run(program: ProgramDef) -> ProgramDef:
-        builder = opened(program)
+        builder = extend_program(program)
         input_vars = _vars(builder, starts)
         seed_vars = [seed if seed is None else main_var(builder, seed) for seed in seeds]
-        grads = pulled(_vars(builder, ends), input_vars, seed_vars)
+        grads = build_vjp(_vars(builder, ends), input_vars, seed_vars)
         grad_names = [f"{name}_grad" for name in starts]
         return _with_derivatives(program, builder, grad_names, input_vars, grads)
 
@@ -77,7 +77,7 @@ def gradients(
     return Pass("gradients", run, doc, trusted=True)
 
 
-@says_where
+@with_user_line
 def jvp(
     targets: OneOrMore[Named], inputs: OneOrMore[Named], tangents: OneOrMore[Named]
 ) -> Pass:
@@ -106,9 +106,11 @@ def jvp(
     ends, starts, directions = _names(targets), _names(inputs), _names(tangents)
 
     def run(program: ProgramDef) -> ProgramDef:
-        builder = opened(program)
+        builder = extend_program(program)
         target_vars = _vars(builder, ends)
-        tangent_vars = pushed(target_vars, _vars(builder, starts), _vars(builder, directions))
+        tangent_vars = build_jvp(
+            target_vars, _vars(builder, starts), _vars(builder, directions)
+        )
         tangent_names = [f"{name}_tangent" for name in ends]
         return _with_derivatives(program, builder, tangent_names, target_vars, tangent_vars)
 

@@ -13,29 +13,34 @@ from typing import TypeAlias
 
 from braces.builder.append import apply, as_var, one
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Operand, Var, tensor_type, visible_var
-from braces.define.core.kernel_call import ask
+from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import OPS, OpDef, Slot
 from braces.dtypes import ListType, TensorType
 from braces.errors import GradientError
 from braces.ir.records import Op
-from braces.ops.common.rules import AddInto, Backward, Cotangent, zeros_of
+from braces.ops.common.rules import AddInto, Backward, Cotangent, build_zeros
 from braces.ops.control.core.block_op import BlockOp
-from braces.ops.control.core.residuals import Lists
-from braces.ops.lists.cotangents import add, collect, differentiable, zeros_from
+from braces.ops.control.core.residuals import ResidualListTable
+from braces.ops.lists.cotangents import (
+    accumulate_cotangent,
+    add_cotangents,
+    has_cotangent,
+    zeros_like_variable,
+)
 from braces.ops.lists.stack import EMPTY, list_attrs
 from braces.passes.autodiff.common import (
-    AtOperator,
+    AutodiffContext,
     Named,
     OneOrMore,
     as_list,
-    derived_beside,
+    backward_slice,
+    derivative_block,
     differentiable_vars,
-    following,
-    leading_to,
     open_blocks,
+    reachable_through,
 )
 from braces.passes.cleanup.loop_invariant_code_motion import hoist_all
 
@@ -43,7 +48,7 @@ Cotangents: TypeAlias = "Cotangent | Sequence[Cotangent]"
 """The cotangents of a slot, or a single one."""
 
 
-class OpDifferentiation(AtOperator):
+class VjpContext(AutodiffContext):
     """An operator that owns blocks; see `differentiation.Differentiation`."""
 
     def __init__(self, backprop: Backprop, op: Op) -> None:
@@ -57,13 +62,13 @@ class OpDifferentiation(AtOperator):
         return self._grads
 
     @property
-    def lists(self) -> Lists:
+    def lists(self) -> ResidualListTable:
         """The lists of residuals so far."""
         return self._backprop.lists
 
     def wants(self, name: str) -> bool:
         """Return whether the cotangent of this input is needed."""
-        return name in self._backprop.active and differentiable(self.host.type_of(name))
+        return name in self._backprop.active and has_cotangent(self.host.type_of(name))
 
     def asked_for(self, name: str) -> bool:
         """Return whether the cotangent of this output is a result of the whole gradient."""
@@ -77,7 +82,7 @@ class OpDifferentiation(AtOperator):
 
     def zero_list(self, name: str) -> Var:
         """Return zeros with the length of a list."""
-        return zeros_from(self.program, self.host, name)
+        return zeros_like_variable(self.program, self.host, name)
 
     def empty_list(self, element: TensorType, history: str, name: str = "") -> str:
         """Create an empty list for the next `replace`; return its name."""
@@ -106,15 +111,15 @@ class Backprop:
         host: SymbolTable,
         grads: dict[str, Var],
         wanted: Set[str],
-        lists: Lists,
+        lists: ResidualListTable,
     ) -> None:
         self.program = program
         self.host = host
         self.grads = grads
         self.wanted = wanted
         self.lists = lists
-        self.ops = leading_to(host, grads)
-        self.active = following(self.ops, host.vars, wanted)
+        self.ops = backward_slice(host, grads)
+        self.active = reachable_through(self.ops, host.vars, wanted)
 
     def run(self) -> dict[str, Var]:
         """Return the cotangents of all variables that the walk reached."""
@@ -132,7 +137,7 @@ class Backprop:
     def _step(self, op: Op) -> None:
         definition = OPS.get(op.type)
         if isinstance(definition, BlockOp):
-            definition.build_gradient(OpDifferentiation(self, op))
+            definition.build_gradient(VjpContext(self, op))
             return
         input_cotangents = (
             self._by_rule(definition, op)
@@ -151,10 +156,12 @@ class Backprop:
         so_far = self.grads.get(name)
         if isinstance(cotangent, AddInto):
             if so_far is None:
-                so_far = zeros_from(self.program, self.host, name)
+                so_far = zeros_like_variable(self.program, self.host, name)
             self.grads[name] = cotangent.into(so_far)
         else:
-            self.grads[name] = cotangent if so_far is None else add(so_far, cotangent)
+            self.grads[name] = (
+                cotangent if so_far is None else add_cotangents(so_far, cotangent)
+            )
 
     def _var(self, name: str) -> Var:
         return visible_var(self.program, self.host, name)
@@ -172,11 +179,11 @@ class Backprop:
             grads,
             op.attrs,
             wanted,
-            partial(zeros_from, self.program, self.host),
+            partial(zeros_like_variable, self.program, self.host),
         )
         rule, at = definition.gradient_rule, op.describe()
         read = partial(_read_cotangents, definition, op)
-        return ask(definition.type, "gradient", rule, [view], {}, read, at)
+        return call_rule(definition.type, "gradient", rule, [view], {}, read, at)
 
     def _by_kernel(self, definition: OpDef, op: Op) -> Mapping[str, Cotangents]:
         derived = OPS.get(f"{definition.type}.vjp")
@@ -205,7 +212,7 @@ class Backprop:
         if slot is None or (missing and slot.optional):
             return ()
         return tuple(
-            self.grads[n] if n in self.grads else zeros_of(tensor_type(self._var(n)))
+            self.grads[n] if n in self.grads else build_zeros(tensor_type(self._var(n)))
             for n in names
         )
 
@@ -233,7 +240,7 @@ def _check_is_cotangent(value: object) -> Cotangent:
 # ---- the public functions --------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def gradients(
     targets: OneOrMore[Named],
     inputs: OneOrMore[Named],
@@ -263,10 +270,10 @@ def gradients(
     cotangents = (
         [None] * len(target_list) if target_gradients is None else as_list(target_gradients)
     )
-    return pulled(target_list, as_list(inputs), cotangents)
+    return build_vjp(target_list, as_list(inputs), cotangents)
 
 
-def pulled(
+def build_vjp(
     targets: Sequence[Named], inputs: Sequence[Named], given: Sequence[Operand | None]
 ) -> list[Var | None]:
     """Return the gradients of targets for given cotangents; see `gradients`."""
@@ -275,14 +282,14 @@ def pulled(
             f"There are {len(targets)} targets and {len(given)} target gradients.",
             fix="Give one target gradient for each target, or none at all.",
         )
-    with derived_beside(targets, inputs) as (host, ends, starts):
+    with derivative_block(targets, inputs) as (host, ends, starts):
         seeds = [
             _initial_cotangent(target, grad) for target, grad in zip(ends, given, strict=True)
         ]
-        return pulled_from(host, ends, starts, seeds)
+        return build_vjp_from(host, ends, starts, seeds)
 
 
-def pulled_from(
+def build_vjp_from(
     host: SymbolTable, ends: Sequence[Var], starts: Sequence[Var], seeds: Sequence[Var]
 ) -> list[Var | None]:
     """Return the gradients of values visible in a block, built in the current block.
@@ -291,8 +298,8 @@ def pulled_from(
     """
     grads: dict[str, Var] = {}
     for target, seed in zip(ends, seeds, strict=True):
-        collect(grads, target.name, seed)
-    wanted, lists = {var.name for var in starts}, Lists()
+        accumulate_cotangent(grads, target.name, seed)
+    wanted, lists = {var.name for var in starts}, ResidualListTable()
     for table, inside in _tables_around(host, grads, wanted):
         grads = Backprop(ends[0].program, table, grads, inside, lists).run()
     return [grads.get(var.name) for var in starts]
@@ -307,14 +314,14 @@ def _tables_around(
     """
     needed, slices = set(ends), list[tuple[SymbolTable, list[Op]]]()
     for table in open_blocks(host):
-        hoist_all(table, leading_to(table, needed))
-        slices.append((table, leading_to(table, needed)))
+        hoist_all(table, backward_slice(table, needed))
+        slices.append((table, backward_slice(table, needed)))
         needed.update(name for op in slices[-1][1] for name in op.reads())
     tables = list[tuple[SymbolTable, set[str]]]()
     for table, ops in reversed(slices):
         tables.append((table, wanted))
         if table is not host:
-            wanted = following(ops, table.vars, wanted)
+            wanted = reachable_through(ops, table.vars, wanted)
     return tables[::-1]
 
 
@@ -332,7 +339,7 @@ def _initial_cotangent(target: Var, grad: Operand | None) -> Var:
     return grad
 
 
-@says_where
+@with_user_line
 def append_backward(loss: Named, parameters: Iterable[Named] | None = None) -> dict[Var, Var]:
     """Return the gradients of a scalar loss with respect to the trainable parameters.
 

@@ -19,11 +19,11 @@ from braces.define.decorator import OPS
 from braces.dtypes import TensorType, is_float
 from braces.ir.records import Op
 from braces.ir.views import Memory
-from braces.passes.batching.trip_space import Trips
+from braces.passes.batching.trip_space import IterationSpace
 
 
 @dataclass(frozen=True)
-class Link:
+class Accumulation:
     """Accumulation: an operator that adds to an accumulator.
 
     Attributes:
@@ -47,7 +47,7 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class Accumulator:
     """Accumulator: a memory that each iteration adds to and nothing else reads.
 
     Attributes:
@@ -56,10 +56,10 @@ class Sum:
     """
 
     memory: Memory
-    links: tuple[Link, ...]
+    links: tuple[Accumulation, ...]
 
 
-class Sums:
+class Accumulators:
     """Accumulators of a loop whose sum over all iterations is one operator.
 
     Attributes:
@@ -69,7 +69,7 @@ class Sums:
         added: The addends of plain additions.
     """
 
-    def __init__(self, trips: Trips, given: Collection[str] = ()) -> None:
+    def __init__(self, trips: IterationSpace, given: Collection[str] = ()) -> None:
         """Find the accumulators.
 
         Args:
@@ -89,16 +89,16 @@ class Sums:
         }
         self.added = {link.added for link in self.links.values() if link.added is not None}
 
-    def _find_accumulators(self) -> Iterator[Sum]:
+    def _find_accumulators(self) -> Iterator[Accumulator]:
         readers, results = self.trips.readers, self.trips.body.results
         for memory in self.trips.view.memories:
             links = tuple(self._links(memory.param))
             if not links or links[-1].after != memory.next or memory.next in readers:
                 continue
             if results.count(memory.next) == 1 and all(map(self._is_summable, links)):
-                yield Sum(memory, links)
+                yield Accumulator(memory, links)
 
-    def _links(self, total: str) -> Iterator[Link]:
+    def _links(self, total: str) -> Iterator[Accumulation]:
         """Yield the chain of operators that add to a sum, up to the first other reader."""
         while (
             total not in self.trips.body.results and len(self.trips.readers.get(total, ())) == 1
@@ -108,10 +108,10 @@ class Sums:
             after = tuple(op.binds())
             if len(slots) != 1 or len(after) != 1 or [*op.reads()].count(total) != 1:
                 return
-            yield Link(op, slots[0], total, after[0])
+            yield Accumulation(op, slots[0], total, after[0])
             (total,) = after
 
-    def _is_summable(self, link: Link) -> bool:
+    def _is_summable(self, link: Accumulation) -> bool:
         """Return whether the addends of all iterations can be summed by one operator."""
         added, trips = link.added, self.trips
         if added is None:

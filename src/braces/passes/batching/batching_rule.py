@@ -45,18 +45,18 @@ from braces.dims import Size, Unifier
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
-from braces.ops.control.batch_axis.analysis import TypeOf, axes_of
+from braces.ops.control.batch_axis.analysis import TypeOf, axis_map_of
 from braces.ops.linalg.matmul import LETTERS
 from braces.passes.core.random_effects import is_random
 
 Values: TypeAlias = "Callable[[str], Var]"
-Occurrence: TypeAlias = "tuple[bool, str, int, int]"
+AxisOccurrence: TypeAlias = "tuple[bool, str, int, int]"
 """An axis: whether of an output, its slot, the variable in it, and the axis from the end."""
-Structure: TypeAlias = "frozenset[tuple[frozenset[Occurrence], str]]"
+AxisStructure: TypeAlias = "frozenset[tuple[frozenset[AxisOccurrence], str]]"
 
 
 @dataclass(frozen=True)
-class Stretched:
+class BatchedOp:
     """Batched operator: one operator for all iterations, by its batching rule.
 
     Attributes:
@@ -102,7 +102,7 @@ class Stretched:
         is_only_output = self.op.outputs[slot] == (name,) and not others
         return OPS.get(self.op.type).product and is_named and is_only_output
 
-    def total(self, values: Values, turned: Callable[[str], Stretched | None]) -> Var:
+    def total(self, values: Values, turned: Callable[[str], BatchedOp | None]) -> Var:
         """Append the sum of the output over all iterations.
 
         Args:
@@ -130,7 +130,7 @@ class Stretched:
         return one("einsum", *operands, equation=f"{','.join(terms)}->{out}")
 
     def _operand(
-        self, name: str, indices: Indices, values: Values, turned: Stretched | None
+        self, name: str, indices: Indices, values: Values, turned: BatchedOp | None
     ) -> tuple[Var, Indices]:
         """Return an operand and its axes, before a transpose if there is one."""
         if turned is None or name in self.ranks:
@@ -151,9 +151,9 @@ class Stretched:
         return [_with_rank(values(name), self.ranks.get(name)) for name in names]
 
 
-def stretched(
+def apply_batching_rule(
     op: Op, type_of: TypeOf, varying: Collection[str], trips: Size, into: bool = False
-) -> Stretched | None:
+) -> BatchedOp | None:
     """Apply the batching rule of an operator; `None` if there is none.
 
     Args:
@@ -180,25 +180,25 @@ class _BatchingSearch:
     trips: Size
     into: bool
 
-    def find(self) -> Stretched | None:
+    def find(self) -> BatchedOp | None:
         """Return the first candidate that satisfies the rule."""
         before = self._axes(self.type_of, self.op.attrs)
         if before is None:
             return None
-        expected = structure(self.op, before)
+        expected = axis_structure(self.op, before)
         for attrs in self._attributes():
             for ranks in self._alignments():
                 axes = self._axes(partial(self._batched_type, ranks), attrs)
                 trips = None if axes is None else self._iteration_axis(axes)
                 if axes is None or trips is None:
                     continue
-                if structure(self.op, axes, without=trips) == expected and self._types_match(
-                    ranks, attrs
-                ):
-                    return Stretched(self.op, self.varying, attrs, ranks, axes, trips)
+                if axis_structure(
+                    self.op, axes, without=trips
+                ) == expected and self._types_match(ranks, attrs):
+                    return BatchedOp(self.op, self.varying, attrs, ranks, axes, trips)
         return None if self.into else self._as_einsum(before)
 
-    def _as_einsum(self, axes: AxisMap) -> Stretched | None:
+    def _as_einsum(self, axes: AxisMap) -> BatchedOp | None:
         """Return a contraction as an `einsum`, which accepts a leading axis on any operand."""
         op, variables = self.op, [(slot, i, name) for _, slot, i, name in _variables(self.op)]
         *operands, (slot, _, _) = variables
@@ -232,7 +232,7 @@ class _BatchingSearch:
         new_axes = search._axes(partial(search._batched_type, {}), attrs)
         if new_axes is None or not search._types_match({}, attrs):
             return None
-        return Stretched(led, self.varying, attrs, {}, new_axes, first)
+        return BatchedOp(led, self.varying, attrs, {}, new_axes, first)
 
     def _types_match(self, ranks: Mapping[str, int], attrs: Mapping[str, Attr]) -> bool:
         """Return whether the outputs have the expected types.
@@ -257,7 +257,7 @@ class _BatchingSearch:
     def _axes(self, type_of: TypeOf, attrs: Mapping[str, Attr]) -> AxisMap | None:
         """Return the axis map; `None` if the operator rejects such types."""
         try:
-            return axes_of(self.op.with_(attrs=attrs), type_of)
+            return axis_map_of(self.op.with_(attrs=attrs), type_of)
         except BracesError:
             return None
 
@@ -317,7 +317,7 @@ class _BatchingSearch:
             yield led
 
 
-def turns_axes(op: Op) -> bool:
+def is_transpose(op: Op) -> bool:
     """Return whether an operator is a pure transpose."""
     return OPS.get(op.type).changes_only == AXES
 
@@ -329,9 +329,9 @@ def _variables(op: Op) -> Iterator[tuple[bool, str, int, str]]:
             yield from ((out, slot, i, name) for i, name in enumerate(names))
 
 
-def structure(op: Op, axes: AxisMap, without: str | None = None) -> Structure:
+def axis_structure(op: Op, axes: AxisMap, without: str | None = None) -> AxisStructure:
     """Return the axis map up to names: groups of equal axes, with their reductions."""
-    groups: dict[str, set[Occurrence]] = {}
+    groups: dict[str, set[AxisOccurrence]] = {}
     for out, slot, i, _ in _variables(op):
         indices = axes.of_output(slot, i) if out else axes.of(slot, i)
         for place, index in enumerate(reversed(indices)):

@@ -27,13 +27,13 @@ from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op
-from braces.ops.control.batch_axis.analysis import TypeOf, axes_of
+from braces.ops.control.batch_axis.analysis import TypeOf, axis_map_of
 from braces.passes.batching.batching_rule import Values
 from braces.passes.core.random_effects import is_random
 
 
 @dataclass(frozen=True)
-class StretchedFirst:
+class FoldedOp:
     """Operator for all iterations, folded into the first axis.
 
     Attributes:
@@ -81,9 +81,9 @@ class StretchedFirst:
         }
 
 
-def stretched_first(
+def apply_folded_rule(
     op: Op, type_of: TypeOf, varying: Collection[str], trips: Size
-) -> StretchedFirst | None:
+) -> FoldedOp | None:
     """Apply the folded batching rule to an operator; `None` if it does not apply.
 
     Args:
@@ -98,7 +98,7 @@ def stretched_first(
     types = {name: type_of(name) for name in names}
     if not all(isinstance(type_, TensorType) for type_ in types.values()):
         return None
-    axes, outs = axes_of(op, types.__getitem__), frozenset(op.binds())
+    axes, outs = axis_map_of(op, types.__getitem__), frozenset(op.binds())
     index = _common_first_axis(op, axes, {*varying, *outs})
     if index is not None and axes.keeps(index):
         return _fold_op(op, types, trips, varying, frozenset())
@@ -127,7 +127,7 @@ def _fold_op(
     trips: Size,
     varying: Collection[str],
     totals: frozenset[str],
-) -> StretchedFirst | None:
+) -> FoldedOp | None:
     """Return the operator for all iterations if its outputs have the expected types."""
     led = {*varying, *op.binds()} - totals
     longer = {
@@ -141,7 +141,7 @@ def _fold_op(
         return None
     if any(longer[name] != type_ for name, type_ in inferred_types.items()):
         return None
-    return StretchedFirst(folded_op, varying, trips, totals)
+    return FoldedOp(folded_op, varying, trips, totals)
 
 
 def _folded_type(type_: Type, trips: Size) -> Type:

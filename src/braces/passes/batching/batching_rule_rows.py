@@ -32,17 +32,17 @@ from braces.dims import Size
 from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView
-from braces.ir.walk import relabelled, rename_body
+from braces.ir.walk import relabel_body, rename_body
 from braces.ops.control.batch_axis.analysis import TypeOf
 from braces.ops.control.construct.build import append_construct
 from braces.passes.batching.batching_rule import Values
-from braces.passes.batching.flatten_trips import Folding
-from braces.passes.core.context import setting
-from braces.passes.core.rewrite import Place
+from braces.passes.batching.flatten_trips import FlattenedCase
+from braces.passes.core.context import current_context
+from braces.passes.core.rewrite import InsertionPoint
 
 
 @dataclass(frozen=True)
-class StretchedRows:
+class BatchedPartition:
     """Partitioned branch for all iterations.
 
     Attributes:
@@ -52,7 +52,7 @@ class StretchedRows:
         trips: The trip count.
     """
 
-    place: Place
+    place: InsertionPoint
     view: PartitionView
     body: Body
     trips: Size
@@ -94,7 +94,7 @@ class StretchedRows:
         names = {name: values(name).name for name in self.view.origin.captures()}
         unique, captured_names = self.place.table.names.unique, set(names.values())
         own = {name: unique(name) for name in self.body.vars if name in captured_names}
-        body = rename_body(relabelled(self.body, own), names)
+        body = rename_body(relabel_body(self.body, own), names)
         (case,) = self.view.cases
 
         def new_names(old_names: tuple[str, ...]) -> tuple[str, ...]:
@@ -118,9 +118,9 @@ class StretchedRows:
         return _fold(x, total)
 
 
-def stretched_rows(
-    place: Place, op: Op, type_of: TypeOf, varying: Collection[str], trips: Size
-) -> StretchedRows | None:
+def batch_partition(
+    place: InsertionPoint, op: Op, type_of: TypeOf, varying: Collection[str], trips: Size
+) -> BatchedPartition | None:
     """Apply the batching rule to a partitioned branch; `None` if it does not apply.
 
     Args:
@@ -132,26 +132,26 @@ def stretched_rows(
     """
     view = PartitionView.of(op)
     sources = {view.cases[0].mask, *(row.source for row in view.rows)}
-    if not in_place(view) or sources != varying:
+    if not keeps_elements_in_place(view) or sources != varying:
         return None
-    body = Folding(view, type_of, trips * view.cases[0].count).whole()
-    return None if body is None else StretchedRows(place, view, body, trips)
+    body = FlattenedCase(view, type_of, trips * view.cases[0].count).whole()
+    return None if body is None else BatchedPartition(place, view, body, trips)
 
 
-def in_place(view: PartitionView) -> bool:
+def keeps_elements_in_place(view: PartitionView) -> bool:
     """Return whether a partitioned branch has one case and does not compact batch elements."""
     return not view.compact and len(view.cases) == 1
 
 
 def _fold(x: Var, rows: Size) -> Var:
     """Fold the iteration axis into the batch axis; on several devices behind it."""
-    x = one("moveaxis", x, source=0, destination=1) if setting().target.together else x
+    x = one("moveaxis", x, source=0, destination=1) if current_context().target.together else x
     return one("reshape", x, shape=(rows, *x.shape[2:]))
 
 
 def _unfold(x: Var, trips: Size, rows: Size) -> Var:
     """Unfold the batch axis into a leading iteration axis and the batch axis."""
-    if not setting().target.together:
+    if not current_context().target.together:
         return one("reshape", x, shape=(trips, rows, *x.shape[1:]))
     unfolded = one("reshape", x, shape=(rows, trips, *x.shape[1:]))
     return one("moveaxis", unfolded, source=0, destination=1)

@@ -27,13 +27,19 @@ from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
-from braces.ops.common.rules import gives_zeros
-from braces.ops.control.batch_axis.analysis import Known, Site, Tracked, Tracker, led_by_rows
-from braces.ops.control.partition.additivity import adds
+from braces.ops.common.rules import is_zeros
+from braces.ops.control.batch_axis.analysis import (
+    AxisKinds,
+    BatchAxisAnalysis,
+    ConstructState,
+    OpAxes,
+    leading_row_kinds,
+)
+from braces.ops.control.partition.additivity import is_additive
 from braces.passes.core.random_effects import is_random
 
 
-class Folding:
+class FlattenedCase:
     """Operators of a case that can be written for the batch elements of all iterations.
 
     Attributes:
@@ -57,8 +63,8 @@ class Folding:
         self.totals = set[str]()
         self.masked = {case.valid}
         self._makers = producers(self.body.ops)
-        self._tracker = Tracker(case.count, lambda size: size)
-        self._known: Known = {n: led_by_rows(self.types[n]) for n in self.body.params}
+        self._tracker = BatchAxisAnalysis(case.count, lambda size: size)
+        self._known: AxisKinds = {n: leading_row_kinds(self.types[n]) for n in self.body.params}
         self._met: dict[str, set[int]] = {}  # broadcast axes that meet the batch axis
         self._analyze()
 
@@ -70,9 +76,9 @@ class Folding:
             if flat_op is not None:
                 self.ops[tracked.op.name] = flat_op
 
-    def _track_batch_axis(self) -> list[Tracked]:
+    def _track_batch_axis(self) -> list[OpAxes]:
         """Return the batch axes of the operators, up to one that mixes batch elements."""
-        tracked_ops, sites = list[Tracked](), dict[str, Site]()
+        tracked_ops, sites = list[OpAxes](), dict[str, ConstructState]()
         for op in self.body.ops:
             try:
                 tracked_ops.append(self._tracker.step(op, self.types, self._known, sites))
@@ -91,7 +97,7 @@ class Folding:
 
     def is_total(self, name: str) -> bool:
         """Return whether the value of the flattened case is the sum over all iterations."""
-        return name in self.totals or gives_zeros(self._makers.get(name))
+        return name in self.totals or is_zeros(self._makers.get(name))
 
     def crosses(self, name: str) -> bool:
         """Return whether another case may read a value per batch element.
@@ -121,7 +127,7 @@ class Folding:
 
     # ---- one operator ------------------------------------------------------------------------
 
-    def _flatten_op(self, tracked: Tracked) -> Op | None:
+    def _flatten_op(self, tracked: OpAxes) -> Op | None:
         """Return an operator for all iterations."""
         op, names = tracked.op, (*tracked.op.reads(), *tracked.op.binds())
         is_tracked = all(
@@ -132,7 +138,7 @@ class Folding:
         if any(len(self._batch_axes(name)) > 1 for name in names):
             return None
         if tracked.reduced() or not self.totals.isdisjoint(op.reads()):
-            if not adds(op, self.totals, self.types.keys(), self._makers):
+            if not is_additive(op, self.totals, self.types.keys(), self._makers):
                 return None
             self.totals.update(op.binds())
         return self._flatten_checked(op)

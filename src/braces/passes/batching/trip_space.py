@@ -14,19 +14,19 @@ from braces.dtypes import Type, bytes_of, known_bytes
 from braces.ir.records import ARGUMENT, Body, Op
 from braces.ir.views import LoopView, PartitionView, Slice, view_of
 from braces.ir.walk import all_ops, producers
-from braces.passes.batching.batching_rule import Stretched, stretched, turns_axes
-from braces.passes.batching.batching_rule_folded import StretchedFirst, stretched_first
-from braces.passes.batching.batching_rule_rows import StretchedRows, stretched_rows
-from braces.passes.cleanup.loop_invariant_code_motion import kept_for
-from braces.passes.core.context import gibibytes, too_many
+from braces.passes.batching.batching_rule import BatchedOp, apply_batching_rule, is_transpose
+from braces.passes.batching.batching_rule_folded import FoldedOp, apply_folded_rule
+from braces.passes.batching.batching_rule_rows import BatchedPartition, batch_partition
+from braces.passes.cleanup.loop_invariant_code_motion import reason_not_hoisted
+from braces.passes.core.context import exceeds_memory, format_gibibytes
 from braces.passes.core.pipeline import note
-from braces.passes.core.rewrite import Place
+from braces.passes.core.rewrite import InsertionPoint
 
-ForTrips: TypeAlias = "Stretched | StretchedFirst | StretchedRows"
+AnyBatchedOp: TypeAlias = "BatchedOp | FoldedOp | BatchedPartition"
 """An operator for all iterations."""
 
 
-class Trips:
+class IterationSpace:
     """Iteration space of a loop; builds its operators for all iterations in front of it.
 
     Attributes:
@@ -37,28 +37,28 @@ class Trips:
         values: Values outside for names of the body, with a leading iteration axis.
     """
 
-    def __init__(self, view: LoopView, place: Place, length: Size) -> None:
+    def __init__(self, view: LoopView, place: InsertionPoint, length: Size) -> None:
         self.view = view
         self.place = place
         self.length = length
         self.body: Body = view.body
         self.values = {scanned.param: place.var(scanned.source) for scanned in view.slices}
         self._outer_ops: tuple[Op, ...] = ()
-        self._batched_ops: dict[tuple[str, str | None], ForTrips | None] = {}
+        self._batched_ops: dict[tuple[str, str | None], AnyBatchedOp | None] = {}
 
     @classmethod
-    def of(cls, view: LoopView, op: Op, place: Place) -> Self | None:
+    def of(cls, view: LoopView, op: Op, place: InsertionPoint) -> Self | None:
         """Return the iteration space of a loop; `None`, with a note, if not vectorizable."""
-        reason = apart(view)
+        reason = reason_not_vectorizable(view)
         if reason is not None:
             note(place.where(op), f"computes all in each trip: {reason}")
             return None
         return cls.over(view, place)
 
     @classmethod
-    def over(cls, view: LoopView, place: Place) -> Self:
+    def over(cls, view: LoopView, place: InsertionPoint) -> Self:
         """Return the iteration space of a vectorizable loop."""
-        return cls(view, place, length_of(view, place))
+        return cls(view, place, trip_count(view, place))
 
     def inside(self, body: Body) -> Self:
         """Return the same iterations of a block inside the body.
@@ -110,7 +110,7 @@ class Trips:
         for op in (*self._outer_ops, *self.body.ops):
             if any(self.varies(name, invariant_names) for name in op.reads()):
                 continue
-            if kept_for(op, self.type_of) is None:
+            if reason_not_hoisted(op, self.type_of) is None:
                 invariant_names.update(op.binds())
         return invariant_names
 
@@ -122,7 +122,7 @@ class Trips:
         """Return the operands of an operator that may be loop-variant."""
         return {name for name in op.reads() if self.varies(name)}
 
-    def stretched(self, op: Op, total: str | None = None) -> ForTrips | None:
+    def stretched(self, op: Op, total: str | None = None) -> AnyBatchedOp | None:
         """Return an operator for all iterations (memoized); `None` if no batching rule applies.
 
         Args:
@@ -133,39 +133,41 @@ class Trips:
             self._batched_ops[op.name, total] = self._batch_op(op, total)
         return self._batched_ops[op.name, total]
 
-    def turned(self, name: str) -> Stretched | None:
+    def turned(self, name: str) -> BatchedOp | None:
         """Return the transpose that computes a value, for all iterations.
 
         `None` if no transpose computes it, or its operand is not available for all iterations.
         """
         maker = self.makers.get(name)
-        if maker is None or not turns_axes(maker):
+        if maker is None or not is_transpose(maker):
             return None
         batched_op = self.stretched(maker) if self.values.keys() >= {*maker.reads()} else None
-        return batched_op if isinstance(batched_op, Stretched) else None
+        return batched_op if isinstance(batched_op, BatchedOp) else None
 
     @cached_property
     def _in_partition(self) -> bool:
         """True inside a partitioned branch, whose batch axis must stay a separate axis."""
-        place: Place | None = self.place
+        place: InsertionPoint | None = self.place
         while place is not None:
             if place.owner is not None and isinstance(view_of(place.owner), PartitionView):
                 return True
             place = place.outer
         return False
 
-    def _batch_op(self, op: Op, total: str | None) -> ForTrips | None:
+    def _batch_op(self, op: Op, total: str | None) -> AnyBatchedOp | None:
         varying = self.varying(op) - {total}
         if not varying:
             return None
         if isinstance(view_of(op), PartitionView):
             if self._in_partition:
                 return None
-            return stretched_rows(self.place, op, self.type_of, varying, self.length)
-        batched_op = stretched(op, self.type_of, varying, self.length, total is not None)
+            return batch_partition(self.place, op, self.type_of, varying, self.length)
+        batched_op = apply_batching_rule(
+            op, self.type_of, varying, self.length, total is not None
+        )
         if batched_op is not None or total is not None or self._in_partition:
             return batched_op
-        return stretched_first(op, self.type_of, varying, self.length)
+        return apply_folded_rule(op, self.type_of, varying, self.length)
 
     def value(self, name: str) -> Var:
         """Return the value outside for a name; build loop-invariant values on demand."""
@@ -215,8 +217,8 @@ class Trips:
             note(place, f"computes all in each trip: nothing costly can be done {where}")
             return False
         taken = self.taken(moved, made)
-        if too_many(taken, self.length):
-            size = gibibytes(taken, self.length)
+        if exceeds_memory(taken, self.length):
+            size = format_gibibytes(taken, self.length)
             note(place, f"computes all in each trip: for all at once that would take {size}")
             return False
         names = ", ".join(f"`{moved_op.name}`" for moved_op in moved)
@@ -228,13 +230,13 @@ class Trips:
         return [Slice(self.values[name].name, name) for name in names]
 
 
-def is_costly(op: Op) -> bool:
+def is_expensive(op: Op) -> bool:
     """Return whether an operator, or one inside it, is expensive: FLOPs far exceed data."""
     inner = (inner_op for body in op.bodies().values() for _, inner_op in all_ops(body))
     return any(OPS.get(inner_op.type).costly for inner_op in (op, *inner))
 
 
-def apart(view: LoopView) -> str | None:
+def reason_not_vectorizable(view: LoopView) -> str | None:
     """Return the reason why a loop is not vectorizable; `None` if it is."""
     if not view.counted:
         return "how many trips it makes is known when it runs"
@@ -245,14 +247,14 @@ def apart(view: LoopView) -> str | None:
     return None
 
 
-def length_of(view: LoopView, place: Place) -> Size:
+def trip_count(view: LoopView, place: InsertionPoint) -> Size:
     """Return the trip count of a counted loop."""
     if view.length is not None:
         return view.length
     return place.var(view.slices[0].source).shape[0]
 
 
-def without(body: Body, ops: Iterable[Op], params: Iterable[str] = ()) -> Body:
+def remove_ops(body: Body, ops: Iterable[Op], params: Iterable[str] = ()) -> Body:
     """Return a block without some operators; their outputs are removed or become parameters."""
     removed_ids, new_params = {id(op) for op in ops}, dict.fromkeys(params)
     ends = {n for op in body.ops if id(op) in removed_ids for n in op.binds()}

@@ -39,12 +39,12 @@ from braces.dims import Unifier
 from braces.dtypes import ListType, Type, is_float
 from braces.errors import BracesError
 from braces.ir.records import Attr, Op, ProgramDef
-from braces.ir.walk import names_bound_again
+from braces.ir.walk import rebound_names
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 
-def simplified(program: ProgramDef) -> ProgramDef:
+def simplify_program(program: ProgramDef) -> ProgramDef:
     """Return a program without operators that return their input."""
     return rewrite(program, _Simplification(program))
 
@@ -59,7 +59,7 @@ class _Simplification:
     def __init__(self, program: ProgramDef) -> None:
         self.program = program
 
-    def __call__(self, op: Op, place: Place) -> Change:
+    def __call__(self, op: Op, place: InsertionPoint) -> Replacement:
         definition = OPS.get(op.type)
         if definition.neutral:
             return self.replaced(op, _operand_beside_neutral(op, place), place)
@@ -72,14 +72,14 @@ class _Simplification:
             return self.replaced(op, x, place)
         return self.reshaped(op, place) if definition.changes_only == SHAPE else op
 
-    def replaced(self, op: Op, by: str | None, place: Place) -> Change:
+    def replaced(self, op: Op, by: str | None, place: InsertionPoint) -> Replacement:
         """Return an operator, or the name of its result if that exists already."""
         if by is None or by in self.ambiguous:
             return op
         note(place.where(op), f"gives `{by}` as it is")
         return {_result(op): by}
 
-    def reshaped(self, op: Op, place: Place) -> Change:
+    def reshaped(self, op: Op, place: InsertionPoint) -> Replacement:
         """Return a reshape that reads the value before earlier reshapes."""
         result_type, first = _result_type(op, place), op
         for name in _reshape_sources(op, place):
@@ -97,7 +97,7 @@ class _Simplification:
     @cached_property
     def ambiguous(self) -> set[str]:
         """Names that several variables have."""
-        return names_bound_again(self.program.main)
+        return rebound_names(self.program.main)
 
 
 def _result(op: Op) -> str:
@@ -105,11 +105,11 @@ def _result(op: Op) -> str:
     return name
 
 
-def _result_type(op: Op, place: Place) -> Type:
+def _result_type(op: Op, place: InsertionPoint) -> Type:
     return place.info(_result(op)).type
 
 
-def _operand_beside_neutral(op: Op, place: Place) -> str | None:
+def _operand_beside_neutral(op: Op, place: InsertionPoint) -> str | None:
     """Return the operand that an operator returns, since the other one is neutral."""
     for slot, neutral in OPS.get(op.type).neutral.items():
         maker = place.maker(op.inputs[slot][0])
@@ -133,7 +133,7 @@ def _is_same_number(value: Attr, number: float, type_: Type) -> bool:
     return not is_float(type_.dtype) or math.copysign(1.0, value) == math.copysign(1.0, number)
 
 
-def _reshape_sources(op: Op, place: Place) -> Iterator[str]:
+def _reshape_sources(op: Op, place: InsertionPoint) -> Iterator[str]:
     """Yield the inputs of the chain of reshapes before this one, nearest first."""
     (name,) = op.reads()
     maker = place.maker(name)
@@ -152,7 +152,7 @@ def _infers_type(op: Op, x: Type, wanted: Type) -> bool:
     return result_types[_result(op)] == wanted
 
 
-def _source_of_transpose(op: Op, place: Place) -> str | None:
+def _source_of_transpose(op: Op, place: InsertionPoint) -> str | None:
     """Return the variable whose axis order an operator restores."""
     (name,) = op.reads()
     order = _axis_order(op, place)
@@ -166,7 +166,7 @@ def _source_of_transpose(op: Op, place: Place) -> str | None:
     return next(iter(maker.reads())) if composed == tuple(range(len(order))) else None
 
 
-def _axis_order(op: Op, place: Place) -> tuple[int, ...]:
+def _axis_order(op: Op, place: InsertionPoint) -> tuple[int, ...]:
     """Return the input axis of each axis of the result."""
     rule = OPS.get(op.type).axes_rule
     assert rule is not None
@@ -176,5 +176,5 @@ def _axis_order(op: Op, place: Place) -> tuple[int, ...]:
 
 
 CANONICALIZE = Pass(
-    "canonicalize", simplified, "Remove operators that change nothing.", trusted=True
+    "canonicalize", simplify_program, "Remove operators that change nothing.", trusted=True
 )

@@ -31,15 +31,15 @@ from typing import TypeAlias
 from braces.define.decorator import OPS
 from braces.dtypes import ListType
 from braces.ir.records import Attr, Literal, Op, ProgramDef
-from braces.ir.walk import names_bound_again
+from braces.ir.walk import rebound_names
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 Key: TypeAlias = "tuple[object, ...]"
 """A hashable key that is equal for equal operators."""
 
 
-def shared(program: ProgramDef) -> ProgramDef:
+def eliminate_common_subexpressions(program: ProgramDef) -> ProgramDef:
     """Return a program after common subexpression elimination."""
     return rewrite(program, _CommonSubexpressions(program))
 
@@ -54,10 +54,10 @@ class _CommonSubexpressions:
 
     def __init__(self, program: ProgramDef) -> None:
         self.program = program
-        self.there: dict[Place, dict[Key, Op]] = {}
+        self.there: dict[InsertionPoint, dict[Key, Op]] = {}
 
-    def __call__(self, op: Op, place: Place) -> Change:
-        key = key_of(op)
+    def __call__(self, op: Op, place: InsertionPoint) -> Replacement:
+        key = cse_key(op)
         if key is None:
             return op
         available = self.there.setdefault(place, {})
@@ -66,12 +66,12 @@ class _CommonSubexpressions:
             available[key] = op
             return op
         names = dict(zip(op.binds(), first.binds(), strict=True))
-        if not (alike(op, first) and self.stand(names, place)):
+        if not (equal_attributes(op, first) and self.stand(names, place)):
             return op
         note(place.where(op), f"computes what `{first.name}` does")
         return names
 
-    def outside(self, op: Op, key: Key, place: Place | None) -> Op | None:
+    def outside(self, op: Op, key: Key, place: InsertionPoint | None) -> Op | None:
         """Return an equal operator of an enclosing block, if operands are the same there."""
         while place is not None:
             first = self.there.get(place, {}).get(key)
@@ -80,7 +80,7 @@ class _CommonSubexpressions:
             place = place.outer
         return None
 
-    def stand(self, names: dict[str, str], place: Place) -> bool:
+    def stand(self, names: dict[str, str], place: InsertionPoint) -> bool:
         """Return whether names can replace others: unambiguous arrays of the same type."""
         types = [(place.info(old).type, place.info(new).type) for old, new in names.items()]
         arrays = not any(isinstance(old, ListType) or old != new for old, new in types)
@@ -92,10 +92,10 @@ class _CommonSubexpressions:
 
     @cached_property
     def _ambiguous(self) -> set[str]:
-        return names_bound_again(self.program.main)
+        return rebound_names(self.program.main)
 
 
-def key_of(op: Op) -> Key | None:
+def cse_key(op: Op) -> Key | None:
     """Return the key of an operator; `None` if it is excluded from CSE."""
     definition = OPS.get(op.type)
     if definition.owns_blocks or definition.lists or definition.learn_rule is not None:
@@ -107,7 +107,7 @@ def key_of(op: Op) -> Key | None:
     return op.type, tuple(reads), tuple(op.attrs.items()), outputs
 
 
-def alike(left: Op, right: Op) -> bool:
+def equal_attributes(left: Op, right: Op) -> bool:
     """Return whether equal attributes are equal bit by bit, unlike 0.0 and -0.0."""
 
     def exact(value: Attr) -> object:
@@ -117,4 +117,6 @@ def alike(left: Op, right: Op) -> bool:
     return all(exact(left_value) == exact(right_value) for left_value, right_value in pairs)
 
 
-CSE = Pass("cse", shared, "Compute common subexpressions once.", trusted=True)
+CSE = Pass(
+    "cse", eliminate_common_subexpressions, "Compute common subexpressions once.", trusted=True
+)

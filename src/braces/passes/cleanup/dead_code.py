@@ -45,7 +45,7 @@ from braces.ops.control.core.block_op import BlockOp
 from braces.passes.core.pipeline import Pass
 
 
-def eliminated(program: ProgramDef) -> ProgramDef:
+def eliminate_dead_code(program: ProgramDef) -> ProgramDef:
     """Return a program with only the operators that its results and updates depend on."""
     results, updates = program.main.results, program.updates
     main = eliminate(program.main, (*results, *updates.values(), *updates))
@@ -57,7 +57,7 @@ def eliminate(body: Body, results: Sequence[str]) -> Body:
     return _Elimination(body).block(body, results)
 
 
-def learned_size(op: Op) -> str | None:
+def data_dependent_size(op: Op) -> str | None:
     """Return the data-dependent dimension that an operator defines; `None` if there is none."""
     role = OPS.get(op.type).roles.get("Learned")
     size = None if role is None else op.attrs[role]
@@ -131,7 +131,7 @@ class _Elimination:
         """Return the dimensions of an operator (memoized)."""
         known = self.known.get(id(op))
         if known is None:
-            size = learned_size(op)
+            size = data_dependent_size(op)
             known = _Sizes(op, {size} if size else set(), dimensions(tuple(op.attrs.values())))
             for body in op.bodies().values():
                 for info in body.vars.values():
@@ -160,5 +160,8 @@ class _Elimination:
 
 
 DCE = Pass(
-    "dce", eliminated, "Eliminate operators that no result or update needs.", trusted=True
+    "dce",
+    eliminate_dead_code,
+    "Eliminate operators that no result or update needs.",
+    trusted=True,
 )

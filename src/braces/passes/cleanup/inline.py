@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from braces.ir.plain_blocks.inlining import ambiguous_in, opened, opens
+from braces.ir.plain_blocks.inlining import ambiguous_in, inline_block, is_inlinable
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, view_of
 from braces.ir.walk import all_bodies
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 
 def inline_blocks(program: ProgramDef, always: bool = False) -> ProgramDef:
@@ -38,25 +38,27 @@ def inline_blocks(program: ProgramDef, always: bool = False) -> ProgramDef:
         program: The program.
         always: Whether to inline blocks with `recompute` too: there will be no more gradients.
     """
-    return _inline_matching(program, partial(opens, always=always), lambda place: True)
+    return _inline_matching(program, partial(is_inlinable, always=always), lambda place: True)
 
 
-def steps_opened(program: ProgramDef) -> ProgramDef:
+def inline_in_loops(program: ProgramDef) -> ProgramDef:
     """Return a program without plain blocks in its loops, except those with `recompute`."""
     inner = (op for body, around in all_bodies(program.main) if around for op in body.ops)
-    if not any(opens(op, always=True) for op in inner if op.bodies()):
+    if not any(is_inlinable(op, always=True) for op in inner if op.bodies()):
         return program  # the common case; the walk is slower
-    return _inline_matching(program, opens, _in_a_loop)
+    return _inline_matching(program, is_inlinable, _in_a_loop)
 
 
 def _inline_matching(
-    program: ProgramDef, wanted: Callable[[Op], bool], is_place: Callable[[Place], bool]
+    program: ProgramDef,
+    wanted: Callable[[Op], bool],
+    is_place: Callable[[InsertionPoint], bool],
 ) -> ProgramDef:
     """Return a program without the matching plain blocks at matching places."""
     ambiguous = dict[str, frozenset[str]]()
 
-    def rule(op: Op, place: Place) -> Change:
-        if not opens(op, always=True) or not is_place(place):
+    def rule(op: Op, place: InsertionPoint) -> Replacement:
+        if not is_inlinable(op, always=True) or not is_place(place):
             return op
         if not wanted(op):
             note(place.where(op), "stays: gradients run it again")
@@ -64,12 +66,12 @@ def _inline_matching(
         note(place.where(op), "is inlined")
         if place.path not in ambiguous:
             ambiguous[place.path] = ambiguous_in(place.body, wanted)
-        return opened(op, ambiguous[place.path], place.table.names.unique)
+        return inline_block(op, ambiguous[place.path], place.table.names.unique)
 
     return rewrite(program, rule)
 
 
-def _in_a_loop(place: Place | None) -> bool:
+def _in_a_loop(place: InsertionPoint | None) -> bool:
     """Return whether a block is inside a loop, at any depth."""
     while place is not None and place.owner is not None:
         if isinstance(view_of(place.owner), LoopView):
@@ -82,7 +84,7 @@ INLINE = Pass("inline", inline_blocks, "Inline plain blocks.", trusted=True)
 
 INLINE_IN_LOOPS = Pass(
     "inline_in_loops",
-    steps_opened,
+    inline_in_loops,
     "Inline plain blocks that stand in loops.",
     trusted=True,
 )

@@ -36,7 +36,7 @@ from braces.ir.records import BLOCK, CUSTOM_GRADIENT, DATA, Body, Op, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.random_effects import is_random
-from braces.passes.core.rewrite import Change, Lifted, Place, rewrite
+from braces.passes.core.rewrite import HoistedOp, InsertionPoint, Replacement, rewrite
 
 REPEATED: dict[str, tuple[str, ...]] = {
     BLOCK: (),
@@ -48,18 +48,18 @@ REPEATED: dict[str, tuple[str, ...]] = {
 """Sub-blocks that run repeatedly, by the type of the operator that owns them."""
 
 
-def hoisted(program: ProgramDef) -> ProgramDef:
+def hoist_invariants(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops compute no loop-invariant values."""
     return rewrite(program, _hoist)
 
 
-def _hoist(op: Op, place: Place) -> Change:
+def _hoist(op: Op, place: InsertionPoint) -> Replacement:
     target = place
     while target.outer and _is_repeated(target) and _reads_none_of(target.table.vars, op):
         target = target.outer
     if target is place:
         return op
-    reason = kept_for(op, lambda name: place.info(name).type)
+    reason = reason_not_hoisted(op, lambda name: place.info(name).type)
     if reason is not None:
         note(place.where(op), f"stays in its loop: {reason}")
         return op
@@ -78,7 +78,7 @@ def _hoist_from(host: SymbolTable, op: Op) -> None:
     outside = {name: host.get_var(name).with_(kind=DATA) for name in op.reads()}
     bound = {name: host.vars[name] for name in op.binds()}
     loop_only = Body((), tuple(bound), {**outside, **bound}, (op,))
-    hoisted_main = hoisted(ProgramDef(loop_only, {})).main
+    hoisted_main = hoist_invariants(ProgramDef(loop_only, {})).main
     if hoisted_main is loop_only:
         return
     new_infos = [info for name, info in hoisted_main.vars.items() if name not in loop_only.vars]
@@ -128,7 +128,7 @@ def _move(op: Op, block: SymbolTable) -> dict[str, str]:
     """Move one operator; return the names that changed."""
     outer = block.parent
     assert outer is not None
-    lifted = Lifted.out_of(block, op, lambda name: outer.find_op(name) is not None)
+    lifted = HoistedOp.out_of(block, op, lambda name: outer.find_op(name) is not None)
     outer.append(lifted.op, lifted.binds)
     for old, new in lifted.names.items():
         block.read_outside[new] = None
@@ -145,7 +145,7 @@ def _move_handle(giver: SymbolTable, old: str, taker: SymbolTable, new: str) -> 
         taker.handles[new] = handle
 
 
-def _is_repeated(place: Place) -> bool:
+def _is_repeated(place: InsertionPoint) -> bool:
     return place.owner is not None and place.label in REPEATED[place.owner.type]
 
 
@@ -153,7 +153,7 @@ def _reads_none_of(names: Container[str], op: Op) -> bool:
     return not any(name in names for name in op.reads())
 
 
-def kept_for(op: Op, type_of: Callable[[str], Type]) -> str | None:
+def reason_not_hoisted(op: Op, type_of: Callable[[str], Type]) -> str | None:
     """Return the reason not to hoist a loop-invariant operator; `None` if there is none.
 
     Args:
@@ -172,4 +172,6 @@ def kept_for(op: Op, type_of: Callable[[str], Type]) -> str | None:
     return None
 
 
-LICM = Pass("licm", hoisted, "Hoist loop-invariant operators out of loops.", trusted=True)
+LICM = Pass(
+    "licm", hoist_invariants, "Hoist loop-invariant operators out of loops.", trusted=True
+)

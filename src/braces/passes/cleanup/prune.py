@@ -23,10 +23,10 @@ from braces.builder.builder import Builder
 from braces.define.axes.axis_map import shape_of
 from braces.dims import Dim
 from braces.errors import UnknownNameError, suggest
-from braces.ir.plain_blocks.escaping_values import bound_inside, with_shown
+from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions
-from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminated
+from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminate_dead_code
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import random_states
 from braces.passes.verify.program import verified
@@ -89,19 +89,21 @@ def prune(program: P, targets: Any) -> P:
         -0.575 1.1875
     """
     names, full = target_names(program.definition, targets)
-    new_program = program.like(verified(_with_results(pruned(_with_results(full, names)), ())))
+    new_program = program.like(
+        verified(_with_results(prune_program(_with_results(full, names)), ()))
+    )
     startup = program.startup.definition
     startup_updates = {n: v for n, v in startup.updates.items() if n in new_program.infos}
-    needed = eliminated(_with_results(startup, ()).with_(updates=startup_updates))
+    needed = eliminate_dead_code(_with_results(startup, ()).with_(updates=startup_updates))
     new_program.startup = program.like(verified(needed))
     return new_program
 
 
-def pruned(program: ProgramDef) -> ProgramDef:
+def prune_program(program: ProgramDef) -> ProgramDef:
     """Return a program with the operators and updates that belong to its results."""
-    updated_names = moved_with_targets(program, program.main.results)
+    updated_names = updated_with_targets(program, program.main.results)
     updates = {name: value for name, value in program.updates.items() if name in updated_names}
-    return _with_sizes(program, eliminated(program.with_(updates=updates)))
+    return _with_sizes(program, eliminate_dead_code(program.with_(updates=updates)))
 
 
 def _with_sizes(whole: ProgramDef, small: ProgramDef) -> ProgramDef:
@@ -131,7 +133,7 @@ def _defined_sizes(infos: Iterable[VarInfo]) -> set[str]:
 
 PRUNE = Pass(
     "prune",
-    pruned,
+    prune_program,
     "Keep what the results need, with the updates that go with it.",
     trusted=True,
 )
@@ -142,7 +144,7 @@ def _with_results(program: ProgramDef, names: Sequence[str]) -> ProgramDef:
     return program.with_(main=program.main.with_(results=tuple(names)))
 
 
-def moved_with_targets(whole: ProgramDef, targets: Iterable[str]) -> set[str]:
+def updated_with_targets(whole: ProgramDef, targets: Iterable[str]) -> set[str]:
     """Return the updated variables of targets: targets, their states, and the random state."""
     names, old_names = whole.updates.keys() & set(targets), set[str]()
     while True:
@@ -178,7 +180,7 @@ def target_names(whole: ProgramDef, targets: Any) -> tuple[list[str], ProgramDef
     listed = isinstance(targets, list | tuple | set)
     items: list[Any] = list(cast("list[Any]", targets)) if listed else [targets]
     names: list[str] = [target if isinstance(target, str) else target.name for target in items]
-    whole = whole.with_(main=with_shown(whole.main, names))
+    whole = whole.with_(main=with_exported(whole.main, names))
     for name in names:
         if name not in whole.main.vars:
             raise UnknownNameError(

@@ -21,12 +21,12 @@ from typing import TypeAlias
 from braces.dims import Dim, Size, substitute
 from braces.target import Target, target_of
 
-Answers: TypeAlias = "dict[Question, int]"
+Answers: TypeAlias = "dict[SizeQuery, int]"
 """Size queries of passes, with their answers."""
 
 
 @dataclass(frozen=True)
-class Question:
+class SizeQuery:
     """Size query: do so many bytes fit so many times?
 
     Attributes:
@@ -72,7 +72,7 @@ def _evaluate_size(size: Size, sizes: Mapping[str, int]) -> int:
 
 
 @dataclass(frozen=True)
-class Setting:
+class PassContext:
     """Context of passes: target and known sizes.
 
     Attributes:
@@ -83,21 +83,21 @@ class Setting:
 
     target: Target
     sizes: Mapping[str, int]
-    answers: Answers = field(default_factory=dict["Question", int])
+    answers: Answers = field(default_factory=dict["SizeQuery", int])
 
 
-_setting: ContextVar[Setting | None] = ContextVar("braces_setting", default=None)
+_setting: ContextVar[PassContext | None] = ContextVar("braces_setting", default=None)
 
 
-def setting() -> Setting:
+def current_context() -> PassContext:
     """Return the current context; by default a CPU and no sizes."""
-    return _setting.get() or Setting(target_of("cpu"), {})
+    return _setting.get() or PassContext(target_of("cpu"), {})
 
 
 @contextmanager
 def planning(target: Target | None, sizes: Mapping[str, int]) -> Generator[Answers]:
     """Set target and sizes for the passes run inside; yield their size queries with answers."""
-    context = Setting(target or target_of("cpu"), sizes)
+    context = PassContext(target or target_of("cpu"), sizes)
     token = _setting.set(context)
     try:
         yield context.answers
@@ -105,34 +105,34 @@ def planning(target: Target | None, sizes: Mapping[str, int]) -> Generator[Answe
         _setting.reset(token)
 
 
-def at_once(each: Iterable[Size], trips: Size) -> int:
+def iterations_that_fit(each: Iterable[Size], trips: Size) -> int:
     """Return how many iterations of so many bytes fit at once; 0 if all do."""
     return _ask(replace(_query_iterations(each, trips), counted=True))
 
 
-def too_many(each: Iterable[Size], trips: Size) -> bool:
+def exceeds_memory(each: Iterable[Size], trips: Size) -> bool:
     """Return whether all iterations of so many bytes do not fit at once."""
     return _ask(_query_iterations(each, trips)) != 0
 
 
 def surely_fit(most: Iterable[Size], trips: Size) -> bool:
     """Return `not too_many` for an upper bound of bytes; after False, query the exact bytes."""
-    question, context = _query_iterations(most, trips), setting()
+    question, context = _query_iterations(most, trips), current_context()
     return not question.answer(context.sizes) and not _ask(question)
 
 
-def larger(each: Iterable[Size], limit: int) -> bool:
+def exceeds_limit(each: Iterable[Size], limit: int) -> bool:
     """Return whether these bytes exceed a limit."""
-    return _ask(Question(_group_terms(each), 1, limit)) != 0
+    return _ask(SizeQuery(_group_terms(each), 1, limit)) != 0
 
 
-def gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
+def format_gibibytes(each: Iterable[Size], trips: Size = 1) -> str:
     """Format bytes in GiB for messages; unknown sizes count as 1."""
-    return f"{_query_iterations(each, trips).taken(setting().sizes) / 2**30:.1f} GiB"
+    return f"{_query_iterations(each, trips).taken(current_context().sizes) / 2**30:.1f} GiB"
 
 
-def _query_iterations(each: Iterable[Size], trips: Size) -> Question:
-    return Question(_group_terms(each), trips, setting().target.stacked_bytes)
+def _query_iterations(each: Iterable[Size], trips: Size) -> SizeQuery:
+    return SizeQuery(_group_terms(each), trips, current_context().target.stacked_bytes)
 
 
 def _group_terms(sizes: Iterable[Size]) -> tuple[Size, ...]:
@@ -140,6 +140,6 @@ def _group_terms(sizes: Iterable[Size]) -> tuple[Size, ...]:
     return tuple(size * count for size, count in Counter(sizes).items())
 
 
-def _ask(question: Question) -> int:
-    context = setting()
+def _ask(question: SizeQuery) -> int:
+    context = current_context()
     return context.answers.setdefault(question, question.answer(context.sizes))

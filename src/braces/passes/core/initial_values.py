@@ -23,7 +23,7 @@ from braces.errors import ProgramError
 
 
 @dataclass
-class FirstValues:
+class InitialValues:
     """The startup program of a program while passes transform it.
 
     Attributes:
@@ -33,13 +33,13 @@ class FirstValues:
     startup: Builder
 
 
-_held: ContextVar[FirstValues | None] = ContextVar("braces_first_values", default=None)
+_held: ContextVar[InitialValues | None] = ContextVar("braces_first_values", default=None)
 
 
 @contextmanager
-def holding_first_values(startup: Builder) -> Generator[FirstValues]:
+def hold_initial_values(startup: Builder) -> Generator[InitialValues]:
     """Let passes run inside add initial values to a copy of a startup program."""
-    held = FirstValues(startup)
+    held = InitialValues(startup)
     token = _held.set(held)
     try:
         yield held
@@ -47,14 +47,14 @@ def holding_first_values(startup: Builder) -> Generator[FirstValues]:
         _held.reset(token)
 
 
-def begin_first_values(builder: Builder) -> None:
+def attach_initial_values(builder: Builder) -> None:
     """Give a builder inside a pass the startup program that is held."""
     held = _held.get()
     if held is not None:
         builder.startup = held.startup.like(held.startup.definition)
 
 
-def keep_first_values(builder: Builder) -> None:
+def save_initial_values(builder: Builder) -> None:
     """Hold the startup program of a builder if the pass added updates to it.
 
     Raises:

@@ -22,7 +22,7 @@ from typing import Any, cast
 from braces.builder.builder import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef
-from braces.passes.core.initial_values import holding_first_values
+from braces.passes.core.initial_values import hold_initial_values
 from braces.passes.verify.program import check
 
 VERIFY = "BRACES_VERIFY_PASSES"
@@ -93,7 +93,7 @@ class Pass:
                 f"A pass takes a program, not {builder!r:.80}.",
                 fix=f"Write {self.name}(prog); its `run` takes a description.",
             )
-        with holding_first_values(program.startup) as held:
+        with hold_initial_values(program.startup) as held:
             new_program = program.like(run_pass(self, program.definition))
         new_program.startup = held.startup
         return new_program
@@ -161,7 +161,7 @@ def note(where: str, what: str) -> None:
 
 
 @contextmanager
-def noting() -> Generator[list[Note]]:
+def collect_notes() -> Generator[list[Note]]:
     """Collect the notes of passes run inside into the yielded list."""
     notes: list[Note] = []
     token = _notes.set(notes)
@@ -209,7 +209,7 @@ def _with_place(error: BracesError, place: str) -> BracesError:
     return error
 
 
-def wanted(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
+def with_fetches(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
     """Return a program with the fetches as its results; with its own results if there are none.
 
     If it has neither results nor updates, the results are all values that no operator reads.
@@ -221,7 +221,7 @@ def wanted(program: ProgramDef, fetches: Iterable[str] = ()) -> ProgramDef:
     return program.with_(main=main.with_(results=names)) if names else program
 
 
-def optimised(
+def run_passes(
     program: ProgramDef,
     passes: Iterable[Pass],
     run_one: Callable[[Pass, ProgramDef], ProgramDef] = run_pass,

@@ -17,7 +17,7 @@ def random_states(body: Body, *, drawing: bool = False) -> set[str]:
     state_names = {
         name
         for _, op in all_ops(body)
-        if is_random(op) and not (drawing and is_calm(op))
+        if is_random(op) and not (drawing and is_in_inference_mode(op))
         for name in _state_names(op)
     }
     source_names = ancestors(body.ops, state_names) & body.vars.keys()
@@ -29,7 +29,7 @@ def is_random(op: Op) -> bool:
     return OPS.get(op.type.partition(".")[0]).random
 
 
-def is_calm(op: Op) -> bool:
+def is_in_inference_mode(op: Op) -> bool:
     """Return whether an operator with a training mode is in inference mode."""
     role = OPS.get(op.type).roles.get("Training")
     return role is not None and op.attrs.get(role) is False

@@ -38,7 +38,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
-from braces.ir.plain_blocks.inlining import Opened
+from braces.ir.plain_blocks.inlining import InlinedBlock
 from braces.ir.records import VALUE, Body, Op, ProgramDef, Source, VarInfo
 from braces.ir.views import VIEWS, LoopView, view_of
 from braces.ir.walk import (
@@ -49,15 +49,15 @@ from braces.ir.walk import (
     resolve_body,
     with_captures,
 )
-from braces.passes.core.initial_values import begin_first_values, keep_first_values
+from braces.passes.core.initial_values import attach_initial_values, save_initial_values
 from braces.passes.core.pipeline import note
-from braces.passes.verify.program import free_number
+from braces.passes.verify.program import next_dim_number
 
-Change: TypeAlias = "Op | Opened | Mapping[str, str] | None"
+Replacement: TypeAlias = "Op | InlinedBlock | Mapping[str, str] | None"
 """Replacement of an operator; see `rewrite`."""
 
-Rule: TypeAlias = "Callable[[Op, Place], Change]"
-LoopRule: TypeAlias = "Callable[[LoopView, Op, Place], Change]"
+Rule: TypeAlias = "Callable[[Op, InsertionPoint], Replacement]"
+LoopRule: TypeAlias = "Callable[[LoopView, Op, InsertionPoint], Replacement]"
 
 
 def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
@@ -78,28 +78,28 @@ def rewrite(program: ProgramDef, rule: Rule) -> ProgramDef:
     Raises:
         ProgramError: A new name is shadowed by another variable in a sub-block.
     """
-    builder = opened(program)
-    place = Place(builder, program.main, "", None, None, "")
+    builder = extend_program(program)
+    place = InsertionPoint(builder, program.main, "", None, None, "")
     main, unifier = _walk(place, rule), builder.table.unifier
     if main is program.main:
         return program
     if unifier.known:
         main = resolve_body(main, unifier.resolve)
-    keep_first_values(builder)
+    save_initial_values(builder)
     updates = {name: place.names.get(value, value) for name, value in builder.updates.items()}
     return program.with_(main=main, updates=updates)
 
 
-def opened(program: ProgramDef) -> Builder:
+def extend_program(program: ProgramDef) -> Builder:
     """Return a builder that extends a program, with fresh unnamed dimensions."""
     builder = Builder(program)
-    builder.table.unifier.count = free_number(program.main)
-    begin_first_values(builder)
+    builder.table.unifier.count = next_dim_number(program.main)
+    attach_initial_values(builder)
     return builder
 
 
 @dataclass(frozen=True, slots=True)
-class Lifted:
+class HoistedOp:
     """Operator hoisted into an enclosing block.
 
     Attributes:
@@ -144,26 +144,26 @@ def rewrite_loops(
     """
     seen_paths = set[str]()
 
-    def loops_only(op: Op, place: Place) -> Change:
+    def loops_only(op: Op, place: InsertionPoint) -> Replacement:
         view, path = view_of(op), place.where(op)
         if not isinstance(view, LoopView) or (loops is not None and path not in loops):
             return op
         seen_paths.add(path)
         return rule(view, op, place)
 
-    new_program = rewrite(program, loops_only) if has_loops(program.main) else program
+    new_program = rewrite(program, loops_only) if contains_loops(program.main) else program
     for path in loops or ():
         if path not in seen_paths:
             note(path, "is no loop of the program")
     return new_program
 
 
-def has_loops(body: Body) -> bool:
+def contains_loops(body: Body) -> bool:
     """Return whether a block contains a loop, at any depth."""
-    return has_types(body, lambda type_: VIEWS.get(type_) is LoopView)
+    return contains_types(body, lambda type_: VIEWS.get(type_) is LoopView)
 
 
-def has_types(body: Body, wanted: Callable[[str], bool]) -> bool:
+def contains_types(body: Body, wanted: Callable[[str], bool]) -> bool:
     """Return whether a block contains an operator of certain types, at any depth.
 
     Args:
@@ -175,10 +175,12 @@ def has_types(body: Body, wanted: Callable[[str], bool]) -> bool:
         return True
     owners = {type_ for type_ in types if OPS.get(type_).owns_blocks}
     owner_ops = (op for op in body.ops if op.type in owners) if owners else ()
-    return any(has_types(inner, wanted) for op in owner_ops for inner in op.bodies().values())
+    return any(
+        contains_types(inner, wanted) for op in owner_ops for inner in op.bodies().values()
+    )
 
 
-class Place:
+class InsertionPoint:
     """Insertion point: a block under rewriting, at the operator that a rule receives.
 
     Attributes:
@@ -196,7 +198,7 @@ class Place:
         program: Builder,
         body: Body,
         path: str,
-        outer: Place | None,
+        outer: InsertionPoint | None,
         owner: Op | None,
         label: str,
     ) -> None:
@@ -218,10 +220,10 @@ class Place:
         self._kept: set[str] = set()
         self._changed = False
 
-    def inner(self, body: Body, owner: Op, label: str) -> Place:
+    def inner(self, body: Body, owner: Op, label: str) -> InsertionPoint:
         """Return the insertion point of a block of one of the operators."""
         path = f"{self.where(owner)}/{label}"
-        return Place(self.program, body, path, self, owner, label)
+        return InsertionPoint(self.program, body, path, self, owner, label)
 
     # ---- for rules ---------------------------------------------------------------------------
 
@@ -256,7 +258,7 @@ class Place:
         program, source = self.program, self._op.source if self._op else None
         with program.building(self.table), program.at(source), program.transaction():
             yield self.table
-        place: Place | None = self
+        place: InsertionPoint | None = self
         while place is not None:
             place._take_built(source)
             place = place.outer
@@ -267,14 +269,14 @@ class Place:
         self._done += (op if source else op.with_(source=None) for op in new_ops)
         self._changed |= bool(new_ops)
 
-    def lift(self, op: Op, to: Place) -> Mapping[str, str]:
+    def lift(self, op: Op, to: InsertionPoint) -> Mapping[str, str]:
         """Hoist an operator in front of an enclosing construct; return names for the rule.
 
         Args:
             op: The current operator.
             to: The destination, one of the enclosing blocks.
         """
-        lifted = Lifted.out_of(self.table, op, to._named.__contains__)
+        lifted = HoistedOp.out_of(self.table, op, to._named.__contains__)
         to._named.add(lifted.op.name)
         to.table.vars |= {info.name: info for info in lifted.binds}
         to._done.append(lifted.op)
@@ -322,10 +324,10 @@ class Place:
             self._done.append(change)
             return
         self._changed = True
-        for name in change.names if isinstance(change, Opened) else current.binds():
+        for name in change.names if isinstance(change, InlinedBlock) else current.binds():
             if name not in self._kept:
                 self.table.vars.pop(name)
-        if isinstance(change, Opened):
+        if isinstance(change, InlinedBlock):
             self.table.vars |= change.body.vars
             self._done += change.body.ops
             self._named.update(op.name for op in change.body.ops)
@@ -372,7 +374,7 @@ class Place:
         return self.body.with_(results=results, vars=infos, ops=tuple(self._done))
 
 
-def _walk(place: Place, rule: Rule) -> Body:
+def _walk(place: InsertionPoint, rule: Rule) -> Body:
     for op in place.body.ops:
         place.put(op, rule)
     return place.close()

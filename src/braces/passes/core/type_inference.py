@@ -34,7 +34,7 @@ def infer_types(body: Body, known: Mapping[str, Type]) -> dict[str, Type]:
     return {name: type_ for name, type_ in types.items() if name in body.vars}
 
 
-def inferred_body(
+def infer_body(
     body: Body, params: Sequence[Type], outer: Mapping[str, Type], unifier: Unifier
 ) -> Body:
     """Return a block with the types of all its values inferred again, sub-blocks included.
@@ -68,4 +68,4 @@ def _with_inferred_blocks(op: Op, types: Mapping[str, Type], unifier: Unifier) -
     }
     interfaces = definition.interface(op, input_types)
     params = iter([interfaces[label].params for label in op.bodies()])
-    return map_bodies(op, lambda body: inferred_body(body, next(params), types, unifier))
+    return map_bodies(op, lambda body: infer_body(body, next(params), types, unifier))

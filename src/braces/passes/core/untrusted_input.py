@@ -19,14 +19,16 @@ from braces.ir.walk import map_bodies
 from braces.passes.verify.program import check
 
 
-def admit(main: ProgramDef, startup: ProgramDef | None) -> tuple[ProgramDef, ProgramDef | None]:
+def complete_and_verify(
+    main: ProgramDef, startup: ProgramDef | None
+) -> tuple[ProgramDef, ProgramDef | None]:
     """Complete and verify a program and its startup program.
 
     Raises:
         VerifyError: A rule is broken; see `braces.passes.verify.rules`.
     """
-    completed_main = complete(main)
-    completed_startup = complete(startup) if startup is not None else None
+    completed_main = complete_attributes(main)
+    completed_startup = complete_attributes(startup) if startup is not None else None
     check(completed_main, completed_startup, all=False, types=False)
     return completed_main, completed_startup
 
@@ -58,7 +60,7 @@ _INVALID_CHARACTERS = re.compile(r"[^\w./<>() -]")
 """Characters of a module name that a file cannot hold."""
 
 
-def complete(program: ProgramDef) -> ProgramDef:
+def complete_attributes(program: ProgramDef) -> ProgramDef:
     """Return a program whose operators have all their attributes, defaults included."""
     return program.with_(main=_complete_body(program.main))
 

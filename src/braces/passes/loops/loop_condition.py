@@ -19,12 +19,12 @@ from __future__ import annotations
 from braces.define.decorator import OPS
 from braces.errors import ProgramError
 from braces.ir.records import Body
-from braces.ir.views import fitted
+from braces.ir.views import fit_interface
 from braces.ir.walk import all_ops, free_names
 from braces.passes.cleanup.dead_code import eliminate
 
 
-def cut_condition(body: Body, name: str) -> tuple[Body, Body]:
+def extract_condition(body: Body, name: str) -> tuple[Body, Body]:
     """Split a loop's body into the body and the condition, whose parameters are the memories.
 
     Args:
@@ -48,4 +48,4 @@ def cut_condition(body: Body, name: str) -> tuple[Body, Body]:
             "The condition of a while reads the number of the trip.",
             fix="Count in a memory of your own.",
         )
-    return eliminate(body, body.results), fitted(needed, memories, [name])
+    return eliminate(body, body.results), fit_interface(needed, memories, [name])

@@ -20,21 +20,21 @@ from __future__ import annotations
 from braces.define.decorator import OPS
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, PartitionView, view_of
-from braces.passes.batching.batching_rule import turns_axes
-from braces.passes.batching.batching_rule_rows import in_place
-from braces.passes.batching.trip_space import length_of
-from braces.passes.core.context import setting
+from braces.passes.batching.batching_rule import is_transpose
+from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
+from braces.passes.batching.trip_space import trip_count
+from braces.passes.core.context import current_context
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, has_loops, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, contains_loops, rewrite
 
 
-def laid_out(program: ProgramDef) -> ProgramDef:
+def pretranspose(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops transpose no loop-invariant matrix operand."""
-    return rewrite(program, _hoist_transpose) if has_loops(program.main) else program
+    return rewrite(program, _hoist_transpose) if contains_loops(program.main) else program
 
 
-def _hoist_transpose(op: Op, place: Place) -> Change:
-    if not turns_axes(op) or not _is_matrix_operand(op, place):
+def _hoist_transpose(op: Op, place: InsertionPoint) -> Replacement:
+    if not is_transpose(op) or not _is_matrix_operand(op, place):
         return op
     target = _hoist_target(op, place)
     if target is place:
@@ -43,7 +43,7 @@ def _hoist_transpose(op: Op, place: Place) -> Change:
     return place.lift(op, target)
 
 
-def _is_matrix_operand(op: Op, place: Place) -> bool:
+def _is_matrix_operand(op: Op, place: InsertionPoint) -> bool:
     bound = {*op.binds()}
     return any(
         OPS.get(reader.type).costly and not bound.isdisjoint(reader.reads())
@@ -51,7 +51,7 @@ def _is_matrix_operand(op: Op, place: Place) -> bool:
     )
 
 
-def _hoist_target(op: Op, place: Place) -> Place:
+def _hoist_target(op: Op, place: InsertionPoint) -> InsertionPoint:
     """Return the point before all enclosing loops in which the operands are invariant.
 
     The operator may be in a partitioned branch of a step.
@@ -63,25 +63,25 @@ def _hoist_target(op: Op, place: Place) -> Place:
             if not _makes_many_trips(view, at.outer):
                 break
             target_place = at.outer
-        elif not isinstance(view, PartitionView) or not in_place(view):
+        elif not isinstance(view, PartitionView) or not keeps_elements_in_place(view):
             break
         at = at.outer
     return target_place
 
 
-def _makes_many_trips(view: LoopView, place: Place) -> bool:
+def _makes_many_trips(view: LoopView, place: InsertionPoint) -> bool:
     """Return whether the trip count of a loop is unknown or not small."""
-    trips = length_of(view, place) if view.counted else 0
-    return not isinstance(trips, int) or trips >= setting().target.few_trips
+    trips = trip_count(view, place) if view.counted else 0
+    return not isinstance(trips, int) or trips >= current_context().target.few_trips
 
 
-def _reads_local(place: Place, op: Op) -> bool:
+def _reads_local(place: InsertionPoint, op: Op) -> bool:
     return any(name in place.table.vars for name in op.reads())
 
 
 PRETRANSPOSE = Pass(
     "pretranspose",
-    laid_out,
+    pretranspose,
     "Transpose before a loop the matrices that each iteration multiplies by.",
     trusted=True,
 )

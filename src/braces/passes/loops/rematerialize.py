@@ -32,23 +32,25 @@ from braces.dtypes import bytes_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef
 from braces.ir.views import LoopView, Slice, view_of
 from braces.ir.walk import rename_op
-from braces.passes.batching.trip_space import length_of
-from braces.passes.cleanup.dead_code import eliminated
-from braces.passes.core.context import gibibytes, surely_fit, too_many
+from braces.passes.batching.trip_space import trip_count
+from braces.passes.cleanup.dead_code import eliminate_dead_code
+from braces.passes.core.context import exceeds_memory, format_gibibytes, surely_fit
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
 
-def recomputed(program: ProgramDef) -> ProgramDef:
+def rematerialize(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops rematerialize residuals that are too large."""
     new_program = rewrite_loops(
         program, None, partial(_rematerialize, {*program.updates.values()})
     )
-    return new_program if new_program is program else eliminated(new_program)
+    return new_program if new_program is program else eliminate_dead_code(new_program)
 
 
-def _rematerialize(updates: Set[str], view: LoopView, op: Op, place: Place) -> Change:
-    if not view.counted or surely_fit(_scanned_bytes(view), length_of(view, place)):
+def _rematerialize(
+    updates: Set[str], view: LoopView, op: Op, place: InsertionPoint
+) -> Replacement:
+    if not view.counted or surely_fit(_scanned_bytes(view), trip_count(view, place)):
         return op
     required_names, hidden = updates | {*place.body.results}, view.content.vars
     candidates = (
@@ -90,7 +92,7 @@ class _Recomputable:
     names: frozenset[str]
 
     @classmethod
-    def of(cls, cut: Slice, place: Place) -> _Recomputable | None:
+    def of(cls, cut: Slice, place: InsertionPoint) -> _Recomputable | None:
         """Return the candidate of a scanned input; `None` if small or not recomputable."""
         maker_op = place.maker(cut.source) if cut.source in place.table.vars else None
         maker = view_of(maker_op) if maker_op is not None else None
@@ -107,12 +109,12 @@ class _Recomputable:
         return cls(cut, maker, result, ops, outside)
 
 
-def _too_large(maker: LoopView, name: str, place: Place) -> bool:
+def _too_large(maker: LoopView, name: str, place: InsertionPoint) -> bool:
     info = maker.content.vars.get(name) or place.info(name)
-    return too_many([bytes_of(info.type)], length_of(maker, place))
+    return exceeds_memory([bytes_of(info.type)], trip_count(maker, place))
 
 
-def _reads_by_scan(source: str, place: Place) -> Iterator[bool]:
+def _reads_by_scan(source: str, place: InsertionPoint) -> Iterator[bool]:
     """Yield for each reader of a value whether it is a loop that only scans it."""
     for op in place.body.ops:
         times, view = [*op.reads()].count(source), view_of(op)
@@ -122,7 +124,7 @@ def _reads_by_scan(source: str, place: Place) -> Iterator[bool]:
             yield False
 
 
-def _available_values(maker: LoopView, place: Place) -> dict[str, str]:
+def _available_values(maker: LoopView, place: InsertionPoint) -> dict[str, str]:
     """Return the sources of scanned inputs and small stacked outputs, by name in the loop."""
     rows = (
         row
@@ -162,7 +164,9 @@ class _Rematerialization:
         names: New names of the scanned inputs.
     """
 
-    def __init__(self, recomputable: list[_Recomputable], view: LoopView, place: Place) -> None:
+    def __init__(
+        self, recomputable: list[_Recomputable], view: LoopView, place: InsertionPoint
+    ) -> None:
         self.recomputable = recomputable
         self.view = view
         self.place = place
@@ -175,7 +179,7 @@ class _Rematerialization:
         sizes = [
             bytes_of(self.view.content.vars[item.cut.param].type) for item in self.recomputable
         ]
-        size = gibibytes(sizes, length_of(self.view, self.place))
+        size = format_gibibytes(sizes, trip_count(self.view, self.place))
         note(
             self.place.where(op),
             f"computes `{param_names}` again: to keep it would take {size}",
@@ -212,7 +216,7 @@ class _Rematerialization:
         self.view = replace(self.view, content=content, slices=slices)
         return name
 
-    def __call__(self, op: Op, inner: Place) -> Change:
+    def __call__(self, op: Op, inner: InsertionPoint) -> Replacement:
         """Return the replacement of an operator; the recomputation precedes the first one."""
         if inner.outer is not self.place:
             return op
@@ -224,7 +228,7 @@ class _Rematerialization:
             return rename_op(op, self.names)
         return op
 
-    def _build_recomputation(self, item: _Recomputable, inner: Place) -> None:
+    def _build_recomputation(self, item: _Recomputable, inner: InsertionPoint) -> None:
         values = self.values[item.maker.origin.name]
 
         def value(name: str) -> Var:
@@ -244,7 +248,7 @@ class _Rematerialization:
 
 REMATERIALIZE = Pass(
     "rematerialize",
-    recomputed,
+    rematerialize,
     "Recompute residuals in a gradient where storing them takes too much memory.",
     trusted=True,
 )

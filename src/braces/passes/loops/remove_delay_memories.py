@@ -31,15 +31,15 @@ from braces.builder.var import Var
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView, Memory, Slice, view_of
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
 
-def undelayed(program: ProgramDef) -> ProgramDef:
+def remove_delay_memories(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops have no delay memories."""
     return rewrite_loops(program, None, _remove_delays)
 
 
-def _remove_delays(view: LoopView, op: Op, place: Place) -> Change:
+def _remove_delays(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
     if not view.counted or view.max_trips is not None:
         return op
     finals = dict[str, str]()
@@ -79,10 +79,10 @@ class _Delay:
     source: str
     kept: str | None
     reverse: bool
-    place: Place
+    place: InsertionPoint
 
     @classmethod
-    def first(cls, view: LoopView, place: Place) -> Self | None:
+    def first(cls, view: LoopView, place: InsertionPoint) -> Self | None:
         """Return the first delay memory of a loop; `None` if there is none."""
         sources = {scanned.param: scanned.source for scanned in view.slices}
         for memory in view.memories:
@@ -111,7 +111,7 @@ class _Delay:
 
 
 def _find_mirrored(
-    memory: Memory, source: str, reverse: bool, place: Place
+    memory: Memory, source: str, reverse: bool, place: InsertionPoint
 ) -> tuple[LoopView, Memory] | None:
     """Return the memory of a reversed loop whose next values the source stacks."""
     maker = place.maker(source)
@@ -125,7 +125,7 @@ def _find_mirrored(
 
 REMOVE_DELAY_MEMORIES = Pass(
     "remove_delay_memories",
-    undelayed,
+    remove_delay_memories,
     "Replace memories that only delay a value by slices of it.",
     trusted=True,
 )

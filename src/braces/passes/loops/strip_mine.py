@@ -29,31 +29,36 @@ from braces.dtypes import bytes_of
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
 from braces.ir.walk import all_bodies
-from braces.passes.autodiff.checkpoint import carries_lists, segmented
-from braces.passes.batching.trip_space import Trips, apart
-from braces.passes.core.context import at_once, gibibytes, surely_fit, too_many
+from braces.passes.autodiff.checkpoint import build_segments, carries_lists
+from braces.passes.batching.trip_space import IterationSpace, reason_not_vectorizable
+from braces.passes.core.context import (
+    exceeds_memory,
+    format_gibibytes,
+    iterations_that_fit,
+    surely_fit,
+)
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 from braces.passes.loops.vectorize_after import bytes_after
 from braces.passes.loops.vectorize_before import bytes_before
 
-OF_INDEX = 16
+INDEX_BYTES = 16
 """Bytes of the iteration index of a chunk."""
 
 
-def chunked(program: ProgramDef) -> ProgramDef:
+def strip_mine(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops are strip-mined if their iterations do not fit at once."""
     return rewrite_loops(program, None, _strip_mine_loop)
 
 
-def _strip_mine_loop(view: LoopView, op: Op, place: Place) -> Change:
-    if apart(view) or carries_lists(view, place):
+def _strip_mine_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
+    if reason_not_vectorizable(view) or carries_lists(view, place):
         return op
-    trips = Trips.over(view, place)
+    trips = IterationSpace.over(view, place)
     if surely_fit(_iteration_bytes(trips), trips.length):  # a cheap test
         return op
     byte_sizes = [*bytes_before(trips), *bytes_after(trips)]
-    fits = at_once([*byte_sizes, OF_INDEX], trips.length) if byte_sizes else 0
+    fits = iterations_that_fit([*byte_sizes, INDEX_BYTES], trips.length) if byte_sizes else 0
     if fits < 2:
         return op
     chunk_size = _chunk_size(fits, trips.length)
@@ -63,17 +68,17 @@ def _strip_mine_loop(view: LoopView, op: Op, place: Place) -> Change:
             "computes all in each trip: chunks would copy what it cuts or stacks",
         )
         return op
-    size = gibibytes(byte_sizes, trips.length)
+    size = format_gibibytes(byte_sizes, trips.length)
     note(place.where(op), f"has chunks of {chunk_size} trips: all at once would take {size}")
     with place.building():
-        return segmented(view, place, chunk_size, recompute=False)
+        return build_segments(view, place, chunk_size, recompute=False)
 
 
-def _iteration_bytes(trips: Trips) -> list[Size]:
+def _iteration_bytes(trips: IterationSpace) -> list[Size]:
     """Return the bytes of all values of an iteration."""
     bodies = (body for body, _ in all_bodies(trips.body))
     types = Counter(info.type for body in bodies for info in body.vars.values())
-    return [OF_INDEX, *(bytes_of(type_) * count for type_, count in types.items())]
+    return [INDEX_BYTES, *(bytes_of(type_) * count for type_, count in types.items())]
 
 
 def _stacked_names(view: LoopView) -> list[str]:
@@ -81,8 +86,8 @@ def _stacked_names(view: LoopView) -> list[str]:
     return [*(scanned.param for scanned in view.slices), *(row.result for row in view.rows)]
 
 
-def _too_large(trips: Trips) -> Callable[[str], bool]:
-    return lambda name: too_many(trips.sizes_of([name]), trips.length)
+def _too_large(trips: IterationSpace) -> Callable[[str], bool]:
+    return lambda name: exceeds_memory(trips.sizes_of([name]), trips.length)
 
 
 def _chunk_size(fits: int, trips: Size) -> int:
@@ -94,7 +99,7 @@ def _chunk_size(fits: int, trips: Size) -> int:
 
 STRIP_MINE = Pass(
     "strip_mine",
-    chunked,
+    strip_mine,
     "Split a loop into chunks where vectorizing all iterations takes too much memory.",
     trusted=True,
 )

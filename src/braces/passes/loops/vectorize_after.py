@@ -36,22 +36,27 @@ from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Row
-from braces.passes.batching.accumulators import Link, Sum, Sums
-from braces.passes.batching.batching_rule import Stretched
-from braces.passes.batching.batching_rule_folded import StretchedFirst
-from braces.passes.batching.trip_space import ForTrips, Trips, is_costly, without
-from braces.passes.core.context import larger, setting
+from braces.passes.batching.accumulators import Accumulation, Accumulator, Accumulators
+from braces.passes.batching.batching_rule import BatchedOp
+from braces.passes.batching.batching_rule_folded import FoldedOp
+from braces.passes.batching.trip_space import (
+    AnyBatchedOp,
+    IterationSpace,
+    is_expensive,
+    remove_ops,
+)
+from braces.passes.core.context import current_context, exceeds_limit
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
 
-def deferred(program: ProgramDef) -> ProgramDef:
+def vectorize_after(program: ProgramDef) -> ProgramDef:
     """Return a program with the epilogues of its loops vectorized after them."""
     return rewrite_loops(program, None, _vectorize_epilogue)
 
 
-def _vectorize_epilogue(view: LoopView, op: Op, place: Place) -> Change:
-    trips = Trips.of(view, op, place)
+def _vectorize_epilogue(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
+    trips = IterationSpace.of(view, op, place)
     if trips is None:
         return op
     tail = _Epilogue(trips)
@@ -62,12 +67,12 @@ def _vectorize_epilogue(view: LoopView, op: Op, place: Place) -> Change:
     return _build_distributed(trips, tail, op)
 
 
-def deferrable(trips: Trips) -> Collection[str]:
+def deferrable_ops(trips: IterationSpace) -> Collection[str]:
     """Return the names of operators that could move behind a loop."""
     return _Epilogue(trips).able
 
 
-def bytes_after(trips: Trips) -> list[Size]:
+def bytes_after(trips: IterationSpace) -> list[Size]:
     """Return the bytes per iteration that vectorization after the loop would add."""
     tail = _Epilogue(trips)
     return trips.taken(tail.ops(), tail.stacked())
@@ -86,9 +91,9 @@ class _Epilogue:
         read: Their loop-variant operands.
     """
 
-    def __init__(self, trips: Trips) -> None:
+    def __init__(self, trips: IterationSpace) -> None:
         self.trips = trips
-        self.sums = Sums(trips)
+        self.sums = Accumulators(trips)
         self.able = self._find_movable()
         self.moved = set[str]()
         self.moved_outputs = set[str]()
@@ -121,7 +126,7 @@ class _Epilogue:
         ops = (op for op in self.trips.body.ops if op.name in self.able)
         return [op for op in ops if op.name not in self.moved and self._sums_folded(op)]
 
-    def moved_sums(self) -> list[Sum]:
+    def moved_sums(self) -> list[Accumulator]:
         """Return the accumulators that leave the loop."""
         moved = (
             accumulator for name, accumulator in self.sums.of.items() if name in self.moved
@@ -130,11 +135,11 @@ class _Epilogue:
 
     # ---- candidates --------------------------------------------------------------------------
 
-    def _find_movable(self) -> dict[str, ForTrips | None]:
+    def _find_movable(self) -> dict[str, AnyBatchedOp | None]:
         """Return operators that only stacked outputs and sums depend on (reachability)."""
         sums = {batched_op.memory.next for batched_op in self.sums.of.values()}
         core = {memory.next for memory in self.trips.view.memories} - sums
-        able: dict[str, ForTrips | None] = {}
+        able: dict[str, AnyBatchedOp | None] = {}
         for op in reversed(self.trips.body.ops):
             free = op.name not in self.sums.links and core.isdisjoint(op.binds())
             batched_op = self.trips.stretched(op) if free else None
@@ -181,16 +186,16 @@ class _Epilogue:
         if link is not None:
             return link.added in self.trips.known
         if self._sums_folded(op):
-            operands, machine = self.trips.varying(op), setting().target
-            return not larger(self.trips.sizes_of(operands), machine.folded_bytes)
+            operands, machine = self.trips.varying(op), current_context().target
+            return not exceeds_limit(self.trips.sizes_of(operands), machine.folded_bytes)
         summed = (name for name in op.binds() if name in self.sums.added)
         adds_up = stretched is not None and any(map(stretched.adds_up, summed))
-        return is_costly(op) or adds_up
+        return is_expensive(op) or adds_up
 
     def _sums_folded(self, op: Op) -> bool:
         """Return whether an operator sums over the folded batches of all iterations."""
         stretched = self.able[op.name]
-        return isinstance(stretched, StretchedFirst) and bool(stretched.totals)
+        return isinstance(stretched, FoldedOp) and bool(stretched.totals)
 
     def _moves_with_readers(self, op: Op) -> bool:
         """Return whether an operator moves with its consumers: it needs no further stacks."""
@@ -213,7 +218,7 @@ class _Epilogue:
 # ---- building --------------------------------------------------------------------------------
 
 
-def _build_distributed(trips: Trips, tail: _Epilogue, op: Op) -> Change:
+def _build_distributed(trips: IterationSpace, tail: _Epilogue, op: Op) -> Replacement:
     """Build the loop and the operators after it; return the new names of its outputs."""
     view, place = trips.view, trips.place
     loop, infos = _remaining_loop(trips, tail, op)
@@ -234,7 +239,7 @@ def _build_distributed(trips: Trips, tail: _Epilogue, op: Op) -> Change:
     return {name: trips.values[inner].name for name, inner in inner_names.items()}
 
 
-def _build(trips: Trips, tail: _Epilogue, op: Op) -> None:
+def _build(trips: IterationSpace, tail: _Epilogue, op: Op) -> None:
     """Build the outputs of an operator for all iterations, or only their sum."""
     if op.name in tail.sums.links:
         link = tail.sums.links[op.name]
@@ -243,13 +248,13 @@ def _build(trips: Trips, tail: _Epilogue, op: Op) -> None:
     stretched = tail.able[op.name]
     assert stretched is not None
     summed = [name for name in op.binds() if name in tail.sums.added]
-    if summed and isinstance(stretched, Stretched):
+    if summed and isinstance(stretched, BatchedOp):
         trips.values[summed[0]] = stretched.total(trips.value, trips.turned)
     else:
         trips.values |= stretched.build(trips.value)
 
 
-def _accumulate_all(trips: Trips, link: Link) -> Var:
+def _accumulate_all(trips: IterationSpace, link: Accumulation) -> Var:
     """Return an accumulator with the addends of all iterations added."""
     if link.added is None:
         stretched = trips.stretched(link.op, link.before)
@@ -261,7 +266,9 @@ def _accumulate_all(trips: Trips, link: Link) -> Var:
     return trips.value(link.before) + addend
 
 
-def _remaining_loop(trips: Trips, tail: _Epilogue, op: Op) -> tuple[LoopView, list[VarInfo]]:
+def _remaining_loop(
+    trips: IterationSpace, tail: _Epilogue, op: Op
+) -> tuple[LoopView, list[VarInfo]]:
     """Return the loop without its epilogue, and the new stacked outputs."""
     view, table = trips.view, trips.place.table
     rows = [row for row in view.rows if row.result not in tail.moved_outputs]
@@ -275,7 +282,7 @@ def _remaining_loop(trips: Trips, tail: _Epilogue, op: Op) -> tuple[LoopView, li
     summed = [accumulator.memory for accumulator in tail.moved_sums()]
     loop = replace(
         view,
-        content=without(view.content, tail.ops()),
+        content=remove_ops(view.content, tail.ops()),
         memories=tuple(memory for memory in view.memories if memory not in summed),
         rows=tuple(rows),
         length=trips.length,
@@ -286,7 +293,7 @@ def _remaining_loop(trips: Trips, tail: _Epilogue, op: Op) -> tuple[LoopView, li
 
 VECTORIZE_AFTER = Pass(
     "vectorize_after",
-    deferred,
+    vectorize_after,
     "Vectorize after a loop the operators that no later iteration needs.",
     trusted=True,
 )

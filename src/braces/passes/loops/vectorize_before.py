@@ -23,24 +23,29 @@ from dataclasses import replace
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.passes.batching.accumulators import Sums
-from braces.passes.batching.trip_space import ForTrips, Trips, is_costly, without
-from braces.passes.core.context import larger, setting
+from braces.passes.batching.accumulators import Accumulators
+from braces.passes.batching.trip_space import (
+    AnyBatchedOp,
+    IterationSpace,
+    is_expensive,
+    remove_ops,
+)
+from braces.passes.core.context import current_context, exceeds_limit
 from braces.passes.core.pipeline import Pass
-from braces.passes.core.random_effects import is_calm, is_random
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.random_effects import is_in_inference_mode, is_random
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
 
-def batched(program: ProgramDef) -> ProgramDef:
+def vectorize_before(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops compute nothing expensive from scanned inputs only."""
     return rewrite_loops(program, None, _vectorize_prologue)
 
 
-def _vectorize_prologue(view: LoopView, op: Op, place: Place) -> Change:
-    trips = Trips.of(view, op, place)
+def _vectorize_prologue(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
+    trips = IterationSpace.of(view, op, place)
     if trips is None:
         return op
-    movable = able(trips)
+    movable = movable_ops(trips)
     moved = _select_movable(trips, movable)
     if not trips.move(op, moved, _outputs_of(moved), "before the first"):
         return op
@@ -51,15 +56,15 @@ def _vectorize_prologue(view: LoopView, op: Op, place: Place) -> Change:
     return _remaining_loop(trips, op, moved)
 
 
-def bytes_before(trips: Trips) -> list[Size]:
+def bytes_before(trips: IterationSpace) -> list[Size]:
     """Return the bytes per iteration that vectorization before the loop would add."""
-    moved = _select_movable(trips, able(trips))
+    moved = _select_movable(trips, movable_ops(trips))
     return trips.taken(moved, _outputs_of(moved))
 
 
-def able(trips: Trips) -> dict[str, ForTrips]:
+def movable_ops(trips: IterationSpace) -> dict[str, AnyBatchedOp]:
     """Return the operators without dependence on other iterations, by name."""
-    known, movable = set(trips.known), dict[str, ForTrips]()
+    known, movable = set(trips.known), dict[str, AnyBatchedOp]()
     for op in trips.body.ops:
         stretched = trips.stretched(op) if trips.varying(op) <= known else None
         if stretched is not None and not stretched.totals:
@@ -68,7 +73,7 @@ def able(trips: Trips) -> dict[str, ForTrips]:
     return movable
 
 
-def _select_movable(trips: Trips, candidates: Collection[str]) -> list[Op]:
+def _select_movable(trips: IterationSpace, candidates: Collection[str]) -> list[Op]:
     """Return the operators that move: expensive ones, their producers and cheap consumers.
 
     If there is no recurrence and all operators can move, all do, and no loop remains.
@@ -76,7 +81,7 @@ def _select_movable(trips: Trips, candidates: Collection[str]) -> list[Op]:
     if not trips.view.memories and all(op.name in candidates for op in trips.body.ops):
         return [*trips.body.ops]
     moved, needed = set[str](), set[str]()
-    summed = Sums(trips).added if candidates else set[str]()
+    summed = Accumulators(trips).added if candidates else set[str]()
     for op in reversed(trips.body.ops):
         if op.name not in candidates:
             continue
@@ -93,25 +98,27 @@ def _select_movable(trips: Trips, candidates: Collection[str]) -> list[Op]:
     return [op for op in trips.body.ops if op.name in moved]
 
 
-def _is_worth_moving(trips: Trips, op: Op) -> bool:
+def _is_worth_moving(trips: IterationSpace, op: Op) -> bool:
     """Return whether an operator is worth moving: expensive, or with few random draws."""
-    if is_random(op) and not is_calm(op):
-        return not larger(trips.sizes_of(op.binds()), setting().target.drawn_bytes)
-    return is_costly(op)
+    if is_random(op) and not is_in_inference_mode(op):
+        return not exceeds_limit(
+            trips.sizes_of(op.binds()), current_context().target.drawn_bytes
+        )
+    return is_expensive(op)
 
 
 def _outputs_of(ops: Iterable[Op]) -> list[str]:
     return [name for op in ops for name in op.binds()]
 
 
-def _is_no_larger(trips: Trips, op: Op) -> bool:
+def _is_no_larger(trips: IterationSpace, op: Op) -> bool:
     """Return whether the single output is no larger than the operands; more are copied."""
     if len([*op.binds()]) > 1:
         return False
     return trips.bytes_of(op.binds()) <= trips.bytes_of(trips.varying(op))
 
 
-def _remaining_loop(trips: Trips, op: Op, moved: list[Op]) -> Change:
+def _remaining_loop(trips: IterationSpace, op: Op, moved: list[Op]) -> Replacement:
     """Return the loop without the moved operators."""
     view, moved_outputs = trips.view, _outputs_of(moved)
     moved_names = {body_op.name for body_op in moved}
@@ -131,7 +138,7 @@ def _remaining_loop(trips: Trips, op: Op, moved: list[Op]) -> Change:
     trips.place.stand_for({name: var.name for name, var in stacked.items()})
     return replace(
         view,
-        content=without(view.content, moved, cut),
+        content=remove_ops(view.content, moved, cut),
         slices=(*view.slices, *trips.cut(cut)),
         rows=tuple(row for row in view.rows if row.stacked not in stacked),
         length=trips.length,
@@ -141,7 +148,7 @@ def _remaining_loop(trips: Trips, op: Op, moved: list[Op]) -> Change:
 
 VECTORIZE_BEFORE = Pass(
     "vectorize_before",
-    batched,
+    vectorize_before,
     "Vectorize before a loop the operators that depend on its slices alone.",
     trusted=True,
 )

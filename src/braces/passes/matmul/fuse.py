@@ -44,20 +44,25 @@ from braces.builder.var import Var
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
 from braces.ir.views import LoopView, Memory
-from braces.passes.batching.batching_rule import turns_axes
-from braces.passes.core.pipeline import Pass, note, noting
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
-from braces.passes.matmul.fusion_groups import Groups, Shared, Sum, Totals
-from braces.passes.matmul.operand_axes import Joint, axis_before
-from braces.passes.rows.trip_bodies import EachTrip
+from braces.passes.batching.batching_rule import is_transpose
+from braces.passes.core.pipeline import Pass, collect_notes, note
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
+from braces.passes.matmul.fusion_groups import (
+    AccumulatorGroup,
+    FusionGroups,
+    SharedOperandGroup,
+    SumOfProducts,
+)
+from braces.passes.matmul.operand_axes import FusionAxis, source_axis
+from braces.passes.rows.trip_bodies import LoopBlock
 
 
-def merged(program: ProgramDef) -> ProgramDef:
+def fuse_matmuls(program: ProgramDef) -> ProgramDef:
     """Return a program with the matrix products in its loops fused."""
     all_notes, before = dict[tuple[str, str], None](), None
     while before is not program:  # a fused product may share an operand with others
         before = program
-        with noting() as notes:
+        with collect_notes() as notes:
             program = rewrite_loops(program, None, _fuse_loop)
         all_notes |= dict.fromkeys((entry.where, entry.what) for entry in notes)
     for where, what in all_notes:
@@ -65,8 +70,8 @@ def merged(program: ProgramDef) -> ProgramDef:
     return program
 
 
-def _fuse_loop(view: LoopView, op: Op, place: Place) -> Change:
-    for groups in map(Groups, EachTrip.of(view, op, place)):
+def _fuse_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
+    for groups in map(FusionGroups, LoopBlock.of(view, op, place)):
         if groups.choose():
             return _Fusion(groups, op).fuse()  # other groups follow in the next round
     return op
@@ -84,16 +89,16 @@ class _Fusion:
         joined: Concatenated values of an iteration, by their names and the axis.
     """
 
-    def __init__(self, groups: Groups, op: Op) -> None:
+    def __init__(self, groups: FusionGroups, op: Op) -> None:
         self.groups = groups
         self.op = op
         self.place = groups.trips.place
         self.path = groups.block.path
-        self.memories: dict[Totals, Memory] = {}
+        self.memories: dict[AccumulatorGroup, Memory] = {}
         self.joined: dict[tuple[tuple[str, ...], int], Var] = {}
-        self.parts: dict[Shared, dict[str, Var]] = {}
+        self.parts: dict[SharedOperandGroup, dict[str, Var]] = {}
 
-    def fuse(self) -> Change:
+    def fuse(self) -> Replacement:
         """Return the loop, or the new names of its outputs."""
         op = self.place.within(self.op, self)
         if not self.memories:
@@ -116,27 +121,29 @@ class _Fusion:
             }
         return names
 
-    def __call__(self, op: Op, inner: Place) -> Change:
+    def __call__(self, op: Op, inner: InsertionPoint) -> Replacement:
         """Return the replacement of an operator of the body."""
         if inner.path != self.path:
             return op
         if op.name in self.groups.gone:
             return None
         match self.groups.at.get(op.name):
-            case Shared() as group:
+            case SharedOperandGroup() as group:
                 return self._fuse_shared(group, op, inner)
-            case Sum() as group:
+            case SumOfProducts() as group:
                 return self._fuse_sum(group, inner)
-            case Totals(memories=()) as group:
+            case AccumulatorGroup(memories=()) as group:
                 return self._fuse_results(group, op, inner)
-            case Totals() as group:
+            case AccumulatorGroup() as group:
                 return self._fuse_accumulators(group, inner)
             case None:
                 return op
 
     # ---- each of them ------------------------------------------------------------------------
 
-    def _fuse_shared(self, group: Shared, op: Op, inner: Place) -> Change:
+    def _fuse_shared(
+        self, group: SharedOperandGroup, op: Op, inner: InsertionPoint
+    ) -> Replacement:
         """Fuse products with a shared operand; each is a part of the result."""
         (operand,) = group.joint.operands
         joined_names = {product.name: operand.name(product) for product in group.ops}
@@ -152,7 +159,7 @@ class _Fusion:
             self.parts[group] = dict(zip(group.names, parts, strict=True))
         return {name: self.parts[group][joined_names[op.name]].name for name in op.binds()}
 
-    def _fuse_sum(self, group: Sum, inner: Place) -> Change:
+    def _fuse_sum(self, group: SumOfProducts, inner: InsertionPoint) -> Replacement:
         """Fuse added products, and add the other addends."""
         joint, which = group.joint, group.varying
         fixed = self._concat_invariant(
@@ -167,7 +174,7 @@ class _Fusion:
                 sum_ = call(group.root.type, read(name), sum_)
         return {name: sum_.name for name in group.root.binds()}
 
-    def _fuse_accumulators(self, group: Totals, inner: Place) -> Change:
+    def _fuse_accumulators(self, group: AccumulatorGroup, inner: InsertionPoint) -> Replacement:
         """Fuse accumulators into one memory to which one product is added."""
         (operand,), first = group.joint.operands, group.memories[0]
         out, link = group.joint.out, group.links[0]
@@ -184,7 +191,9 @@ class _Fusion:
         self.memories[group] = Memory(init.name, param.name, after.name, final)
         return None
 
-    def _fuse_results(self, group: Totals, op: Op, inner: Place) -> Change:
+    def _fuse_results(
+        self, group: AccumulatorGroup, op: Op, inner: InsertionPoint
+    ) -> Replacement:
         """Fuse products that are results of the block; each is a part of the fused product."""
         (operand,) = group.joint.operands
         operand_var = self._concat_varying(group.names, operand.axis, inner)
@@ -198,19 +207,19 @@ class _Fusion:
 
     # ---- concatenating and splitting ---------------------------------------------------------
 
-    def _concat_invariant(self, names: Sequence[str], axis: int, inner: Place) -> Var:
+    def _concat_invariant(self, names: Sequence[str], axis: int, inner: InsertionPoint) -> Var:
         """Concatenate loop-invariant values before the loop.
 
         Transposes of them are applied to the concatenation inside the loop, since a product
         reads its operand through the transpose.
         """
         trips = self.groups.trips
-        turns = [op for name in names if (op := trips.makers.get(name)) and turns_axes(op)]
+        turns = [op for name in names if (op := trips.makers.get(name)) and is_transpose(op)]
         signatures = {(op.type, tuple(op.attrs.items())) for op in turns}
         if len(turns) != len(names) or len(signatures) != 1:
             with self.place.building():
                 return one("concat", *map(trips.value, names), axis=axis)
-        axis = axis_before(turns[0], axis, trips.type_of)
+        axis = source_axis(turns[0], axis, trips.type_of)
         operand_var = self._concat_invariant(
             [name for op in turns for name in op.reads()], axis, inner
         )
@@ -218,7 +227,7 @@ class _Fusion:
             slots = {slot: (operand_var,) for slot in turns[0].inputs}
             return apply(turns[0].type, slots, turns[0].attrs)[next(iter(turns[0].outputs))][0]
 
-    def _concat_varying(self, names: tuple[str, ...], axis: int, inner: Place) -> Var:
+    def _concat_varying(self, names: tuple[str, ...], axis: int, inner: InsertionPoint) -> Var:
         """Concatenate loop-variant values, once in each iteration."""
         if (names, axis) not in self.joined:
             with inner.building():
@@ -226,21 +235,21 @@ class _Fusion:
             self.joined[names, axis] = concatenated
         return self.joined[names, axis]
 
-    def _split_result(self, fused: Var, joint: Joint, ops: Sequence[Op]) -> Sequence[Var]:
+    def _split_result(self, fused: Var, joint: FusionAxis, ops: Sequence[Op]) -> Sequence[Var]:
         """Split a fused product into the results of the original products."""
         (operand,) = joint.operands
         type_of, axis = self.groups.trips.type_of, operand.axis
         sizes = tuple(shape_of(type_of(operand.name(op)))[axis] for op in ops)
         return call("split", fused, sections=sizes, axis=joint.out)
 
-    def _current_var(self, inner: Place) -> Callable[[str], Var]:
+    def _current_var(self, inner: InsertionPoint) -> Callable[[str], Var]:
         """Return the current variable for an original name of the body."""
         return lambda name: inner.var(inner.names.get(name, name))
 
 
 FUSE_MATMULS = Pass(
     "fuse_matmuls",
-    merged,
+    fuse_matmuls,
     "Fuse matmuls of an iteration that share an operand or are added.",
     trusted=True,
 )

@@ -41,17 +41,17 @@ from braces.define.decorator import OPS
 from braces.ir.records import Op
 from braces.ir.views import Memory, names_read
 from braces.ir.walk import producers, rename_op
-from braces.passes.batching.trip_space import apart
-from braces.passes.cleanup.cse import alike, key_of
-from braces.passes.core.context import gibibytes, larger, setting
+from braces.passes.batching.trip_space import reason_not_vectorizable
+from braces.passes.cleanup.cse import cse_key, equal_attributes
+from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import note
 from braces.passes.core.random_effects import is_random
-from braces.passes.matmul.operand_axes import Joint, Key, total
-from braces.passes.rows.trip_bodies import EachTrip
+from braces.passes.matmul.operand_axes import FusionAxis, Key, total_size
+from braces.passes.rows.trip_bodies import LoopBlock
 
 T = TypeVar("T")
 
-FEWEST = 3
+MIN_ADDED_PRODUCTS = 3
 """Minimum of added products: their loop-variant operands are concatenated in each iteration."""
 
 BEFORE, WITHIN, AFTER = "before", "within", "after"
@@ -59,7 +59,7 @@ BEFORE, WITHIN, AFTER = "before", "within", "after"
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
+class SharedOperandGroup:
     """Products with a shared operand, whose other operand is loop-invariant.
 
     Attributes:
@@ -68,7 +68,7 @@ class Shared:
     """
 
     ops: tuple[Op, ...]
-    joint: Joint
+    joint: FusionAxis
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,14 +76,14 @@ class Shared:
         (operand,) = self.joint.operands
         return tuple(dict.fromkeys(map(operand.name, self.ops)))
 
-    def without(self, used: Collection[str]) -> Shared | None:
+    def without(self, used: Collection[str]) -> SharedOperandGroup | None:
         """Return the group without used products; `None` if too few are left."""
         remaining = replace(self, ops=tuple(op for op in self.ops if op.name not in used))
         return remaining if len(remaining.names) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class SumOfProducts:
     """Products that are added, each with a loop-invariant operand.
 
     Attributes:
@@ -98,7 +98,7 @@ class Sum:
     root: Op
     adding: tuple[Op, ...]
     ops: tuple[Op, ...]
-    joint: Joint
+    joint: FusionAxis
     varying: int
     rest: tuple[str, ...]
 
@@ -111,7 +111,7 @@ class Sum:
         """The loop-variant operands, and the axis on which they are concatenated."""
         return frozenset(self.names(self.varying)), self.joint.operands[self.varying].axis
 
-    def without(self, used: Collection[str]) -> Sum | None:
+    def without(self, used: Collection[str]) -> SumOfProducts | None:
         """Return the group without used products; `None` if too few are left."""
         if self.root.name in used:
             return None
@@ -121,7 +121,7 @@ class Sum:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class AccumulatorGroup:
     """Accumulators of products that share an operand.
 
     A case of a partitioned branch has no memories: it returns the products, and the enclosing
@@ -137,7 +137,7 @@ class Totals:
     memories: tuple[Memory, ...]
     links: tuple[Op, ...]
     ops: tuple[Op, ...]
-    joint: Joint
+    joint: FusionAxis
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class Totals:
         return tuple(map(operand.name, self.ops))
 
 
-class Groups:
+class FusionGroups:
     """Fusion groups of a body, with the operators that they replace.
 
     Attributes:
@@ -156,11 +156,11 @@ class Groups:
         gone: Names of removed operators.
     """
 
-    def __init__(self, block: EachTrip) -> None:
+    def __init__(self, block: LoopBlock) -> None:
         self.block = block
         self.trips = block.trips
         self.ops = _rename_duplicates(self.trips.body.ops)
-        self.at: dict[str, Shared | Sum | Totals] = {}
+        self.at: dict[str, SharedOperandGroup | SumOfProducts | AccumulatorGroup] = {}
         self.gone = set[str]()
 
     def choose(self) -> bool:
@@ -171,7 +171,9 @@ class Groups:
             remaining = candidate.without(used)
             if remaining is not None and self._is_worth_fusing(remaining, place):
                 used.update(product.name for product in remaining.ops)
-                used.update([remaining.root.name] if isinstance(remaining, Sum) else [])
+                used.update(
+                    [remaining.root.name] if isinstance(remaining, SumOfProducts) else []
+                )
                 self._add_group(remaining, place)
         for each in self._accumulator_groups() if self.block.is_body else self._result_groups():
             self._add_group(each, place)
@@ -186,21 +188,21 @@ class Groups:
         return AFTER if op.name in self.block.after else WITHIN
 
     @cached_property
-    def _fusion_axes(self) -> list[tuple[Op, Joint]]:
+    def _fusion_axes(self) -> list[tuple[Op, FusionAxis]]:
         """Fusion axes of products with loop-variant operands."""
         return [
             (op, joint)
             for op in self.ops
             if self.trips.varying(op)
-            for joint in Joint.found(op, self.trips.type_of)
+            for joint in FusionAxis.found(op, self.trips.type_of)
         ]
 
-    def _varies(self, op: Op, joint: Joint) -> list[bool]:
+    def _varies(self, op: Op, joint: FusionAxis) -> list[bool]:
         return [self.trips.varies(operand.name(op)) for operand in joint.operands]
 
-    def _shared_groups(self) -> Iterator[Shared]:
+    def _shared_groups(self) -> Iterator[SharedOperandGroup]:
         """Yield groups of products that differ in one loop-invariant operand."""
-        ops_by_key: dict[tuple[Key, Joint], list[Op]] = {}
+        ops_by_key: dict[tuple[Key, FusionAxis], list[Op]] = {}
         for op, joint in self._fusion_axes:
             if joint.out is not None and not any(self._varies(op, joint)):
                 ops_by_key.setdefault((joint.alike(op, self.trips.type_of), joint), []).append(
@@ -208,16 +210,18 @@ class Groups:
                 )
         for (_, joint), ops in ops_by_key.items():
             for fate in (BEFORE, WITHIN):
-                yield Shared(tuple(op for op in ops if self._final_place(op) == fate), joint)
+                yield SharedOperandGroup(
+                    tuple(op for op in ops if self._final_place(op) == fate), joint
+                )
 
-    def _sum_groups(self) -> Iterator[Sum]:
+    def _sum_groups(self) -> Iterator[SumOfProducts]:
         """Yield groups of added products with one loop-variant operand each."""
-        joints: dict[str, list[Joint]] = {}
+        joints: dict[str, list[FusionAxis]] = {}
         for op, joint in self._fusion_axes:
             if joint.out is None and sum(self._varies(op, joint)) == 1:
                 joints.setdefault(op.name, []).append(joint)
         for root, adding, leaves in self._addition_chains():
-            ops_by_key: dict[tuple[Key, Joint, int], list[Op]] = {}
+            ops_by_key: dict[tuple[Key, FusionAxis, int], list[Op]] = {}
             for name in leaves:
                 op = self._makers.get(name)
                 for joint in joints.get(op.name, ()) if op and self._is_read_once(name) else ():
@@ -234,15 +238,15 @@ class Groups:
         adding: list[Op],
         leaves: list[str],
         ops: list[Op],
-        joint: Joint,
+        joint: FusionAxis,
         varying: int,
-    ) -> Sum:
+    ) -> SumOfProducts:
         operand, product_names = joint.operands[varying], {n for op in ops for n in op.binds()}
         fused = [op for op in ops if self._final_place(op) != BEFORE] if len(ops) > 1 else []
         rest = tuple(n for n in leaves if n not in product_names)
         rest += tuple(n for op in ops if op not in fused for n in op.binds())
         ordered = sorted(fused, key=lambda op: self._order[operand.name(op)])
-        return Sum(root, tuple(adding), tuple(ordered), joint, varying, rest)
+        return SumOfProducts(root, tuple(adding), tuple(ordered), joint, varying, rest)
 
     def _addition_chains(self) -> Iterator[tuple[Op, list[Op], list[str]]]:
         """Yield sums: the last addition, all additions, and the addends."""
@@ -264,34 +268,36 @@ class Groups:
             within = {n for addition in adding for n in addition.binds()}
             yield op, adding, [name for name in leaves if name not in within]
 
-    def _accumulator_groups(self) -> Iterator[Totals]:
+    def _accumulator_groups(self) -> Iterator[AccumulatorGroup]:
         """Yield accumulators of products whose operands other groups concatenate."""
-        found: dict[tuple[Key, Joint], list[tuple[Memory, Op, Op]]] = {}
+        found: dict[tuple[Key, FusionAxis], list[tuple[Memory, Op, Op]]] = {}
         for memory, link, op in self._accumulations():
-            for joint in Joint.found(op, self.trips.type_of):
+            for joint in FusionAxis.found(op, self.trips.type_of):
                 if joint.out is not None and all(self._varies(op, joint)):
                     key = joint.alike(op, self.trips.type_of), joint
                     found.setdefault(key, []).append((memory, link, op))
         for joint, ordered in self._match_factors(found, itemgetter(2)):
             memories, links, ops = zip(*ordered, strict=True)
-            yield Totals(memories, links, ops, joint)
+            yield AccumulatorGroup(memories, links, ops, joint)
 
-    def _result_groups(self) -> Iterator[Totals]:
+    def _result_groups(self) -> Iterator[AccumulatorGroup]:
         """Yield unread results of a block that are products of concatenated operands."""
-        ops_by_key: dict[tuple[Key, Joint], list[Op]] = {}
+        ops_by_key: dict[tuple[Key, FusionAxis], list[Op]] = {}
         for op, joint in self._fusion_axes:
             ends = all(map(self._is_unread_result, op.binds()))
             if ends and joint.out is not None and all(self._varies(op, joint)):
                 key = joint.alike(op, self.trips.type_of), joint
                 ops_by_key.setdefault(key, []).append(op)
         for joint, ordered in self._match_factors(ops_by_key, lambda op: op):
-            yield Totals((), (), tuple(ordered), joint)
+            yield AccumulatorGroup((), (), tuple(ordered), joint)
 
     def _match_factors(
-        self, items_by_key: Mapping[tuple[Key, Joint], Sequence[T]], op_of: Callable[[T], Op]
-    ) -> Iterator[tuple[Joint, list[T]]]:
+        self,
+        items_by_key: Mapping[tuple[Key, FusionAxis], Sequence[T]],
+        op_of: Callable[[T], Op],
+    ) -> Iterator[tuple[FusionAxis, list[T]]]:
         """Yield the products of all operands that a sum concatenates, in that order."""
-        factors = {item.factor for item in self.at.values() if isinstance(item, Sum)}
+        factors = {item.factor for item in self.at.values() if isinstance(item, SumOfProducts)}
         largest = sorted(factors, key=lambda factor: -len(factor[0]))
         used = set[str]()
         for ((_, joint), group), (names, axis) in product(items_by_key.items(), largest):
@@ -323,17 +329,21 @@ class Groups:
 
     # ---- selection ---------------------------------------------------------------------------
 
-    def _is_worth_fusing(self, group: Shared | Sum, place: str) -> bool:
+    def _is_worth_fusing(self, group: SharedOperandGroup | SumOfProducts, place: str) -> bool:
         """Return whether a fused product is valid and pays; note the reason if not."""
         type_of, op = self.trips.type_of, group.ops[0]
         operand_names = (
-            (group.names,) if isinstance(group, Shared) else (group.names(0), group.names(1))
+            (group.names,)
+            if isinstance(group, SharedOperandGroup)
+            else (group.names(0), group.names(1))
         )
         invariant_names = (
-            operand_names[0] if isinstance(group, Shared) else operand_names[1 - group.varying]
+            operand_names[0]
+            if isinstance(group, SharedOperandGroup)
+            else operand_names[1 - group.varying]
         )
         pairs = zip(group.joint.operands, operand_names, strict=True)
-        sizes = [total(names, operand.axis, type_of) for operand, names in pairs]
+        sizes = [total_size(names, operand.axis, type_of) for operand, names in pairs]
         if not group.joint.holds(op, sizes, type_of):
             return False
         reason = self._reason_not_fused(group, invariant_names)
@@ -343,37 +353,40 @@ class Groups:
         return reason is None
 
     def _reason_not_fused(
-        self, group: Shared | Sum, invariant_names: tuple[str, ...]
+        self, group: SharedOperandGroup | SumOfProducts, invariant_names: tuple[str, ...]
     ) -> str | None:
         """Return the reason not to fuse products although it is possible."""
         sizes, trips, machine = (
             self.trips.sizes_of(invariant_names),
             self.trips.length,
-            setting().target,
+            current_context().target,
         )
-        if isinstance(group, Sum) and len(group.ops) < FEWEST:
+        if isinstance(group, SumOfProducts) and len(group.ops) < MIN_ADDED_PRODUCTS:
             return f"there are only {len(group.ops)} to add"
-        if larger(sizes, machine.stacked_bytes):
-            return (
-                f"together {_format_names(invariant_names)} would take {gibibytes(sizes)} more"
-            )
+        if exceeds_limit(sizes, machine.stacked_bytes):
+            names = _format_names(invariant_names)
+            return f"together {names} would take {format_gibibytes(sizes)} more"
         if not self.block.together:
-            return apart(self.trips.view)
+            return reason_not_vectorizable(self.trips.view)
         if isinstance(trips, int) and trips < machine.few_trips:
             return f"there are only {trips} trips"
-        within = isinstance(group, Shared) and self._final_place(group.ops[0]) == WITHIN
-        large = within and larger(sizes, machine.joined_bytes)
+        within = (
+            isinstance(group, SharedOperandGroup) and self._final_place(group.ops[0]) == WITHIN
+        )
+        large = within and exceeds_limit(sizes, machine.joined_bytes)
         return f"together {_format_names(invariant_names)} are large" if large else None
 
-    def _add_group(self, group: Shared | Sum | Totals, place: str) -> None:
+    def _add_group(
+        self, group: SharedOperandGroup | SumOfProducts | AccumulatorGroup, place: str
+    ) -> None:
         note(place, f"makes one product of {_format_names(op.name for op in group.ops)}")
         match group:
-            case Shared():
+            case SharedOperandGroup():
                 self.at |= dict.fromkeys((op.name for op in group.ops), group)
                 return
-            case Sum():
+            case SumOfProducts():
                 last, adding = group.root, group.adding
-            case Totals():
+            case AccumulatorGroup():
                 last = max(group.links or group.ops, key=self.ops.index)
                 adding = group.links
         self.at[last.name] = group
@@ -422,9 +435,13 @@ def _rename_duplicates(ops: Iterable[Op]) -> list[Op]:
     renamed = list[Op]()
     for op in ops:
         renamed.append(rename_op(op, names) if names else op)
-        key = None if op.bodies() else key_of(renamed[-1])
+        key = None if op.bodies() else cse_key(renamed[-1])
         original = renamed[-1] if key is None else first_ops.setdefault(key, renamed[-1])
-        if original is not renamed[-1] and alike(original, renamed[-1]) and not is_random(op):
+        if (
+            original is not renamed[-1]
+            and equal_attributes(original, renamed[-1])
+            and not is_random(op)
+        ):
             names |= zip(op.binds(), original.binds(), strict=True)
     return renamed
 

@@ -29,14 +29,14 @@ from braces.dims import Size, Unifier
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
 from braces.ir.records import Op
-from braces.ops.control.batch_axis.analysis import TypeOf, axes_of
-from braces.passes.batching.batching_rule import structure
+from braces.ops.control.batch_axis.analysis import TypeOf, axis_map_of
+from braces.passes.batching.batching_rule import axis_structure
 
 Key: TypeAlias = "tuple[object, ...]"
 
 
 @dataclass(frozen=True)
-class Operand:
+class FusionOperand:
     """An operand of a product, and the axis along which others can be concatenated to it.
 
     Attributes:
@@ -55,7 +55,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Joint:
+class FusionAxis:
     """Fusion axis of products: of one operand, or contracted, of two operands.
 
     Attributes:
@@ -64,7 +64,7 @@ class Joint:
             added.
     """
 
-    operands: tuple[Operand, ...]
+    operands: tuple[FusionOperand, ...]
     out: int | None
 
     def alike(self, op: Op, type_of: TypeOf) -> Key:
@@ -91,19 +91,19 @@ class Joint:
         renamed_op, types = _with_distinct_names(op, type_of)
         joined = dict(types)
         for operand, size in zip(self.operands, sizes, strict=True):
-            joined[operand.name(renamed_op)] = resized(
+            joined[operand.name(renamed_op)] = resize_axis(
                 types[operand.name(renamed_op)], operand.axis, size
             )
         (result,) = renamed_op.binds()
         expected_type = types[result]
         if self.out is not None:
-            expected_type = resized(expected_type, self.out, sizes[0])
+            expected_type = resize_axis(expected_type, self.out, sizes[0])
         try:
             result_type = infer_op(renamed_op, joined, Unifier())[result]
         except BracesError:
             return False
         structures = [
-            structure(renamed_op, axes_of(renamed_op, known_types.__getitem__))
+            axis_structure(renamed_op, axis_map_of(renamed_op, known_types.__getitem__))
             for known_types in (types, joined)
         ]
         return result_type == expected_type and structures[0] == structures[1]
@@ -140,7 +140,7 @@ class Joint:
         if not definition.product or definition.axes_rule is None or len(outputs) != 1:
             return
         try:
-            axes = axes_of(op, type_of)
+            axes = axis_map_of(op, type_of)
         except BracesError:
             return
         (slot,) = op.outputs
@@ -152,14 +152,14 @@ class Joint:
                 yield cls(tuple(places), None)
 
 
-def _operands(op: Op, axes: AxisMap) -> dict[str, list[Operand]]:
+def _operands(op: Op, axes: AxisMap) -> dict[str, list[FusionOperand]]:
     """Return the operands by axis name, without broadcast axes and diagonals; last first."""
-    operands_by_axis: dict[str, list[Operand]] = {}
+    operands_by_axis: dict[str, list[FusionOperand]] = {}
     for slot, names in op.inputs.items():
         for i in range(len(names)):
             for axis, index in enumerate(axes.of(slot, i)):
                 if index is not None and not index.startswith(DOTS):
-                    operands_by_axis.setdefault(index, []).append(Operand(slot, i, axis))
+                    operands_by_axis.setdefault(index, []).append(FusionOperand(slot, i, axis))
     return {
         index: places
         for index, places in reversed(operands_by_axis.items())
@@ -168,9 +168,9 @@ def _operands(op: Op, axes: AxisMap) -> dict[str, list[Operand]]:
     }
 
 
-def axis_before(op: Op, axis: int, type_of: TypeOf) -> int:
+def source_axis(op: Op, axis: int, type_of: TypeOf) -> int:
     """Return the operand axis of a transpose that becomes an axis of its result."""
-    axes, (slot,), (out,) = axes_of(op, type_of), op.inputs, op.outputs
+    axes, (slot,), (out,) = axis_map_of(op, type_of), op.inputs, op.outputs
     return axes.of(slot).index(axes.of_output(out)[axis])
 
 
@@ -184,7 +184,7 @@ def _with_distinct_names(op: Op, type_of: TypeOf) -> tuple[Op, dict[str, Type]]:
     return op.with_(inputs=inputs), types | {name: type_of(name) for name in op.binds()}
 
 
-def resized(type_: Type, axis: int, size: Size) -> Type:
+def resize_axis(type_: Type, axis: int, size: Size) -> Type:
     """Return a type with another size along an axis."""
     assert isinstance(type_, TensorType)
     return type_.with_shape((*type_.shape[:axis], size, *type_.shape[axis + 1 :]))
@@ -196,6 +196,6 @@ def _concat_key(type_: Type, axis: int) -> Key:
     return type_.dtype, type_.shape[:axis], type_.shape[axis + 1 :]
 
 
-def total(names: Sequence[str], axis: int, type_of: TypeOf) -> Size:
+def total_size(names: Sequence[str], axis: int, type_of: TypeOf) -> Size:
     """Return the size of several values concatenated along an axis."""
     return sum((shape_of(type_of(name))[axis] for name in names), start=0)

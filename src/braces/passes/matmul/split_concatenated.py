@@ -31,36 +31,36 @@ from itertools import groupby
 
 from braces.builder.append import apply, call, one
 from braces.builder.var import Var
-from braces.define.axes.axis_map import axis_at, shape_of
+from braces.define.axes.axis_map import normalize_axis, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.ir.records import Op, ProgramDef
 from braces.ir.views import LoopView
-from braces.ops.control.batch_axis.analysis import axes_of
-from braces.passes.batching.trip_space import apart
-from braces.passes.core.context import gibibytes, larger, setting
+from braces.ops.control.batch_axis.analysis import axis_map_of
+from braces.passes.batching.trip_space import reason_not_vectorizable
+from braces.passes.core.context import current_context, exceeds_limit, format_gibibytes
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
-from braces.passes.matmul.operand_axes import Joint, resized, total
-from braces.passes.rows.trip_bodies import EachTrip
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
+from braces.passes.matmul.operand_axes import FusionAxis, resize_axis, total_size
+from braces.passes.rows.trip_bodies import LoopBlock
 
-FIXED, LEAVES, STAYS = range(3)
+INVARIANT, LEAVES, STAYS = range(3)
 """Availability of parts, in the order in which they are added."""
 
 
-def separated(program: ProgramDef) -> ProgramDef:
+def split_concat_matmuls(program: ProgramDef) -> ProgramDef:
     """Return a program whose loops have products split if a part can leave them."""
     return rewrite_loops(program, None, _split_loop)
 
 
-def _split_loop(view: LoopView, op: Op, place: Place) -> Change:
-    if apart(view) is not None:
+def _split_loop(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
+    if reason_not_vectorizable(view) is not None:
         return op
-    rules = {block.path: _SplitRule(block) for block in EachTrip.of(view, op, place)}
+    rules = {block.path: _SplitRule(block) for block in LoopBlock.of(view, op, place)}
     if not any(block_rule.at for block_rule in rules.values()):
         return op
 
-    def rule(inner_op: Op, inner: Place) -> Change:
+    def rule(inner_op: Op, inner: InsertionPoint) -> Replacement:
         return rules[inner.path](inner_op, inner) if inner.path in rules else inner_op
 
     return place.within(op, rule)
@@ -76,7 +76,7 @@ class _ConcatProduct:
         runs: Consecutive pieces with the same availability.
     """
 
-    joint: Joint
+    joint: FusionAxis
     varying: int
     runs: tuple[tuple[str, ...], ...]
 
@@ -91,7 +91,7 @@ class _ProductSlice:
     """
 
     product: Op
-    joint: Joint
+    joint: FusionAxis
 
 
 class _SplitRule:
@@ -104,13 +104,15 @@ class _SplitRule:
         gone: The products that are read by slices only.
     """
 
-    def __init__(self, block: EachTrip) -> None:
+    def __init__(self, block: LoopBlock) -> None:
         self.block = block
         self.trips = trips = block.trips
         self.at: dict[str, _ConcatProduct | _ProductSlice] = {}
         self.gone = set[str]()
         for product in trips.body.ops:
-            for joint in Joint.found(product, trips.type_of) if trips.varying(product) else ():
+            for joint in (
+                FusionAxis.found(product, trips.type_of) if trips.varying(product) else ()
+            ):
                 names = [operand.name(product) for operand in joint.operands]
                 invariant_names = [name for name in names if not trips.varies(name)]
                 if len(invariant_names) != 1 or product.name in {*self.at, *self.gone}:
@@ -121,7 +123,7 @@ class _SplitRule:
                 ):
                     self.at |= parts
 
-    def __call__(self, op: Op, inner: Place) -> Change:
+    def __call__(self, op: Op, inner: InsertionPoint) -> Replacement:
         """Return the replacement of an operator of the block."""
         part = self.at.get(op.name)
         if op.name in self.gone:
@@ -139,7 +141,7 @@ class _SplitRule:
     # ---- candidates --------------------------------------------------------------------------
 
     def _split_candidates(
-        self, op: Op, joint: Joint
+        self, op: Op, joint: FusionAxis
     ) -> Iterator[tuple[str, _ConcatProduct | _ProductSlice]]:
         """Yield the replacements of a product, or of all its slices, if one can leave."""
         if joint.out is not None:
@@ -161,21 +163,22 @@ class _SplitRule:
     def _availability(self, name: str) -> int:
         """Return where a value is available: outside, before the loop, or in its iteration."""
         if not self.trips.varies(name):
-            return FIXED
+            return INVARIANT
         return LEAVES if name in self.block.known else STAYS
 
     def _is_worth_splitting(
         self,
         op: Op,
-        joint: Joint,
+        joint: FusionAxis,
         invariant_name: str,
         parts: dict[str, _ConcatProduct | _ProductSlice],
     ) -> bool:
         """Return whether the split products are valid and fit into memory."""
         place, byte_sizes = self.block.where, self.trips.sizes_of([invariant_name])
-        trips, machine = self.trips.length, setting().target
-        if larger(byte_sizes, machine.stacked_bytes):
-            size = f"the parts of `{invariant_name}` would take {gibibytes(byte_sizes)} more"
+        trips, machine = self.trips.length, current_context().target
+        if exceeds_limit(byte_sizes, machine.stacked_bytes):
+            added = format_gibibytes(byte_sizes)
+            size = f"the parts of `{invariant_name}` would take {added} more"
             note(place, f"keeps `{op.name}` whole: {size}")
             return False
         if isinstance(trips, int) and trips < machine.few_trips:
@@ -195,7 +198,7 @@ class _SplitRule:
         type_of = self.trips.type_of
         if isinstance(part, _ConcatProduct):
             axis = part.joint.operands[part.varying].axis
-            yield from (total(run, axis, type_of) for run in part.runs)
+            yield from (total_size(run, axis, type_of) for run in part.runs)
         else:
             assert part.joint.out is not None
             (cut,) = (op for op in self.trips.body.ops if op.name == name)
@@ -206,16 +209,18 @@ class _SplitRule:
         maker, type_of = self.trips.makers.get(name), self.trips.type_of
         if maker is None or not OPS.get(maker.type).joins:
             return ()
-        along = axis_at(maker.attrs[OPS.get(maker.type).joins], len(shape_of(type_of(name))))
+        along = normalize_axis(
+            maker.attrs[OPS.get(maker.type).joins], len(shape_of(type_of(name)))
+        )
         names = tuple(maker.reads())
         empty_type, *piece_types = (
-            resized(type_of(piece), axis, 0) for piece in (name, *names)
+            resize_axis(type_of(piece), axis, 0) for piece in (name, *names)
         )
         return (
             names if along == axis and all(part == empty_type for part in piece_types) else ()
         )
 
-    def _slices_of(self, op: Op, joint: Joint) -> list[Op]:
+    def _slices_of(self, op: Op, joint: FusionAxis) -> list[Op]:
         """Return the consumers of a product if all are slices of it; else none."""
         (result,), (operand,) = op.binds(), joint.operands
         rank = [len(shape_of(self.trips.type_of(name))) for name in (result, operand.name(op))]
@@ -238,7 +243,7 @@ class _SplitRule:
             return False
         if len([*op.reads()]) != 1 or len(outputs) != 1 or definition.axes_rule is None:
             return False
-        axes, (slot,), (out,) = axes_of(op, self.trips.type_of), op.inputs, op.outputs
+        axes, (slot,), (out,) = axis_map_of(op, self.trips.type_of), op.inputs, op.outputs
         before, after = axes.of(slot), axes.of_output(out)
         others = [i for i in range(len(before)) if i != axis]
         return len(before) == len(after) and all(
@@ -247,11 +252,11 @@ class _SplitRule:
 
     # ---- building ----------------------------------------------------------------------------
 
-    def _build_sum(self, part: _ConcatProduct, op: Op, inner: Place) -> Var:
+    def _build_sum(self, part: _ConcatProduct, op: Op, inner: InsertionPoint) -> Var:
         """Add the products of the parts, with those that stay in the loop last."""
         joint, which, type_of = part.joint, part.varying, self.trips.type_of
         axis, other = joint.operands[which].axis, joint.operands[1 - which]
-        sizes = tuple(total(run, axis, type_of) for run in part.runs)
+        sizes = tuple(total_size(run, axis, type_of) for run in part.runs)
         with self.trips.place.building():
             full_operand = self.trips.value(other.name(op))
             pieces = call("split", full_operand, sections=sizes, axis=other.axis)
@@ -268,7 +273,7 @@ class _SplitRule:
             first = first + term
         return first
 
-    def _build_slice(self, cut_part: _ProductSlice, op: Op, inner: Place) -> Var:
+    def _build_slice(self, cut_part: _ProductSlice, op: Op, inner: InsertionPoint) -> Var:
         """Multiply by a slice of the operand instead of slicing the product."""
         (operand,), (slot,), (out,) = cut_part.joint.operands, op.inputs, op.outputs
         with self.trips.place.building():
@@ -282,7 +287,7 @@ class _SplitRule:
 
 SPLIT_CONCAT_MATMUL = Pass(
     "split_concat_matmul",
-    separated,
+    split_concat_matmuls,
     "Split matmuls of concatenated operands where a part can leave the loop.",
     trusted=True,
 )

@@ -42,15 +42,15 @@ from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Operand, Output, PartitionView, view_of
 from braces.ir.walk import all_bodies
 from braces.ops.control.construct.build import append_construct
-from braces.ops.control.partition.residuals import from_linear
-from braces.passes.batching.batching_rule_rows import in_place
-from braces.passes.batching.trip_space import Trips
+from braces.ops.control.partition.residuals import find_linear_values
+from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
+from braces.passes.batching.trip_space import IterationSpace
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
-from braces.passes.rows.fission_parts import Parts, bound_by
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
+from braces.passes.rows.fission_parts import StepFission, names_bound_by
 
 
-def split_steps(program: ProgramDef) -> ProgramDef:
+def split_ragged_steps(program: ProgramDef) -> ProgramDef:
     """Return a program with the partitioned steps of its loops split by loop fission."""
     inner = (op for body, around in all_bodies(program.main) if around for op in body.ops)
     if not any(isinstance(view_of(op), PartitionView) for op in inner if op.bodies()):
@@ -58,19 +58,19 @@ def split_steps(program: ProgramDef) -> ProgramDef:
     return rewrite(program, _split_step)
 
 
-def _split_step(op: Op, place: Place) -> Change:
+def _split_step(op: Op, place: InsertionPoint) -> Replacement:
     view, owner = view_of(op), place.owner
-    if not isinstance(view, PartitionView) or not in_place(view):
+    if not isinstance(view, PartitionView) or not keeps_elements_in_place(view):
         return op
     loop = view_of(owner) if owner else None
     if owner is None or place.outer is None or not isinstance(loop, LoopView):
         return op
     (before,) = (body_op for body_op in place.body.ops if body_op.name == op.name)
     is_unchanged = {*op.reads()} == {*before.reads()}  # so the analysis of the loop is valid
-    trips = Trips.of(loop, owner, place.outer) if is_unchanged else None
+    trips = IterationSpace.of(loop, owner, place.outer) if is_unchanged else None
     if trips is None:
         return op
-    parts = Parts(view, trips)
+    parts = StepFission(view, trips)
     if parts.waiting:
         why = "though it needs slices alone: which rows run is not known before"
         note(place.where(op), f"computes {_format_names(parts.waiting)} in each trip, {why}")
@@ -82,7 +82,7 @@ def _split_step(op: Op, place: Place) -> Change:
         return _build_parts(place, parts, op_groups)
 
 
-def _note_parts(where: str, parts: Parts) -> None:
+def _note_parts(where: str, parts: StepFission) -> None:
     for ops, why in (
         (parts.before, "needs slices alone"),
         (parts.after, "no later trip needs"),
@@ -95,13 +95,15 @@ def _format_names(ops: Iterable[Op]) -> str:
     return ", ".join(f"`{op.name}`" for op in ops)
 
 
-def _build_parts(place: Place, parts: Parts, each: Sequence[Sequence[Op]]) -> dict[str, str]:
+def _build_parts(
+    place: InsertionPoint, parts: StepFission, each: Sequence[Sequence[Op]]
+) -> dict[str, str]:
     """Append a branch for each part; return the outputs of the branch, by name."""
     view, body, new_names = parts.view, parts.body, dict[str, str]()
-    unbound_results = {*body.results} - bound_by(op for ops in each for op in ops)
+    unbound_results = {*body.results} - names_bound_by(op for ops in each for op in ops)
     for i, ops in enumerate(each):
         later = {name for others in each[i + 1 :] for op in others for name in op.reads()}
-        own = bound_by(ops) | (unbound_results if i == 1 else set[str]())
+        own = names_bound_by(ops) | (unbound_results if i == 1 else set[str]())
         outs = [n for n in body.vars if n in own and n in later | _result_names(view.outs)]
         sums = [n for n in body.vars if n in own and n in _result_names(view.sums)]
         if outs or sums:
@@ -110,8 +112,8 @@ def _build_parts(place: Place, parts: Parts, each: Sequence[Sequence[Op]]) -> di
 
 
 def _append_part(
-    place: Place,
-    parts: Parts,
+    place: InsertionPoint,
+    parts: StepFission,
     ops: Sequence[Op],
     outs: Sequence[str],
     sums: Sequence[str],
@@ -127,7 +129,7 @@ def _append_part(
         sums: Its results that are sums over the batch axis.
         earlier_outputs: The outputs of the parts before.
     """
-    view, linear = parts.view, from_linear(parts.view, 0)
+    view, linear = parts.view, find_linear_values(parts.view, 0)
     content = _part_content(parts, ops, (*outs, *sums))
     operands = {row.params[0]: row for row in view.rows}
     params = [name for name, info in content.vars.items() if info.kind == ARGUMENT]
@@ -148,7 +150,7 @@ def _append_part(
     return dict(zip((*outs, *sums), names, strict=True))
 
 
-def _part_content(parts: Parts, ops: Sequence[Op], results: Iterable[str]) -> Body:
+def _part_content(parts: StepFission, ops: Sequence[Op], results: Iterable[str]) -> Body:
     """Return the case of one part, with the operators without batch axis that it reads."""
     body, part_names, needed = parts.body, {op.name for op in ops}, {parts.case.valid, *results}
     case_ops = list[Op]()
@@ -157,7 +159,7 @@ def _part_content(parts: Parts, ops: Sequence[Op], results: Iterable[str]) -> Bo
         if op.name in part_names or is_shared_operand:
             case_ops.append(op)
             needed.update(op.reads())
-    own = bound_by(case_ops)
+    own = names_bound_by(case_ops)
     infos = {n: info for n, info in body.vars.items() if n in needed | own}
     infos |= {n: infos[n].with_(kind=ARGUMENT) for n in infos.keys() - own}
     return body.with_(vars=infos, ops=tuple(reversed(case_ops)))
@@ -169,7 +171,7 @@ def _result_names(outputs: Iterable[Output]) -> set[str]:
 
 FISSION = Pass(
     "fission",
-    split_steps,
+    split_ragged_steps,
     "Split ragged steps of loops into prologue, recurrent core and epilogue.",
     trusted=True,
 )

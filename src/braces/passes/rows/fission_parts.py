@@ -26,13 +26,13 @@ from braces.define.decorator import OPS
 from braces.dtypes import known_bytes
 from braces.ir.records import Op
 from braces.ir.views import PartitionView
-from braces.passes.batching.accumulators import Sums
-from braces.passes.batching.flatten_trips import Folding
-from braces.passes.batching.trip_space import Trips, is_costly
-from braces.passes.loops.vectorize_before import able
+from braces.passes.batching.accumulators import Accumulators
+from braces.passes.batching.flatten_trips import FlattenedCase
+from braces.passes.batching.trip_space import IterationSpace, is_expensive
+from braces.passes.loops.vectorize_before import movable_ops
 
 
-class Parts:
+class StepFission:
     """Assignment of the operators of a step to prologue, core and epilogue, if it pays.
 
     Operators without batch axis belong to no part: they are recomputed in each part that reads
@@ -52,11 +52,11 @@ class Parts:
         late: The outputs that no later iteration reads.
     """
 
-    def __init__(self, view: PartitionView, trips: Trips) -> None:
+    def __init__(self, view: PartitionView, trips: IterationSpace) -> None:
         self.view = view
         self.trips = trips
         (self.case,) = view.cases
-        self.folding = Folding(view, trips.type_of, trips.length * self.case.count)
+        self.folding = FlattenedCase(view, trips.type_of, trips.length * self.case.count)
         self.body = self.folding.body
         self._ops = self.body.ops
         self._moving = {row.params[0] for row in view.rows if trips.varies(row.source)}
@@ -120,24 +120,24 @@ class Parts:
                 candidates[op.name] = op
                 known.update(op.binds())
         if self.case.mask not in available:
-            self.waiting = [op for op in candidates.values() if is_costly(op)]
+            self.waiting = [op for op in candidates.values() if is_expensive(op)]
             return {}
         self.known = known
         return candidates
 
     def _early_ops(self) -> list[Op]:
         """Return the operators around the branch without dependence on other iterations."""
-        movable_names = able(self.trips)
+        movable_names = movable_ops(self.trips)
         return [op for op in self.trips.body.ops if op.name in movable_names]
 
     def _select_prologue(self, candidates: dict[str, Op]) -> dict[str, Op]:
         """Return expensive operators, their producers, and consumers that are no larger."""
         moved, needed = set[str](), set[str]()
         for op in reversed(candidates.values()):
-            if is_costly(op) or not needed.isdisjoint(op.binds()):
+            if is_expensive(op) or not needed.isdisjoint(op.binds()):
                 moved.add(op.name)
                 needed.update(op.reads())
-        moved_values = bound_by(op for op in candidates.values() if op.name in moved)
+        moved_values = names_bound_by(op for op in candidates.values() if op.name in moved)
         for op in candidates.values():
             operands = self._case_operands(op) - self._shared
             is_no_larger = self._bytes(op.binds()) <= self._bytes(operands)
@@ -150,7 +150,10 @@ class Parts:
         """Drop operators whose outputs lack the batch axis where other parts read them."""
         old_count, params, results = -1, set(self.body.params), set(self.body.results)
         while old_count != len(moved):
-            old_count, available = len(moved), bound_by(moved.values()) | self._shared | params
+            old_count, available = (
+                len(moved),
+                names_bound_by(moved.values()) | self._shared | params,
+            )
             others = (op for op in self._ops if op.name not in moved)
             elsewhere = {name for op in others for name in op.reads()}
             for name, op in list(moved.items()):
@@ -159,13 +162,13 @@ class Parts:
                 has_batch_axis = has_batch_axis and all(map(self.folding.is_row, own_results))
                 if not has_batch_axis or not self._case_operands(op) <= available:
                     del moved[name]
-        return list(moved.values()) if any(map(is_costly, moved.values())) else []
+        return list(moved.values()) if any(map(is_expensive, moved.values())) else []
 
     # ---- epilogue ----------------------------------------------------------------------------
 
     def _late_outputs(self) -> set[str]:
         """Return the outputs of the branch that no later iteration reads."""
-        trips, sums = self.trips, Sums(self.trips, {out.name for out in self.view.sums})
+        trips, sums = self.trips, Accumulators(self.trips, {out.name for out in self.view.sums})
         core = {memory.next for memory in trips.view.memories}
         core -= {accumulator.memory.next for accumulator in sums.of.values()}
         for op in reversed(trips.body.ops):
@@ -194,10 +197,10 @@ class Parts:
         moved, moved_values = dict[str, Op](), set[str]()
         for name, op in candidates.items():
             sums = not self.folding.totals.isdisjoint(op.binds())
-            if is_costly(op) or sums or not moved_values.isdisjoint(op.reads()):
+            if is_expensive(op) or sums or not moved_values.isdisjoint(op.reads()):
                 moved[name] = op
                 moved_values.update(op.binds())
-        available = bound_by(self.before) | self._shared | set(self.body.params)
+        available = names_bound_by(self.before) | self._shared | set(self.body.params)
         old_count = -1
         while old_count != len(moved):
             old_count = len(moved)
@@ -221,7 +224,7 @@ class Parts:
         """Drop operators that read values without batch axis, or that the core reads."""
         old_count = -1
         while old_count != len(moved):
-            old_count, own_values = len(moved), bound_by(moved.values()) | self._shared
+            old_count, own_values = len(moved), names_bound_by(moved.values()) | self._shared
             others = (op for op in self._ops if op.name not in moved and not self.is_shared(op))
             elsewhere = {name for op in others for name in op.reads()}
             for name, op in list(moved.items()):
@@ -231,7 +234,9 @@ class Parts:
                 ):
                     del moved[name]
         totals = self.folding.totals
-        pays = any(is_costly(op) or not totals.isdisjoint(op.binds()) for op in moved.values())
+        pays = any(
+            is_expensive(op) or not totals.isdisjoint(op.binds()) for op in moved.values()
+        )
         return list(moved.values()) if pays else []
 
     def _may_cross(self, name: str) -> bool:
@@ -240,6 +245,6 @@ class Parts:
         return self.folding.crosses(name) and name not in params
 
 
-def bound_by(ops: Iterable[Op]) -> set[str]:
+def names_bound_by(ops: Iterable[Op]) -> set[str]:
     """Return all names that some operators bind."""
     return {name for op in ops for name in op.binds()}

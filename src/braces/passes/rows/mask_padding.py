@@ -13,7 +13,7 @@ from braces.ir.views import PartitionView, view_of
 from braces.ir.walk import all_bodies
 from braces.ops.control.batch_axis.masking import masked_branch
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 
 def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
@@ -33,7 +33,7 @@ def mask_branches(program: ProgramDef, interpreted: bool = False) -> ProgramDef:
             return False
         return not (interpreted and view.compact)
 
-    def rule(op: Op, place: Place) -> Change:
+    def rule(op: Op, place: InsertionPoint) -> Replacement:
         if not needs_mask(op):
             return op
         note(place.where(op), "leaves padding out of what mixes rows")

@@ -34,15 +34,15 @@ from braces.dtypes import TensorType
 from braces.errors import BracesError
 from braces.ir.records import VALUE, Body, Op, ProgramDef
 from braces.ops.control.batch_axis.masking import mask_rows
-from braces.passes.cleanup.dead_code import learned_size
+from braces.passes.cleanup.dead_code import data_dependent_size
 from braces.passes.cleanup.inline import inline_blocks
-from braces.passes.core.pipeline import Note, Pass, note, noting
-from braces.passes.verify.program import free_number
+from braces.passes.core.pipeline import Note, Pass, collect_notes, note
+from braces.passes.verify.program import next_dim_number
 
 EXACT = "keeps exact sizes, each of which is compiled"
 
 
-def rows_of_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
+def pad_for_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[Note]]:
     """Pad the data-dependent sizes of a program for a compiled run.
 
     Plain blocks are inlined, so that sizes in them are visible; gradients are already built
@@ -52,12 +52,14 @@ def rows_of_run(program: ProgramDef) -> tuple[ProgramDef, tuple[str, ...], list[
         The program, the dimensions that may be padded, and the reasons against others.
     """
     inlined = inline_blocks(program, always=True)
-    with noting() as notes:
-        padded, padded_dims = round_rows(inlined, again=True)
+    with collect_notes() as notes:
+        padded, padded_dims = pad_data_dependent_sizes(inlined, again=True)
     return padded, padded_dims, notes
 
 
-def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tuple[str, ...]]:
+def pad_data_dependent_sizes(
+    program: ProgramDef, again: bool = False
+) -> tuple[ProgramDef, tuple[str, ...]]:
     """Return a program that is correct if data-dependent sizes are padded.
 
     Fed values and persistable variables have no padding.
@@ -75,9 +77,9 @@ def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tu
     fixed_types = [body.vars[name].type for name in (*input_names, *program.updates.values())]
     size_ops = dict[str, Op]()
     for op in body.ops:
-        if name := learned(op):
+        if name := padded_size(op):
             size_ops.setdefault(name, op)
-        elif name := learned_size(op):
+        elif name := data_dependent_size(op):
             note(op.name, f"{EXACT}: `{name}` is whatever {op.type} says")
     for name, op in size_ops.items():
         if not again and op.attrs[OPS.get(op.type).roles["Roomy"]]:
@@ -98,12 +100,12 @@ def round_rows(program: ProgramDef, again: bool = False) -> tuple[ProgramDef, tu
     return program if body is program.main else program.with_(main=body), tuple(padded_dims)
 
 
-def learned(op: Op) -> str | None:
+def padded_size(op: Op) -> str | None:
     """Return the data-dependent dimension of an operator that supports padding of it.
 
     Other operators with a data-dependent size keep it exact.
     """
-    return learned_size(op) if "Roomy" in OPS.get(op.type).roles else None
+    return data_dependent_size(op) if "Roomy" in OPS.get(op.type).roles else None
 
 
 def _mentions(type_: TensorType, name: str) -> bool:
@@ -114,8 +116,8 @@ def _mask_dim(body: Body, name: str) -> Body:
     """Return the block with the padding of one dimension masked."""
     program, rows = Builder(ProgramDef(body, {})), Dim.named(name)
     table = program.table
-    table.unifier.count = free_number(body)
-    first = next(i for i, op in enumerate(body.ops) if learned(op) == name)
+    table.unifier.count = next_dim_number(body)
+    first = next(i for i, op in enumerate(body.ops) if padded_size(op) == name)
     source = body.ops[first]
     table.ops = []
     with program.building(table), program.at(source.source):
@@ -149,7 +151,7 @@ def _count(program: Builder, table: SymbolTable, source: Op) -> Var:
 
 
 def _pad_rows(program: ProgramDef) -> ProgramDef:
-    return round_rows(program)[0]
+    return pad_data_dependent_sizes(program)[0]
 
 
 PAD_ROW_COUNT = Pass(

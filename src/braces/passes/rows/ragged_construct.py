@@ -23,13 +23,13 @@ from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
 from braces.ir.views import LoopView, Row
 from braces.ir.walk import rename_op
-from braces.ops.control.batch_axis.fixed_batch import captured_rows
-from braces.ops.control.construct.build import Carried, Cut
+from braces.ops.control.batch_axis.fixed_batch import find_captured_row_axes
+from braces.ops.control.construct.build import LoopCarry, ScannedInput
 from braces.ops.control.partition.random import number_draws, row_numbers
 
 
 @dataclass(frozen=True)
-class Steps:
+class RaggedLoop:
     """Ragged loop under construction: its steps are active for part of the batch.
 
     Attributes:
@@ -46,8 +46,8 @@ class Steps:
     program: Builder
     outer: SymbolTable
     loop: LoopView
-    memories: Sequence[Carried]
-    slices: Sequence[Cut]
+    memories: Sequence[LoopCarry]
+    slices: Sequence[ScannedInput]
     lengths: Var | None = None
     stop: str | None = None
     numbers: Var | None = None
@@ -77,7 +77,7 @@ class Steps:
 
 
 @dataclass
-class StepRows:
+class RaggedStep:
     """A step with its batch axis.
 
     Attributes:
@@ -100,7 +100,9 @@ class StepRows:
         return isinstance(self.rows, Dim) and self.rows.name is not None
 
 
-def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> StepRows:
+def pass_captures_by_element(
+    steps: RaggedLoop, body: SymbolTable, inner: SymbolTable, total: Size
+) -> RaggedStep:
     """Turn captures with batch axis into parameters.
 
     As captures they would be read in full by the gradient of the step. It would then multiply
@@ -114,10 +116,10 @@ def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> 
     """
     rows, given, stop = inner.unifier.resolve(total), steps.results, steps.stop
     own = _batch_params(steps, inner, rows)
-    step = StepRows(rows, own, own, given, stop)
+    step = RaggedStep(rows, own, own, given, stop)
     batch_axes = _batch_axes(inner, step.rows, [*given, *([stop] if stop else [])])
     if not step.named and batch_axes:
-        batch_axes = captured_rows(steps.outer, batch_axes, _batch_sources(steps))
+        batch_axes = find_captured_row_axes(steps.outer, batch_axes, _batch_sources(steps))
     axes = {
         name: axis_list[0]
         for name, axis_list in batch_axes.items()
@@ -126,7 +128,9 @@ def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> 
     batch_first = {
         name: _move_batch_first(steps, body, name, axis) for name, axis in axes.items()
     }
-    params = {n: param(inner, f"{n}.rows", var.type) for n, var in batch_first.items()}
+    params = {
+        n: add_block_param(inner, f"{n}.rows", var.type) for n, var in batch_first.items()
+    }
     ops, inner.ops = inner.ops, []
     context = {n: _move_batch_back(steps, inner, params[n], axis) for n, axis in axes.items()}
     inner.ops += [rename_op(op, context) for op in ops]
@@ -139,7 +143,7 @@ def by_row(steps: Steps, body: SymbolTable, inner: SymbolTable, total: Size) -> 
     )
 
 
-def _batch_params(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
+def _batch_params(steps: RaggedLoop, inner: SymbolTable, rows: Size) -> list[str]:
     """Return the parameters with batch axis; other scanned inputs become captures."""
     for name in [cut.param for cut in steps.slices]:
         sizes = sizes_of(inner, name)
@@ -149,7 +153,7 @@ def _batch_params(steps: Steps, inner: SymbolTable, rows: Size) -> list[str]:
     return [name for name in steps.given if name in inner.vars]
 
 
-def _move_batch_first(steps: Steps, body: SymbolTable, name: str, axis: int) -> Var:
+def _move_batch_first(steps: RaggedLoop, body: SymbolTable, name: str, axis: int) -> Var:
     """Return a capture with the batch axis in front: moved outside of the loop if possible."""
     table = body if name in body.vars else steps.outer
     var = visible_var(steps.program, table, name)
@@ -157,14 +161,14 @@ def _move_batch_first(steps: Steps, body: SymbolTable, name: str, axis: int) -> 
         return one("moveaxis", var, source=(axis,), destination=(0,)) if axis else var
 
 
-def _move_batch_back(steps: Steps, inner: SymbolTable, name: str, axis: int) -> str:
+def _move_batch_back(steps: RaggedLoop, inner: SymbolTable, name: str, axis: int) -> str:
     """Move the batch axis of a parameter back to its original position."""
     with steps.program.building(inner):
         var = var_of(steps.program, inner, name)
         return one("moveaxis", var, source=(0,), destination=(axis,)).name if axis else name
 
 
-def numbered(steps: Steps, inner: SymbolTable, step: StepRows) -> StepRows:
+def number_random_draws(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep) -> RaggedStep:
     """Make the random draws of a step depend on the numbers of its batch elements."""
     params_by_source = dict(zip(step.given, step.params, strict=True))
 
@@ -173,7 +177,7 @@ def numbered(steps: Steps, inner: SymbolTable, step: StepRows) -> StepRows:
         if outer is None:
             outer = row_numbers(steps.program, steps.outer, step.rows)
         if outer.name not in params_by_source:
-            params_by_source[outer.name] = param(inner, "number", outer.type)
+            params_by_source[outer.name] = add_block_param(inner, "number", outer.type)
         return var_of(steps.program, inner, params_by_source[outer.name])
 
     places = dict.fromkeys(step.params, (0,))
@@ -181,7 +185,7 @@ def numbered(steps: Steps, inner: SymbolTable, step: StepRows) -> StepRows:
     return replace(step, given=[*params_by_source], params=[*params_by_source.values()])
 
 
-def param(inner: SymbolTable, stem: str, type_: Type) -> str:
+def add_block_param(inner: SymbolTable, stem: str, type_: Type) -> str:
     """Add a parameter to a block."""
     return inner.add_param(inner.names.unique(stem), type_).name
 
@@ -198,7 +202,7 @@ def _batch_axes(
     return {name: axes for name, axes in axes_by_name.items() if axes}
 
 
-def _batch_sources(steps: Steps) -> dict[str, int]:
+def _batch_sources(steps: RaggedLoop) -> dict[str, int]:
     """Return the variables outside of the step with a batch axis, with that axis."""
     axes_by_name = {cut.source.name: 1 for cut in steps.slices}
     inits = [*(memory.init for memory in steps.memories), steps.lengths, steps.numbers]

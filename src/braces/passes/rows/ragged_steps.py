@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from braces.builder.append import one
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, var_of, visible_var
 from braces.dims import Size
@@ -45,31 +45,31 @@ from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
 from braces.ir.views import LoopView, Row
 from braces.ir.walk import all_bodies
 from braces.ops.common.row_semantics import ADVICE
-from braces.ops.common.rules import zeros_of
-from braces.ops.control.batch_axis.masking import blank_columns, follow_rows
+from braces.ops.common.rules import build_zeros
+from braces.ops.control.batch_axis.masking import analyze_row_axes, zero_padding
 from braces.ops.control.construct.build import (
-    Carried,
-    Cut,
+    LoopCarry,
+    ScannedInput,
     build_loop,
     build_partition,
     build_switch,
 )
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite_loops
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 from braces.passes.rows.ragged_construct import (
-    StepRows,
-    Steps,
-    by_row,
-    numbered,
-    param,
+    RaggedLoop,
+    RaggedStep,
+    add_block_param,
+    number_random_draws,
+    pass_captures_by_element,
     sizes_of,
 )
 
-Guarded = tuple[LoopView, list[Carried]]
+GuardedLoop = tuple[LoopView, list[LoopCarry]]
 """A loop without memories and slices, and its memories; there may be one more."""
 
 
-def guarded(steps: Steps) -> Guarded:
+def guard_steps(steps: RaggedLoop) -> GuardedLoop:
     """Return a loop whose steps run only for the active batch elements.
 
     Raises:
@@ -89,7 +89,7 @@ def guarded(steps: Steps) -> Guarded:
 
 
 def _add_running_memory(
-    steps: Steps, body: SymbolTable, shape: tuple[Size, ...]
+    steps: RaggedLoop, body: SymbolTable, shape: tuple[Size, ...]
 ) -> tuple[Var, Var]:
     """Add a memory that marks running batch elements: its initial value and its parameter."""
     with steps.program.building(steps.outer):
@@ -99,7 +99,9 @@ def _add_running_memory(
     return start, var_of(steps.program, body, name)
 
 
-def _guard_by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: str) -> Guarded:
+def _guard_by_switch(
+    steps: RaggedLoop, body: SymbolTable, inner: SymbolTable, stop: str
+) -> GuardedLoop:
     start, running = _add_running_memory(steps, body, ())
     rows = [visible_var(steps.program, inner, row.result) for row in steps.loop.rows]
     for name in steps.given:
@@ -108,7 +110,7 @@ def _guard_by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: 
     run = inner.freeze((*steps.results, stop))
     skip = SymbolTable(parent=body)
     with steps.program.building(skip):
-        zeros = [zeros_of(tensor_type(row)) for row in rows]
+        zeros = [build_zeros(tensor_type(row)) for row in rows]
         true = one("full", shape=(), value=1.0, dtype=BOOL)
     memory_names = (memory.param for memory in steps.memories)
     skipped = skip.freeze((*memory_names, *(z.name for z in zeros), true.name))
@@ -120,13 +122,15 @@ def _guard_by_switch(steps: Steps, body: SymbolTable, inner: SymbolTable, stop: 
     next_memories = [
         replace(m, next=var.name) for m, var in zip(steps.memories, out[:n], strict=True)
     ]
-    next_memories.append(Carried(start, running.name, goes_on.name))
+    next_memories.append(LoopCarry(start, running.name, goes_on.name))
     return steps.around(body, [var.name for var in out[n:]]), next_memories
 
 
-def _guard_by_partition(steps: Steps, body: SymbolTable, inner: SymbolTable) -> Guarded:
+def _guard_by_partition(
+    steps: RaggedLoop, body: SymbolTable, inner: SymbolTable
+) -> GuardedLoop:
     total = _row_count(steps, inner)
-    step = by_row(steps, body, inner, total)
+    step = pass_captures_by_element(steps, body, inner, total)
     start: Var | None = None
     running: Var | None = None
     with steps.program.building(body):
@@ -135,7 +139,7 @@ def _guard_by_partition(steps: Steps, body: SymbolTable, inner: SymbolTable) -> 
             start, running = _add_running_memory(steps, body, (total,))
             active = running if active is None else active & running
     assert active is not None
-    step = numbered(steps, inner, step)
+    step = number_random_draws(steps, inner, step)
     case, n = _case(steps, inner, step), len(steps.memories)
     with steps.program.building(body):
         operands = [visible_var(steps.program, body, name) for name in step.given]
@@ -145,36 +149,36 @@ def _guard_by_partition(steps: Steps, body: SymbolTable, inner: SymbolTable) -> 
             for memory, new, old in zip(steps.memories, out[:n], operands[:n], strict=True)
         ]
         if start is not None and running is not None:
-            next_memories.append(Carried(start, running.name, (running & ~out[-1]).name))
+            next_memories.append(LoopCarry(start, running.name, (running & ~out[-1]).name))
     return steps.around(
         body, [v.name for v in out[n : n + len(steps.loop.rows)]]
     ), next_memories
 
 
-def _case(steps: Steps, inner: SymbolTable, step: StepRows) -> Body:
+def _case(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep) -> Body:
     """Return the step as a case, which masks inactive batch elements."""
     results = list(step.results)
     if step.stop is not None:
         results.append(_stop_per_element(steps, inner, step.stop, step.rows))
-    valid = param(inner, "valid", TensorType(BOOL, (step.rows,)))
-    known = follow_rows(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
+    valid = add_block_param(inner, "valid", TensorType(BOOL, (step.rows,)))
+    known = analyze_row_axes(inner, step.rows, dict.fromkeys((valid, *step.params), (0,)))
     for i, name in enumerate(results):
         whats = known.get(name, ())
         _check_batch_first(inner, name, whats, step)
         others = [axis for axis, what in enumerate(whats) if axis and what == "rows"]
-        results[i] = blank_columns(steps.program, inner, name, others, valid)
+        results[i] = zero_padding(steps.program, inner, name, others, valid)
     names = (valid, *step.params)
     return Body(names, tuple(results), dict(inner.vars), tuple(inner.ops))
 
 
-def _row_count(steps: Steps, inner: SymbolTable) -> Size:
+def _row_count(steps: RaggedLoop, inner: SymbolTable) -> Size:
     if steps.lengths is not None:
         return steps.lengths.shape[0]
     assert steps.stop is not None
     return sizes_of(inner, steps.stop)[0]
 
 
-def _stop_per_element(steps: Steps, inner: SymbolTable, name: str, rows: Size) -> str:
+def _stop_per_element(steps: RaggedLoop, inner: SymbolTable, name: str, rows: Size) -> str:
     """Return the stop condition per batch element."""
     stop = visible_var(steps.program, inner, name)
     if stop.ndim:
@@ -183,7 +187,7 @@ def _stop_per_element(steps: Steps, inner: SymbolTable, name: str, rows: Size) -
         return one("broadcast_to", stop, shape=(rows,)).name
 
 
-def _active_mask(steps: Steps, body: SymbolTable) -> Var | None:
+def _active_mask(steps: RaggedLoop, body: SymbolTable) -> Var | None:
     """Return the mask of batch elements whose sequences have not ended at this step."""
     if steps.lengths is None:
         return None
@@ -197,7 +201,7 @@ def _select_active(active: Var, new: Var, old: Var) -> Var:
 
 
 def _check_batch_first(
-    inner: SymbolTable, name: str, whats: Sequence[str], step: StepRows
+    inner: SymbolTable, name: str, whats: Sequence[str], step: RaggedStep
 ) -> None:
     type_, shape = inner.type_of(name), sizes_of(inner, name)
     leads = bool(shape) and inner.unifier.unify(shape[0], step.rows) is not None
@@ -213,7 +217,7 @@ def _check_batch_first(
 # ---- the pass --------------------------------------------------------------------------------
 
 
-@says_where
+@with_user_line
 def ragged_steps(by: str, *loops: str) -> Pass:
     """Return a pass that gives loops sequence lengths, as `br.create_rnn(lengths=...)` does.
 
@@ -246,7 +250,7 @@ def ragged_steps(by: str, *loops: str) -> Pass:
             fix='Name the paths of loops: br.passes.ragged_steps("n", "loop_0").',
         )
 
-    def rule(view: LoopView, op: Op, place: Place) -> Change:
+    def rule(view: LoopView, op: Op, place: InsertionPoint) -> Replacement:
         if not view.counted:
             note(place.where(op), "stays as it is: a value tells how many trips it makes")
             return op
@@ -279,14 +283,16 @@ def _check_lengths(var: Var) -> Var:
     return var
 
 
-def _with_lengths(view: LoopView, place: Place, by: Var) -> dict[str, str]:
+def _with_lengths(view: LoopView, place: InsertionPoint, by: Var) -> dict[str, str]:
     """Build a loop with lengths; return the new names of its outputs."""
     rows = tuple(Row(row.result) for row in view.rows)
     origin = view.origin.with_(inputs={}, outputs={})
     loop = replace(view, memories=(), slices=(), rows=rows, trips="", origin=origin)
-    memories = [Carried(place.var(m.init), m.param, m.next) for m in view.memories]
-    slices = [Cut(place.var(cut.source), cut.param) for cut in view.slices]
-    loop, memories = guarded(Steps(place.program, place.table, loop, memories, slices, by))
+    memories = [LoopCarry(place.var(m.init), m.param, m.next) for m in view.memories]
+    slices = [ScannedInput(place.var(cut.source), cut.param) for cut in view.slices]
+    loop, memories = guard_steps(
+        RaggedLoop(place.program, place.table, loop, memories, slices, by)
+    )
     new_loop = build_loop(loop, memories, slices)
     bound = view.bound(new_loop.finals[: len(view.memories)], new_loop.rows, new_loop.trips)
     return {name: var.name for name, var in bound.items()}

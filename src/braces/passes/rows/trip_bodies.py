@@ -22,15 +22,15 @@ from typing import Self
 
 from braces.ir.records import Op
 from braces.ir.views import LoopView, PartitionView, view_of
-from braces.passes.batching.batching_rule_rows import in_place
-from braces.passes.batching.trip_space import Trips, apart
-from braces.passes.core.rewrite import Place
-from braces.passes.loops.vectorize_after import deferrable
-from braces.passes.loops.vectorize_before import able
-from braces.passes.rows.fission_parts import Parts
+from braces.passes.batching.batching_rule_rows import keeps_elements_in_place
+from braces.passes.batching.trip_space import IterationSpace, reason_not_vectorizable
+from braces.passes.core.rewrite import InsertionPoint
+from braces.passes.loops.vectorize_after import deferrable_ops
+from braces.passes.loops.vectorize_before import movable_ops
+from braces.passes.rows.fission_parts import StepFission
 
 
-class EachTrip:
+class LoopBlock:
     """A block that each iteration runs once.
 
     Attributes:
@@ -41,16 +41,18 @@ class EachTrip:
         is_body: Whether it is the body of the loop.
     """
 
-    def __init__(self, trips: Trips, where: str, label: str, parts: Parts | None) -> None:
+    def __init__(
+        self, trips: IterationSpace, where: str, label: str, parts: StepFission | None
+    ) -> None:
         self.trips = trips
         self.where = where
         self.path = f"{where}/{label}"
-        self.together = apart(trips.view) is None
+        self.together = reason_not_vectorizable(trips.view) is None
         self.is_body = label == "body"
         self._parts = parts
 
     @classmethod
-    def of(cls, view: LoopView, op: Op, place: Place) -> Iterator[Self]:
+    def of(cls, view: LoopView, op: Op, place: InsertionPoint) -> Iterator[Self]:
         """Yield the body of a loop, and then the partitioned branches in it.
 
         Args:
@@ -58,14 +60,14 @@ class EachTrip:
             op: The operator of the loop.
             place: Its insertion point.
         """
-        together = apart(view) is None
-        trips = Trips.over(view, place) if together else Trips(view, place, 1)
+        together = reason_not_vectorizable(view) is None
+        trips = IterationSpace.over(view, place) if together else IterationSpace(view, place, 1)
         yield cls(trips, place.where(op), "body", None)
         for inner in trips.body.ops:
             branch = view_of(inner)
-            if isinstance(branch, PartitionView) and in_place(branch):
+            if isinstance(branch, PartitionView) and keeps_elements_in_place(branch):
                 (body,) = branch.bodies
-                parts = Parts(branch, trips) if together else None
+                parts = StepFission(branch, trips) if together else None
                 where = f"{place.where(op)}/body/{inner.name}"
                 yield cls(trips.inside(body), where, "cases[0]", parts)
 
@@ -73,14 +75,14 @@ class EachTrip:
     def before(self) -> Collection[str]:
         """Names of the operators that can be vectorized before the loop."""
         if self.is_body:
-            return able(self.trips) if self.together else ()
+            return movable_ops(self.trips) if self.together else ()
         return self._parts.able_before if self._parts else ()
 
     @cached_property
     def after(self) -> Collection[str]:
         """Names of the operators that can be vectorized after the loop."""
         if self.is_body:
-            return deferrable(self.trips) if self.together else ()
+            return deferrable_ops(self.trips) if self.together else ()
         return self._parts.able_after if self._parts else ()
 
     @cached_property

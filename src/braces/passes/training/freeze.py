@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from braces.builder.builder import Builder
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import ProgramDef
-from braces.passes.cleanup.prune import moved_with_targets
+from braces.passes.cleanup.prune import updated_with_targets
 from braces.passes.verify.program import verified
 
 P = TypeVar("P", bound=Builder)
 
 
-def frozen(program: P, which: Sequence[Any]) -> P:
+def freeze_parameters(program: P, which: Sequence[Any]) -> P:
     """Return a copy of a program in which some parameters are frozen.
 
     Args:
@@ -46,8 +46,8 @@ def _remove_updates(program: ProgramDef, which: Sequence[Any]) -> ProgramDef:
         for name in program.updates
         if program.main.vars[name].trainable and name not in frozen_names
     ]
-    needed_states = moved_with_targets(program, [*program.main.results, *moving])
-    unneeded_states = moved_with_targets(program, frozen_names) - needed_states
+    needed_states = updated_with_targets(program, [*program.main.results, *moving])
+    unneeded_states = updated_with_targets(program, frozen_names) - needed_states
     updates = {
         n: v for n, v in program.updates.items() if n not in frozen_names | unneeded_states
     }

@@ -18,14 +18,14 @@ from weakref import WeakKeyDictionary
 
 from braces.builder.builder import Builder
 from braces.define.decorator import OPS
-from braces.ir.plain_blocks.escaping_values import with_shown
+from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.records import DATA, Body, Op, ProgramDef
 from braces.ir.walk import all_ops
 from braces.passes.cleanup.dead_code import eliminate
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.random_effects import random_states
-from braces.passes.core.rewrite import Change, Place, rewrite
-from braces.passes.training.replace_parameters import substituted
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
+from braces.passes.training.replace_parameters import replace_parameters
 from braces.passes.verify.program import verified
 
 P = TypeVar("P", bound=Builder)
@@ -49,15 +49,15 @@ def for_test(program: P, values: Any = None) -> P:
         BracesError: A value cannot replace a parameter.
     """
     if values is not None:
-        return _build_inference_form(program, substituted(program.definition, values))
-    cached_form = kept_for_test(program)
+        return _build_inference_form(program, replace_parameters(program.definition, values))
+    cached_form = cached_inference_form(program)
     test = program.like(cached_form.definition)
     test.startup = program.startup
     test.origin = cached_form, test.version
     return test
 
 
-def kept_for_test(program: P) -> P:
+def cached_inference_form(program: P) -> P:
     """Return the cached inference form of a program; callers must not modify it."""
     version, cached_form = _cached_forms.get(program, (None, program))
     if version != program.version:
@@ -67,12 +67,12 @@ def kept_for_test(program: P) -> P:
 
 
 def _build_inference_form(program: P, whole: ProgramDef) -> P:
-    inference_form = program.like(verified(calmed(whole)))
+    inference_form = program.like(verified(to_inference_mode(whole)))
     inference_form.startup = program.startup
     return inference_form
 
 
-def calmed(program: ProgramDef) -> ProgramDef:
+def to_inference_mode(program: ProgramDef) -> ProgramDef:
     """Return a program for inference."""
     inference_form = rewrite(program, _disable_training)
     random_updates = _random_updates(inference_form.main, program.updates)
@@ -101,7 +101,7 @@ def without_unfed_counts(program: ProgramDef, fed: Collection[str]) -> ProgramDe
 
 def without_other_counts(program: ProgramDef, fetches: Sequence[str]) -> ProgramDef:
     """Return a program that updates only metrics whose data other results need."""
-    main = with_shown(program.main, fetches)
+    main = with_exported(program.main, fetches)
     counts = _count_updates(main, program.updates)
     others = (value for name, value in program.updates.items() if name not in counts)
     return without_unfed_counts(program, _data_of(main, [*fetches, *others]))
@@ -133,7 +133,7 @@ def _random_updates(main: Body, updates: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in updates.items() if name in drawn_from}
 
 
-def _disable_training(op: Op, place: Place) -> Change:
+def _disable_training(op: Op, place: InsertionPoint) -> Replacement:
     definition = OPS.find(op.type)
     role = None if definition is None else definition.roles.get("Training")
     if definition is None or role is None or op.attrs.get(role) is False:
@@ -143,4 +143,6 @@ def _disable_training(op: Op, place: Place) -> Change:
     return op.with_(inputs=inputs, attrs={**op.attrs, role: False})
 
 
-FOR_TEST = Pass("for_test", calmed, "Remove training behaviour and updates.", trusted=True)
+FOR_TEST = Pass(
+    "for_test", to_inference_mode, "Remove training behaviour and updates.", trusted=True
+)

@@ -21,13 +21,13 @@ It comes last, because the other passes move products out of loops, and not the 
 from __future__ import annotations
 
 from braces.builder.append import apply, one
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, DType, TensorType, dtype_of, is_float
 from braces.errors import DTypeError
 from braces.ir.records import Op, ProgramDef
 from braces.passes.core.pipeline import Pass, note
-from braces.passes.core.rewrite import Change, Place, rewrite
+from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 
 PRODUCTS = {
     "conv1d", "conv2d", "conv3d", "conv_to_input", "conv_to_weight", "conv_transpose1d",
@@ -37,7 +37,7 @@ PRODUCTS = {
 """Contractions for which machines have 16-bit units."""
 
 
-@says_where
+@with_user_line
 def mixed_precision(dtype: str = "bfloat16") -> Pass:
     """Return a pass that computes products in 16 bits, and everything else as before.
 
@@ -71,7 +71,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
             fix='Write br.passes.mixed_precision("bfloat16"), or "float16".',
         )
 
-    def rule(op: Op, place: Place) -> Change:
+    def rule(op: Op, place: InsertionPoint) -> Replacement:
         if op.type not in PRODUCTS or not _is_wide(op, place):
             return op
         note(place.where(op), f"multiplies in {narrow.name}")
@@ -84,7 +84,7 @@ def mixed_precision(dtype: str = "bfloat16") -> Pass:
     return Pass("mixed_precision", run, "Multiply in 16 bits, and compute all else as it was.")
 
 
-def _is_wide(op: Op, place: Place) -> bool:
+def _is_wide(op: Op, place: InsertionPoint) -> bool:
     """Return whether an operator multiplies several float32 arrays."""
     input_dtypes, output_dtypes = (
         [_dtype(n, place) for n in names] for names in (op.reads(), op.binds())
@@ -96,13 +96,13 @@ def _is_wide(op: Op, place: Place) -> bool:
     )
 
 
-def _dtype(name: str, place: Place) -> DType:
+def _dtype(name: str, place: InsertionPoint) -> DType:
     type_ = place.info(name).type
     assert isinstance(type_, TensorType), "products are of arrays"
     return type_.dtype
 
 
-def _build_narrow(op: Op, place: Place, dtype: DType) -> dict[str, str]:
+def _build_narrow(op: Op, place: InsertionPoint, dtype: DType) -> dict[str, str]:
     """Build the product in 16 bits; return the new names of its results."""
     operands: dict[str, list[Var]] = {
         slot: [_cast_to(place.var(name), dtype) for name in names]

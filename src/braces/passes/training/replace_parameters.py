@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
-from braces.ir.plain_blocks.escaping_values import with_shown
+from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.records import DATA, Body, ProgramDef
 from braces.ir.walk import ancestors, rename_op
 
 
-def substituted(program: ProgramDef, values: Any) -> ProgramDef:
+def replace_parameters(program: ProgramDef, values: Any) -> ProgramDef:
     """Return a program that reads other values instead of parameters.
 
     Args:
@@ -34,7 +34,7 @@ def substituted(program: ProgramDef, values: Any) -> ProgramDef:
         ProgramError: A value depends on data, or no name matches.
     """
     names = _value_names(program.main, values)
-    program = program.with_(main=with_shown(program.main, list(names.values())))
+    program = program.with_(main=with_exported(program.main, list(names.values())))
     main = program.main
     for name, value in names.items():
         _check_value(main, name, value)

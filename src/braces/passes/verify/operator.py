@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter, is_
 
 from braces.define.decorator import OPS, OpDef, Slot
-from braces.define.type_inference import Context, infer, infer_lightly, resolved
+from braces.define.type_inference import (
+    InferenceContext,
+    infer,
+    infer_without_kernel,
+    resolve_types,
+)
 from braces.dims import Unifier
 from braces.dtypes import Type, unifies
 from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest
@@ -14,7 +19,7 @@ from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.core.block_op import BlockOp, Interface
 from braces.passes.verify.rules import Report
-from braces.passes.verify.scoping import Visible
+from braces.passes.verify.scoping import ScopeChain
 
 _slot_name: Callable[[Slot], str] = attrgetter("name")
 
@@ -103,7 +108,7 @@ def _with_attrs(op: Op, definition: OpDef, report: Report, at: str) -> Op | None
 
 
 def check_interface(
-    op: Op, visible: Visible, unifier: Unifier, report: Report, at: str
+    op: Op, visible: ScopeChain, unifier: Unifier, report: Report, at: str
 ) -> None:
     """Check the sub-blocks of an operator against its operands and results."""
     definition = OPS.get(op.type)
@@ -147,7 +152,7 @@ def _check_body(
 
 def check_types(
     op: Op,
-    visible: Visible,
+    visible: ScopeChain,
     unifier: Unifier,
     types: bool | None,
     report: Report,
@@ -162,21 +167,21 @@ def check_types(
 def _infer_and_compare(
     op: Op,
     definition: OpDef,
-    visible: Visible,
+    visible: ScopeChain,
     unifier: Unifier,
     kernels: bool,
     report: Report,
     at: str,
 ) -> None:
     declared = {slot: visible.types(names) for slot, names in op.inputs.items()}
-    given = resolved(declared, unifier)
+    given = resolve_types(declared, unifier)
     outer = dict(zip(op.captures(), visible.types(op.captures()), strict=True))
-    context, wanted = Context(definition.type, unifier), tuple(op.outputs)
+    context, wanted = InferenceContext(definition.type, unifier), tuple(op.outputs)
     try:
         if kernels:
             inferred = infer(definition, given, op.attrs, wanted, context, outer)
         else:
-            inferred = infer_lightly(definition, given, op.attrs, wanted, context, outer)
+            inferred = infer_without_kernel(definition, given, op.attrs, wanted, context, outer)
     except OpDefinitionError as error:  # rules expect operands that the builder accepts
         what = f"{op.type} cannot take these inputs and attributes: {error.what}"
         report.say("B502", what, at=at, given=_format_inputs(op, given))
@@ -206,7 +211,7 @@ def _format_inputs(op: Op, types: Mapping[str, tuple[Type, ...]]) -> str:
 def _compare(
     op: Op,
     slot: str,
-    visible: Visible,
+    visible: ScopeChain,
     inferred: tuple[Type, ...],
     unifier: Unifier,
     report: Report,

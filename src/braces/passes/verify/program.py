@@ -27,7 +27,7 @@ from braces.passes.verify.operator import (
     check_types,
 )
 from braces.passes.verify.rules import CODES as CODES, Report
-from braces.passes.verify.scoping import Visible
+from braces.passes.verify.scoping import ScopeChain
 
 
 def verify(
@@ -115,7 +115,7 @@ class _Verification:
     def check(self, program: ProgramDef) -> None:
         main = program.main
         if self.types is not False:
-            self.unifier.count = free_number(main)
+            self.unifier.count = next_dim_number(main)
         if main.params:
             self.report.say(
                 "B304",
@@ -123,7 +123,7 @@ class _Verification:
                 at=self.at(""),
                 fix="Declare what is fed as data.",
             )
-        visible = Visible(main, None)
+        visible = ScopeChain(main, None)
         self.block(visible, "")
         for target, value in program.updates.items():
             self.update(target, value, visible)
@@ -132,9 +132,9 @@ class _Verification:
         self, table: SymbolTable, good: Container[int], updates: Mapping[str, str]
     ) -> None:
         """Check a block under construction, except operators known valid, and updates."""
-        visible: Visible | None = None
+        visible: ScopeChain | None = None
         for outer in reversed(list(table.chain())):
-            visible = Visible(outer.freeze(), visible)
+            visible = ScopeChain(outer.freeze(), visible)
             if outer is not table:
                 visible.ready.update(visible.body.vars)
         assert visible is not None
@@ -158,7 +158,7 @@ class _Verification:
 
     # ---- blocks ------------------------------------------------------------------------------
 
-    def block(self, visible: Visible, path: str) -> None:
+    def block(self, visible: ScopeChain, path: str) -> None:
         """Check a block, and the blocks inside it."""
         body, named = visible.body, set[str]()
         self.params(body, path)
@@ -202,7 +202,7 @@ class _Verification:
         if info.trainable and not _is_trainable(info):
             say("B303", "is trainable.", "Only parameters of a float dtype are trained.")
 
-    def bound(self, visible: Visible, path: str) -> None:
+    def bound(self, visible: ScopeChain, path: str) -> None:
         """Check that all declared values of a block are bound at its end."""
         if len(visible.ready) == len(visible.body.vars):
             return
@@ -218,7 +218,7 @@ class _Verification:
 
     # ---- operators ---------------------------------------------------------------------------
 
-    def op(self, op: Op, named: set[str], visible: Visible, path: str) -> None:
+    def op(self, op: Op, named: set[str], visible: ScopeChain, path: str) -> None:
         """Check an operator: name, reads, definition, sub-blocks, captures, outputs, types."""
         at, before = self.at(path, op), len(self.report.errors)
         if op.name in named:
@@ -230,7 +230,7 @@ class _Verification:
         completed = check_definition(op, self.report, at)
         bodies = op.bodies()
         for label, body in bodies.items():
-            self.block(Visible(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
+            self.block(ScopeChain(body, visible), f"{path}/{op.name}/{label}".lstrip("/"))
         if len(self.report.errors) == before and (bodies or op.captures()):
             check_captures(op, self.report, at)
         for name in op.binds():
@@ -240,7 +240,7 @@ class _Verification:
             if len(self.report.errors) == before:
                 check_types(completed, visible, self.unifier, self.types, self.report, at)
 
-    def read(self, name: str, visible: Visible, at: str) -> None:
+    def read(self, name: str, visible: ScopeChain, at: str) -> None:
         owner = visible.owner(name)
         if owner is None:
             what = f"There is no variable `{name}` here."
@@ -252,7 +252,7 @@ class _Verification:
                 fix = "An outer block has this name too; rename the inner variable."
             self.report.say("B203", what, at=at, fix=fix)
 
-    def bind(self, name: str, visible: Visible, at: str) -> None:
+    def bind(self, name: str, visible: ScopeChain, at: str) -> None:
         info = visible.body.vars.get(name)
         if info is None:
             what = f"`{name}` is bound, and not declared in this block."
@@ -269,7 +269,7 @@ class _Verification:
 
     # ---- updates -----------------------------------------------------------------------------
 
-    def update(self, target: str, value: str, visible: Visible) -> None:
+    def update(self, target: str, value: str, visible: ScopeChain) -> None:
         at = f"{self.place}update {target} = {value}"
         held, new = visible.info(target), visible.info(value)
         if held is None or not held.persistable:
@@ -310,7 +310,7 @@ def _types_agree(held: VarInfo, first: VarInfo) -> bool:
     return held.persistable and unifies(held.type, first.type, Unifier())
 
 
-def free_number(main: Body) -> int:
+def next_dim_number(main: Body) -> int:
     """Return the first number above those of all unnamed dimensions of a program."""
     numbers = [
         int(name[1:])

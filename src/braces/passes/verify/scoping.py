@@ -6,7 +6,7 @@ from braces.dtypes import Type
 from braces.ir.records import VALUE, Body, VarInfo
 
 
-class Visible:
+class ScopeChain:
     """Scope chain: a partly verified block and its enclosing blocks.
 
     Attributes:
@@ -15,14 +15,14 @@ class Visible:
         ready: The names of this block that are bound so far.
     """
 
-    def __init__(self, body: Body, around: Visible | None) -> None:
+    def __init__(self, body: Body, around: ScopeChain | None) -> None:
         self.body = body
         self.around = around
         self.ready = {name for name, info in body.vars.items() if info.kind != VALUE}
 
-    def owner(self, name: str) -> Visible | None:
+    def owner(self, name: str) -> ScopeChain | None:
         """Return the innermost block, from here outwards, that declares a name."""
-        block: Visible | None = self
+        block: ScopeChain | None = self
         while block is not None and name not in block.body.vars:
             block = block.around
         return block

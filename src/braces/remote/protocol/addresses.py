@@ -29,7 +29,7 @@ def parse_address(address: str) -> tuple[str, int]:
     return bare, int(port)
 
 
-def shown_address(host: str, port: int) -> str:
+def format_address(host: str, port: int) -> str:
     """Format an address.
 
     Example:

@@ -9,8 +9,8 @@ from braces.remote.protocol.messages import (
     LENGTH_BYTES,
     Message,
     frame_length,
-    packed,
-    unpacked,
+    pack_message,
+    unpack_message,
 )
 
 _KEEPALIVE = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
@@ -56,7 +56,7 @@ class Link:
             ProgramError: It is too large.
             OSError: The connection broke.
         """
-        for piece in packed(message):
+        for piece in pack_message(message):
             self._send(memoryview(piece))
 
     def _send(self, piece: memoryview) -> None:
@@ -74,7 +74,7 @@ class Link:
         if self._stall_s is not None:
             self._await_message()
         try:
-            return unpacked(self._exactly(frame_length(self._exactly(LENGTH_BYTES))))
+            return unpack_message(self._exactly(frame_length(self._exactly(LENGTH_BYTES))))
         except FileFormatError as error:
             raise ConnectionError(error.what) from None
 
@@ -92,11 +92,11 @@ class Link:
 
     def close(self) -> None:
         """Close the connection; waiting threads get an error."""
-        end(self._socket)
+        close_socket(self._socket)
         self._reader.close()
 
 
-def end(connection: socket.socket) -> None:
+def close_socket(connection: socket.socket) -> None:
     """Close a connection, and wake threads that wait for it."""
     try:
         connection.shutdown(socket.SHUT_RDWR)

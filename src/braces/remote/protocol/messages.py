@@ -43,7 +43,7 @@ class Message:
     arrays: Mapping[str, Array] = field(default_factory=dict[str, Array])
 
 
-def packed(message: Message) -> list[bytes | memoryview]:
+def pack_message(message: Message) -> list[bytes | memoryview]:
     """Serialize a message to the pieces of a frame; arrays are not copied.
 
     Raises:
@@ -72,7 +72,7 @@ def frame_length(data: bytes) -> int:
     return length
 
 
-def unpacked(data: bytes) -> Message:
+def unpack_message(data: bytes) -> Message:
     """Parse a message without its length prefix.
 
     Raises:

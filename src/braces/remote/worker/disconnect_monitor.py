@@ -17,7 +17,7 @@ POLL_S = 0.1
 """The polling interval; shorter runs are not monitored."""
 
 
-class Departures:
+class DisconnectMonitor:
     """Calls a function for each client that disconnects before it has its answer."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from braces.errors import RemoteError
 from braces.lazy import ray
-from braces.remote.protocol.messages import LENGTH_BYTES, Message, packed, unpacked
+from braces.remote.protocol.messages import LENGTH_BYTES, Message, pack_message, unpack_message
 from braces.remote.worker.session import Session
 
 RAY = "ray"
@@ -26,10 +26,10 @@ class Actor:
 
     def answer(self, request: bytes) -> bytes:
         """Return the answer to a request, both in the format of sockets."""
-        return _serialize(self._session.answer(unpacked(request)))
+        return _serialize(self._session.answer(unpack_message(request)))
 
 
-class RayPlace:
+class RayEndpoint:
     """An endpoint that Ray schedules, with one CPU.
 
     Args:
@@ -83,7 +83,7 @@ class RayLink:
         """
         reference = self._actor.answer.remote(_serialize(message))
         try:
-            return unpacked(ray.get(reference, timeout=timeout_s))
+            return unpack_message(ray.get(reference, timeout=timeout_s))
         except ray.exceptions.GetTimeoutError:
             raise TimeoutError(f"no answer within {timeout_s:g} s") from None
         except ray.exceptions.RayError as error:
@@ -97,4 +97,4 @@ class RayLink:
 
 def _serialize(message: Message) -> bytes:
     """Serialize a message without its length prefix to bytes."""
-    return b"".join(packed(message))[LENGTH_BYTES:]
+    return b"".join(pack_message(message))[LENGTH_BYTES:]

@@ -10,16 +10,16 @@ from functools import partial
 from threading import Event, Lock, Thread
 
 from braces.errors import ProgramError, RemoteError
-from braces.remote.protocol.addresses import parse_address, shown_address
-from braces.remote.protocol.connection import Link, end
+from braces.remote.protocol.addresses import format_address, parse_address
+from braces.remote.protocol.connection import Link, close_socket
 from braces.remote.protocol.error_records import as_record
 from braces.remote.protocol.handshake import admit, key_of, welcome
 from braces.remote.protocol.messages import ERROR, Message
-from braces.remote.worker.disconnect_monitor import Departures
+from braces.remote.worker.disconnect_monitor import DisconnectMonitor
 from braces.remote.worker.session import Session
 
 MOST_CLIENTS = 64
-MOST_STRANGERS = 64
+MOST_UNAUTHENTICATED = 64
 """The largest number of unauthenticated connections; beyond it the oldest is closed."""
 STALL_S = 60.0
 """The longest time without progress of a client within a message."""
@@ -57,12 +57,12 @@ class Server:
         host, port = parse_address(address)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family)
-        self.address = shown_address(host, self._listener.getsockname()[1])
+        self.address = format_address(host, self._listener.getsockname()[1])
         self._closed = Event()
         self._lock = Lock()
         self._strangers = deque[socket.socket]()
         self._clients = set[socket.socket]()
-        self._departures = Departures()
+        self._departures = DisconnectMonitor()
 
     def serve(self) -> None:
         """Accept clients until `close` is called."""
@@ -75,7 +75,7 @@ class Server:
                 continue
             with self._lock:
                 self._strangers.append(connection)
-                if len(self._strangers) > MOST_STRANGERS:
+                if len(self._strangers) > MOST_UNAUTHENTICATED:
                     reset(self._strangers.popleft())
             try:
                 Thread(target=self._meet, args=(connection,), daemon=True).start()
@@ -117,7 +117,7 @@ class Server:
             self._clients.discard(connection)
             if connection in self._strangers:
                 self._strangers.remove(connection)
-        end(connection)
+        close_socket(connection)
 
     def _serve(self, connection: socket.socket, client: str) -> None:
         """Answer requests until the client disconnects."""
@@ -143,10 +143,10 @@ class Server:
     def close(self) -> None:
         """Stop listening, and close all connections."""
         self._closed.set()
-        end(self._listener)
+        close_socket(self._listener)
         with self._lock:
             for connection in (*self._strangers, *self._clients):
-                end(connection)
+                close_socket(connection)
         self._departures.close()
 
     def __enter__(self) -> Server:
@@ -169,7 +169,7 @@ def reset(connection: socket.socket) -> None:
 
 def _shown_peer(connection: socket.socket) -> str:
     try:
-        return f"A client at {shown_address(*connection.getpeername()[:2])}"
+        return f"A client at {format_address(*connection.getpeername()[:2])}"
     except OSError:
         return "A client"
 

@@ -12,52 +12,72 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.core.jax_settings import compiles_nothing, own_settings, traceable
-from braces.define.core.kernel_call import exhausted
+from braces.define.core.jax_settings import braces_jax_settings, is_jit_disabled, traceable
+from braces.define.core.kernel_call import is_out_of_memory
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
-from braces.lower.cache.persistent_cache import code_name, code_reads, compile_or_read
+from braces.lower.cache.persistent_cache import code_name, compile_or_read, count_cache_hits
 from braces.lower.checks.array_size_limit import refuse_huge
-from braces.lower.checks.out_of_memory import LARGE_BYTES, needed_bytes, out_of_memory, require
-from braces.lower.interpret.interpreter import place
-from braces.lower.interrupt.ctrl_c import Uninterrupted
-from braces.lower.interrupt.deadline import Watch
-from braces.lower.xla.block_lowering import NAN, STOP, Lowerer, block_path, start_state
-from braces.lower.xla.check_points import Site, UnfitError, find_sites, histories
-from braces.lower.xla.commit import Commits, early_places
-from braces.lower.xla.concrete_attributes import Sizes
-from braces.lower.xla.fused_initializers import ManyDraws
-from braces.lower.xla.interruptible_loops import may_ask, ticket
-from braces.lower.xla.narrow_dtypes import given_back
-from braces.ops.linalg.einsum import axes_apart
-from braces.passes.rows.pad_row_count import EXACT, rows_of_run
-from braces.runtime.backend import interpreted
-from braces.runtime.compile.compile_variant import Form, axes_of
-from braces.runtime.compile.executable import (
-    Executable,
-    TakenError,
-    call_first,
-    call_told,
-    check_taken,
+from braces.lower.checks.out_of_memory import (
+    LARGE_BYTES,
+    needed_bytes,
+    out_of_memory,
+    probe_memory,
 )
-from braces.runtime.compile.executable_cache import Notice, Recent
-from braces.runtime.compile.list_capacity import Known
+from braces.lower.interpret.interpreter import describe_location
+from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+from braces.lower.interrupt.deadline import CancellationToken
+from braces.lower.xla.block_lowering import (
+    NAN_CHECK,
+    STOP_CHECK,
+    Lowerer,
+    block_path,
+    start_state,
+)
+from braces.lower.xla.check_points import (
+    CheckPoint,
+    UnfitError,
+    find_check_points,
+    list_histories,
+)
+from braces.lower.xla.commit import Commits, find_early_updates
+from braces.lower.xla.concrete_attributes import Sizes
+from braces.lower.xla.fused_initializers import BatchedInitializers
+from braces.lower.xla.interruptible_loops import may_be_interruptible, ticket
+from braces.lower.xla.narrow_dtypes import from_carriers
+from braces.ops.linalg.einsum import keep_axes_separate
+from braces.passes.rows.pad_row_count import EXACT, pad_for_run
+from braces.runtime.backend import interpreted
+from braces.runtime.compile.compile_variant import CompileVariant, find_padded_axes
+from braces.runtime.compile.executable import (
+    DonatedError,
+    Executable,
+    call_first,
+    call_on_device,
+    check_donated,
+)
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
+from braces.runtime.compile.list_capacity import CapacityEstimates
 from braces.runtime.devices.device import (
     Devices,
     compute_in_calling_thread,
-    mind_forks,
+    detect_forks,
     open_device,
 )
-from braces.runtime.devices.device_placement import Placed, lost, refuse_apart
+from braces.runtime.devices.device_placement import (
+    ShardedPlan,
+    lost_process_error,
+    refuse_sharded_values,
+)
 from braces.runtime.inputs.feeds import check_shape
 from braces.runtime.inputs.persistables import Run, check_states, keep_on_device
-from braces.runtime.monitoring.compile_listener import Making
+from braces.runtime.monitoring.compile_listener import CompileListener
 from braces.runtime.monitoring.stats import Compilation
 from braces.runtime.plan.plan import Plan
 from braces.target import ROUNDED
 
-MOST_REPEATS, WIDE_BYTES = 64, 8
+MAX_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
 
 
@@ -79,22 +99,22 @@ class CompiledPlan:
         plan: Plan,
         devices: Devices,
         check_nan: bool,
-        recent: Recent,
-        notice: Notice,
+        recent: ExecutableCache,
+        notice: CompileReporter,
     ) -> None:
         self.prepare_process()
         self.plan = plan
         self.devices, self.device = devices, devices.one
-        self.placed = Placed.of(devices.placement, plan)
+        self.placed = ShardedPlan.of(devices.placement, plan)
         self.target = devices.target
         self.check_nan = check_nan
         self.executables: dict[Any, Executable] = {}
         self.latest: tuple[Any, Any, Executable] | None = None
         compiled_program = plan.compiled
         same = compiled_program.main is plan.body
-        sites = plan.sites if same else find_sites(compiled_program.main)
-        self.exact = Form(compiled_program.main, compiled_program.updates, sites)
-        self.known = Known(histories(sites.values()), plan.learned)
+        sites = plan.sites if same else find_check_points(compiled_program.main)
+        self.exact = CompileVariant(compiled_program.main, compiled_program.updates, sites)
+        self.known = CapacityEstimates(list_histories(sites.values()), plan.learned)
         self.recent = recent
         self.recent.own(self)
         self.notice = notice
@@ -106,7 +126,7 @@ class CompiledPlan:
         self.takes_turns = bool(plan.updates or self.shared)
         self.fetched, self.fed = len(plan.fetches), len(plan.feeds)
         self.told = self.fetched + len(self.updates)
-        self.asks = self.target.asks and may_ask(plan.body)
+        self.asks = self.target.asks and may_be_interruptible(plan.body)
         self.steady = not (self.asks or self.known.rooms or self.known.rows)
 
     @staticmethod
@@ -119,7 +139,7 @@ class CompiledPlan:
     @staticmethod
     def prepare_process() -> None:
         """Detect forks of this process, and let a CPU compute in the calling thread."""
-        mind_forks()
+        detect_forks()
         compute_in_calling_thread()
 
     def run(self, run: Run) -> list[Any]:
@@ -144,8 +164,8 @@ class CompiledPlan:
             if not self.takes_turns:
                 try:
                     results = self._run(run)
-                    return given_back(wanted, results, narrow) if narrow else results
-                except TakenError:
+                    return from_carriers(wanted, results, narrow) if narrow else results
+                except DonatedError:
                     pass  # an updating run donated an input of this one
             turn = run.scope.turn
             with turn if run.watch.deadline is None else run.watch.turn(turn):
@@ -153,8 +173,8 @@ class CompiledPlan:
         except jax.errors.JaxRuntimeError as error:  # raised during the computation
             if self.placed is None or jax.process_count() == 1:
                 raise
-            raise lost(error) from error
-        return given_back(wanted, results, narrow) if narrow else results
+            raise lost_process_error(error) from error
+        return from_carriers(wanted, results, narrow) if narrow else results
 
     def compile(self, run: Run) -> None:
         """Compile the code that a run with these types needs first, if there is none yet."""
@@ -169,7 +189,7 @@ class CompiledPlan:
         cause.
         """
         form, watch = self.rounded, run.watch
-        for _ in range(MOST_REPEATS):
+        for _ in range(MAX_REPEATS):
             if self.takes_turns or not self.states:
                 run.read(self.states, self.narrow, self.placed)
             else:  # a consistent snapshot, between two commits
@@ -179,7 +199,7 @@ class CompiledPlan:
             if watch.limited:
                 watch.check()
             if executable.needed_bytes >= LARGE_BYTES:
-                require(executable.needed_bytes)
+                probe_memory(executable.needed_bytes)
             fetches, status, good = self._transact(executable, run)
             if good:
                 results = list(map(np.asarray, fetches))
@@ -200,33 +220,37 @@ class CompiledPlan:
         raise RunError("The histories of the run's loops kept outgrowing their buffers.")
 
     def _failure(
-        self, run: Run, status: list[int], failures: list[tuple[Site, int]]
+        self, run: Run, status: list[int], failures: list[tuple[CheckPoint, int]]
     ) -> BracesError:
         """Return the error of a failed run."""
         if self.check_nan and status[-1]:
             interpreted.find_nan(self.plan, run, self.devices)
         site, code = failures[0]
         failure = site.failure(code)
-        return failure.located(place(block_path(site.path, site.op), site.op))
+        return failure.located(describe_location(block_path(site.path, site.op), site.op))
 
     @cached_property
-    def rounded(self) -> Form:
+    def rounded(self) -> CompileVariant:
         """The block for rounded sizes, if it has data-dependent sizes.
 
         Padding is checked for NaNs, too, so sizes are exact with `check_nan`.
         """
         if not self.known.rows or self.check_nan:
             return self.exact
-        padded, dims, notes = rows_of_run(ProgramDef(self.exact.body, self.exact.updates))
+        padded, dims, notes = pad_for_run(ProgramDef(self.exact.body, self.exact.updates))
         self.notice.tell_exact(note for note in notes if note.what.startswith(EXACT))
         if not dims:
             return self.exact
         body = padded.main
-        cuts = tuple(axes_of(body.vars[name].type, dims) for name in body.results)
-        return Form(body, padded.updates, find_sites(body), dims, cuts)
+        cuts = tuple(find_padded_axes(body.vars[name].type, dims) for name in body.results)
+        return CompileVariant(body, padded.updates, find_check_points(body), dims, cuts)
 
     def _recorded(
-        self, form: Form, executable: Executable, status: list[int], results: list[Any]
+        self,
+        form: CompileVariant,
+        executable: Executable,
+        status: list[int],
+        results: list[Any],
     ) -> list[Any]:
         """Return results without padding; record the sizes that the run reported.
 
@@ -237,7 +261,9 @@ class CompiledPlan:
         self.known.record(executable.needed(status), counts, form.rounded)
         return form.cut(results, counts) if form.rounded else results
 
-    def _absorb_status(self, form: Form, executable: Executable, status: list[int]) -> bool:
+    def _absorb_status(
+        self, form: CompileVariant, executable: Executable, status: list[int]
+    ) -> bool:
         """Correct the assumptions that a run disproved; return whether there were any."""
         failed = [site for site, _ in executable.failed(status)]
         counts, needed = executable.counts(status), executable.needed(status)
@@ -250,7 +276,7 @@ class CompiledPlan:
             self.known.rooms[name].grow(needed[name])
         return bool(lengths or overflowed)
 
-    def _made_exact(self, counts: Mapping[str, int]) -> Form:
+    def _made_exact(self, counts: Mapping[str, int]) -> CompileVariant:
         """Return the block for exact sizes, which are now known."""
         for name, count in counts.items():
             self.known.guesses[name].correct(count)
@@ -263,7 +289,7 @@ class CompiledPlan:
         """
         if not self.updates and not executable.loops:
             return self._compute(executable, run)
-        with Uninterrupted() as run.watch.held:
+        with DeferredCtrlC() as run.watch.held:
             return self._compute(executable, run)
 
     def _compute(self, executable: Executable, run: Run) -> tuple[list[Any], list[int], bool]:
@@ -273,7 +299,7 @@ class CompiledPlan:
                 arguments = self._arguments(run)
             outputs = executable.call(*arguments, *executable.more)
         except (ValueError, RuntimeError) as error:
-            if compiles_nothing():  # JAX refuses the call in advance
+            if is_jit_disabled():  # JAX refuses the call in advance
                 with traceable():
                     return self._compute(executable, run)
             self._explain(error, run)
@@ -286,13 +312,13 @@ class CompiledPlan:
             if self.updates:
                 values = outputs[first:end]
                 if self.narrow:
-                    values = given_back(self.updates, values, self.narrow)
+                    values = from_carriers(self.updates, values, self.narrow)
                 run.scope.put_all(self.updates, values)
         else:  # a failed run returns the values that it donated
             names = set(self.updates if good else self.plan.replaced).difference(run.given)
             pairs = zip(self.updates, outputs[first:end], strict=True)
             values_by_name = {name: value for name, value in pairs if name in names}
-            values = given_back(
+            values = from_carriers(
                 tuple(values_by_name), list(values_by_name.values()), self.narrow
             )
             run.scope.put_all(values_by_name, values)
@@ -307,13 +333,13 @@ class CompiledPlan:
             arguments.append(self._ticket(run.watch))
         return arguments
 
-    def _ticket(self, watch: Watch) -> Any:
+    def _ticket(self, watch: CancellationToken) -> Any:
         """Return the number by which the loops of this run find the watch."""
         run_ticket = ticket()
         run_ticket.begin(watch)
         return run_ticket.array
 
-    def _executable(self, form: Form, run: Run) -> Executable:
+    def _executable(self, form: CompileVariant, run: Run) -> Executable:
         """Return the code for the inputs of a run, often that of the last run."""
         latest, now = self.latest, self._likeness(form, run)
         if latest is None or now is None or latest[0] != now:
@@ -326,7 +352,7 @@ class CompiledPlan:
         executable.used = self.recent.now()
         return executable
 
-    def _likeness(self, form: Form, run: Run) -> list[Any] | None:
+    def _likeness(self, form: CompileVariant, run: Run) -> list[Any] | None:
         """Return a fast cache key, equal if a run needs the same code; or `None`.
 
         Results of one executable have identical descriptions (avals). NumPy arrays have none,
@@ -341,12 +367,12 @@ class CompiledPlan:
             key.append((*run.feeds, *self._assumed(form, run)))
         return key
 
-    def _assumed(self, form: Form, run: Run) -> tuple[Any, ...]:
+    def _assumed(self, form: CompileVariant, run: Run) -> tuple[Any, ...]:
         """Return the assumptions of code besides the types of its inputs."""
         timed = self.asks and run.watch.deadline is not None
         return form.rounded, self.known.key(form.rounded), timed
 
-    def _found(self, form: Form, run: Run) -> tuple[Any, Executable]:
+    def _found(self, form: CompileVariant, run: Run) -> tuple[Any, Executable]:
         """Return the code for the inputs of a run and its key; compile on a cache miss."""
         states = run.named(self.states)
         values = {**states, **run.feeds}
@@ -361,11 +387,11 @@ class CompiledPlan:
             executable = self.executables[key] = self._counted(form, run, sizes)
         return key, executable
 
-    def _counted(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+    def _counted(self, form: CompileVariant, run: Run, sizes: Sizes) -> Executable:
         """Compile, measure the time, and report it."""
-        begun, reads = perf_counter(), code_reads()
+        begun, reads = perf_counter(), count_cache_hits()
         executable = self._compile(form, run, sizes)
-        seconds, read = perf_counter() - begun, code_reads() > reads
+        seconds, read = perf_counter() - begun, count_cache_hits() > reads
         states = dict(zip(self.states, run.states, strict=True))
         timed = self.asks and run.watch.deadline is not None
         facts = form.facts(self.known, self.plan.wanted, timed)
@@ -382,14 +408,14 @@ class CompiledPlan:
             BracesError: Memory was exhausted, a process is lost, values lie on several devices,
                 or another run donated them.
         """
-        if exhausted(error):
+        if is_out_of_memory(error):
             raise out_of_memory(str(error)) from None
         if self.placed is not None and jax.process_count() > 1:
-            raise lost(error) from error
+            raise lost_process_error(error) from error
         with run.scope.turn:
-            check_taken(run.states)
+            check_donated(run.states)
         if self.placed is None:
-            refuse_apart(self.states, run.states)
+            refuse_sharded_values(self.states, run.states)
 
     def forget(self, key: Any) -> None:
         """Evict an executable."""
@@ -397,7 +423,7 @@ class CompiledPlan:
         if self.latest is not None and self.latest[1] == key:
             self.latest = None
 
-    def _compile(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+    def _compile(self, form: CompileVariant, run: Run, sizes: Sizes) -> Executable:
         """Compile for these sizes; kernels that reject them become failures."""
         while True:
             try:
@@ -405,10 +431,10 @@ class CompiledPlan:
             except UnfitError as error:
                 form = replace(form, sites=form.sites | error.sites)
 
-    def _lowered(self, form: Form, run: Run, sizes: Sizes) -> Executable:
+    def _lowered(self, form: CompileVariant, run: Run, sizes: Sizes) -> Executable:
         plan, sites, making = self.plan, form.sites, run.making
         if self.placed is None:
-            refuse_apart(self.states, run.states)
+            refuse_sharded_values(self.states, run.states)
         names = (*plan.states, *plan.feeds)
         rooms, assumed_sizes = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
@@ -427,22 +453,22 @@ class CompiledPlan:
         returned_names = {*form.body.results, *form.updates.values()}
         body = self.placed.placement.named(form.body) if self.placed else form.body
         if self.placed is None:  # otherwise each value is drawn on its own device
-            lowerer.draws = ManyDraws.of(form.body, returned_names, self.target.drawn)
-        flags = [*sites, NAN] if self.check_nan else list(sites)
+            lowerer.draws = BatchedInitializers.of(form.body, returned_names, self.target.drawn)
+        flags = [*sites, NAN_CHECK] if self.check_nan else list(sites)
         limits = (*(form.limit(site, rooms, assumed_sizes) for site in sites.values()), 0)[
             : len(flags)
         ]
         early = not self.check_nan and (flags or self.asks)
-        places = early_places(form.body, form.updates, flags) if early else {}
+        places = find_early_updates(form.body, form.updates, flags) if early else {}
 
         def function(*inputs: Any) -> Any:
             inputs = lowerer.draws.begin(inputs)
             *values, lowerer.ticket = inputs if self.asks else (*inputs, None)
             lowerer.loops = []
             env = dict(zip(names, values, strict=True))
-            commits = Commits((*flags, STOP), (*limits, 0), dict(env), places)
+            commits = Commits((*flags, STOP_CHECK), (*limits, 0), dict(env), places)
             lowerer.commits = commits
-            state = lowerer.run(body, env, "", start_state([*flags, STOP]))
+            state = lowerer.run(body, env, "", start_state([*flags, STOP_CHECK]))
             unfit = lowerer.unfit or {}
             if any(path not in sites or not sites[path].refusal for path in unfit):
                 raise UnfitError(unfit)
@@ -459,7 +485,7 @@ class CompiledPlan:
         code = self._code(function, [*arguments, *lowerer.draws.starts], form, making, options)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
-        call = partial(call_told, code, self.device)
+        call = partial(call_on_device, code, self.device)
         executable = Executable(code, *facts, call, lowerer.draws.starts)
         if not wide and self.device is None:
             executable.call = partial(call_first, executable)
@@ -469,8 +495,8 @@ class CompiledPlan:
         self,
         function: Callable[..., Any],
         arguments: list[Any],
-        form: Form,
-        making: Making,
+        form: CompileVariant,
+        making: CompileListener,
         options: Mapping[str, Any],
     ) -> Any:
         """Compile a function for arguments of these types."""
@@ -481,10 +507,10 @@ class CompiledPlan:
             function, donate_argnums=donated, compiler_options=xla_options, **options
         )
         with ExitStack() as settings:
-            settings.enter_context(own_settings())
+            settings.enter_context(braces_jax_settings())
             settings.enter_context(jax.threefry_partitionable(True))
             if self.placed is not None:
-                settings.enter_context(axes_apart())
+                settings.enter_context(keep_axes_separate())
             if self.device is not None:
                 settings.enter_context(jax.default_device(self.device))
                 arguments = jax.device_put(arguments, self.device)
@@ -501,4 +527,6 @@ class CompiledPlan:
 
 def _locate_error(error: BaseException, path: str, op: Op) -> BaseException:
     """Return the error of an interrupted run, with its loop."""
-    return error.located(place(path, op)) if isinstance(error, BracesError) else error
+    return (
+        error.located(describe_location(path, op)) if isinstance(error, BracesError) else error
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
 from braces.runtime.inputs.persistables import Run
 from braces.runtime.plan.plan import Plan
@@ -20,7 +20,7 @@ class Runnable(Protocol):
     """
 
     plan: Plan
-    notice: Notice
+    notice: CompileReporter
     used: int
 
     def run(self, run: Run) -> list[Any]:
@@ -50,7 +50,12 @@ class Backend(Protocol):
         ...
 
     def __call__(
-        self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
+        self,
+        plan: Plan,
+        devices: Devices,
+        check_nan: bool,
+        recent: ExecutableCache,
+        notice: CompileReporter,
     ) -> Runnable:
         """Return a runnable plan.
 

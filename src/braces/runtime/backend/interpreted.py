@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.core.jax_settings import own_settings
+from braces.define.core.jax_settings import braces_jax_settings
 from braces.errors import NaNError
 from braces.lazy import jax, jnp
-from braces.lower.cache.persistent_cache import the_keeper
-from braces.lower.interpret.interpreter import Interpreter, Script
-from braces.lower.interrupt.ctrl_c import Uninterrupted
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.cache.persistent_cache import get_persistent_cache
+from braces.lower.interpret.interpreter import BlockPlan, Interpreter
+from braces.lower.interrupt.ctrl_c import DeferredCtrlC
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes
-from braces.lower.xla.narrow_dtypes import given_back
-from braces.runtime.compile.executable_cache import Notice, Recent
-from braces.runtime.devices.device import Devices, mind_forks, open_device
-from braces.runtime.devices.device_placement import Placed, refuse_apart
+from braces.lower.xla.narrow_dtypes import from_carriers
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
+from braces.runtime.devices.device import Devices, detect_forks, open_device
+from braces.runtime.devices.device_placement import ShardedPlan, refuse_sharded_values
 from braces.runtime.inputs.feeds import check_shape
 from braces.runtime.inputs.persistables import Run, check_states
 from braces.runtime.plan.plan import Plan
@@ -31,7 +31,12 @@ class InterpretedPlan:
     """A plan that runs in the interpreter; see `backend.interface`."""
 
     def __init__(
-        self, plan: Plan, devices: Devices, check_nan: bool, recent: Recent, notice: Notice
+        self,
+        plan: Plan,
+        devices: Devices,
+        check_nan: bool,
+        recent: ExecutableCache,
+        notice: CompileReporter,
     ) -> None:
         del recent  # only kernels are compiled, which all plans share
         self.prepare_process()
@@ -50,49 +55,49 @@ class InterpretedPlan:
     @staticmethod
     def prepare_process() -> None:
         """Detect forks of this process."""
-        mind_forks()
+        detect_forks()
 
     @cached_property
-    def script(self) -> Script:
+    def script(self) -> BlockPlan:
         """The block plan for the interpreter."""
-        return prepared(self.plan, self.devices)
+        return prepare_block_plan(self.plan, self.devices)
 
     def run(self, run: Run) -> list[Any]:
         """Interpret and commit; all runs are serialized."""
         with run.watch.turn(run.scope.turn), self._keeping():
             results = interpret(self.plan, self.script, run, self.devices, self.check_nan)
         self.started = True
-        return given_back(self.plan.wanted, results, self.plan.narrow)
+        return from_carriers(self.plan.wanted, results, self.plan.narrow)
 
     def _keeping(self) -> AbstractContextManager[Any]:
         """Return a context that caches kernels persistently, until the first run ends."""
-        return nullcontext() if self.started else the_keeper().keeping()
+        return nullcontext() if self.started else get_persistent_cache().keeping()
 
     def compile(self, run: Run) -> None:
         """Validate the inputs of a run; single operators are compiled as they run."""
         with run.scope.turn:
-            begin(self.plan, run)
+            begin_run(self.plan, run)
 
 
-def prepared(plan: Plan, devices: Devices) -> Script:
+def prepare_block_plan(plan: Plan, devices: Devices) -> BlockPlan:
     """Return the block plan of a plan for the interpreter."""
-    return Script(plan.interpreted, devices.target, wanted=plan.updates.values())
+    return BlockPlan(plan.interpreted, devices.target, wanted=plan.updates.values())
 
 
 def interpret(
-    plan: Plan, script: Script, run: Run, devices: Devices, check_nan: bool
+    plan: Plan, script: BlockPlan, run: Run, devices: Devices, check_nan: bool
 ) -> list[Any]:
     """Interpret a plan on one device; return the fetched values."""
     kept, device = run.kept, devices.alone
-    placed = Placed.of(devices.placement, plan)
-    sizes, values = begin(plan, run)
+    placed = ShardedPlan.of(devices.placement, plan)
+    sizes, values = begin_run(plan, run)
     if placed is None:
-        refuse_apart(values, values.values())
+        refuse_sharded_values(values, values.values())
     for name in plan.learned:  # a case that does not run reports no size: it has no rows
         sizes.setdefault(name, 0)
     if kept is not None:
         kept[""] = run.scope.new_scope()
-    with own_settings(), jax.threefry_partitionable(True), jax.default_device(device):
+    with braces_jax_settings(), jax.threefry_partitionable(True), jax.default_device(device):
         env = {name: jax.device_put(v, device) for name, v in values.items()}
         clock = run.clock
         interpreter = Interpreter(sizes, run.listeners, kept, check_nan, run.watch, clock=clock)
@@ -106,8 +111,8 @@ def interpret(
             committed = placed.committed(updates, committed)
         jax.block_until_ready(committed)
     interpreter.keep("", env)
-    with Uninterrupted():
-        run.scope.put_all(updates, given_back(tuple(updates), committed, plan.narrow))
+    with DeferredCtrlC():
+        run.scope.put_all(updates, from_carriers(tuple(updates), committed, plan.narrow))
     return results
 
 
@@ -120,7 +125,7 @@ def _copy_aliases(values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     return arrays
 
 
-def begin(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
+def begin_run(plan: Plan, run: Run) -> tuple[Sizes, dict[str, Any]]:
     """Return the sizes and the initial values of a run.
 
     Raises:
@@ -142,7 +147,7 @@ def find_nan(plan: Plan, failed: Run, devices: Devices) -> None:
     Raises:
         NaNError: The error names operator, source line, block and iteration.
     """
-    repeated_run = Run(failed.scope, failed.feeds, Watch(), failed.given)
+    repeated_run = Run(failed.scope, failed.feeds, CancellationToken(), failed.given)
     plan = replace(plan, updates={})
-    interpret(plan, prepared(plan, devices), repeated_run, devices, check_nan=True)
+    interpret(plan, prepare_block_plan(plan, devices), repeated_run, devices, check_nan=True)
     raise NaNError("A NaN appeared compiled, and does not appear operator by operator.")

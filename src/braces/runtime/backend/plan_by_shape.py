@@ -20,7 +20,7 @@ MOST_SHAPES = 256
 """The number of shape sets whose plan is cached."""
 
 
-class Fitting:
+class PlanByShape:
     """Cache from shapes to plans."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Fitting:
         return runnable
 
 
-def sizes_of(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> Sizes:
+def bind_asked_sizes(plan: Plan, feeds: Mapping[str, Any], scope: Scope) -> Sizes:
     """Return the dimensions of a run that passes asked for, as far as shapes determine them."""
     return _bind_shapes(plan, _get_shapes(plan, feeds, scope))
 

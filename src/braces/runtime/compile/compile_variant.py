@@ -9,12 +9,12 @@ from typing import Any
 from braces.dims import Dim
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.lower.xla.check_points import Site
-from braces.runtime.compile.list_capacity import Known
+from braces.lower.xla.check_points import CheckPoint
+from braces.runtime.compile.list_capacity import CapacityEstimates
 
 
 @dataclass(frozen=True)
-class Form:
+class CompileVariant:
     """A block to compile.
 
     Attributes:
@@ -28,17 +28,21 @@ class Form:
 
     body: Body
     updates: Mapping[str, str]
-    sites: dict[str, Site]
+    sites: dict[str, CheckPoint]
     rounded: tuple[str, ...] = ()
     cuts: tuple[dict[int, str], ...] = ()
 
-    def limit(self, site: Site, rooms: Mapping[str, int], sizes: Mapping[str, int]) -> int:
+    def limit(
+        self, site: CheckPoint, rooms: Mapping[str, int], sizes: Mapping[str, int]
+    ) -> int:
         """Return the largest code of a check point in a run without failures."""
         if site.history:
             return rooms[site.history]
         return sizes[site.length] if site.length in self.rounded else 0
 
-    def facts(self, known: Known, fetches: Iterable[str], timed: bool) -> dict[str, str]:
+    def facts(
+        self, known: CapacityEstimates, fetches: Iterable[str], timed: bool
+    ) -> dict[str, str]:
         """Return the assumptions of its code besides shapes, in words.
 
         Args:
@@ -62,7 +66,7 @@ class Form:
         ]
 
 
-def axes_of(type_: Type, rounded: tuple[str, ...]) -> dict[int, str]:
+def find_padded_axes(type_: Type, rounded: tuple[str, ...]) -> dict[int, str]:
     """Return the axes that may be padded."""
     assert isinstance(type_, TensorType)
     names = [size.name if isinstance(size, Dim) else None for size in type_.shape]

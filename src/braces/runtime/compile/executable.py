@@ -12,7 +12,7 @@ import numpy as np
 from braces.errors import RunError
 from braces.ir.records import Op
 from braces.lazy import jax
-from braces.lower.xla.check_points import Site
+from braces.lower.xla.check_points import CheckPoint
 
 
 @dataclass(eq=False)
@@ -33,7 +33,7 @@ class Executable:
     """
 
     code: Any
-    sites: tuple[Site, ...]
+    sites: tuple[CheckPoint, ...]
     limits: tuple[int, ...]
     sizes: Mapping[str, int]
     loops: tuple[tuple[str, Op], ...]
@@ -63,12 +63,12 @@ class Executable:
                 counts.setdefault(site.length, site.count(code, limit, self.sizes[site.length]))
         return counts
 
-    def failed(self, status: list[int]) -> list[tuple[Site, int]]:
+    def failed(self, status: list[int]) -> list[tuple[CheckPoint, int]]:
         """Return the check points that failed, with their codes."""
         every = zip(self.sites, status, self.limits, strict=False)
         return [(site, code) for site, code, limit in every if code > limit]
 
-    def failures(self, status: list[int]) -> list[tuple[Site, int]]:
+    def failures(self, status: list[int]) -> list[tuple[CheckPoint, int]]:
         """Return the failures of the run itself, not of its assumptions.
 
         An operator reports a failure only if no size before it was wrong. Sizes after a failure
@@ -80,24 +80,24 @@ class Executable:
         return [failure for failure in failed if not failure[0].length]
 
 
-class TakenError(RunError):
+class DonatedError(RunError):
     """A value that the run reads is gone: another run donated its buffer."""
 
 
-def check_taken(values: Iterable[Any]) -> None:
+def check_donated(values: Iterable[Any]) -> None:
     """Refuse values whose buffers another run donated.
 
     Raises:
         TakenError: A buffer is donated.
     """
     if any(not isinstance(value, np.ndarray) and value.is_deleted() for value in values):
-        raise TakenError(
+        raise DonatedError(
             "Another thread ran with this scope meanwhile; this run changed nothing.",
             fix="Let nothing but runs take over the arrays that variables hold.",
         ) from None
 
 
-def call_told(code: Any, device: Any, *arguments: Any) -> Any:
+def call_on_device(code: Any, device: Any, *arguments: Any) -> Any:
     """Call with 64-bit dtypes enabled, which JAX truncates otherwise, or on a device."""
     with jax.enable_x64(True):
         return code(*(arguments if device is None else jax.device_put(arguments, device)))

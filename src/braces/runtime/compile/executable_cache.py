@@ -11,17 +11,17 @@ from weakref import WeakSet
 
 from braces.errors import ProgramError
 from braces.passes.core.pipeline import Note
-from braces.runtime.inputs.feeds import describe
+from braces.runtime.inputs.feeds import describe_array
 from braces.runtime.monitoring.stats import Compilation, Counters
 
 LOGGER = logging.getLogger("braces")
-MOST_EXECUTABLES = 64
-MOST_NAMED = 8
+MAX_EXECUTABLES = 64
+MAX_NAMED = 8
 """The number of variables named in one message."""
 Facts: TypeAlias = "dict[str, str]"
 
 
-class Owner(Protocol):
+class ExecutableOwner(Protocol):
     """A plan with its executables."""
 
     executables: dict[Any, Any]
@@ -31,7 +31,7 @@ class Owner(Protocol):
         ...
 
 
-class Recent:
+class ExecutableCache:
     """Bounded LRU cache of executables, shared by several plans.
 
     Attributes:
@@ -40,19 +40,19 @@ class Recent:
         counters: The counters of runs and compilations.
     """
 
-    def __init__(self, limit: int = MOST_EXECUTABLES) -> None:
+    def __init__(self, limit: int = MAX_EXECUTABLES) -> None:
         self.limit = limit
         self.now = count(1).__next__
-        self._owners: WeakSet[Owner] = WeakSet()
+        self._owners: WeakSet[ExecutableOwner] = WeakSet()
         self._told = False
         self.counters = Counters()
         self._programs = count(1).__next__
 
-    def notice(self) -> Notice:
+    def notice(self) -> CompileReporter:
         """Return the reporter for one more program."""
-        return Notice(self._programs())
+        return CompileReporter(self._programs())
 
-    def own(self, owner: Owner) -> None:
+    def own(self, owner: ExecutableOwner) -> None:
         """Count the executables of one more plan."""
         self._owners.add(owner)
 
@@ -93,7 +93,7 @@ def check_limit(limit: Any) -> int:
 
 
 @dataclass
-class Notice:
+class CompileReporter:
     """Reports each compilation of a program, with its cause.
 
     Attributes:
@@ -114,18 +114,24 @@ class Notice:
             more: The other assumptions of the code.
         """
         before = self.facts
-        shapes = {f"`{name}`": describe(value) for name, value in feeds.items()}
-        every = {f"`{name}`": describe(value) for name, value in states.items()} | shapes | more
+        shapes = {f"`{name}`": describe_array(value) for name, value in feeds.items()}
+        every = (
+            {f"`{name}`": describe_array(value) for name, value in states.items()}
+            | shapes
+            | more
+        )
         self.facts = before | every
         if not before:
-            return listed(f"{name} is {fact}" for name, fact in shapes.items()) or "no feeds"
+            return (
+                join_limited(f"{name} is {fact}" for name, fact in shapes.items()) or "no feeds"
+            )
         changed = (
             f"{name} is {fact}, was {before[name]}"
             for name, fact in every.items()
             if before.get(name, fact) != fact
         )
         new = (f"{name} is {fact}" for name, fact in more.items() if name not in before)
-        return listed(changed) or listed(new) or "another plan for the same shapes"
+        return join_limited(changed) or join_limited(new) or "another plan for the same shapes"
 
     def tell_exact(self, notes: Iterable[Note]) -> None:
         """Log the data-dependent sizes that are compiled exactly, with the reasons."""
@@ -143,8 +149,8 @@ class Notice:
         )
 
 
-def listed(parts: Iterable[str]) -> str:
+def join_limited(parts: Iterable[str]) -> str:
     """Join some parts, the first of many."""
     items = list(parts)
-    more = [f"{len(items) - MOST_NAMED} more"] if len(items) > MOST_NAMED else []
-    return "; ".join([*items[:MOST_NAMED], *more])
+    more = [f"{len(items) - MAX_NAMED} more"] if len(items) > MAX_NAMED else []
+    return "; ".join([*items[:MAX_NAMED], *more])

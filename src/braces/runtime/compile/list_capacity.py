@@ -21,12 +21,12 @@ FIRST_GUESS = 1
 """An exact size before any run reported it: some kernels reject 0."""
 OFTEN_EMPTY = 4
 """After this many consecutive runs without rows, the next one is assumed to have none."""
-MOST_REMEMBERED = 1024
+MAX_REMEMBERED = 1024
 FADING = 0.8
 
 
 @dataclass
-class Room:
+class Capacity:
     """Capacity for a data-dependent number of values.
 
     Attributes:
@@ -64,7 +64,7 @@ class Room:
 
 
 @dataclass
-class Rows:
+class RowCapacity:
     """Capacity for rows; without rows there is no padding either.
 
     Attributes:
@@ -73,7 +73,7 @@ class Rows:
         was_empty: Whether the run that is being repeated has no rows.
     """
 
-    room: Room = field(default_factory=lambda: Room(LEAST_ROWS))
+    room: Capacity = field(default_factory=lambda: Capacity(LEAST_ROWS))
     empty: int = 0
     was_empty: bool = False
 
@@ -99,7 +99,7 @@ class Rows:
 
 
 @dataclass
-class Guess:
+class SizePrediction:
     """Prediction of an exact size: the last size, or its usual successor if better.
 
     Attributes:
@@ -124,7 +124,7 @@ class Guess:
         if self.last is not None:
             self.same = FADING * self.same + (size == self.last)
             self.follows = FADING * self.follows + (size == self.after.get(self.last))
-            if len(self.after) >= MOST_REMEMBERED:
+            if len(self.after) >= MAX_REMEMBERED:
                 self.after.clear()
             self.after[self.last] = size
         self.last = size
@@ -136,7 +136,7 @@ def rounded(needed: int) -> int:
     return 1 << max(0, needed - 1).bit_length()
 
 
-class Known:
+class CapacityEstimates:
     """Capacity estimates of a plan, learned from its runs.
 
     Attributes:
@@ -146,10 +146,10 @@ class Known:
     """
 
     def __init__(self, histories: Iterable[str], dimensions: Iterable[str]) -> None:
-        self.rooms = {name: Room() for name in histories}
+        self.rooms = {name: Capacity() for name in histories}
         dimensions = list(dimensions)
-        self.rows = {name: Rows() for name in dimensions}
-        self.guesses = {name: Guess() for name in dimensions}
+        self.rows = {name: RowCapacity() for name in dimensions}
+        self.guesses = {name: SizePrediction() for name in dimensions}
 
     def capacities(self) -> dict[str, int]:
         """Return the capacity of each history."""

@@ -33,7 +33,7 @@ class Devices:
         Raises:
             DeviceError: The devices do not exist.
         """
-        mind_forks()
+        detect_forks()
         compute_in_calling_thread()
         return Devices(placement=Placement(layout))
 
@@ -72,7 +72,7 @@ def open_device(name: str | None) -> Any:
     """Return the JAX device with a name such as `"cpu:0"`; `None` for the default."""
     if name is None:
         return None
-    mind_forks()
+    detect_forks()
     kind, _, number = name.partition(":")
     try:
         devices = jax.devices(kind)
@@ -94,7 +94,7 @@ def compute_in_calling_thread() -> None:
 
 
 @cache
-def mind_forks() -> None:
+def detect_forks() -> None:
     """Detect forks of this process from now on, which uses XLA."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: forked.append(True))

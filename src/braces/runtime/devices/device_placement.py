@@ -13,18 +13,18 @@ from braces.errors import ClusterError, DeviceError, LayoutError
 from braces.ir.fingerprint import fingerprint
 from braces.ir.records import DATA, Body, VarInfo
 from braces.ir.walk import dimensions
-from braces.layout import Layout, Stored
+from braces.layout import Layout, StoredVariable
 from braces.lazy import jax
-from braces.lower.sharding.sharding import Placement, stored_of
-from braces.runtime.devices.process_agreement import agree, shortened
-from braces.runtime.inputs.feeds import describe
+from braces.lower.sharding.sharding import Placement, stored_variables
+from braces.runtime.devices.process_agreement import agree, shorten_value
+from braces.runtime.inputs.feeds import describe_array
 from braces.runtime.inputs.persistables import Run
 from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 
 @dataclass(frozen=True)
-class Placed:
+class ShardedPlan:
     """A plan with a layout.
 
     Attributes:
@@ -38,7 +38,7 @@ class Placed:
     lies: Mapping[str, Any]
 
     @staticmethod
-    def of(placement: Placement | None, plan: Plan) -> Placed | None:
+    def of(placement: Placement | None, plan: Plan) -> ShardedPlan | None:
         """Return the plan with a layout, if there is one.
 
         Raises:
@@ -46,7 +46,7 @@ class Placed:
         """
         if placement is None:
             return None
-        return Placed(placement, plan, placement.of_body(plan.definition.main))
+        return ShardedPlan(placement, plan, placement.of_body(plan.definition.main))
 
     def compare(self, feeds: Mapping[str, Any], check_nan: bool) -> None:
         """Check that all processes run the same program; otherwise they would deadlock.
@@ -56,12 +56,12 @@ class Placed:
         """
         if jax.process_count() == 1:
             return
-        types = ", ".join(f"{name}: {describe(value)}" for name, value in feeds.items())
+        types = ", ".join(f"{name}: {describe_array(value)}" for name, value in feeds.items())
         fetches = ", ".join(self.plan.wanted) or "nothing"
         said = f"{fingerprint(self.plan.definition)[:16]} for {fetches} of {types or 'nothing'}"
         agree(
             "program",
-            shortened(f"{said}, checked for NaN" if check_nan else said),
+            shorten_value(f"{said}, checked for NaN" if check_nan else said),
             fix="Build the same program in every process, and feed each as many rows.",
         )
 
@@ -77,7 +77,7 @@ class Placed:
                 continue
             placed = run.states[at] = self.placement.stored(name, value, self.lies[name])
             if name not in run.given:
-                keep(run.scope, name, value, placed)
+                replace_array(run.scope, name, value, placed)
 
     def committed(self, names: Iterable[str], values: Iterable[Any]) -> list[Any]:
         """Return next values with their shardings."""
@@ -95,7 +95,7 @@ class Placed:
         }
 
 
-def bring(
+def read_sharded_variables(
     layout: Layout,
     types: Mapping[str, TensorType],
     read: Callable[[str, tuple[slice, ...]], Any],
@@ -115,7 +115,10 @@ def bring(
     layout.check_used(None, types)
     placement = Placement(layout)
     lies = placement.of_stored(
-        {name: Stored(type_.shape, is_float(type_.dtype)) for name, type_ in types.items()}
+        {
+            name: StoredVariable(type_.shape, is_float(type_.dtype))
+            for name, type_ in types.items()
+        }
     )
     lies |= {
         name: there
@@ -152,7 +155,7 @@ def _read_sharded(type_: TensorType, sharding: Any, read: Callable[[Any], Any]) 
     return jax.make_array_from_callback(shape, sharding, part)
 
 
-def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
+def replace_array(scope: Scope, name: str, before: Any, after: Any) -> None:
     """Replace the array of a variable by a moved copy, unless another run updated it."""
     with scope.turn:
         variable = scope.find_var(name)
@@ -160,7 +163,7 @@ def keep(scope: Scope, name: str, before: Any, after: Any) -> None:
             variable.put(after)
 
 
-def lost(error: Exception) -> ClusterError:
+def lost_process_error(error: Exception) -> ClusterError:
     """Return the error of a run of several processes that did not end in all of them."""
     return ClusterError(
         "A run of several processes failed: another process may have ended.",
@@ -182,7 +185,7 @@ def check_layout(layout: Layout, body: Body, scope: Scope) -> None:
         LayoutError: No size of the program has the name of a rule, or no variable of the
             program or the scope.
     """
-    stored = stored_of(body)
+    stored = stored_variables(body)
     sizes = {name for info in body.vars.values() for name in dimensions(shape_of(info.type))}
     sizes |= {name for info in body.vars.values() for name in info.axes if name is not None}
     fed = any(_is_named(info) for info in body.vars.values())
@@ -200,7 +203,7 @@ def _chain(scope: Scope | None) -> Iterator[Scope]:
         scope = scope.parent
 
 
-def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
+def refuse_sharded_values(infos: Iterable[str], values: Iterable[Any]) -> None:
     """Refuse values on several devices, if there is no layout.
 
     Raises:
@@ -217,7 +220,7 @@ def refuse_apart(infos: Iterable[str], values: Iterable[Any]) -> None:
             )
 
 
-def checked_layout(layout: Any, device: str | None) -> Layout | None:
+def validate_layout(layout: Any, device: str | None) -> Layout | None:
     """Return a validated layout, or `None`.
 
     Raises:

@@ -37,7 +37,7 @@ def agree(name: str, value: str, *, timeout_s: float = _TIMEOUT_S, fix: str = ""
         >>> import braces as br
         >>> br.cluster.agree("files", "3f2a")  # a process by itself
     """
-    check_alike(name, gather(name, value, timeout_s=timeout_s), fix)
+    check_equal_values(name, gather(name, value, timeout_s=timeout_s), fix)
 
 
 def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int, str]:
@@ -76,7 +76,7 @@ def gather(name: str, value: str, *, timeout_s: float = _TIMEOUT_S) -> dict[int,
     missing = sorted({*range(state.num_processes)} - values.keys())
     if not arrived and missing:
         raise ClusterError(
-            f"{said_processes(missing)} did not come to compare the {name} "
+            f"{describe_processes(missing)} did not come to compare the {name} "
             f"within {timeout_s:g} s.",
             fix="Let every process run the same programs in the same order.",
         )
@@ -93,7 +93,7 @@ def process_index() -> int:
     return distributed.global_state.process_id if process_count() > 1 else 0
 
 
-def shortened(value: str) -> str:
+def shorten_value(value: str) -> str:
     """Return a text that is short enough to be compared, and differs if the value differs.
 
     Example:
@@ -127,7 +127,7 @@ def _next_turn(name: str) -> int:
 _turns = Counter[str]()
 
 
-def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
+def check_equal_values(name: str, brought: Mapping[int, str], fix: str = "") -> None:
     """Refuse values that differ between processes.
 
     Args:
@@ -148,7 +148,7 @@ def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
     for process, value in sorted(brought.items()):
         having.setdefault(value, []).append(process)
     if len(having) > 1:
-        groups = (f"{said_processes(who)}: {value}" for value, who in having.items())
+        groups = (f"{describe_processes(who)}: {value}" for value, who in having.items())
         raise ClusterError(
             f"The processes do not have the same {name}.",
             given="; ".join(groups).replace("Process", "process"),
@@ -156,7 +156,7 @@ def check_alike(name: str, brought: Mapping[int, str], fix: str = "") -> None:
         )
 
 
-def said_processes(numbers: list[int]) -> str:
+def describe_processes(numbers: list[int]) -> str:
     """Return some processes in words; long lists are truncated.
 
     Example:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from braces.builder.builder import Builder
-from braces.builder.scalar_promotion import converted
+from braces.builder.scalar_promotion import try_cast
 from braces.dtypes import TensorType, is_float, is_integer, is_stored, short_name
 from braces.errors import FeedError, ProgramError, array_fix, suggest
 from braces.ir.records import VarInfo
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
 from braces.scope import Scope
-from braces.scope.dlpack import readable
+from braces.scope.dlpack import as_numpy
 
 PYTHON = (bool, int, float, complex, list, tuple, np.generic)
 
@@ -85,7 +85,7 @@ def _hint_evaluate(missing: Iterable[VarInfo], fetched: Container[str]) -> str:
     )
 
 
-def convert(info: VarInfo, value: Any) -> Any:
+def convert_feed(info: VarInfo, value: Any) -> Any:
     """Convert a fed value to an array of the declared dtype.
 
     Another dtype is converted if no relevant information is lost: floats are rounded to the
@@ -131,7 +131,8 @@ def _convert_array(info: VarInfo, declared: TensorType, array: Any, written: boo
         why = problem or f"a number does not fit into {dtype}"
         raise FeedError(
             f"Feed `{info.name}` cannot become {declared}: {why}.",
-            given=f"{info.name}: declared {declared}, fed {describe(array)}{_extremes(array)}",
+            given=f"{info.name}: declared {declared}, fed {describe_array(array)}"
+            f"{_extremes(array)}",
             fix=f"Convert it: array.astype({dtype.name!r}), or declare another dtype.",
         )
     return result
@@ -139,10 +140,10 @@ def _convert_array(info: VarInfo, declared: TensorType, array: Any, written: boo
 
 def _convert_exactly(array: Any, dtype: Any) -> Any:
     """Return the same numbers in another dtype, integers exactly, or `None`."""
-    result = converted(array, dtype)
+    result = try_cast(array, dtype)
     if result is None or not (is_integer(array.dtype) and is_float(dtype)):
         return result
-    back = converted(result, array.dtype)
+    back = try_cast(result, array.dtype)
     return result if back is not None and np.array_equal(back, array) else None
 
 
@@ -174,14 +175,14 @@ def _as_array(info: VarInfo, value: Any) -> Any:
     if isinstance(value, np.ma.MaskedArray):
         raise FeedError(
             f"Feed `{info.name}` is a masked array.",
-            given=f"{info.name}: declared {info.type}, fed {describe(value)}",
+            given=f"{info.name}: declared {info.type}, fed {describe_array(value)}",
             fix="Feed array.filled(value), and the mask as data of its own.",
         )
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         if type(value).__module__.startswith("jax"):
             return value
         try:
-            return np.asarray(readable(value))
+            return np.asarray(as_numpy(value))
         except (ValueError, TypeError, RuntimeError) as error:
             raise _unreadable_error(info, type(value).__name__, error) from None
     raise FeedError(
@@ -201,12 +202,12 @@ def check_shape(info: VarInfo, value: Any, sizes: Sizes) -> None:
     if problem:
         raise FeedError(
             f"Feed `{info.name}` has the wrong shape: {problem}.",
-            given=f"{info.name}: declared {info.type}, fed {describe(value)}",
+            given=f"{info.name}: declared {info.type}, fed {describe_array(value)}",
             fix="Reshape it, or declare another shape with br.data.",
         )
 
 
-def describe(value: Any) -> str:
+def describe_array(value: Any) -> str:
     """Return a short text of the type of an array."""
     try:
         dtype = short_name(np.dtype(value.dtype))

@@ -12,7 +12,7 @@ from braces.errors import ProgramError
 from braces.ir.records import VarInfo
 
 
-def given_by(program: Builder) -> tuple[str, ...]:
+def default_fetches(program: Builder) -> tuple[str, ...]:
     """Return the default fetches of a program."""
     return program.definition.main.results
 

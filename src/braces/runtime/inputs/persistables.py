@@ -13,15 +13,15 @@ from braces.errors import ProgramError, ShapeError, UninitializedError
 from braces.ir.records import VarInfo
 from braces.lazy import jax
 from braces.lower.interpret.interpreter import Listener
-from braces.lower.interpret.operator_timing import Clock
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interpret.operator_timing import OperatorClock
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.lower.xla.concrete_attributes import Sizes, bind_sizes
-from braces.lower.xla.narrow_dtypes import taken_in
-from braces.runtime.inputs.feeds import describe
-from braces.runtime.monitoring.compile_listener import UNHEARD, Making
+from braces.lower.xla.narrow_dtypes import to_carrier
+from braces.runtime.inputs.feeds import describe_array
+from braces.runtime.monitoring.compile_listener import NULL_LISTENER, CompileListener
 from braces.scope import Scope
 
-NONE_GIVEN: Mapping[str, Any] = {}
+NO_REPLACEMENTS: Mapping[str, Any] = {}
 
 
 @dataclass(eq=False, slots=True)
@@ -43,19 +43,19 @@ class Run:
 
     scope: Scope
     feeds: Mapping[str, Any]
-    watch: Watch
+    watch: CancellationToken
     given: Mapping[str, Any]
     listeners: Sequence[Listener] = ()
     kept: dict[str, Scope] | None = None
-    clock: Clock | None = None
-    making: Making = UNHEARD
+    clock: OperatorClock | None = None
+    making: CompileListener = NULL_LISTENER
     states: list[Any] = field(init=False)
 
     def read(
         self,
         infos: Mapping[str, VarInfo],
         narrow: Mapping[str, DType],
-        placed: Taker | None = None,
+        placed: StateMover | None = None,
     ) -> None:
         """Read the current values of persistable variables.
 
@@ -83,7 +83,7 @@ class Run:
         return _collect_values(infos, self.states, self.scope)
 
 
-class Taker(Protocol):
+class StateMover(Protocol):
     """Moves the values that a run has read to their devices."""
 
     def take(self, run: Run) -> None:
@@ -102,7 +102,7 @@ def _to_carrier(name: str, value: Any, narrow: Mapping[str, DType]) -> Any:
         return value
     if value.dtype != dtype:
         raise _misfit_error(name, f"{dtype} is declared", str(dtype), value, dtype)
-    return taken_in(value, dtype)
+    return to_carrier(value, dtype)
 
 
 def _misfit_error(
@@ -110,13 +110,13 @@ def _misfit_error(
 ) -> ShapeError:
     return ShapeError(
         f"The value of `{name}` in the scope does not fit the program: {problem}.",
-        given=f"{name}: declared {declared}, in the scope {describe(value)}",
+        given=f"{name}: declared {declared}, in the scope {describe_array(value)}",
         fix="Run exe.init, or set a value of the declared type: "
         f"scope.var({name!r}).set(array.astype({dtype.name!r})).",
     )
 
 
-def seeded(names: Iterable[str], seed: Any) -> dict[str, Any]:
+def seed_random_states(names: Iterable[str], seed: Any) -> dict[str, Any]:
     """Return random states by name, as `Executor.init` creates them for this seed.
 
     Raises:

@@ -10,7 +10,7 @@ from braces.ir.records import Body, Op
 from braces.lower.xla.block_lowering import scope_name
 
 
-class Making(Protocol):
+class CompileListener(Protocol):
     """Listener to the compilation of a plan, which also chooses names in the code."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
@@ -30,7 +30,7 @@ class Making(Protocol):
         ...
 
 
-class Unheard:
+class NullListener:
     """Listener that does nothing."""
 
     def phase(self, name: str) -> AbstractContextManager[object]:
@@ -51,4 +51,4 @@ class Unheard:
         """Do nothing."""
 
 
-UNHEARD = Unheard()
+NULL_LISTENER = NullListener()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-MOST_LISTED = 1000
+MAX_LISTED = 1000
 """The number of compilations that are listed, the latest ones."""
 
 
@@ -69,8 +69,8 @@ class Stats:
     def summary(self) -> str:
         """All counts in one line."""
         parts = [
-            counted(self.runs, "run"),
-            f"{counted(self.compilations, 'compilation')} in {self.seconds:.2f} s",
+            count_text(self.runs, "run"),
+            f"{count_text(self.compilations, 'compilation')} in {self.seconds:.2f} s",
         ]
         if self.reads:
             parts.append(f"{self.reads} of them read from kept code")
@@ -107,7 +107,7 @@ class Counters:
         self.reads += made.read
         self.seconds += made.seconds
         self.listed.append(made)
-        del self.listed[:-MOST_LISTED]
+        del self.listed[:-MAX_LISTED]
 
     def stats(self) -> Stats:
         """Return the current statistics."""
@@ -116,6 +116,6 @@ class Counters:
         return Stats(*counts, listed)
 
 
-def counted(number: int, noun: str) -> str:
+def count_text(number: int, noun: str) -> str:
     """Return a number of things in words."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

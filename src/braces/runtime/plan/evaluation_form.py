@@ -19,7 +19,7 @@ from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import ancestors
-from braces.passes.training.inference_mode import kept_for_test
+from braces.passes.training.inference_mode import cached_inference_form
 
 
 class Evaluations:
@@ -40,7 +40,7 @@ class Evaluations:
         Raises:
             VerifyError: The program is not well formed.
         """
-        return self._for_feed(kept_for_test(program), feed)
+        return self._for_feed(cached_inference_form(program), feed)
 
     def fitted(self, program: Builder, feed: Any) -> Builder:
         """Return an unchanged copy by `for_test`, without metrics whose data are not fed.

@@ -9,16 +9,16 @@ from functools import cached_property
 from braces.define.axes.axis_map import shape_of
 from braces.dtypes import DType, ListType
 from braces.errors import ProgramError, UnknownNameError, suggest
-from braces.ir.plain_blocks.escaping_values import with_shown
+from braces.ir.plain_blocks.escaping_values import with_exported
 from braces.ir.records import DATA, Body, ProgramDef, VarInfo
 from braces.ir.walk import ancestors, dimensions
-from braces.lower.xla.check_points import Site, find_sites
-from braces.lower.xla.list_unification import united
-from braces.lower.xla.narrow_dtypes import carried, narrow_of
-from braces.passes.autodiff.drop_custom_gradients import without_gradients
+from braces.lower.xla.check_points import CheckPoint, find_check_points
+from braces.lower.xla.list_unification import unify_lists
+from braces.lower.xla.narrow_dtypes import find_narrow_dtypes, to_carrier_dtypes
+from braces.passes.autodiff.drop_custom_gradients import drop_custom_gradients
 from braces.passes.cleanup.dead_code import DCE
-from braces.passes.core.context import Question, planning
-from braces.passes.core.pipeline import Pass, optimised, run_pass
+from braces.passes.core.context import SizeQuery, planning
+from braces.passes.core.pipeline import Pass, run_pass, run_passes
 from braces.passes.core.random_effects import random_states
 from braces.passes.registry import DEFAULT
 from braces.passes.rows.mask_padding import mask_branches
@@ -43,7 +43,7 @@ class Plan:
     definition: ProgramDef
     body: Body
     updates: Mapping[str, str]
-    answers: Mapping[Question, int] = field(default_factory=dict[Question, int])
+    answers: Mapping[SizeQuery, int] = field(default_factory=dict[SizeQuery, int])
     wanted: tuple[str, ...] = ()
 
     @staticmethod
@@ -76,7 +76,7 @@ class Plan:
             ProgramError: A fetch is a list; a pass failed, or returned another program.
         """
         names = tuple(fetches)
-        definition = definition.with_(main=with_shown(definition.main, names))
+        definition = definition.with_(main=with_exported(definition.main, names))
         for name in names:
             if name not in definition.main.vars:
                 raise UnknownNameError(
@@ -92,13 +92,19 @@ class Plan:
         if passes[-1:] != (DCE,):
             passes = (*passes, DCE)
         wanted = definition.with_(main=definition.main.with_(results=names))
-        wanted = wanted if gradients else without_gradients(wanted)
+        wanted = wanted if gradients else drop_custom_gradients(wanted)
         with planning(target, sizes) as answers:
-            optimized = optimised(wanted, passes, run_one)
+            optimized = run_passes(wanted, passes, run_one)
         size_answers = {
             question: answer for question, answer in answers.items() if question.names
         }
-        return Plan(definition, carried(optimized.main), optimized.updates, size_answers, names)
+        return Plan(
+            definition,
+            to_carrier_dtypes(optimized.main),
+            optimized.updates,
+            size_answers,
+            names,
+        )
 
     def fits(self, sizes: Mapping[str, int]) -> bool:
         """Return whether passes would have built the same plan for these sizes."""
@@ -146,7 +152,7 @@ class Plan:
     def compiled(self) -> ProgramDef:
         """The program to compile: padding is masked, and lists that meet share a history."""
         masked = mask_branches(ProgramDef(self.body, self.updates))
-        return masked.with_(main=united(masked.main))
+        return masked.with_(main=unify_lists(masked.main))
 
     @cached_property
     def interpreted(self) -> Body:
@@ -154,9 +160,9 @@ class Plan:
         return mask_branches(ProgramDef(self.body, self.updates), interpreted=True).main
 
     @cached_property
-    def sites(self) -> dict[str, Site]:
+    def sites(self) -> dict[str, CheckPoint]:
         """The check points, by path."""
-        return find_sites(self.body)
+        return find_check_points(self.body)
 
     @cached_property
     def learned(self) -> tuple[str, ...]:
@@ -184,7 +190,7 @@ class Plan:
     @cached_property
     def narrow(self) -> dict[str, DType]:
         """The dtypes of less than 8 bits of inputs and outputs, by name."""
-        return narrow_of(self.definition.main.vars)
+        return find_narrow_dtypes(self.definition.main.vars)
 
     @cached_property
     def data(self) -> dict[str, VarInfo]:

@@ -13,12 +13,12 @@ from typing import Any, TypeAlias
 from braces.errors import visible
 from braces.lower.interpret.operator_timing import Span
 
-Event: TypeAlias = dict[str, Any]
+ChromeEvent: TypeAlias = dict[str, Any]
 
 _PROCESS, _MICROSECOND = 1, 1000.0
 
 
-def trace_of(
+def build_trace(
     mode: str, device: str, spans: Sequence[Span], levels: Sequence[tuple[int, int]]
 ) -> dict[str, Any]:
     """Return the trace of some spans, and of the live bytes over time."""
@@ -33,18 +33,18 @@ def trace_of(
     return {"traceEvents": events, "displayTimeUnit": "ns"}
 
 
-def _names(process: str, tracks: dict[str, int]) -> Iterator[Event]:
+def _names(process: str, tracks: dict[str, int]) -> Iterator[ChromeEvent]:
     yield _metadata("process_name", 0, {"name": process})
     for track, number in tracks.items():
         yield _metadata("thread_name", number, {"name": visible(track)})
         yield _metadata("thread_sort_index", number, {"sort_index": number})
 
 
-def _metadata(name: str, thread: int, args: dict[str, Any]) -> Event:
+def _metadata(name: str, thread: int, args: dict[str, Any]) -> ChromeEvent:
     return {"name": name, "ph": "M", "pid": _PROCESS, "tid": thread, "args": args}
 
 
-def _complete(span: Span, thread: int, first: int) -> Event:
+def _complete(span: Span, thread: int, first: int) -> ChromeEvent:
     return {
         "name": visible(span.name),
         "cat": "braces",
@@ -57,7 +57,7 @@ def _complete(span: Span, thread: int, first: int) -> Event:
     }
 
 
-def _counter(since_ns: int, size_bytes: int) -> Event:
+def _counter(since_ns: int, size_bytes: int) -> ChromeEvent:
     return {
         "name": "live bytes",
         "ph": "C",

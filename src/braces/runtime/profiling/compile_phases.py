@@ -14,9 +14,9 @@ from braces.ir.records import Body, Op, ProgramDef
 from braces.ir.text_table import in_time
 from braces.lower.interpret.operator_timing import Span
 from braces.passes.core.pipeline import Pass, run_pass
-from braces.runtime.profiling.hlo_text import Code, Numbering
+from braces.runtime.profiling.hlo_text import HloModule, Numbering
 from braces.runtime.profiling.table_rows import SECOND
-from braces.runtime.profiling.time_attribution import Compiled
+from braces.runtime.profiling.time_attribution import ProfiledCode
 
 TRACK = "making"
 
@@ -41,7 +41,7 @@ class Phase:
 
 
 @dataclass
-class Maker:
+class PhaseRecorder:
     """Compilation listener of a profile; see `compile_listener.Making`.
 
     Attributes:
@@ -53,7 +53,7 @@ class Maker:
 
     phases: list[Phase] = field(default_factory=list[Phase])
     spans: list[Span] = field(default_factory=list[Span])
-    compiled: dict[str, Compiled] = field(default_factory=dict[str, Compiled])
+    compiled: dict[str, ProfiledCode] = field(default_factory=dict[str, ProfiledCode])
     codes: list[Any] = field(default_factory=list[Any])
     _numbering: Numbering | None = None
 
@@ -91,6 +91,6 @@ class Maker:
         """Parse the compiled code."""
         assert self._numbering is not None, "operators have numbers before they are compiled"
         with self.phase("read what XLA made"):
-            parsed = Code(code.as_text())
-        self.compiled[parsed.module] = Compiled(parsed, self._numbering)
+            parsed = HloModule(code.as_text())
+        self.compiled[parsed.module] = ProfiledCode(parsed, self._numbering)
         self.codes.append(code)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops
-from braces.lower.interpret.operator_timing import Placed
+from braces.lower.interpret.operator_timing import OpLocation
 from braces.lower.xla.block_lowering import scope_name
 
 _MODULE = re.compile(r"HloModule ([^,\s]+)")
@@ -42,7 +42,7 @@ class Numbering:
     def __init__(self, body: Body) -> None:
         ops_by_block = list(all_ops(body))
         self.ops = [op for _, op in ops_by_block]
-        self.places = [Placed(block, op.name) for block, op in ops_by_block]
+        self.places = [OpLocation(block, op.name) for block, op in ops_by_block]
         self._numbers = {place.path: at for at, place in enumerate(self.places)}
 
     def scope(self, path: str, op: Op) -> str:
@@ -71,7 +71,7 @@ class Instruction:
     reads: tuple[str, ...] = ()
 
 
-class Code:
+class HloModule:
     """Compiled code, parsed from its text.
 
     Args:

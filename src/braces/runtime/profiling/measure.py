@@ -11,20 +11,25 @@ from typing import Any, NamedTuple
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
-from braces.lower.interpret.operator_timing import Clock, Placed, Span, Work
-from braces.lower.interrupt.deadline import Watch
+from braces.lower.interpret.operator_timing import OpCost, OperatorClock, OpLocation, Span
+from braces.lower.interrupt.deadline import CancellationToken
 from braces.passes.core.pipeline import Pass
 from braces.runtime.backend.interface import Backend, Runnable
-from braces.runtime.backend.plan_by_shape import sizes_of
-from braces.runtime.compile.executable_cache import Notice, Recent
+from braces.runtime.backend.plan_by_shape import bind_asked_sizes
+from braces.runtime.compile.executable_cache import CompileReporter, ExecutableCache
 from braces.runtime.devices.device import Devices
-from braces.runtime.inputs.persistables import NONE_GIVEN, Run, seeded
+from braces.runtime.inputs.persistables import NO_REPLACEMENTS, Run, seed_random_states
 from braces.runtime.plan.plan import NO_SIZES, Plan
-from braces.runtime.profiling.compile_phases import Maker
+from braces.runtime.profiling.compile_phases import PhaseRecorder
 from braces.runtime.profiling.profile import Profile
-from braces.runtime.profiling.table_rows import NO_OPERATOR, SECOND, Key, Works
-from braces.runtime.profiling.time_attribution import Account
-from braces.runtime.profiling.xla_trace import WHOLE, annotated, by_our_clock, traced
+from braces.runtime.profiling.table_rows import NO_OPERATOR, SECOND, Key, OpCosts
+from braces.runtime.profiling.time_attribution import TimeAccount
+from braces.runtime.profiling.xla_trace import (
+    RUN_ANNOTATION,
+    annotate_span,
+    convert_clock,
+    record_trace,
+)
 from braces.scope import Scope
 
 if sys.platform != "win32":
@@ -46,7 +51,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Task:
+class ProfileTask:
     """The arguments of `Executor.profile`."""
 
     mode: str
@@ -74,7 +79,7 @@ def check_count(what: str, count: Any, least: int) -> None:
         )
 
 
-class Times(NamedTuple):
+class RunTimes(NamedTuple):
     """The start, the end of the feeds, the computation and the end of a run, in nanoseconds."""
 
     start: int
@@ -104,7 +109,7 @@ class Times(NamedTuple):
         return parts_and_run
 
 
-class Session:
+class ProfileSession:
     """A prepared plan, and its runs.
 
     Args:
@@ -115,19 +120,19 @@ class Session:
         results: The results of the last run.
     """
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.maker, self.results = task, Maker(), list[Any]()
+    def __init__(self, task: ProfileTask) -> None:
+        self.task, self.maker, self.results = task, PhaseRecorder(), list[Any]()
         with self.maker.phase("plan"):
             plan = self._plan(NO_SIZES)
             feeds = task.convert(plan)
-            sizes = sizes_of(plan, feeds, task.scope)
+            sizes = bind_asked_sizes(plan, feeds, task.scope)
             if not plan.fits(sizes):
                 plan = self._plan(sizes)
                 feeds = task.convert(plan)
         self.plan = plan
         with self.maker.phase("code"):
             self.runnable: Runnable = task.backend(
-                plan, task.devices, task.check_nan, Recent(), Notice()
+                plan, task.devices, task.check_nan, ExecutableCache(), CompileReporter()
             )
             self.runnable.compile(self._run(feeds))
 
@@ -136,12 +141,16 @@ class Session:
         run_pass = self.maker.run_pass
         return Plan.of(task.definition, task.names, task.passes, run_pass, target, sizes)
 
-    def _run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> Run:
+    def _run(self, feeds: Mapping[str, Any], clock: OperatorClock | None = None) -> Run:
         task = self.task
         limit = task.timeout_s
-        watch = Watch() if limit is None else Watch.lasting(limit)
+        watch = CancellationToken() if limit is None else CancellationToken.lasting(limit)
         seed = task.seed
-        replacements = NONE_GIVEN if seed is None else seeded(self.plan.random_states, seed)
+        replacements = (
+            NO_REPLACEMENTS
+            if seed is None
+            else seed_random_states(self.plan.random_states, seed)
+        )
         return Run(task.scope, feeds, watch, replacements, clock=clock, making=self.maker)
 
     def warm_up(self, number: int) -> None:
@@ -149,13 +158,13 @@ class Session:
         with self.maker.phase(f"warm-up {number}"):
             self.run(self.task.convert(self.plan))
 
-    def run(self, feeds: Mapping[str, Any], clock: Clock | None = None) -> None:
+    def run(self, feeds: Mapping[str, Any], clock: OperatorClock | None = None) -> None:
         """Run once."""
         self.results = self.runnable.run(self._run(feeds, clock))
 
 
 @dataclass
-class Measured:
+class Measurement:
     """The result of a measurement.
 
     Attributes:
@@ -167,19 +176,19 @@ class Measured:
         levels: The bytes of live values over time.
     """
 
-    times: list[Times]
-    works: Works
+    times: list[RunTimes]
+    works: OpCosts
     spans: Sequence[Span]
     memory: Mapping[str, int]
     notes: list[str]
     levels: Sequence[tuple[int, int]] = ()
 
 
-def profiled(
-    task: Task, runs: int, warmup: int, shape_up: Callable[[list[Any]], Any]
+def profile_runs(
+    task: ProfileTask, runs: int, warmup: int, shape_up: Callable[[list[Any]], Any]
 ) -> Profile:
     """Run several times, and measure all runs but warm-up; see `Executor.profile`."""
-    session = Session(task)
+    session = ProfileSession(task)
     for number in range(1, warmup + 1):
         session.warm_up(number)
     measured = MEASURES[task.mode](session, runs)
@@ -209,22 +218,22 @@ def _average_parts(several: Sequence[Mapping[str, int]]) -> dict[str, float]:
 # ---- interpreted -----------------------------------------------------------------------------
 
 
-def _measure_interpreted(session: Session, runs: int) -> Measured:
-    clock, times = Clock(), list[Times]()
+def _measure_interpreted(session: ProfileSession, runs: int) -> Measurement:
+    clock, times = OperatorClock(), list[RunTimes]()
     for _ in range(runs):
         start = clock.now()
         feeds = session.task.convert(session.plan)
         fed = clock.now()
         session.run(feeds, clock)
-        times.append(Times(start, fed, *clock.window(), clock.now()))
-    ops = {Placed(block, op.name): op for block, op in all_ops(session.plan.interpreted)}
+        times.append(RunTimes(start, fed, *clock.window(), clock.now()))
+    ops = {OpLocation(block, op.name): op for block, op in all_ops(session.plan.interpreted)}
     works = {(place,): work for place, work in clock.works.items()}
     notes = [
         "Each operator is waited for, and the clock stands still while notes are taken.",
         *_note_left_out(clock.left_out),
     ]
     memory = {"peak of live values": clock.peak_bytes}
-    return Measured(times, Works(works, ops), clock.spans, memory, notes, clock.levels)
+    return Measurement(times, OpCosts(works, ops), clock.spans, memory, notes, clock.levels)
 
 
 def _note_left_out(spans: int) -> list[str]:
@@ -234,25 +243,27 @@ def _note_left_out(spans: int) -> list[str]:
 # ---- compiled --------------------------------------------------------------------------------
 
 
-def _measure_compiled(session: Session, runs: int) -> Measured:
-    account, maker, times = Account(), session.maker, list[Times]()
+def _measure_compiled(session: ProfileSession, runs: int) -> Measurement:
+    account, maker, times = TimeAccount(), session.maker, list[RunTimes]()
     for _ in range(runs):
-        with traced(lambda: maker.compiled) as events:
+        with record_trace(lambda: maker.compiled) as events:
             start = perf_counter_ns()
-            with annotated(WHOLE):
+            with annotate_span(RUN_ANNOTATION):
                 feeds = session.task.convert(session.plan)
                 fed = perf_counter_ns()
                 session.run(feeds)
             end = perf_counter_ns()
-        ran = by_our_clock(events, start, end)
+        ran = convert_clock(events, start, end)
         first, last = account.add(maker.compiled, ran) or (fed, end)
         first = min(max(fed, first), end)
-        times.append(Times(start, fed, first, max(first, min(end, last)), end))
+        times.append(RunTimes(start, fed, first, max(first, min(end, last)), end))
     return _collect_measured(session, account, times)
 
 
-def _collect_measured(session: Session, account: Account, times: list[Times]) -> Measured:
-    ops, maker = dict[Placed, Op](), session.maker
+def _collect_measured(
+    session: ProfileSession, account: TimeAccount, times: list[RunTimes]
+) -> Measurement:
+    ops, maker = dict[OpLocation, Op](), session.maker
     for compiled in maker.compiled.values():
         ops |= zip(compiled.numbering.places, compiled.numbering.ops, strict=True)
     works = dict(account.works)
@@ -261,16 +272,16 @@ def _collect_measured(session: Session, account: Account, times: list[Times]) ->
         notes = [*_note_fused(works, ops), *_note_threads(account, works, times), *notes]
     elif ops:
         total_ns = sum(each.last - each.first for each in times)
-        works[()] = Work(len(times), total_ns)
+        works[()] = OpCost(len(times), total_ns)
         notes.append("JAX told no times of single instructions here: the only row has all.")
     notes.append(
         "Instructions are traced while they run, which small ones feel; a warm-up run is not."
     )
-    memory = memory_of(maker.codes[-1])
-    return Measured(times, Works(works, ops), account.spans, memory, notes)
+    memory = analyze_memory(maker.codes[-1])
+    return Measurement(times, OpCosts(works, ops), account.spans, memory, notes)
 
 
-def _note_fused(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str]:
+def _note_fused(works: Mapping[Key, OpCost], ops: Mapping[OpLocation, Op]) -> list[str]:
     """Return notes about operators without a time of their own."""
     seen_places = {place for key in works for place in key}
     untimed = [place for place in ops if place not in seen_places]
@@ -287,7 +298,9 @@ def _note_fused(works: Mapping[Key, Work], ops: Mapping[Placed, Op]) -> list[str
     return notes
 
 
-def _note_threads(account: Account, works: Mapping[Key, Work], times: list[Times]) -> list[str]:
+def _note_threads(
+    account: TimeAccount, works: Mapping[Key, OpCost], times: list[RunTimes]
+) -> list[str]:
     """Return a note if times add up to more than the runs took, because of threads."""
     took = sum(each.last - each.first for each in times)
     busy = sum(work.self_ns for work in works.values())
@@ -299,7 +312,7 @@ def _note_threads(account: Account, works: Mapping[Key, Work], times: list[Times
     ]
 
 
-def memory_of(code: Any) -> dict[str, int]:
+def analyze_memory(code: Any) -> dict[str, int]:
     """Return the memory use of compiled code."""
     analysis = code.memory_analysis()
     if analysis is None:
@@ -313,7 +326,7 @@ def memory_of(code: Any) -> dict[str, int]:
     return {"peak of a run": sum(sizes.values()), **sizes}
 
 
-MEASURES: Mapping[str, Callable[[Session, int], Measured]] = {
+MEASURES: Mapping[str, Callable[[ProfileSession, int], Measurement]] = {
     "compile": _measure_compiled,
     "interpret": _measure_interpreted,
 }

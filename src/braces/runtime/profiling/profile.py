@@ -11,13 +11,13 @@ from typing import Any, TextIO
 
 from braces.ir.files.atomic_write import write_atomically
 from braces.lower.interpret.operator_timing import Span
-from braces.runtime.profiling.chrome_trace import trace_of
-from braces.runtime.profiling.rendering import Facts, Sheet
-from braces.runtime.profiling.table_rows import OP, Row, Works
+from braces.runtime.profiling.chrome_trace import build_trace
+from braces.runtime.profiling.rendering import ProfileReport, RunFacts
+from braces.runtime.profiling.table_rows import OP, OpCosts, Row
 
 
 @dataclass(frozen=True)
-class Profile(Facts):
+class Profile(RunFacts):
     """Profile of some runs; `print` shows it as a table.
 
     Besides facts about the runs as a whole (`mode`, `device`, `runs_s`, `parts`, `phases`,
@@ -50,7 +50,7 @@ class Profile(Facts):
     """
 
     fetches: Any
-    _works: Works = field(repr=False)
+    _works: OpCosts = field(repr=False)
     _spans: tuple[Span, ...] = field(repr=False)
     _levels: tuple[tuple[int, int], ...] = field(repr=False)
 
@@ -92,13 +92,13 @@ class Profile(Facts):
         Raises:
             OSError: The folder is missing, full, or must not be written to.
         """
-        trace = trace_of(self.mode, self.device, self._spans, self._levels)
+        trace = build_trace(self.mode, self.device, self._spans, self._levels)
         data = json.dumps(trace, ensure_ascii=False).encode()
         ready = gzip.compress(data, mtime=0) if os.fspath(path).endswith(".gz") else data
         write_atomically(path, ready)
 
-    def _sheet(self, by: str, limit: int | None) -> Sheet:
-        return Sheet(self, by, self.rows(by), limit)
+    def _sheet(self, by: str, limit: int | None) -> ProfileReport:
+        return ProfileReport(self, by, self.rows(by), limit)
 
     def __str__(self) -> str:
         return self.text()

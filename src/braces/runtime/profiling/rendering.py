@@ -12,7 +12,15 @@ from braces.errors import visible
 from braces.ir.text_table import columns, in_bytes, in_time
 from braces.lazy import console, rich_table, rich_text
 from braces.runtime.profiling.compile_phases import Phase
-from braces.runtime.profiling.table_rows import BLOCK, LINE, NO_OPERATOR, OP, TYPE, Row, some
+from braces.runtime.profiling.table_rows import (
+    BLOCK,
+    LINE,
+    NO_OPERATOR,
+    OP,
+    TYPE,
+    Row,
+    join_first_two,
+)
 
 _ROWS, _NAME, _LONG, _MUCH, _LITTLE = 25, 20, 48, 0.1, 0.005
 _FIRST = {OP: "operator", TYPE: "type", BLOCK: "block", LINE: "line"}
@@ -23,7 +31,7 @@ _MODES = {"compile": "compiled", "interpret": "interpreted"}
 
 
 @dataclass(frozen=True)
-class Facts:
+class RunFacts:
     """Facts of a profile about runs as a whole.
 
     Attributes:
@@ -61,7 +69,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class ProfileReport:
     """Report of a profile.
 
     Attributes:
@@ -71,7 +79,7 @@ class Sheet:
         limit: The number of rows that are shown.
     """
 
-    facts: Facts
+    facts: RunFacts
     by: str
     rows: Sequence[Row]
     limit: int | None
@@ -135,7 +143,7 @@ class Sheet:
             "type": row.type,
             "block": row.block or "0" if row.paths else "",
             "line": _FOLDERS.sub("", row.source),
-            "operators": some(row.paths),
+            "operators": join_first_two(row.paths),
         }
         name = row.name or _NAMELESS[self.by]
         cells = [

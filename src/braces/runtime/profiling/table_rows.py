@@ -9,9 +9,9 @@ from typing import TypeAlias
 
 from braces.errors import ProgramError
 from braces.ir.records import Op
-from braces.lower.interpret.operator_timing import Placed, Work
+from braces.lower.interpret.operator_timing import OpCost, OpLocation
 
-Key: TypeAlias = tuple[Placed, ...]
+Key: TypeAlias = tuple[OpLocation, ...]
 """Operators that are computed together, and share one time; mostly one."""
 
 OP, TYPE, BLOCK, LINE = GROUPINGS = "op", "type", "block", "line"
@@ -49,7 +49,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Works:
+class OpCosts:
     """Costs of operators, with facts about them.
 
     Attributes:
@@ -57,8 +57,8 @@ class Works:
         ops: Each operator, by its location.
     """
 
-    works: Mapping[Key, Work]
-    ops: Mapping[Placed, Op]
+    works: Mapping[Key, OpCost]
+    ops: Mapping[OpLocation, Op]
 
     @cached_property
     def self_ns(self) -> int:
@@ -90,7 +90,7 @@ class Works:
         own = sum(self.works[key].self_ns for key in keys)
         merged = tuple(dict.fromkeys(place for key in keys for place in key))
         return Row(
-            name=name_of(keys[0], self.ops) if by == OP else name,
+            name=label_of(keys[0], self.ops) if by == OP else name,
             paths=tuple(place.path for place in merged),
             type=self._type(keys[0]) if by in (OP, TYPE) else "",
             block=self._block(keys[0]) if by in (OP, BLOCK) else "",
@@ -113,11 +113,11 @@ class Works:
         return "\n".join(place.path for place in key)
 
     def _type(self, key: Key) -> str:
-        return some(self.ops[place].type for place in self._main(key))
+        return join_first_two(self.ops[place].type for place in self._main(key))
 
     def _source(self, key: Key) -> str:
         sources = (self.ops[place].source for place in self._main(key))
-        return some(str(source) for source in sources if source)
+        return join_first_two(str(source) for source in sources if source)
 
     def _block(self, key: Key) -> str:
         """Return the innermost block that contains all of these."""
@@ -132,14 +132,14 @@ class Works:
 
         The own cost of a loop besides its blocks is mostly small, such as a status check.
         """
-        if is_whole(key, self.ops):
+        if is_fused_block_op(key, self.ops):
             return key[:1]
         return tuple(place for place in key if not self.ops[place].bodies()) or key
 
     # ---- nesting -----------------------------------------------------------------------------
 
     @cached_property
-    def _owner(self) -> dict[str, Placed]:
+    def _owner(self) -> dict[str, OpLocation]:
         """The operator that owns each block."""
         return {
             f"{place.path}/{label}": place
@@ -147,45 +147,45 @@ class Works:
             for label in op.bodies()
         }
 
-    def _above(self, place: Placed) -> Iterator[Placed]:
+    def _above(self, place: OpLocation) -> Iterator[OpLocation]:
         """Yield the operators around one, innermost first."""
         owner = self._owner.get(place.block)
         while owner is not None:
             yield owner
             owner = self._owner.get(owner.block)
 
-    def _blocks_around(self, place: Placed) -> list[str]:
+    def _blocks_around(self, place: OpLocation) -> list[str]:
         return [place.block, *(owner.block for owner in self._above(place))]
 
-    def _owners(self, key: Key) -> set[Placed]:
+    def _owners(self, key: Key) -> set[OpLocation]:
         """Return the operators that contain all of these."""
         several = [set(self._above(place)) for place in self._main(key)]
-        return set[Placed].intersection(*several) if several else set()
+        return set[OpLocation].intersection(*several) if several else set()
 
 
-def name_of(key: Key, ops: Mapping[Placed, Op]) -> str:
+def label_of(key: Key, ops: Mapping[OpLocation, Op]) -> str:
     """Return the label of operators that are computed together.
 
     A loop compiled as one instruction has its own name, with the number of nested operators.
     """
     if not key:
         return NO_OPERATOR
-    if is_whole(key, ops):
+    if is_fused_block_op(key, ops):
         return f"{key[0].name} with {len(key) - 1} inside"
-    return some(place.name for place in key)
+    return join_first_two(place.name for place in key)
 
 
-def is_whole(key: Key, ops: Mapping[Placed, Op]) -> bool:
+def is_fused_block_op(key: Key, ops: Mapping[OpLocation, Op]) -> bool:
     """Return whether these are an operator that owns blocks, and operators of its blocks."""
     owner, others = key[:1], key[1:]
     return bool(others and ops[owner[0]].bodies()) and all(_is_in(owner[0], o) for o in others)
 
 
-def _is_in(owner: Placed, place: Placed) -> bool:
+def _is_in(owner: OpLocation, place: OpLocation) -> bool:
     return f"{place.block}/".startswith(f"{owner.path}/")
 
 
-def some(names: Iterable[str]) -> str:
+def join_first_two(names: Iterable[str]) -> str:
     """Return the first two of some names, and the number of others."""
     several = list(dict.fromkeys(names))
     more = f" (+{len(several) - 2})" if len(several) > 2 else ""

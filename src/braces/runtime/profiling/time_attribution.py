@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from math import inf
 
 from braces.define.decorator import OPS
-from braces.lower.interpret.operator_timing import MOST_SPANS, Span, Work
-from braces.runtime.profiling.hlo_text import Code, Instruction, Numbering
-from braces.runtime.profiling.table_rows import Key, name_of
-from braces.runtime.profiling.xla_trace import Event
+from braces.lower.interpret.operator_timing import MAX_SPANS, OpCost, Span
+from braces.runtime.profiling.hlo_text import HloModule, Instruction, Numbering
+from braces.runtime.profiling.table_rows import Key, label_of
+from braces.runtime.profiling.xla_trace import TraceEvent
 
 
 @dataclass(frozen=True)
-class Compiled:
+class ProfiledCode:
     """Code that was compiled for a profile.
 
     Attributes:
@@ -28,7 +28,7 @@ class Compiled:
         numbering: The operators of the source block.
     """
 
-    code: Code
+    code: HloModule
     numbering: Numbering
 
 
@@ -45,7 +45,7 @@ class _Execution:
         key: The operators that it was compiled from.
     """
 
-    event: Event
+    event: TraceEvent
     instruction: Instruction
     parent: _Execution | None
     covered_ns: float = 0.0
@@ -66,7 +66,7 @@ class _Execution:
 
 
 @dataclass
-class Account:
+class TimeAccount:
     """Times of compiled runs, by operators.
 
     Attributes:
@@ -76,13 +76,13 @@ class Account:
         threads: The maximum number of threads in one run.
     """
 
-    works: dict[Key, Work] = field(default_factory=dict[Key, Work])
+    works: dict[Key, OpCost] = field(default_factory=dict[Key, OpCost])
     spans: list[Span] = field(default_factory=list[Span])
     left_out: int = 0
     threads: int = 0
 
     def add(
-        self, made: Mapping[str, Compiled], events: Sequence[Event]
+        self, made: Mapping[str, ProfiledCode], events: Sequence[TraceEvent]
     ) -> tuple[int, int] | None:
         """Record the events of one run.
 
@@ -107,24 +107,26 @@ class Account:
     def _enter(self, several: Iterable[_Execution]) -> None:
         calls = defaultdict[tuple[Key, str], Counter[str]](Counter)
         for ran in several:
-            self.works.setdefault(ran.key, Work()).self_ns += ran.self_ns
+            self.works.setdefault(ran.key, OpCost()).self_ns += ran.self_ns
             if ran.parent is None or ran.parent.key != ran.key:
                 instruction = ran.instruction
                 calls[ran.key, instruction.computation][instruction.name] += 1
         for (key, _), counts in calls.items():
             self.works[key].calls += max(counts.values())
 
-    def _draw(self, several: Iterable[_Execution], compiled: Compiled, tracks: _Tracks) -> None:
+    def _draw(
+        self, several: Iterable[_Execution], compiled: ProfiledCode, tracks: _Tracks
+    ) -> None:
         ops = dict(zip(compiled.numbering.places, compiled.numbering.ops, strict=True))
         for ran in several:
-            if len(self.spans) >= MOST_SPANS:
+            if len(self.spans) >= MAX_SPANS:
                 self.left_out += 1
                 continue
             paths = ", ".join(place.path for place in ran.key)
             details = {"operators": paths, "instruction": ran.instruction.name}
             start, end = round(ran.event.start_ns), round(ran.event.end_ns)
             track = tracks.find(ran)
-            self.spans.append(Span(name_of(ran.key, ops), start, end, track, details))
+            self.spans.append(Span(label_of(ran.key, ops), start, end, track, details))
 
 
 class _Tracks:
@@ -151,14 +153,14 @@ class _Tracks:
         self._of[ran] = track
         return track
 
-    def _fits(self, track: str, event: Event) -> bool:
+    def _fits(self, track: str, event: TraceEvent) -> bool:
         ends = self._open[track]
         while ends and ends[-1] <= event.start_ns:
             ends.pop()
         return not ends or event.end_ns <= ends[-1]
 
 
-def _link_parents(code: Code, events: Sequence[Event]) -> list[_Execution]:
+def _link_parents(code: HloModule, events: Sequence[TraceEvent]) -> list[_Execution]:
     """Return the executed instructions by start, each with its parent."""
     executed, latest = list[_Execution](), dict[str, _Execution]()
     for event in sorted(events, key=lambda entry: (entry.start_ns, -entry.end_ns)):
@@ -174,7 +176,10 @@ def _link_parents(code: Code, events: Sequence[Event]) -> list[_Execution]:
 
 
 def _find_parent(
-    code: Code, instruction: Instruction, event: Event, latest: Mapping[str, _Execution]
+    code: HloModule,
+    instruction: Instruction,
+    event: TraceEvent,
+    latest: Mapping[str, _Execution],
 ) -> _Execution | None:
     """Return the instruction that runs the computation of another, or one around it."""
     caller = code.callers.get(instruction.computation)
@@ -186,7 +191,7 @@ def _find_parent(
     return None
 
 
-def _infer_ends(code: Code, several: Sequence[_Execution], there: frozenset[str]) -> None:
+def _infer_ends(code: HloModule, several: Sequence[_Execution], there: frozenset[str]) -> None:
     """Infer the unknown ends of events.
 
     An unknown end is the start of the next dependent event: an instruction that reads the
@@ -207,7 +212,7 @@ def _infer_ends(code: Code, several: Sequence[_Execution], there: frozenset[str]
 
 
 def _find_next_start(
-    code: Code, later: Iterable[_Execution], ran: _Execution, there: frozenset[str]
+    code: HloModule, later: Iterable[_Execution], ran: _Execution, there: frozenset[str]
 ) -> float:
     """Return the first start that must follow the end of an instruction."""
     after, own = (
@@ -222,7 +227,7 @@ def _find_next_start(
     return inf
 
 
-def _find_dependents(code: Code, name: str, there: frozenset[str]) -> set[str]:
+def _find_dependents(code: HloModule, name: str, there: frozenset[str]) -> set[str]:
     """Return an instruction and its executed readers, direct or indirect."""
     names, pending = {name}, [name]
     while pending:
@@ -232,7 +237,7 @@ def _find_dependents(code: Code, name: str, there: frozenset[str]) -> set[str]:
     return names
 
 
-def _attribute_ops(compiled: Compiled, ran: _Execution, entered: bool) -> Key:
+def _attribute_ops(compiled: ProfiledCode, ran: _Execution, entered: bool) -> Key:
     """Return the operators that an instruction was compiled from.
 
     Costly ones come first, and those that own blocks last, except for a loop executed as a

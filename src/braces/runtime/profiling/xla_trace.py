@@ -13,12 +13,12 @@ from typing import Any
 from braces.errors import RunError
 from braces.lazy import jax
 
-WHOLE = "braces: run"
+RUN_ANNOTATION = "braces: run"
 """The annotation of a run."""
 
 
 @dataclass(slots=True)
-class Event:
+class TraceEvent:
     """An executed instruction, or a span of Braces.
 
     Attributes:
@@ -39,7 +39,7 @@ class Event:
 
 
 @contextmanager
-def traced(modules: Callable[[], Iterable[str]]) -> Generator[list[Event]]:
+def record_trace(modules: Callable[[], Iterable[str]]) -> Generator[list[TraceEvent]]:
     """Record execution in a block; the list is filled at the end, unless an error occurred.
 
     Args:
@@ -48,7 +48,7 @@ def traced(modules: Callable[[], Iterable[str]]) -> Generator[list[Event]]:
     Raises:
         RunError: The profiler is in use; a process has only one.
     """
-    events = list[Event]()
+    events = list[TraceEvent]()
     with TemporaryDirectory(prefix="braces-profile-") as folder:
         _start(folder)
         try:
@@ -74,14 +74,14 @@ def _start(folder: str) -> None:
         ) from None
 
 
-def by_our_clock(events: Iterable[Event], start_ns: int, end_ns: int) -> list[Event]:
+def convert_clock(events: Iterable[TraceEvent], start_ns: int, end_ns: int) -> list[TraceEvent]:
     """Return the executed instructions, in the time of the run from `start_ns` to `end_ns`.
 
     The clock of the profiler has another origin and a slightly different rate. Without the span
     of the run there is no conversion, and the result is empty.
     """
     all_events = list(events)
-    run_span = next((event for event in all_events if event.name == WHOLE), None)
+    run_span = next((event for event in all_events if event.name == RUN_ANNOTATION), None)
     if run_span is None:
         return []
     scale = (end_ns - start_ns) / max(run_span.end_ns - run_span.start_ns, 1.0)
@@ -98,23 +98,23 @@ def by_our_clock(events: Iterable[Event], start_ns: int, end_ns: int) -> list[Ev
     ]
 
 
-def annotated(name: str) -> Any:
+def annotate_span(name: str) -> Any:
     """Return a context that records a span of Braces."""
     return jax.profiler.TraceAnnotation(name)
 
 
-def _read_events(data: Any, modules: set[str]) -> list[Event]:
+def _read_events(data: Any, modules: set[str]) -> list[TraceEvent]:
     """Return the relevant events.
 
     The end of an instruction is a separate event. If the instruction returned earlier, its
     dependents may run first, and the event is late or lost: the end is not exact.
     """
-    begun, ends, ours = dict[int, Event](), dict[int, float](), list[Event]()
+    begun, ends, ours = dict[int, TraceEvent](), dict[int, float](), list[TraceEvent]()
     for plane in data.planes:
         for line in plane.lines:
             thread = f"{plane.name} {line.name}"
             for event in line.events:
-                if event.name == WHOLE:
+                if event.name == RUN_ANNOTATION:
                     ours.append(_make_event(event.name, "", event, thread))
                     continue
                 facts = dict(event.stats)
@@ -132,5 +132,5 @@ def _read_events(data: Any, modules: set[str]) -> list[Event]:
     return [*ours, *begun.values()]
 
 
-def _make_event(name: str, module: str, event: Any, thread: str) -> Event:
-    return Event(name, module, event.start_ns, event.end_ns, thread)
+def _make_event(name: str, module: str, event: Any, thread: str) -> TraceEvent:
+    return TraceEvent(name, module, event.start_ns, event.end_ns, thread)

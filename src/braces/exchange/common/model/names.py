@@ -13,17 +13,17 @@ from braces.builder.var import Var, var_of
 from braces.ir.names import LONGEST_NAME
 from braces.ir.records import VALUE
 
-N = TypeVar("N", bound="Nested")
+N = TypeVar("N", bound="NestedScope")
 FUNCTIONS = "braces"
 """The ONNX domain of the functions that plain blocks are exported to."""
 RECOMPUTE = "braces.recompute"
 """The function metadata key that marks a function for rematerialization."""
 _STRANGE = re.compile(r"[^\w.@/-]", re.ASCII)
-ROOM = LONGEST_NAME - 40
+LONGEST_PREFIX = LONGEST_NAME - 40
 """The length to which long names are cut, so that a suffix can follow."""
 
 
-class Nested(Protocol):
+class NestedScope(Protocol):
     """The names visible in a block: its own, and those of the enclosing blocks."""
 
     @property
@@ -37,7 +37,7 @@ class Nested(Protocol):
         ...
 
 
-def holder(names: N, name: str) -> N | None:
+def defining_scope(names: N, name: str) -> N | None:
     """Return the innermost scope that defines `name`, or `None`."""
     scope: N | None = names
     while scope is not None and name not in scope.values:
@@ -45,14 +45,14 @@ def holder(names: N, name: str) -> N | None:
     return scope
 
 
-def cleaned(name: str, otherwise: str = "value") -> str:
+def clean_name(name: str, otherwise: str = "value") -> str:
     """Replace the characters of a model's name that names of programs cannot have.
 
     Example:
         >>> cleaned("/encoder/layers.0/MatMul_output_0"), cleaned("x:0"), cleaned("")
         ('encoder/layers.0/MatMul_output_0', 'x_0', 'value')
     """
-    word = _STRANGE.sub("_", name).strip("/")[-ROOM:].strip("/") or otherwise
+    word = _STRANGE.sub("_", name).strip("/")[-LONGEST_PREFIX:].strip("/") or otherwise
     return word if word[0].isalpha() or word[0] == "_" else f"_{word}"
 
 
@@ -69,19 +69,19 @@ def dimension_name(name: str) -> str | None:
     return word if word[0].isalpha() else f"_{word.lstrip('_')}"
 
 
-def free(table: SymbolTable, name: str) -> str:
+def unused_name(table: SymbolTable, name: str) -> str:
     """Return this name, with a numeric suffix if it is taken."""
     return table.names.unique_word(name) if name in table.names.taken else name
 
 
-def give(program: Builder, var: Var, name: str) -> None:
+def fetch_as(program: Builder, var: Var, name: str) -> None:
     """Fetch a variable under the name that the model gives it."""
     if var.name != name or var.info.kind != VALUE:
-        var = one("identity", var, name=free(program.table, name))
+        var = one("identity", var, name=unused_name(program.table, name))
     program.give(var.name)
 
 
-def rename_made(
+def rename_result(
     table: SymbolTable, before: int, var: Var, name: str, kept: Collection[str] = ()
 ) -> Var:
     """Name the last result as the model does, if it is the only result of the last operator.

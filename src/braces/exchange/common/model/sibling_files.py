@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def place_beside(folder: Path, location: str) -> Path | None:
+def sibling_path(folder: Path, location: str) -> Path | None:
     """Return the path of a file that a model names; `None` if it leaves the model's folder."""
     root = folder.resolve()
     if not location or "\0" in location:

@@ -9,11 +9,11 @@ from typing import NoReturn, Protocol
 from braces.errors import BracesError, ProgramError
 
 
-class Missing(Exception):
+class MissingValue(Exception):
     """A value whose node could not be read; the error is reported for that node."""
 
 
-class Refusing(Protocol):
+class SupportsRefuse(Protocol):
     """A node or an operator, as the shared rules see it."""
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
@@ -22,7 +22,7 @@ class Refusing(Protocol):
 
 
 @dataclass(frozen=True)
-class Problem:
+class UnsupportedNode:
     """An unsupported node.
 
     Attributes:
@@ -36,8 +36,8 @@ class Problem:
     error: BracesError
 
 
-def unreadable(
-    problems: Sequence[Problem], what: str, of: str = "nodes", fix: str | None = None
+def unsupported_error(
+    problems: Sequence[UnsupportedNode], what: str, of: str = "nodes", fix: str | None = None
 ) -> ProgramError:
     """Build one error for all unsupported nodes: operator, reason, first place, and count.
 
@@ -47,7 +47,7 @@ def unreadable(
         of: The kind of its parts, for the message.
         fix: The advice; by default that of the only problem.
     """
-    grouped = dict[tuple[str, str], list[Problem]]()
+    grouped = dict[tuple[str, str], list[UnsupportedNode]]()
     for problem in problems:
         grouped.setdefault((problem.operator, problem.error.what), []).append(problem)
     lines = [

@@ -10,18 +10,18 @@ import numpy as np
 from braces.builder.builder import Builder
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType
-from braces.exchange.common.model.names import free
+from braces.exchange.common.model.names import unused_name
 from braces.ir.records import PARAMETER
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 """The value of a weight."""
 UPDATES = "braces.updates"
 """The model metadata key that maps an output to the input whose next value it is."""
-LITTLE = 1024
+LARGEST_LITERAL = 1024
 """Larger constants become states of the program rather than literals in its text."""
 
 
-def persistable(
+def add_persistable(
     program: Builder,
     values: MutableMapping[str, Array],
     name: str,
@@ -31,7 +31,7 @@ def persistable(
     frozen: bool = False,
 ) -> Var:
     """Create a parameter or state with this name or a similar one; its value joins `values`."""
-    free_name = free(program.table, name)
+    free_name = unused_name(program.table, name)
     type_ = TensorType(array.dtype, array.shape)
     program.table.new_var(free_name, type_, kind, trainable=kind == PARAMETER and not frozen)
     values[free_name] = array

@@ -10,14 +10,14 @@ from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import INT64
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.frontend.array_api.norms import vector_norm
 from braces.frontend.core import functions as ops
 
 Axes: TypeAlias = "Sequence[int] | int | None"
 
 
-def along(axes: Axes) -> Any:
+def normalize_axes(axes: Axes) -> Any:
     """Return axes as Braces operators take them: no axes mean all axes."""
     if isinstance(axes, int) or axes is None:
         return axes
@@ -29,7 +29,7 @@ def sort(x: Var, axis: int = -1, descending: bool = False) -> tuple[Var, Var]:
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
     order = ops.argsort(x, axis=axis, descending=descending)
-    return ops.take_along_axis(x, order, axis=axis), in_dtype(order, INT64)
+    return ops.take_along_axis(x, order, axis=axis), cast_to_dtype(order, INT64)
 
 
 def topk(
@@ -42,15 +42,15 @@ def topk(
         raise ProgramError("topk of a number that a run computes is not read.")
     if largest and isinstance(k, int):
         values, at = ops.topk(x, k=k, axis=axis)
-        return values, in_dtype(at, INT64)
+        return values, cast_to_dtype(at, INT64)
     order = ops.argsort(x, axis=axis, descending=largest)
     at = one("window", order, start=0, size=k, axis=axis % x.ndim)
-    return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+    return ops.take_along_axis(x, at, axis=axis), cast_to_dtype(at, INT64)
 
 
 def norm(
     x: Var, p: Any = 2, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None
 ) -> Var:
     """Return the p-norm."""
-    x = x if dtype is None else in_dtype(x, dtype)
-    return vector_norm(x, along(axes), keepdims, 2.0 if p is None else float(p))
+    x = x if dtype is None else cast_to_dtype(x, dtype)
+    return vector_norm(x, normalize_axes(axes), keepdims, 2.0 if p is None else float(p))

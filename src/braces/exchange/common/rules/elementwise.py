@@ -15,7 +15,7 @@ from braces.ops.nn.activation import SELU_ALPHA, SELU_SCALE
 # ---- dtypes ----------------------------------------------------------------------------------
 
 
-def in_dtype(x: Var, dtype: DType) -> Var:
+def cast_to_dtype(x: Var, dtype: DType) -> Var:
     """Cast to another dtype; a cast to bool tests for nonzero."""
     if x.dtype == dtype:
         return x
@@ -26,7 +26,7 @@ def in_dtype(x: Var, dtype: DType) -> Var:
 
 def as_float(x: Var) -> Var:
     """Return floats unchanged, and other numbers as float32."""
-    return x if is_float(x.dtype) else in_dtype(x, FLOAT32)
+    return x if is_float(x.dtype) else cast_to_dtype(x, FLOAT32)
 
 
 def scalar(x: Var) -> Var:
@@ -42,7 +42,7 @@ def number(x: Any, dtype: DType) -> Any:
 # ---- arithmetic ------------------------------------------------------------------------------
 
 
-def scaled(x: Var, factor: float) -> Var:
+def scale_by(x: Var, factor: float) -> Var:
     """Multiply by a factor; return the array itself for a factor of 1."""
     if factor == 1.0:
         return x
@@ -50,7 +50,7 @@ def scaled(x: Var, factor: float) -> Var:
     return x * (int(factor) if integral else factor)
 
 
-def whole_quotient(x: Var, y: Var) -> Var:
+def truncated_divide(x: Var, y: Var) -> Var:
     """Return the quotient of integers, truncated towards zero."""
     below = ops.floor_divide(x, y)
     if x.dtype.kind == "u":
@@ -59,13 +59,13 @@ def whole_quotient(x: Var, y: Var) -> Var:
     return below + ops.cast(needs_increment, below.dtype)
 
 
-def remainder_towards_zero(x: Var, y: Var) -> Var:
+def truncated_remainder(x: Var, y: Var) -> Var:
     """Return the remainder of a truncating division, with the sign of the dividend.
 
     Its derivative with respect to `x` is 1 everywhere.
     """
     if not is_float(x.dtype):
-        return x - whole_quotient(x, y) * y
+        return x - truncated_divide(x, y) * y
     below = x < 0
     size = ops.remainder(ops.where(below, -x, x), ops.abs(y))
     return ops.where(below, -size, size)
@@ -85,7 +85,7 @@ def bitwise(word: str, x: Var, y: Var) -> Var:
     return ops.function_of(f"{kind}_{word}")(x, y)
 
 
-def inverted(x: Var) -> Var:
+def invert_bits(x: Var) -> Var:
     """Invert all bits, or truth values."""
     return ops.logical_not(x) if x.dtype == BOOL else ops.bitwise_invert(x)
 
@@ -125,7 +125,7 @@ def _replace_beyond(x: Var, beyond: Var, bound: Any) -> Var:
     return ops.where(beyond | ops.isnan(bound) if unknown else beyond, bound, x)
 
 
-def cut_off(x: Var, low: float, high: float) -> Var:
+def clamp_zero_slope(x: Var, low: float, high: float) -> Var:
     """Clamp numbers to two constants; the derivative is 0 at a bound, as beyond it."""
     if not is_float(x.dtype):
         return clamp(x, number(low, x.dtype), number(high, x.dtype))
@@ -142,8 +142,8 @@ def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
     """Return a scaled ELU of a scaled input; positive numbers skip the input scale."""
     if input_scale == 1.0 and _is_nearly(alpha, SELU_ALPHA) and _is_nearly(scale, SELU_SCALE):
         return ops.selu(x)
-    activated = ops.elu(scaled(x, input_scale), alpha=float(alpha))
-    return scaled(activated if input_scale == 1.0 else ops.where(x > 0, x, activated), scale)
+    activated = ops.elu(scale_by(x, input_scale), alpha=float(alpha))
+    return scale_by(activated if input_scale == 1.0 else ops.where(x > 0, x, activated), scale)
 
 
 def _is_nearly(value: float, reference: float) -> bool:
@@ -154,7 +154,7 @@ def _is_nearly(value: float, reference: float) -> bool:
 def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0) -> Var:
     """Return the softplus, linear beyond a threshold."""
     x = as_float(x)
-    wide = scaled(x, beta)
+    wide = scale_by(x, beta)
     soft = ops.softplus(wide)
     return ops.where(wide > threshold, x, soft if beta == 1.0 else soft / beta)
 
@@ -168,9 +168,9 @@ def hard_sigmoid(x: Var, slope: float, offset: float) -> Var:
     """Clamp the line `slope x + offset` to [0, 1]; the derivative is 0 at the bounds."""
     if _is_nearly(slope, 1 / 6) and offset == 0.5:
         return ops.hard_sigmoid(x)
-    return cut_off(scaled(as_float(x), slope) + offset, 0.0, 1.0)
+    return clamp_zero_slope(scale_by(as_float(x), slope) + offset, 0.0, 1.0)
 
 
-def thresholded(x: Var, alpha: float) -> Var:
+def thresholded_relu(x: Var, alpha: float) -> Var:
     """Return numbers above a threshold, and 0 for the others."""
     return ops.where(x > alpha, x, ops.zeros_like(x))

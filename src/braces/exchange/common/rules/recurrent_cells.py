@@ -104,11 +104,11 @@ def gru_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
     z, r = (first(cell.bounded(gates[letter])) for letter in "zr")
     u = ops.transpose(cell.part(cell.r, 2))
     given, recurrent_bias = (None, None) if cell.biases is None else cell.biases
-    new = plus(cell.given(x, 2), given, cell)
+    new = add_bias(cell.given(x, 2), given, cell)
     if cell.reset_after:
-        new = new + r * plus(ops.matmul(h, u), recurrent_bias, cell)
+        new = new + r * add_bias(ops.matmul(h, u), recurrent_bias, cell)
     else:
-        new = new + plus(ops.matmul(r * h, u), recurrent_bias, cell)
+        new = new + add_bias(ops.matmul(r * h, u), recurrent_bias, cell)
     new = second(cell.bounded(new))
     return [(1.0 - z) * new + z * h if cell.update_keeps else z * new + (1.0 - z) * h]
 
@@ -119,7 +119,7 @@ def rnn_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
     return [cell.functions[0](cell.bounded(gate))]
 
 
-def plus(x: Var, bias: Var | None, cell: Cell) -> Var:
+def add_bias(x: Var, bias: Var | None, cell: Cell) -> Var:
     """Add the bias of the third gate, if there is one."""
     return x if bias is None else x + cell.part(bias, 2)
 
@@ -154,12 +154,12 @@ def run_memories(
     )
 
 
-def zeros(like: Var, batch: Size, size: int) -> Var:
+def zero_memory(like: Var, batch: Size, size: int) -> Var:
     """Return a zero memory in the dtype of the weights."""
     return ops.broadcast_to(ops.zeros_like(like[0, 0]), (batch, size))
 
 
-def cells_of(
+def build_cells(
     order: str, functions: Sequence[Function], weights: Sequence[Var], biased: bool, count: int
 ) -> list[Cell]:
     """Build the cells of all layers and directions from a flat list of weights."""

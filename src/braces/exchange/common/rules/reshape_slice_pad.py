@@ -14,16 +14,16 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_float
 from braces.errors import ProgramError
-from braces.exchange.common.model.unsupported import Refusing
-from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.model.unsupported import SupportsRefuse
+from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.constant_folding import counted
+from braces.exchange.common.values.constant_folding import numeric_range
 from braces.exchange.common.values.symbolic_arithmetic import Number
 from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
-FAR = 10**9
+OPEN_END = 10**9
 """Slice bounds from here on mean the end of the axis; no file holds a longer one."""
 
 
@@ -37,7 +37,7 @@ def number_of(size: Size | Var) -> Var:
 # ---- shapes ----------------------------------------------------------------------------------
 
 
-def in_shape(x: Var, wanted: Sequence[Size]) -> Var:
+def reshape_checked(x: Var, wanted: Sequence[Size]) -> Var:
     """Reshape an array; a run checks that the number of elements agrees."""
     have = dims.product(x.shape)
     wanted = _resolve_rest(have, wanted)
@@ -56,7 +56,7 @@ def _resolve_rest(have: Size, target: Sequence[Size]) -> list[Size]:
     return [dims.call("floordiv", have, others) if n == -1 else n for n in target]
 
 
-def filled(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
+def fill_shape(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
     """Broadcast a number to a shape."""
     return ops.broadcast_to(one("constant", value=Literal.of(number(value, dtype))), shape)
 
@@ -121,17 +121,17 @@ def roll(x: Var, shifts: Sequence[int] | int, axes: Sequence[int] | int = ()) ->
 # ---- slices ----------------------------------------------------------------------------------
 
 
-def clipped(whole: Size, bound: Size) -> Size:
+def clip_bound(whole: Size, bound: Size) -> Size:
     """Return a slice bound within the axis; negative bounds count from the end."""
     if isinstance(bound, int) and bound < 0:
         return sizes.largest(sizes.plus(whole, bound), 0)
-    if isinstance(bound, int) and bound >= FAR:
+    if isinstance(bound, int) and bound >= OPEN_END:
         return whole
     in_range = dims.never_negative(sizes.minus(whole, bound))
     return bound if in_range else sizes.smallest(whole, bound)
 
 
-def cut_told(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
+def dynamic_slice(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
     """Slice an axis with run-time bounds, which are clipped to its ends."""
     size = number_of(x.shape[axis])
     last = size if step > 0 else size - 1
@@ -153,18 +153,18 @@ def at_axis(axis: int, part: Any) -> tuple[Any, ...]:
     return *[slice(None)] * axis, part
 
 
-def part_of(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
+def slice_axis(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Var:
     """Slice an axis; bounds are clipped to its ends."""
     at, low = axis % x.ndim, 0 if start is None else start
-    high = FAR if end is None else end
+    high = OPEN_END if end is None else end
     if isinstance(low, Var) or isinstance(high, Var):
-        return cut_told(x, at, low, high, step)
+        return dynamic_slice(x, at, low, high, step)
     if isinstance(low, int) and isinstance(high, int):
-        last = None if high >= FAR else high
+        last = None if high >= OPEN_END else high
         is_whole = not low and last is None and step == 1
         return x if is_whole else x[at_axis(at, slice(low, last, step))]
     size = x.shape[at]
-    first, last = clipped(size, low), clipped(size, high)
+    first, last = clip_bound(size, low), clip_bound(size, high)
     if (first, last) == (0, size) and step == 1:
         return x
     if step != 1:
@@ -186,20 +186,22 @@ LONGEST_RANGE = 1 << 24
 """The longest range that is written into a program as a constant."""
 
 
-def numbers_between(node: Refusing, bounds: Sequence[Number], dtype: DType) -> Var:
+def build_range(node: SupportsRefuse, bounds: Sequence[Number], dtype: DType) -> Var:
     """Return a range of known numbers, or one of step 1 with symbolic bounds."""
     start, stop, step = bounds
     if not sizes.symbolic(*bounds):
         if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
             node.refuse(f"counts further than {LONGEST_RANGE}")
-        return one("constant", value=Literal.of(counted(*bounds).astype(dtype)))
+        return one("constant", value=Literal.of(numeric_range(*bounds).astype(dtype)))
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
-    numbers = in_dtype(one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype)
-    return numbers if start == 0 else numbers + in_dtype(number_of(start), dtype)
+    numbers = cast_to_dtype(
+        one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype
+    )
+    return numbers if start == 0 else numbers + cast_to_dtype(number_of(start), dtype)
 
 
-def steps_between(start: Var, limit: Var, delta: Var) -> Var:
+def range_length(start: Var, limit: Var, delta: Var) -> Var:
     """Return the length of a range."""
     if is_float(start.dtype):
         steps = ops.cast(ops.ceil((limit - start) / delta), INT64)
@@ -212,7 +214,7 @@ def steps_between(start: Var, limit: Var, delta: Var) -> Var:
 # ---- margins ---------------------------------------------------------------------------------
 
 
-def padded(
+def pad_or_crop(
     x: Var, widths: Mapping[int, tuple[Size, Size]], mode: str, fill: Any, *,
     of_whole: bool = False,
 ) -> Var:  # fmt: skip

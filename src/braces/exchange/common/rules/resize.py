@@ -12,25 +12,25 @@ from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import is_integer
-from braces.exchange.common.model.unsupported import Refusing
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.model.unsupported import SupportsRefuse
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.frontend.core import functions as ops
 
-WHOLE_PARTS = 64
+LARGEST_DENOMINATOR = 64
 """The largest denominator of a factor of a symbolic size."""
 
 
-def larger(node: Refusing, size: Size, scale: float) -> Size:
+def scale_size(node: SupportsRefuse, size: Size, scale: float) -> Size:
     """Return a size times a factor, rounded down."""
     if not isinstance(size, Dim):
         return int(size * scale)
     exact = Fraction(scale)
-    if exact.denominator > WHOLE_PARTS:
+    if exact.denominator > LARGEST_DENOMINATOR:
         node.refuse(f"multiplies the symbolic size {size} by {scale}", "Fix it: sizes=.")
     return dims.call("floordiv", size * exact.numerator, exact.denominator)
 
 
-def brought(
+def resize_axes(
     x: Var,
     axes: Sequence[int],
     sizes: Sequence[Size],
@@ -45,12 +45,12 @@ def brought(
         factors = dict(zip(axes, scales, strict=True))
         options["scales"] = tuple(factors.get(a, 1.0) for a in range(x.ndim))
     resized = ops.resize(x, shape, **options)
-    return rounded(resized, x) if resized.dtype != x.dtype else resized
+    return round_to_dtype_of(resized, x) if resized.dtype != x.dtype else resized
 
 
-def rounded(made: Var, like: Var) -> Var:
+def round_to_dtype_of(made: Var, like: Var) -> Var:
     """Cast numbers to the dtype of others; for integers, round and saturate."""
     if is_integer(like.dtype):
         info = np.iinfo(like.dtype)
         made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))
-    return in_dtype(made, like.dtype)
+    return cast_to_dtype(made, like.dtype)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from braces.builder.var import Var
-from braces.frontend.nn.pooling import Sizes, to_sizes
+from braces.frontend.nn.pooling import Sizes, pool_to_sizes
 
 
 def adaptive(op_type: str, rank: int) -> Callable[..., Var]:
     """Return an adaptive pool over the last axes."""
 
     def pool(x: Var, wanted: Sizes) -> Var:
-        return to_sizes(op_type, x, range(x.ndim - rank, x.ndim), wanted)
+        return pool_to_sizes(op_type, x, range(x.ndim - rank, x.ndim), wanted)
 
     return pool

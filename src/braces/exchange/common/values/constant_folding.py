@@ -10,8 +10,8 @@ import numpy as np
 
 from braces.dtypes import BOOL, DType
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Known
-from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 
 
 def check_size(shape: Sequence[int]) -> None:
@@ -21,10 +21,10 @@ def check_size(shape: Sequence[int]) -> None:
         Unknown: It is too large.
     """
     if prod(shape) > MOST_ELEMENTS:
-        raise Unknown
+        raise NotConstant
 
 
-def typed(array: Array, dtype: DType) -> Array:
+def as_typed_array(array: Array, dtype: DType) -> Array:
     """Return numbers in their dtype; keep objects if there is a symbolic size among them."""
     if array.dtype == dtype:
         return array
@@ -33,7 +33,7 @@ def typed(array: Array, dtype: DType) -> Array:
     return np.array(array.tolist(), dtype).reshape(array.shape)
 
 
-def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
+def vectorize_arithmetic(compute: Callable[..., Number]) -> Callable[..., Array]:
     """Vectorize a function of numbers and sizes over arrays."""
 
     def fold_node(*arrays: Array) -> Array:
@@ -47,17 +47,17 @@ def each_number(compute: Callable[..., Number]) -> Callable[..., Array]:
     return fold_node
 
 
-def asking(compute: Callable[..., bool]) -> Callable[..., Known]:
+def vectorize_comparison(compute: Callable[..., bool]) -> Callable[..., Constant]:
     """Vectorize a comparison of numbers and sizes over arrays."""
-    each = each_number(compute)
+    each = vectorize_arithmetic(compute)
 
-    def fold_node(*arrays: Array) -> Known:
-        return Known(np.asarray(each(*arrays), np.bool_), BOOL)
+    def fold_node(*arrays: Array) -> Constant:
+        return Constant(np.asarray(each(*arrays), np.bool_), BOOL)
 
     return fold_node
 
 
-def counted(first: Number, last: Number, step: Number) -> Array:
+def numeric_range(first: Number, last: Number, step: Number) -> Array:
     """Return the arithmetic progression of `np.arange`."""
     arange: Callable[..., Array] = np.arange
     return arange(first, last, step)

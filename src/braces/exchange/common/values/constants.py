@@ -14,10 +14,10 @@ from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType
-from braces.exchange.common.model.weights import LITTLE, Array, persistable
+from braces.exchange.common.model.weights import LARGEST_LITERAL, Array, add_persistable
 from braces.ir.records import STATE, Literal
 
-Value: TypeAlias = "Var | Known | list[Value] | None"
+Value: TypeAlias = "Var | Constant | list[Value] | None"
 """The value of a name of a model: a list for a sequence, `None` for an empty optional."""
 
 MOST_ELEMENTS = 4096
@@ -25,7 +25,7 @@ MOST_ELEMENTS = 4096
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Known:
+class Constant:
     """An array that is known at import time.
 
     Attributes:
@@ -40,23 +40,23 @@ class Known:
     weight: str = ""
 
     @staticmethod
-    def of(value: Any, dtype: Any = None) -> Known:
+    def of(value: Any, dtype: Any = None) -> Constant:
         """Return the array of these numbers and sizes; objects are int64 by default."""
         array = np.asarray(value)
         if dtype is not None:
             own_dtype = np.dtype(dtype)
         else:
             own_dtype = INT64 if array.dtype == object else array.dtype
-        return Known(
+        return Constant(
             array if array.dtype == object else array.astype(own_dtype, copy=False), own_dtype
         )
 
     @staticmethod
-    def sizes(shape: Sequence[Size]) -> Known:
+    def sizes(shape: Sequence[Size]) -> Constant:
         """Return a shape as a vector of int64."""
         array = np.empty(len(shape), object)
         array[:] = list(shape)
-        return Known(array, INT64)
+        return Constant(array, INT64)
 
     @property
     def plain(self) -> bool:
@@ -85,15 +85,17 @@ class Known:
         return self.array.ravel().tolist()
 
 
-def written(program: Builder, values: MutableMapping[str, Array], value: Known) -> Var:
+def write_constant(
+    program: Builder, values: MutableMapping[str, Array], value: Constant
+) -> Var:
     """Write a known value as a variable: a constant, a state if large, or a stack of sizes.
 
     `values` gains the value of the state.
     """
     if value.plain:
         array = value.numbers()
-        if array.size > LITTLE:
-            return persistable(program, values, "constant", array, STATE)
+        if array.size > LARGEST_LITERAL:
+            return add_persistable(program, values, "constant", array, STATE)
         return one("constant", value=Literal.of(array))
     sizes = [_scalar_var(item, value.dtype) for item in value.items()]
     if not value.array.ndim:

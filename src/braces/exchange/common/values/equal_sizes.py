@@ -15,7 +15,7 @@ from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.frontend.core import functions as ops
 
 
-def alike(xs: Sequence[Var]) -> list[Var]:
+def unify_sizes(xs: Sequence[Var]) -> list[Var]:
     """Unify the sizes of operands of an elementwise operator, for axes longer than 1.
 
     A symbolic size is never broadcast: it equals the size that it is paired with.
@@ -28,7 +28,7 @@ def alike(xs: Sequence[Var]) -> list[Var]:
     return [_assert_sizes(x, _broadcast_sizes(x, target[rank - x.ndim :])) for x in xs]
 
 
-def as_long(xs: Sequence[Var], axis: int) -> list[Var]:
+def unify_concat_sizes(xs: Sequence[Var], axis: int) -> list[Var]:
     """Unify the sizes of operands of a concatenation, along all axes but `axis`."""
     if len({x.ndim for x in xs}) > 1:
         return list(xs)
@@ -38,7 +38,7 @@ def as_long(xs: Sequence[Var], axis: int) -> list[Var]:
     return [_assert_sizes(x, [*target[:axis], x.shape[axis], *target[axis + 1 :]]) for x in xs]
 
 
-def as_weights(x: Var, sizes: Mapping[int, Size]) -> Var:
+def unify_weight_sizes(x: Var, sizes: Mapping[int, Size]) -> Var:
     """Unify the sizes of an array with the known sizes of weights along the given axes."""
     target = list(x.shape)
     for axis, size in sizes.items():

@@ -12,8 +12,8 @@ from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.errors import BracesError, ProgramError
-from braces.exchange.common.model.unsupported import Missing
-from braces.exchange.common.values.symbolic_arithmetic import Unknown
+from braces.exchange.common.model.unsupported import MissingValue
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant
 
 V = TypeVar("V")
 
@@ -44,7 +44,7 @@ def names_lifted(lifted: dict[Any, Lifted[Any]], before: int) -> list[str]:
 
 
 @contextmanager
-def attempt(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
+def read_transaction(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
     """Run the block as a transaction: an exception rolls back the program and the dictionaries.
 
     Args:
@@ -55,7 +55,7 @@ def attempt(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
     try:
         with program.transaction():
             yield
-    except (BracesError, Missing):
+    except (BracesError, MissingValue):
         for entries, mark in zip(held, marks, strict=True):
             while len(entries) > mark:
                 entries.popitem()
@@ -63,7 +63,7 @@ def attempt(program: Builder, *held: dict[Any, Any]) -> Generator[None]:
 
 
 @contextmanager
-def sensible(
+def reporting_invalid_operator(
     what: str, sizes: str, fix: str | None = None, kind: type[BracesError] = ProgramError
 ) -> Generator[None]:
     """Report an exception of an invalid operator as an error of that operator.
@@ -78,7 +78,7 @@ def sensible(
         yield
     except BracesError:
         raise
-    except Unknown:
+    except NotConstant:
         raise kind(f"{what:.80} computes with what is no size.", fix=sizes) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ProgramError(

@@ -13,7 +13,7 @@ Number: TypeAlias = Any
 """A number of Python, or a size."""
 
 
-class Unknown(Exception):
+class NotConstant(Exception):
     """A value that depends on the feeds of a run."""
 
 
@@ -22,7 +22,7 @@ def symbolic(*values: Number) -> bool:
     return any(isinstance(value, Dim) for value in values)
 
 
-def whole(x: Number) -> Number:
+def as_integer(x: Number) -> Number:
     """Convert a float without a fraction to an integer, for arithmetic with sizes.
 
     Raises:
@@ -31,18 +31,18 @@ def whole(x: Number) -> Number:
     if not isinstance(x, float):
         return x
     if not x.is_integer():
-        raise Unknown
+        raise NotConstant
     return int(x)
 
 
 def plus(x: Number, y: Number) -> Number:
     """Return the sum."""
-    return dims.sum_of((whole(x), whole(y))) if symbolic(x, y) else x + y
+    return dims.sum_of((as_integer(x), as_integer(y))) if symbolic(x, y) else x + y
 
 
 def times(x: Number, y: Number) -> Number:
     """Return the product."""
-    return dims.product((whole(x), whole(y))) if symbolic(x, y) else x * y
+    return dims.product((as_integer(x), as_integer(y))) if symbolic(x, y) else x * y
 
 
 def minus(x: Number, y: Number) -> Number:
@@ -60,16 +60,16 @@ def absolute(x: Number) -> Number:
     if not isinstance(x, Dim):
         return abs(x)
     if not dims.never_negative(x):
-        raise Unknown
+        raise NotConstant
     return x
 
 
-def over(x: Number, y: Number) -> Number:
+def truncated_quotient(x: Number, y: Number) -> Number:
     """Return the quotient; that of integers is truncated towards zero."""
     if symbolic(x, y):
-        x, y = whole(x), whole(y)
+        x, y = as_integer(x), as_integer(y)
         if not dims.never_negative(x):
-            raise Unknown
+            raise NotConstant
         return dims.call("floordiv", x, y)
     if isinstance(x, float) or isinstance(y, float):
         return x / y
@@ -77,27 +77,27 @@ def over(x: Number, y: Number) -> Number:
     return quotient if (x < 0) == (y < 0) else -quotient
 
 
-def rest(x: Number, y: Number) -> Number:
+def modulo(x: Number, y: Number) -> Number:
     """Return the remainder, with the sign of the divisor."""
     return dims.call("mod", x, y) if symbolic(x, y) else x % y
 
 
 def largest(x: Number, y: Number) -> Number:
     """Return the maximum."""
-    return dims.call("max", whole(x), whole(y)) if symbolic(x, y) else max(x, y)
+    return dims.call("max", as_integer(x), as_integer(y)) if symbolic(x, y) else max(x, y)
 
 
 def smallest(x: Number, y: Number) -> Number:
     """Return the minimum."""
-    return dims.call("min", whole(x), whole(y)) if symbolic(x, y) else min(x, y)
+    return dims.call("min", as_integer(x), as_integer(y)) if symbolic(x, y) else min(x, y)
 
 
-def rounded(plain: Callable[[float], int]) -> Callable[[Number], Number]:
+def size_rounding(plain: Callable[[float], int]) -> Callable[[Number], Number]:
     """Apply a rounding to numbers; sizes are integers already."""
     return lambda x: x if isinstance(x, Dim) else float(plain(x))
 
 
-down, up = rounded(math.floor), rounded(math.ceil)
+down, up = size_rounding(math.floor), size_rounding(math.ceil)
 
 
 def same(x: Number, y: Number) -> bool:
@@ -113,7 +113,7 @@ def same(x: Number, y: Number) -> bool:
         return True
     if low > 0 or high < 0:
         return False
-    raise Unknown
+    raise NotConstant
 
 
 def below(x: Number, y: Number) -> bool:
@@ -129,7 +129,7 @@ def below(x: Number, y: Number) -> bool:
         return True
     if low >= 0:
         return False
-    raise Unknown
+    raise NotConstant
 
 
 def _bounds(size: Number) -> tuple[float, float]:
@@ -156,21 +156,21 @@ def nonzero(x: Number) -> bool:
     return not same(x, 0)
 
 
-def both(x: Number, y: Number) -> bool:
+def logical_and(x: Number, y: Number) -> bool:
     """Return the logical and."""
     return bool(x and y)
 
 
-def either(x: Number, y: Number) -> bool:
+def logical_or(x: Number, y: Number) -> bool:
     """Return the logical or."""
     return bool(x or y)
 
 
-def one_only(x: Number, y: Number) -> bool:
+def logical_xor(x: Number, y: Number) -> bool:
     """Return the exclusive or."""
     return bool(x) != bool(y)
 
 
-def untrue(x: Number) -> bool:
+def logical_not(x: Number) -> bool:
     """Return the logical not."""
     return not x

@@ -9,7 +9,7 @@ from typing import Any, cast
 from braces.errors import FileFormatError, ProgramError
 from braces.exchange.onnx.reader.file.schema_check import check_texts
 from braces.exchange.onnx.reader.graph.function_bodies import versions_of
-from braces.exchange.onnx.reader.graph.node import STANDARD
+from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN
 from braces.lazy import onnx
 
 LARGEST_FILE = 1 << 31
@@ -67,7 +67,7 @@ def admit(model: Any, file: str) -> dict[str, int]:
         raise FileFormatError(f"{file} is no model of ONNX: it has no graph.")
     versions = versions_of(model.opset_import)
     newest = onnx.defs.onnx_opset_version()
-    own = versions.setdefault(STANDARD, newest)  # the other domains may be its only ones
+    own = versions.setdefault(ONNX_DOMAIN, newest)  # the other domains may be its only ones
     if not OLDEST <= own <= newest:
         raise FileFormatError(
             f"{file} is written in version {own} of ONNX's operators; {OLDEST} to {newest} are "

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from braces.builder.builder import Builder
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import (
@@ -21,25 +21,29 @@ from braces.errors import (
     UnknownNameError,
     suggest,
 )
-from braces.exchange.common.model.names import cleaned, dimension_name, free, give
-from braces.exchange.common.model.unsupported import Missing, Problem, unreadable
+from braces.exchange.common.model.names import clean_name, dimension_name, fetch_as, unused_name
+from braces.exchange.common.model.unsupported import (
+    MissingValue,
+    UnsupportedNode,
+    unsupported_error,
+)
 from braces.exchange.common.model.weights import UPDATES
-from braces.exchange.common.values.constants import Array, Known, Value
+from braces.exchange.common.values.constants import Array, Constant, Value
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
 from braces.exchange.onnx.reader.file.example_inputs import Examples, read_examples
-from braces.exchange.onnx.reader.file.external_data import take_in
+from braces.exchange.onnx.reader.file.external_data import load_external_data
 from braces.exchange.onnx.reader.files import admit, load
 from braces.exchange.onnx.reader.graph import function_bodies as bodies
-from braces.exchange.onnx.reader.graph.call_counting import Endless
-from braces.exchange.onnx.reader.graph.node import Names
-from braces.exchange.onnx.reader.graph.sequences import is_list, stacked
-from braces.exchange.onnx.reader.reader import NeedsValue, Reader
+from braces.exchange.onnx.reader.graph.call_counting import TooManyNodes
+from braces.exchange.onnx.reader.graph.node import GraphScope
+from braces.exchange.onnx.reader.graph.sequences import is_list, stack_list
+from braces.exchange.onnx.reader.reader import NeedsValue, OnnxReader
 from braces.exchange.onnx.types import axes_of
 from braces.frontend.core.variables import data
 from braces.program import Program
 
 
-@says_where
+@with_user_line
 def from_onnx(
     model: str | PathLike[str] | Any,
     sizes: Mapping[str, int] | None = None,
@@ -96,7 +100,7 @@ def from_onnx(
     versions = admit(proto, file)
     examples = read_examples(proto.graph, inputs)
     _check_sizes(proto.graph, sizes or {})
-    take_in(proto, folder)
+    load_external_data(proto, folder)
     fixed = dict[str, Any]()
     blocks = bool(proto.functions)
     while True:
@@ -105,7 +109,7 @@ def from_onnx(
         except NeedsValue as needed:
             fixed.update((name, examples[name]) for name in needed.names)
         except ProgramError as error:
-            if not blocks or isinstance(error, Endless):
+            if not blocks or isinstance(error, TooManyNodes):
                 raise
             blocks = (
                 False  # a size that is data-dependent inside a block may be known when inlined
@@ -128,10 +132,10 @@ def _read(
     program = Program()
     unused_examples = examples.keys() - fixed.keys()
     updates = _updates(proto, file)
-    reader = Reader(
+    reader = OnnxReader(
         program, file, bodies.own_functions(proto), unused_examples, updates, blocks
     )
-    names = Names(reader, versions)
+    names = GraphScope(reader, versions)
     reader.admit(proto.graph.node)
     with program:
         reader.initializers(names, proto.graph)
@@ -154,7 +158,7 @@ def _read(
             )
             _add_updates(reader, names)
     if reader.problems:
-        raise unreadable(reader.problems, file)
+        raise unsupported_error(reader.problems, file)
     return program, reader.parameters
 
 
@@ -181,7 +185,7 @@ def _updates(proto: Any, file: str) -> dict[str, str]:
     return updates
 
 
-def _add_updates(reader: Reader, names: Names) -> None:
+def _add_updates(reader: OnnxReader, names: GraphScope) -> None:
     """Make outputs that are next values of persistable variables their updates."""
     for name, output in reader.updates.items():
         before, after = names.value(name), reader.lift(names.value(output))
@@ -196,8 +200,8 @@ def _add_updates(reader: Reader, names: Names) -> None:
 def _fixed(example: Any) -> Value:
     """Return an input that is a constant."""
     if isinstance(example, list):
-        return [Known.of(one_value) for one_value in cast("list[Any]", example)]
-    return Known.of(example)
+        return [Constant.of(one_value) for one_value in cast("list[Any]", example)]
+    return Constant.of(example)
 
 
 def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
@@ -211,8 +215,8 @@ def _check_sizes(graph: Any, sizes: Mapping[str, int]) -> None:
 
 
 def _declare(
-    reader: Reader,
-    names: Names,
+    reader: OnnxReader,
+    names: GraphScope,
     entry: Any,
     sizes: Mapping[str, int],
     examples: Mapping[str, Any],
@@ -223,8 +227,8 @@ def _declare(
             reader.program, entry.name, entry.type, sizes, examples.get(entry.name)
         )
     except BracesError as error:
-        reader.problems.append(Problem("input", f"`{entry.name}`", error))
-        names.values[entry.name] = Missing
+        reader.problems.append(UnsupportedNode("input", f"`{entry.name}`", error))
+        names.values[entry.name] = MissingValue
 
 
 def _input(
@@ -249,7 +253,7 @@ def _input(
         if tensor.HasField("shape")
         else [None] * np.ndim(example)
     )
-    free_name = free(program.table, cleaned(name, "input"))
+    free_name = unused_name(program.table, clean_name(name, "input"))
     return data(free_name, shape, dtype=dtype_named(tensor.elem_type))
 
 
@@ -287,16 +291,16 @@ def _size(axis: Any, sizes: Mapping[str, int]) -> Size | None:
     return None if word is None else Dim.named(word)
 
 
-def _fetch_outputs(reader: Reader, names: Names, entries: Any) -> None:
+def _fetch_outputs(reader: OnnxReader, names: GraphScope, entries: Any) -> None:
     """Fetch the outputs of a model."""
     for entry in entries:
         try:
-            _fetch_value(reader, names.value(entry.name), cleaned(entry.name, "output"))
+            _fetch_value(reader, names.value(entry.name), clean_name(entry.name, "output"))
         except BracesError as error:
-            reader.problems.append(Problem("output", f"`{entry.name}`", error))
+            reader.problems.append(UnsupportedNode("output", f"`{entry.name}`", error))
 
 
-def _fetch_value(reader: Reader, value: Value, name: str) -> None:
+def _fetch_value(reader: OnnxReader, value: Value, name: str) -> None:
     """Fetch one output; of a sequence each value, and of an empty optional nothing.
 
     A sequence of data-dependent length is one array.
@@ -305,6 +309,6 @@ def _fetch_value(reader: Reader, value: Value, name: str) -> None:
         for at, one_value in enumerate(value):
             _fetch_value(reader, one_value, f"{name}.{at}")
     elif is_list(value):
-        give(reader.program, stacked(reader, value), name)
+        fetch_as(reader.program, stack_list(reader, value), name)
     elif value is not None:
-        give(reader.program, reader.lift(value), name)
+        fetch_as(reader.program, reader.lift(value), name)

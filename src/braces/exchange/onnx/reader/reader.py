@@ -21,29 +21,34 @@ from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.errors import BracesError, ProgramError
-from braces.exchange.common.model.names import ROOM, cleaned, holder, rename_made
-from braces.exchange.common.model.unsupported import Missing, Problem
-from braces.exchange.common.model.weights import persistable
-from braces.exchange.common.values.constants import Array, Known, Value, written
+from braces.exchange.common.model.names import (
+    LONGEST_PREFIX,
+    clean_name,
+    defining_scope,
+    rename_result,
+)
+from braces.exchange.common.model.unsupported import MissingValue, UnsupportedNode
+from braces.exchange.common.model.weights import add_persistable
+from braces.exchange.common.values.constants import Array, Constant, Value, write_constant
 from braces.exchange.common.values.speculative_read import (
     Lifted,
-    attempt,
     names_lifted,
-    sensible,
+    read_transaction,
+    reporting_invalid_operator,
 )
-from braces.exchange.onnx.reader.file.dtypes import array_of, dense
+from braces.exchange.onnx.reader.file.dtypes import array_of, densify
 from braces.exchange.onnx.reader.graph import function_bodies as bodies
-from braces.exchange.onnx.reader.graph.call_counting import DEEPEST, Endless, Work
-from braces.exchange.onnx.reader.graph.constant_folding import fold
+from braces.exchange.onnx.reader.graph.call_counting import DEEPEST, NodeCounter, TooManyNodes
+from braces.exchange.onnx.reader.graph.constant_folding import fold_constants
 from braces.exchange.onnx.reader.graph.node import (
-    Names,
+    GraphScope,
     Node,
     Rule,
     in_declared_dtypes,
     operator_of,
     read_by,
 )
-from braces.exchange.onnx.reader.graph.sequence_lengths import Lengths
+from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
 from braces.exchange.onnx.reader.rules import RULES
 from braces.ir.records import PARAMETER, STATE, Source
 from braces.ops.control.construct.build import build_plain_block
@@ -51,9 +56,9 @@ from braces.ops.control.construct.build import build_plain_block
 T = TypeVar("T")
 MOST_NODES = 1 << 17
 """The largest number of nodes of a model after its functions are expanded."""
-INSTEAD = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
+ADVICE = {"ImageDecoder": "Decode pictures before the model, and feed their pixels."}
 """The advice for operators that will not be supported."""
-FARTHEST = 200
+LONGEST_CHAIN = 200
 """The longest chain of nodes that constant folding follows."""
 
 
@@ -66,7 +71,7 @@ class NeedsValue(Exception):
 
 
 @dataclass(eq=False)
-class Reader:
+class OnnxReader:
     """Reads the nodes of one model.
 
     Attributes:
@@ -91,10 +96,10 @@ class Reader:
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
     blocks: bool = True
     parameters: dict[str, Array] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[UnsupportedNode] = field(default_factory=list)
     sizes: dict[tuple[str, int | None, int], Size] = field(default_factory=dict)
-    lengths: Lengths = field(default_factory=Lengths)
-    _lifted: dict[tuple[int, int], Lifted[Known]] = field(default_factory=dict)
+    lengths: ListLengths = field(default_factory=ListLengths)
+    _lifted: dict[tuple[int, int], Lifted[Constant]] = field(default_factory=dict)
     trying: int = 0
     walks: dict[tuple[int, str], Any] = field(default_factory=dict)
     _count: int = 0
@@ -109,16 +114,16 @@ class Reader:
         Raises:
             Endless: There are too many, or a function calls itself.
         """
-        self._check_work(Work(self.functions).of(nodes))
+        self._check_work(NodeCounter(self.functions).of(nodes))
 
     def _check_work(self, count: int) -> None:
         if count > MOST_NODES:
-            raise Endless(
+            raise TooManyNodes(
                 f"{self.file} has more than {MOST_NODES} nodes, those of each call of a"
                 " function counted."
             )
 
-    def run(self, names: Names, nodes: Sequence[Any]) -> None:
+    def run(self, names: GraphScope, nodes: Sequence[Any]) -> None:
         """Read nodes in order."""
         names.nodes = nodes
         for proto in nodes:
@@ -128,16 +133,16 @@ class Reader:
             with self.program.at(Source(self.file, self._count)):
                 self._read(names, proto)
 
-    def _read(self, names: Names, proto: Any) -> None:
+    def _read(self, names: GraphScope, proto: Any) -> None:
         try:
             with self.attempt(), _sensible(proto):
                 results = self._made(names, proto)
-        except Endless:
+        except TooManyNodes:
             raise
-        except (BracesError, Missing) as error:
+        except (BracesError, MissingValue) as error:
             if isinstance(error, BracesError):
                 self._note(names, proto, error)
-            names.values.update(dict.fromkeys(proto.output, Missing))
+            names.values.update(dict.fromkeys(proto.output, MissingValue))
             return
         names.values.update(zip(proto.output, results, strict=False))
         for at, name in enumerate(proto.output):
@@ -148,7 +153,7 @@ class Reader:
         """Run the block as a transaction that an exception rolls back."""
         lengths = self.lengths
         caches = self.parameters, self._lifted, self.sizes, self.walks
-        with attempt(self.program, *caches, lengths.atoms, lengths.named):
+        with read_transaction(self.program, *caches, lengths.atoms, lengths.named):
             yield
 
     def tried(self, read: Callable[[], T]) -> T | None:
@@ -158,9 +163,9 @@ class Reader:
         try:
             with self.attempt():
                 return read()
-        except Endless:
+        except TooManyNodes:
             raise
-        except (BracesError, Missing):
+        except (BracesError, MissingValue):
             del self.problems[problem_count:]
             self._count = count
             return None
@@ -174,23 +179,23 @@ class Reader:
         def read_and_abort() -> None:
             with self.program.building(SymbolTable(parent=self.program.current)):
                 results.append(read())
-            raise Missing("nothing is kept")
+            raise MissingValue("nothing is kept")
 
         self.tried(read_and_abort)
         return results[0] if results else None
 
-    def _note(self, names: Names, proto: Any, error: BracesError) -> None:
+    def _note(self, names: GraphScope, proto: Any, error: BracesError) -> None:
         node = Node(names, proto, {})
-        self.problems.append(Problem(f"{node.type}-{node.version}", str(node), error))
+        self.problems.append(UnsupportedNode(f"{node.type}-{node.version}", str(node), error))
 
-    def _made(self, names: Names, proto: Any) -> Sequence[Value]:
+    def _made(self, names: GraphScope, proto: Any) -> Sequence[Value]:
         """Return the outputs of a node."""
         function = self.functions.get(bodies.called_by(proto))
         if function is not None:
-            return self._by_function(bodies.caller(names, proto, function), function)
+            return self._by_function(bodies.call_node(names, proto, function), function)
         node = Node.of(names, proto)
         if node.type not in RULES and not bodies.has_body(proto, node.version):
-            node.refuse("is an operator that cannot be read", INSTEAD.get(node.type))
+            node.refuse("is an operator that cannot be read", ADVICE.get(node.type))
         operands = [names.value(name) if name else None for name in proto.input]
         constants = self._folded(node, operands, weights=False)
         if constants:
@@ -211,16 +216,16 @@ class Reader:
         The call is inlined if the name of the block, with its prefix, would be too long.
         """
         table, path = self.program.current, node.names.path
-        body = bodies.written_out(function, node, {})
-        block_name = cleaned(node.proto.name or node.proto.op_type).rpartition("/")[2]
-        if not self.blocks or len(f"{path}{block_name}") > ROOM:
+        body = bodies.inline_attributes(function, node, {})
+        block_name = clean_name(node.proto.name or node.proto.op_type).rpartition("/")[2]
+        if not self.blocks or len(f"{path}{block_name}") > LONGEST_PREFIX:
             return self._call(node, body, f"{self.path_of(node.names, block_name)}/")
 
         def build_body() -> Sequence[Value]:
             return self._call(node, body, self.program.current.names.prefix)
 
         with table.naming(path):
-            return build_plain_block(block_name, build_body, bodies.runs_again(function))
+            return build_plain_block(block_name, build_body, bodies.is_rematerialized(function))
 
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
@@ -234,19 +239,19 @@ class Reader:
             (result,) = in_declared_dtypes(node, (result,))
         if isinstance(result, Var) and first:
             lifted_names = names_lifted(self._lifted, lifted)
-            result = rename_made(
+            result = rename_result(
                 table, before, result, self.path_of(node.names, first), lifted_names
             )
         return (result,)
 
     @staticmethod
-    def path_of(names: Names, name: str) -> str:
+    def path_of(names: GraphScope, name: str) -> str:
         """Return the name of a model's value in the program."""
-        return cleaned(f"{names.path}{cleaned(name)}")
+        return clean_name(f"{names.path}{clean_name(name)}")
 
     def _call(self, node: Node, body: bodies.FunctionBody, path: str) -> Sequence[Value]:
         """Read a function body inline, with names that begin with this path."""
-        inner = Names(self, body.versions, None, path)
+        inner = GraphScope(self, body.versions, None, path)
         for at, name in enumerate(body.inputs):
             arguments = node.proto.input[at] if at < node.count else ""
             inner.values[name] = node.names.value(arguments) if arguments else None
@@ -264,13 +269,15 @@ class Reader:
     def _deeper(self) -> Generator[None]:
         self._depth += 1
         if self._depth > DEEPEST:
-            raise Endless(f"Functions and graphs of this model nest deeper than {DEEPEST}.")
+            raise TooManyNodes(
+                f"Functions and graphs of this model nest deeper than {DEEPEST}."
+            )
         try:
             yield
         finally:
             self._depth -= 1
 
-    def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
+    def graph(self, outer: GraphScope, graph: Any, given: Sequence[Value]) -> list[Value]:
         """Read a subgraph, and return its outputs."""
         inner = self._inside(outer, graph, given)
         return [inner.value(entry.name) for entry in graph.output]
@@ -284,7 +291,7 @@ class Reader:
             node.names.makers[output_name] = (inner, entry.name, at)
         return [inner.value(entry.name) for entry in graph.output]
 
-    def _inside(self, outer: Names, graph: Any, arguments: Sequence[Value]) -> Names:
+    def _inside(self, outer: GraphScope, graph: Any, arguments: Sequence[Value]) -> GraphScope:
         """Read a subgraph, and return its names."""
         inner = outer.inner()
         for entry, value in zip(graph.input, arguments, strict=False):
@@ -294,28 +301,28 @@ class Reader:
             self.run(inner, graph.node)
         return inner
 
-    def initializers(self, names: Names, graph: Any) -> None:
+    def initializers(self, names: GraphScope, graph: Any) -> None:
         """Add the initializers of a graph to its names."""
         for tensor in graph.initializer:
             self._initializer(names, tensor.name, lambda tensor=tensor: array_of(tensor))
         for sparse in graph.sparse_initializer:
-            self._initializer(names, sparse.values.name, lambda sparse=sparse: dense(sparse))
+            self._initializer(names, sparse.values.name, lambda sparse=sparse: densify(sparse))
 
-    def _initializer(self, names: Names, name: str, read: Callable[[], Array]) -> None:
+    def _initializer(self, names: GraphScope, name: str, read: Callable[[], Array]) -> None:
         try:
             array = read()
         except BracesError as error:
-            self.problems.append(Problem("initializer", f"`{name}`", error))
-            names.values[name] = Missing
+            self.problems.append(UnsupportedNode("initializer", f"`{name}`", error))
+            names.values[name] = MissingValue
             return
         trainable = array.ndim > 0 and is_float(array.dtype)
         weight = self.path_of(names, name)
         if names.outer is None and name in self.updates:
             kind = PARAMETER if trainable else STATE
-            variable = persistable(self.program, self.parameters, weight, array, kind)
+            variable = add_persistable(self.program, self.parameters, weight, array, kind)
             names.values[name] = variable
         else:
-            names.values[name] = Known(array, array.dtype, weight if trainable else "")
+            names.values[name] = Constant(array, array.dtype, weight if trainable else "")
 
     # ---- values ------------------------------------------------------------------------------
 
@@ -323,7 +330,7 @@ class Reader:
         """Return a value as a variable; a constant is created in the block that reads it."""
         if isinstance(value, Var):
             return value
-        if not isinstance(value, Known):
+        if not isinstance(value, Constant):
             what = "a sequence" if isinstance(value, list) else "an optional without a value"
             raise ProgramError(f"An array is read, and {what} is given.")
         table = self.program.table if value.weight else self.program.current
@@ -333,33 +340,35 @@ class Reader:
             entry = self._lifted[key] = Lifted(value, table, self._lift(value))
         return entry.var
 
-    def _lift(self, value: Known) -> Var:
+    def _lift(self, value: Constant) -> Var:
         if value.weight:
-            return persistable(
+            return add_persistable(
                 self.program, self.parameters, value.weight, value.array, PARAMETER
             )
-        return written(self.program, self.parameters, value)
+        return write_constant(self.program, self.parameters, value)
 
     # ---- constant folding --------------------------------------------------------------------
 
-    def known(self, names: Names, name: str) -> Known | None:
+    def known(self, names: GraphScope, name: str) -> Constant | None:
         """Return a value by constant folding, or `None`.
 
         Raises:
             NeedsValue: It depends on inputs whose examples are available.
         """
         roots = set[str]()
-        constant = self._follow(names, name, FARTHEST, roots)
+        constant = self._follow(names, name, LONGEST_CHAIN, roots)
         needed = roots.intersection(self.examples)
         if constant is None and needed:
             raise NeedsValue(needed)
         return constant
 
-    def _follow(self, names: Names, name: str, depth: int, roots: set[str]) -> Known | None:
+    def _follow(
+        self, names: GraphScope, name: str, depth: int, roots: set[str]
+    ) -> Constant | None:
         value = names.value(name)
-        if isinstance(value, Known):
+        if isinstance(value, Constant):
             return value
-        scope = holder(names, name)
+        scope = defining_scope(names, name)
         maker = scope.makers.get(name) if scope is not None else None
         if maker is None or not depth:
             roots.add(name)
@@ -369,7 +378,7 @@ class Reader:
             return self._follow(seen, proto, depth - 1, roots)
         if any(attribute.HasField("g") for attribute in proto.attribute):
             for read in read_by(proto):
-                if holder(seen, read) is not None:
+                if defining_scope(seen, read) is not None:
                     self._follow(seen, read, depth - 1, roots)
             return None
         node = Node.of(seen, proto)
@@ -384,16 +393,16 @@ class Reader:
 
     def _folded(
         self, node: Node, operands: Sequence[Value], *, weights: bool
-    ) -> Sequence[Known]:
+    ) -> Sequence[Constant]:
         """Return the outputs of a node if its inputs are known, else nothing."""
-        inputs = list[Known | None]()
+        inputs = list[Constant | None]()
         for value in operands:
-            if value is not None and not isinstance(value, Known):
+            if value is not None and not isinstance(value, Constant):
                 return ()
             if value is not None and value.weight and not weights:
                 return ()
             inputs.append(value)
-        return fold(node, inputs)
+        return fold_constants(node, inputs)
 
 
 @contextmanager
@@ -406,5 +415,5 @@ def _sensible(proto: Any) -> Generator[None]:
     """
     sizes = "Fix sizes that it follows from, sizes={'N': 1}."
     checker_fix = "onnx.checker.check_model(model) may tell more."
-    with sensible(operator_of(proto), sizes, checker_fix):
+    with reporting_invalid_operator(operator_of(proto), sizes, checker_fix):
         yield

@@ -9,15 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.dims import Size, substitute
 from braces.dtypes import TensorType
 from braces.errors import ProgramError, UninitializedError, UnknownNameError, suggest
 from braces.exchange.common.model.weights import UPDATES
-from braces.exchange.onnx.writer.constructs.functions import complete, imports
+from braces.exchange.onnx.writer.constructs.functions import list_all_outputs, opset_imports
 from braces.exchange.onnx.writer.graph.files import PRODUCER, write_model
-from braces.exchange.onnx.writer.graph.graph import IR_VERSION, Graph, Model, declared, rename
+from braces.exchange.onnx.writer.graph.graph import (
+    IR_VERSION,
+    ModelState,
+    OnnxGraph,
+    rename_values,
+    value_info,
+)
 from braces.exchange.onnx.writer.writer import Writer
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import resolve_body
@@ -29,7 +35,7 @@ from braces.runtime.plan.plan import Plan
 from braces.scope import Scope
 
 
-@says_where
+@with_user_line
 def to_onnx(
     program: Program,
     path: str | PathLike[str],
@@ -132,31 +138,31 @@ def _model(
     body, moved = plan.interpreted, plan.updates
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     reserved_names = frozenset((*body.vars, *spare))
-    model_state = Model(reserved_names, spare=dict(spare), used=set(reserved_names))
-    g, writer = Graph(model_state), Writer()
+    model_state = ModelState(reserved_names, spare=dict(spare), used=set(reserved_names))
+    g, writer = OnnxGraph(model_state), Writer()
     model_state.main = g
     for name, info in (plan.feeds | states).items():
         g.bind(name, name, info.type)
     writer.body(g, body.with_(params=()), ())
     outputs = [*_outputs(g, body.results), *_next_outputs(g, moved)]
     writer.problems.refuse()
-    rename(g.nodes, model_state.called)
+    rename_values(g.nodes, model_state.called)
     functions = [shared_function.proto for shared_function in model_state.functions.values()]
-    complete(g.nodes, functions)
+    list_all_outputs(g.nodes, functions)
     size_inputs = [name for name in spare if name not in model_state.spare]
     input_names = [*plan.feeds, *size_inputs, *moved]
     graph_proto = onnx.helper.make_graph(
         [*g.model.constants, *g.nodes],
         "program",
-        [declared(name, g.type(name)) for name in input_names],
-        [declared(called, g.type(name)) for called, name in outputs],
+        [value_info(name, g.type(name)) for name in input_names],
+        [value_info(called, g.type(name)) for called, name in outputs],
     )
     model = onnx.helper.make_model(
         graph_proto,
         producer_name=PRODUCER,
         ir_version=IR_VERSION,
         functions=functions,
-        opset_imports=imports([*g.nodes]),
+        opset_imports=opset_imports([*g.nodes]),
     )
     if moved:
         nexts = {
@@ -168,7 +174,7 @@ def _model(
     return model, list(_values([name for name in states if name in read_names], scope))
 
 
-def _outputs(g: Graph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _outputs(g: OnnxGraph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield the names and variables of outputs; a repeated fetch is copied."""
     for at, name in enumerate(fetches):
         value_name = g.name(name)
@@ -182,12 +188,12 @@ def _outputs(g: Graph, fetches: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield _copy_as(g, value_name, name, kept=True), name
 
 
-def _next_outputs(g: Graph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _next_outputs(g: OnnxGraph, updates: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in updates.items():
         yield _copy_as(g, g.name(value), f"{name}.next"), name
 
 
-def _copy_as(g: Graph, made: str, wanted: str, kept: bool = False) -> str:
+def _copy_as(g: OnnxGraph, made: str, wanted: str, kept: bool = False) -> str:
     """Return a value under another name."""
     copy_name = g.op("Identity", made)
     g.model.called[copy_name] = wanted if kept else g.model.fresh(wanted)

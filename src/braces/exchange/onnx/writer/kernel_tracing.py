@@ -14,23 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.core.jax_settings import own_settings
+from braces.define.core.jax_settings import braces_jax_settings
 from braces.define.decorator import OPS
 from braces.define.definition import Values
-from braces.define.jax_types import Translation
+from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
-from braces.exchange.onnx.writer.graph.graph import Graph, refuse_complex
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph, refuse_complex
 from braces.exchange.onnx.writer.graph.jaxpr_equation import (
-    Cannot,
     Equation,
+    Unsupported,
     is_complex,
     is_key,
 )
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX, why_not
 from braces.exchange.onnx.writer.primitives import PRIMITIVES
 from braces.ir.records import Op
-from braces.jaxpr.convert import written
-from braces.jaxpr.core.equation import needed
+from braces.jaxpr.convert import literal_array
+from braces.jaxpr.core.equation import eliminate_dead_equations
 from braces.lazy import extend, jax
 
 KEYED = frozenset(
@@ -48,18 +48,18 @@ KEYED = frozenset(
 """The primitives that are supported for random keys."""
 
 
-class Kernels:
+class KernelExporter:
     """Exports the jaxprs of one operator.
 
     Attributes:
         translation: The mapping between symbolic sizes of JAX and ours.
     """
 
-    def __init__(self, translation: Translation) -> None:
+    def __init__(self, translation: JaxTypeConverter) -> None:
         self.translation = translation
 
     def run(
-        self, g: Graph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
+        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
     ) -> list[str]:
         """Export the equations of a jaxpr; return the names of its results.
 
@@ -74,41 +74,41 @@ class Kernels:
 
         def read(atom: Any) -> str:
             is_literal = isinstance(atom, extend.Literal)
-            return g.constant(written(atom)) if is_literal else names[atom]
+            return g.constant(literal_array(atom)) if is_literal else names[atom]
 
-        _, equations = needed(jaxpr)
+        _, equations = eliminate_dead_equations(jaxpr)
         for eqn in equations:
             results = self._written(g, eqn, [read(atom) for atom in eqn.invars])
             names.update(zip(eqn.outvars, results, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def _written(self, g: Graph, eqn: Any, values: Sequence[str]) -> Sequence[str]:
+    def _written(self, g: OnnxGraph, eqn: Any, values: Sequence[str]) -> Sequence[str]:
         name = eqn.primitive.name
         rule = PRIMITIVES.get(name)
         if rule is None or (any(is_key(v.aval) for v in eqn.invars) and name not in KEYED):
-            raise Cannot(why_not(name))
+            raise Unsupported(why_not(name))
         if any(is_complex(v.aval) for v in eqn.outvars):
-            raise Cannot(f"{COMPLEX}.")
+            raise Unsupported(f"{COMPLEX}.")
         results = rule(Equation(g, self, eqn), *values)
         return [results] if isinstance(results, str) else results
 
     def call(
         self,
-        g: Graph,
+        g: OnnxGraph,
         function: Callable[..., Any],
         structs: Sequence[Any],
         given: Sequence[str],
     ) -> list[str]:
         """Trace a JAX function for abstract arrays, and export its equations."""
         try:
-            with own_settings():
+            with braces_jax_settings():
                 closed = _trace(function, *structs)
         except Exception as error:  # JAX may reject operations on symbolic sizes
             raise _size_error(error) from None
         return self.run(g, closed.jaxpr, closed.consts, given)
 
 
-def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
+def write_kernel(g: OnnxGraph, op: Op) -> Mapping[str, Sequence[str]]:
     """Export the kernel of an operator; return the names of its outputs by slot.
 
     Raises:
@@ -119,7 +119,7 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
     input_names = {slot: tuple(map(g.name, names)) for slot, names in op.inputs.items()}
     all_types = [type_ for slot_types in types.values() for type_ in slot_types]
     refuse_complex(all_types)
-    translation = Translation(all_types, op.attrs)
+    translation = JaxTypeConverter(all_types, op.attrs)
     structs = {
         slot: tuple(map(translation.struct, slot_types)) for slot, slot_types in types.items()
     }
@@ -130,12 +130,12 @@ def write_kernel(g: Graph, op: Op) -> Mapping[str, Sequence[str]]:
         return definition.compute(values, attrs, output_slots)
 
     try:
-        with own_settings():
+        with braces_jax_settings():
             closed, shapes = _trace(compute, structs, return_shape=True)
     except Exception as error:  # kernels may need numbers as sizes
         raise _size_error(error) from None
     names = jax.tree.leaves(input_names)
-    results = Kernels(translation).run(g, closed.jaxpr, closed.consts, names)
+    results = KernelExporter(translation).run(g, closed.jaxpr, closed.consts, names)
     trees: Any = jax.tree
     return trees.unflatten(trees.structure(shapes), results)
 
@@ -148,4 +148,4 @@ def _trace(function: Callable[..., Any], *structs: Any, return_shape: bool = Fal
 def _size_error(error: Exception) -> BracesError:
     """Return the error for a kernel that needs sizes as numbers."""
     reason = str(error).strip().partition("\n")[0]
-    return Cannot(f"its sizes must be numbers: {reason:.150}")
+    return Unsupported(f"its sizes must be numbers: {reason:.150}")

@@ -16,7 +16,12 @@ from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import code_of
 from braces.exchange.onnx.writer.graph.node import Node, Rule
-from braces.exchange.onnx.writer.primitives.shape import counted, expanded, reshaped, unsqueezed
+from braces.exchange.onnx.writer.primitives.shape import (
+    add_axes,
+    arange_to,
+    expand_to,
+    reshape_to,
+)
 
 PROMOTING: Mapping[str, str] = {
     "add": "Add", "divide": "Div", "matmul": "MatMul", "maximum": "Max", "minimum": "Min",
@@ -35,7 +40,7 @@ def promoted(kind: str, n: Node) -> str | None:
     dtype = n.result().dtype
     if dtype == BOOL or dtype.kind == "c" or (kind == "Div" and not is_float(dtype)):
         return None
-    return widths.same(n.g, kind, *n.promoted(), dtype=dtype)
+    return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype)
 
 
 def elementwise(kind: str, n: Node) -> str | None:
@@ -43,7 +48,7 @@ def elementwise(kind: str, n: Node) -> str | None:
     dtype = n.result().dtype
     if not is_float(dtype) or dtype.kind == "c":
         return None
-    return widths.same(n.g, kind, *n.promoted(), dtype=dtype)
+    return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype)
 
 
 def normalised(kind: str, n: Node) -> str | None:
@@ -51,7 +56,7 @@ def normalised(kind: str, n: Node) -> str | None:
     dtype = n.result().dtype
     if not is_float(dtype) or dtype.kind == "c" or not isinstance(n.attr("axis"), int):
         return None
-    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, axis=n.attr("axis"))
+    return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype, axis=n.attr("axis"))
 
 
 def reduced(kind: str, n: Node) -> str | None:
@@ -65,7 +70,9 @@ def reduced(kind: str, n: Node) -> str | None:
         return None  # ONNX leaves its result open
     keepdims_ = int(n.attr("keepdims"))
     beside = (n.g.integers(*axes),)
-    return widths.same(n.g, kind, *n.promoted(), dtype=dtype, beside=beside, keepdims=keepdims_)
+    return widths.widened_op(
+        n.g, kind, *n.promoted(), dtype=dtype, beside=beside, keepdims=keepdims_
+    )
 
 
 def same(n: Node) -> str:
@@ -75,10 +82,10 @@ def same(n: Node) -> str:
 
 def same_integers(n: Node) -> str:
     """A cast to int64."""
-    return widths.moved(n.g, n.input("x"), n.type("x").dtype, INT64)
+    return widths.cast_value(n.g, n.input("x"), n.type("x").dtype, INT64)
 
 
-def fenced(n: Node) -> str:
+def fence(n: Node) -> str:
     """The value of a fence."""
     return n.g.op("Identity", n.input("x"))
 
@@ -98,12 +105,12 @@ def cast(n: Node) -> str | None:
 
 def reshape(n: Node) -> str:
     """A reshape."""
-    return reshaped(n.g, n.input("x"), n.result().shape)
+    return reshape_to(n.g, n.input("x"), n.result().shape)
 
 
 def broadcast(n: Node) -> str:
     """A broadcast."""
-    return expanded(n.g, n.input("x"), n.result().shape, n.result().dtype)
+    return expand_to(n.g, n.input("x"), n.result().shape, n.result().dtype)
 
 
 def concat(n: Node) -> str:
@@ -114,7 +121,7 @@ def concat(n: Node) -> str:
 def new_axes(n: Node) -> str:
     """New axes of size 1."""
     axis = n.attr("axis")
-    return unsqueezed(n.g, n.input("x"), (axis,) if isinstance(axis, int) else axis)
+    return add_axes(n.g, n.input("x"), (axis,) if isinstance(axis, int) else axis)
 
 
 def where(n: Node) -> str | None:
@@ -124,11 +131,11 @@ def where(n: Node) -> str | None:
         return None
     types = ((operand, n.g.type(operand)) for operand in (yes, no))
     first, second = (
-        widths.moved(n.g, n.g.name(operand), type_.dtype, dtype)
+        widths.cast_value(n.g, n.g.name(operand), type_.dtype, dtype)
         for operand, type_ in types
         if isinstance(type_, TensorType)
     )
-    return widths.chosen(n.g, n.g.name(condition), first, second, dtype)
+    return widths.widened_where(n.g, n.g.name(condition), first, second, dtype)
 
 
 def take(n: Node) -> str | None:
@@ -146,7 +153,7 @@ def embedding(n: Node) -> str:
 
 def _indices_as_int64(n: Node, slot: str) -> str:
     """Return indices as int64, which all ONNX operators support."""
-    return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
+    return widths.cast_value(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
 
 # ---- parts -----------------------------------------------------------------------------------
@@ -167,7 +174,7 @@ def getitem(n: Node) -> str:
     if slices:
         starts, ends, steps = (g.integers(*some) for some in zip(*slices.values(), strict=True))
         result = g.op("Slice", result, starts, ends, g.integers(*slices), steps)
-    return unsqueezed(g, result, _new_axes(index))
+    return add_axes(g, result, _new_axes(index))
 
 
 def _bounds(
@@ -211,8 +218,8 @@ def _window_start(n: Node, have: Size) -> Size:
 def _add_padded(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
     g, dtype = n.g, n.result().dtype
     zero = g.constant(0, dtype)
-    padded_update = widths.padded(g, update, g.shape((*low, *high)), zero, dtype)
-    return widths.same(g, "Add", n.input("x"), padded_update, dtype=dtype)
+    padded_update = widths.widened_pad(g, update, g.shape((*low, *high)), zero, dtype)
+    return widths.widened_op(g, "Add", n.input("x"), padded_update, dtype=dtype)
 
 
 def setitem_add(n: Node) -> str:
@@ -228,9 +235,9 @@ def setitem_add(n: Node) -> str:
     pads = _pads(entries, type_.shape)
     if pads is not None:
         numbers = [at for at, index_entry in enumerate(entries) if isinstance(index_entry, int)]
-        aligned_update = unsqueezed(g, update, numbers)
+        aligned_update = add_axes(g, update, numbers)
         if not any(map(any, pads)):
-            return widths.same(g, "Add", n.input("x"), aligned_update, dtype=type_.dtype)
+            return widths.widened_op(g, "Add", n.input("x"), aligned_update, dtype=type_.dtype)
         return _add_padded(n, aligned_update, *pads)
     shape = [size for at, size in enumerate(n.type("update").shape) if at not in new_axes_]
     sliced_axes = [
@@ -238,7 +245,7 @@ def setitem_add(n: Node) -> str:
     ]
     parts, rank = list[str](), len(sliced_axes)
     for axis, entry in enumerate(entries):
-        positions = counted(g, type_.shape[axis])
+        positions = arange_to(g, type_.shape[axis])
         if isinstance(entry, int):
             axis_indices = g.op("Gather", positions, g.constant(entry, INT64))
         else:
@@ -246,8 +253,8 @@ def setitem_add(n: Node) -> str:
             start, end, step = (g.integers(index_entry) for index_entry in bounds)
             positions = g.op("Slice", positions, start, end, g.integers(0), step)
             own = sliced_axes.index(axis)
-            axis_indices = unsqueezed(g, positions, [at for at in range(rank) if at != own])
-        parts.append(unsqueezed(g, expanded(g, axis_indices, shape[:rank], INT64), [rank]))
+            axis_indices = add_axes(g, positions, [at for at in range(rank) if at != own])
+        parts.append(add_axes(g, expand_to(g, axis_indices, shape[:rank], INT64), [rank]))
     index_vectors = g.op("Concat", *parts, axis=rank)
     return g.op("ScatterND", n.input("x"), index_vectors, update, reduction="add")
 
@@ -298,12 +305,14 @@ def _index_vectors(n: Node, shape: Sequence[Size]) -> str:
     """Return the index vectors of several axes."""
     g, parts = n.g, list[str]()
     for position, name in enumerate(n.op.inputs["indices"]):
-        axis_index = widths.moved(g, g.name(name), n.type("indices", position).dtype, INT64)
-        parts.append(unsqueezed(g, expanded(g, axis_index, shape, INT64), [len(shape)]))
+        axis_index = widths.cast_value(
+            g, g.name(name), n.type("indices", position).dtype, INT64
+        )
+        parts.append(add_axes(g, expand_to(g, axis_index, shape, INT64), [len(shape)]))
     return g.op("Concat", *parts, axis=len(shape))
 
 
-def spaced(n: Node) -> str | None:
+def arange(n: Node) -> str | None:
     """An `arange` of integers."""
     start, stop, step = (n.attr(name) for name in ("start", "stop", "step"))
     dtype = n.result().dtype
@@ -314,28 +323,28 @@ def spaced(n: Node) -> str | None:
     g = n.g
     bounds = (0, start) if stop is None else (start, stop)
     range_name = g.op("Range", *map(g.number, bounds), g.constant(step, INT64))
-    return widths.moved(g, range_name, INT64, dtype)
+    return widths.cast_value(g, range_name, INT64, dtype)
 
 
 def size(n: Node) -> str:
     """A size as a number."""
-    return widths.moved(n.g, n.g.number(n.attr("value")), INT64, n.result().dtype)
+    return widths.cast_value(n.g, n.g.number(n.attr("value")), INT64, n.result().dtype)
 
 
-def places(n: Node) -> list[list[str]] | None:
+def nonzero(n: Node) -> list[list[str]] | None:
     """The indices of nonzero elements, one array per axis; with a fixed count by the kernel."""
     x, g = n.type("x"), n.g
     if isinstance(n.attr("count"), int) or x.dtype.kind == "c":
         return None
-    indices_ = g.op("NonZero", widths.moved(g, n.input("x"), x.dtype, BOOL))
+    indices_ = g.op("NonZero", widths.cast_value(g, n.input("x"), x.dtype, BOOL))
     return [[g.op("Gather", indices_, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
 
 
-def told_size(n: Node) -> str:
+def data_dependent_size(n: Node) -> str:
     """A data-dependent size."""
     value, size = same_integers(n), n.attr("size")
     if isinstance(size, Dim) and size.name:
-        n.g.told[size.name] = unsqueezed(n.g, value, (0,)), -1
+        n.g.told[size.name] = add_axes(n.g, value, (0,)), -1
     return value
 
 
@@ -350,7 +359,7 @@ def resize(n: Node) -> str | None:
         return None
     g, scales = n.g, n.attr("scales")
     region = g.constant(np.asarray(n.attr("region"), np.float32)) if has_region else ""
-    return widths.same(
+    return widths.widened_op(
         g, "Resize", *n.promoted(), dtype=n.result().dtype, beside=(region, "", g.shape(shape)),
         mode=n.attr("mode"), coordinate_transformation_mode=n.attr("coordinates"),
         nearest_mode=n.attr("nearest_mode"), cubic_coeff_a=n.attr("cubic_coefficient"),
@@ -368,8 +377,8 @@ OPERATORS: Mapping[str, Rule] = {
     **_each(elementwise, FLOATS),
     **_each(normalised, NORMALISING),
     **_each(reduced, REDUCING),
-    "arange": spaced,
-    "as_size": told_size,
+    "arange": arange,
+    "as_size": data_dependent_size,
     "broadcast_to": broadcast,
     "cast": cast,
     "concat": concat,
@@ -378,11 +387,11 @@ OPERATORS: Mapping[str, Rule] = {
     "embedding": embedding,
     "ensure_shape": same,
     "expand_dims": new_axes,
-    "fence": fenced,
+    "fence": fence,
     "gather_nd": gather_nd,
     "getitem": getitem,
     "identity": same,
-    "nonzero": places,
+    "nonzero": nonzero,
     "reshape": reshape,
     "resize": resize,
     "scatter_nd_add": scatter_nd_add,

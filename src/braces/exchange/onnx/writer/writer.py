@@ -10,7 +10,7 @@ from braces.dtypes import Type
 from braces.errors import BracesError, ProgramError
 from braces.exchange.onnx.writer.constructs.constructs import CONSTRUCTS
 from braces.exchange.onnx.writer.constructs.sequences import LISTS
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.node import Node
 from braces.exchange.onnx.writer.kernel_tracing import write_kernel
 from braces.exchange.onnx.writer.operators import OPERATORS
@@ -64,7 +64,7 @@ class Writer:
 
     problems: Problems = field(default_factory=Problems)
 
-    def body(self, g: Graph, body: Body, given: Sequence[str]) -> list[str]:
+    def body(self, g: OnnxGraph, body: Body, given: Sequence[str]) -> list[str]:
         """Export a block with these parameter names; return the names of its results."""
         for param, name in zip(body.params, given, strict=True):
             g.bind(param, name, body.vars[param].type)
@@ -73,7 +73,7 @@ class Writer:
             self._op(g, op, {name: body.vars[name].type for name in op.binds()})
         return [g.name(name) for name in body.results]
 
-    def _op(self, g: Graph, op: Op, types: Mapping[str, Type]) -> None:
+    def _op(self, g: OnnxGraph, op: Op, types: Mapping[str, Type]) -> None:
         try:
             outputs = self._found(Node(g, op, list(types.values())))
         except BracesError as error:

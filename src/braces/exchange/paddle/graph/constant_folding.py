@@ -19,65 +19,70 @@ from braces.dims import Dim
 from braces.dtypes import FLOAT32, INT64
 from braces.errors import BracesError
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.constant_folding import asking, counted, each_number, typed
-from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Known
-from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
+from braces.exchange.common.values.constant_folding import (
+    as_typed_array,
+    numeric_range,
+    vectorize_arithmetic,
+    vectorize_comparison,
+)
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 from braces.exchange.paddle.graph.environment import Held
 from braces.exchange.paddle.graph.node import Node, Results
 
-Fold: TypeAlias = "Callable[[Node], Array | Known | list[Known]]"
+Fold: TypeAlias = "Callable[[Node], Array | Constant | list[Constant]]"
 """Maps an operator to an array of the dtype of its first input, or to values with dtypes."""
 
 
-def fold(node: Node, given: Sequence[Held]) -> Results:
+def fold_operator(node: Node, given: Sequence[Held]) -> Results:
     """Return the results of an operator if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None:
         return None
     for value in given:
-        if not isinstance(value, Known) or value.weight or not value.small:
+        if not isinstance(value, Constant) or value.weight or not value.small:
             return None
     try:
         with np.errstate(all="ignore"):
             folded = rule(node)
-    except (BracesError, Unknown, ArithmeticError, LookupError, TypeError, ValueError):
+    except (BracesError, NotConstant, ArithmeticError, LookupError, TypeError, ValueError):
         return None  # the operator itself reports the error when it is built
     if isinstance(folded, list):
         return {node.main: folded}
-    return folded if isinstance(folded, Known) else _as_known(folded, _first(node))
+    return folded if isinstance(folded, Constant) else _as_known(folded, _first(node))
 
 
-def _first(node: Node) -> Known:
+def _first(node: Node) -> Constant:
     """Return the first input, which determines the dtype of the result."""
     for slot in ("X", "Input", "Start"):
         value = node.known(slot)
         if value is not None:
             return value
-    raise Unknown
+    raise NotConstant
 
 
-def _as_known(array: Array, like: Known) -> Known:
-    return Known(typed(np.asarray(array), like.dtype), like.dtype)
+def _as_known(array: Array, like: Constant) -> Constant:
+    return Constant(as_typed_array(np.asarray(array), like.dtype), like.dtype)
 
 
 def _array(node: Node, slot: str) -> Array:
     value = node.known(slot)
     if value is None:
-        raise Unknown
+        raise NotConstant
     return value.array
 
 
 def _check_small(shape: Sequence[Any]) -> list[int]:
     """Check that a shape consists of numbers and is small."""
     if sizes.symbolic(*shape) or prod(shape) > MOST_ELEMENTS or min([0, *shape]) < 0:
-        raise Unknown
+        raise NotConstant
     return [int(n) for n in shape]
 
 
 # ---- elementwise -----------------------------------------------------------------------------
 
 
-def spread(y: Array, rank: int, axis: int) -> Array:
+def align_operand(y: Array, rank: int, axis: int) -> Array:
     """Align the second operand with an axis of the first, by axes of size 1 behind it."""
     at = rank - y.ndim if axis == -1 else axis
     return y.reshape([*y.shape, *[1] * max(rank - at - y.ndim, 0)])
@@ -86,13 +91,13 @@ def spread(y: Array, rank: int, axis: int) -> Array:
 def _binary(compute: Callable[[Number, Number], Number]) -> Fold:
     def fold_node(node: Node) -> Array:
         x, y = _array(node, "X"), _array(node, "Y")
-        return each_number(compute)(x, spread(y, x.ndim, node.attr("axis", -1)))
+        return vectorize_arithmetic(compute)(x, align_operand(y, x.ndim, node.attr("axis", -1)))
 
     return fold_node
 
 
 def _comparison(compute: Callable[..., bool]) -> Fold:
-    return lambda node: asking(compute)(
+    return lambda node: vectorize_comparison(compute)(
         *(_array(node, slot) for slot in ("X", "Y") if node.has(slot))
     )
 
@@ -102,7 +107,11 @@ def _not_equal(x: Number, y: Number) -> bool:
 
 
 def _size_quotient(x: Number, y: Number) -> Number:
-    return sizes.over(x, y) if sizes.symbolic(x, y) or isinstance(x, float) else x // y
+    return (
+        sizes.truncated_quotient(x, y)
+        if sizes.symbolic(x, y) or isinstance(x, float)
+        else x // y
+    )
 
 
 def _scale(node: Node) -> Array:
@@ -111,37 +120,37 @@ def _scale(node: Node) -> Array:
     whole = x.dtype.kind != "f"
 
     def scaled(item: Number) -> Number:
-        a, b = (sizes.whole(float(v)) if whole else float(v) for v in (factor, bias))
+        a, b = (sizes.as_integer(float(v)) if whole else float(v) for v in (factor, bias))
         if bias_after_scale:
             return sizes.plus(sizes.times(item, a), b)
         return sizes.times(sizes.plus(item, b), a)
 
-    return each_number(scaled)(x)
+    return vectorize_arithmetic(scaled)(x)
 
 
-def _cast(node: Node) -> Known:
+def _cast(node: Node) -> Constant:
     dtype, x = node.dtype("out_dtype"), _array(node, "X")
     if sizes.symbolic(*x.flat):
-        return Known(x, dtype)
-    return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
+        return Constant(x, dtype)
+    return Constant(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
 
 
 def _increment(node: Node) -> Array:
-    step = sizes.whole(float(node.attr("step", 1.0)))
-    return each_number(partial(sizes.plus, step))(_array(node, "X"))
+    step = sizes.as_integer(float(node.attr("step", 1.0)))
+    return vectorize_arithmetic(partial(sizes.plus, step))(_array(node, "X"))
 
 
 # ---- shapes ----------------------------------------------------------------------------------
 
 
-def _fill_constant(node: Node) -> Known:
+def _fill_constant(node: Node) -> Constant:
     shape = _check_small(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
     value, dtype = _value(node), node.dtype("dtype", FLOAT32)
     if isinstance(value, Dim):
         array = np.empty(shape, object)
         array[...] = value
-        return Known(array, dtype)
-    return Known(np.full(shape, value).astype(dtype), dtype)
+        return Constant(array, dtype)
+    return Constant(np.full(shape, value).astype(dtype), dtype)
 
 
 def _value(node: Node) -> Any:
@@ -159,12 +168,12 @@ def number_written(text: str) -> int | float:
         return float(text)
 
 
-def written(node: Node) -> Known:
+def attribute_array(node: Node) -> Constant:
     """Return the array in the attributes of an operator."""
     dtype, shape = node.dtype("dtype"), [int(n) for n in node.attr("shape")]
     names = ("values", "fp32_values", "int32_values", "int64_values", "bool_values")
     values = next((values_ for name in names if (values_ := node.many(name))), list[Any]())
-    return Known(np.asarray(values).astype(dtype).reshape(shape), dtype)
+    return Constant(np.asarray(values).astype(dtype).reshape(shape), dtype)
 
 
 def _slice(node: Node) -> Array:
@@ -173,7 +182,7 @@ def _slice(node: Node) -> Array:
     ends = node.sizes("ends", "EndsTensor", "EndsTensorList")
     steps = node.sizes("strides", "StridesTensor", "StridesTensorList") or [1] * len(axes)
     if sizes.symbolic(*starts, *ends, *steps):
-        raise Unknown
+        raise NotConstant
     index: list[Any] = [slice(None)] * x.ndim
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         index[axis] = slice(start, end, step)
@@ -184,14 +193,14 @@ def _slice(node: Node) -> Array:
 
 def _concat(node: Node) -> Array:
     arrays = [
-        value.array.astype(object) for value in node.values("X") if isinstance(value, Known)
+        value.array.astype(object) for value in node.values("X") if isinstance(value, Constant)
     ]
     return np.concatenate(arrays, axis=node.number("axis", "AxisTensor", 0))
 
 
 def _stack(node: Node) -> Array:
     arrays = [
-        value.array.astype(object) for value in node.values("X") if isinstance(value, Known)
+        value.array.astype(object) for value in node.values("X") if isinstance(value, Constant)
     ]
     return np.stack(arrays, axis=node.attr("axis", 0))
 
@@ -228,8 +237,8 @@ def _range(node: Node) -> Array:
     bounds = [_array(node, slot).ravel()[0] for slot in ("Start", "End", "Step")]
     numbers: list[Any] = [b.item() if isinstance(b, np.generic) else b for b in bounds]
     if sizes.symbolic(*numbers) or (numbers[1] - numbers[0]) / numbers[2] > MOST_ELEMENTS:
-        raise Unknown
-    return counted(*numbers)
+        raise NotConstant
+    return numeric_range(*numbers)
 
 
 def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
@@ -237,7 +246,7 @@ def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
         x = _array(node, "X")
         axes = node.attr("dim") or range(x.ndim)
         if not node.attr("reduce_all") and len({axis % x.ndim for axis in axes}) < x.ndim:
-            raise Unknown
+            raise NotConstant
         total_ = np.empty((1,) * x.ndim if node.attr("keep_dim") else (), object)
         total_[...] = reduce(compute, x.ravel().tolist(), first)
         return total_
@@ -248,27 +257,27 @@ def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
 def _gather_rows(node: Node) -> Array:
     index = _array(node, "Index")
     if sizes.symbolic(*index.flat) or node.attr("axis", 0):
-        raise Unknown
+        raise NotConstant
     return np.take(_array(node, "X"), index.astype(INT64), axis=0)
 
 
-def _unstack(node: Node) -> list[Known]:
+def _unstack(node: Node) -> list[Constant]:
     value = _first(node)
     parts = np.moveaxis(value.array, node.attr("axis", 0), 0)
-    return [Known(np.asarray(part), value.dtype) for part in parts]
+    return [Constant(np.asarray(part), value.dtype) for part in parts]
 
 
 FOLDS: Mapping[str, Fold] = {
     **{name: _binary(compute) for name, compute in {
-        "elementwise_add": sizes.plus, "elementwise_div": sizes.over,
+        "elementwise_add": sizes.plus, "elementwise_div": sizes.truncated_quotient,
         "elementwise_floordiv": _size_quotient, "elementwise_max": sizes.largest,
-        "elementwise_min": sizes.smallest, "elementwise_mod": sizes.rest,
+        "elementwise_min": sizes.smallest, "elementwise_mod": sizes.modulo,
         "elementwise_mul": sizes.times, "elementwise_sub": sizes.minus,
     }.items()},
     **{name: _comparison(compute) for name, compute in {
         "equal": sizes.same, "greater_equal": sizes.at_least, "greater_than": sizes.above,
-        "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.both,
-        "logical_not": sizes.untrue, "logical_or": sizes.either,
+        "less_equal": sizes.at_most, "less_than": sizes.below, "logical_and": sizes.logical_and,
+        "logical_not": sizes.logical_not, "logical_or": sizes.logical_or,
         "not_equal": _not_equal,
     }.items()},
     **dict.fromkeys(("assign", "share_data"), lambda node: _array(node, "X")),
@@ -277,7 +286,7 @@ FOLDS: Mapping[str, Fold] = {
     **dict.fromkeys(("unsqueeze", "unsqueeze2"), lambda node: np.expand_dims(
         _array(node, "X"), tuple(node.sizes("axes", "AxesTensor", "AxesTensorList")))),
     **dict.fromkeys(("unstack", "unbind"), _unstack),
-    "assign_value": written,
+    "assign_value": attribute_array,
     "cast": _cast,
     "concat": _concat,
     "expand_v2": _expand,

@@ -10,9 +10,9 @@ from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import ListType
 from braces.errors import ProgramError
-from braces.exchange.common.model.names import holder
-from braces.exchange.common.model.unsupported import Missing
-from braces.exchange.common.values.constants import Known
+from braces.exchange.common.model.names import defining_scope
+from braces.exchange.common.model.unsupported import MissingValue
+from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.program_desc import Block, Variable
 from braces.frontend.core import functions as ops
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RaggedSequences:
     """Ragged sequences, which Paddle concatenates without padding (a LoD of one level).
 
     Here they are padded to the longest one, with their lengths. The values of the padding are
@@ -39,10 +39,10 @@ class Rows:
     lengths: Var
 
     @staticmethod
-    def of(padded: Var, lengths: Var) -> Rows:
+    def of(padded: Var, lengths: Var) -> RaggedSequences:
         """Return the sequences of an array `[batch, time, ...]`."""
         batch, time, *features = padded.shape
-        return Rows(
+        return RaggedSequences(
             ops.reshape(padded, (product((batch, time)), *features)), batch, time, lengths
         )
 
@@ -50,9 +50,9 @@ class Rows:
         """Return the array `[batch, time, ...]`."""
         return ops.reshape(self.flat, (self.batch, self.time, *self.flat.shape[1:]))
 
-    def like(self, flat: Var) -> Rows:
+    def like(self, flat: Var) -> RaggedSequences:
         """Return other rows with the same lengths."""
-        return Rows(flat, self.batch, self.time, self.lengths)
+        return RaggedSequences(flat, self.batch, self.time, self.lengths)
 
     def inside(self) -> Var:
         """Return the mask of rows that are not padding, `[batch, time]`."""
@@ -70,7 +70,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class ConditionalResult:
     """A result of a conditional block; the block is built when its readers are known.
 
     Attributes:
@@ -82,12 +82,12 @@ class Case:
         beside: All results of the block, including this one.
     """
 
-    names: Names
+    names: BlockScope
     block: int
     name: str
     asked: Var
     before: Value = None
-    beside: Sequence[Case] = ()
+    beside: Sequence[ConditionalResult] = ()
 
 
 def is_list(value: Value) -> bool:
@@ -95,11 +95,11 @@ def is_list(value: Value) -> bool:
     return isinstance(value, Var) and isinstance(value.type, ListType)
 
 
-Value: TypeAlias = "Var | Known | Rows | Case | None"
-Held: TypeAlias = "Value | type[Missing]"
+Value: TypeAlias = "Var | Constant | RaggedSequences | ConditionalResult | None"
+Held: TypeAlias = "Value | type[MissingValue]"
 
 
-class Runner(Protocol):
+class OperatorReader(Protocol):
     """Reads operators into the block that is being built.
 
     Attributes:
@@ -113,7 +113,7 @@ class Runner(Protocol):
         """Return a value as a variable."""
         ...
 
-    def run(self, names: Names, block: int) -> None:
+    def run(self, names: BlockScope, block: int) -> None:
         """Read the operators of a block."""
         ...
 
@@ -135,7 +135,7 @@ class Runner(Protocol):
 
 
 @dataclass(eq=False)
-class Names:
+class BlockScope:
     """The names visible to the operators of one block.
 
     Attributes:
@@ -146,22 +146,22 @@ class Names:
         variables: The declarations of the block.
     """
 
-    runner: Runner
-    outer: Names | None = None
+    runner: OperatorReader
+    outer: BlockScope | None = None
     path: str = ""
     values: dict[str, Held] = field(default_factory=dict)
     variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
 
     def declared(self, name: str) -> Variable | None:
         """Return the innermost declaration of a name."""
-        names: Names | None = self
+        names: BlockScope | None = self
         while names is not None and name not in names.variables:
             names = names.outer
         return None if names is None else names.variables[name]
 
     def find(self, name: str) -> Held:
         """Return the current value of a name, or `None`."""
-        scope = holder(self, name)
+        scope = defining_scope(self, name)
         return None if scope is None else scope.values[name]
 
     def value(self, name: str) -> Value:
@@ -175,14 +175,14 @@ class Names:
         if current is None:
             raise ProgramError(f"`{name:.80}` is read before anything makes it.")
         if isinstance(current, type):
-            raise Missing(name)
+            raise MissingValue(name)
         return current
 
-    def inner(self, path: str = "") -> Names:
+    def inner(self, path: str = "") -> BlockScope:
         """Return an empty scope for a nested block."""
-        return Names(self.runner, self, path or self.path)
+        return BlockScope(self.runner, self, path or self.path)
 
-    def frozen(self) -> Names:
+    def frozen(self) -> BlockScope:
         """Return a snapshot of these names."""
         outer = None if self.outer is None else self.outer.frozen()
-        return Names(self.runner, outer, self.path, dict(self.values), self.variables)
+        return BlockScope(self.runner, outer, self.path, dict(self.values), self.variables)

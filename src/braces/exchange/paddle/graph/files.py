@@ -21,7 +21,7 @@ import numpy as np
 
 from braces.dtypes import HIGHEST_RANK
 from braces.errors import BracesError, FileFormatError, visible
-from braces.exchange.common.model.sibling_files import place_beside
+from braces.exchange.common.model.sibling_files import sibling_path
 from braces.exchange.common.values.constants import Array
 from braces.exchange.paddle.graph.dtypes import dtype_named
 from braces.exchange.paddle.graph.program_desc import (
@@ -80,7 +80,7 @@ class Files:
             yield from self._together(self.arrays, sorted(names))
 
     def _alone(self, name: str) -> Array:
-        path = place_beside(self.program.parent, name)
+        path = sibling_path(self.program.parent, name)
         if path is None:
             raise _array_error(name, "its file would lie outside of the folder of the program")
         if not path.is_file():

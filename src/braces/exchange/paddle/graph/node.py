@@ -12,9 +12,14 @@ from braces.builder.var import Var
 from braces.dims import Dim, Shape, Size
 from braces.dtypes import DType
 from braces.errors import ProgramError
-from braces.exchange.common.values.constants import Known
+from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.dtypes import dtype_named
-from braces.exchange.paddle.graph.environment import Names, Rows, Runner, Value
+from braces.exchange.paddle.graph.environment import (
+    BlockScope,
+    OperatorReader,
+    RaggedSequences,
+    Value,
+)
 from braces.exchange.paddle.graph.program_desc import Operator
 from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.core import functions as ops
@@ -35,7 +40,7 @@ class Node:
         later: The operators that follow in its block.
     """
 
-    names: Names
+    names: BlockScope
     op: Operator
     later: Sequence[Operator] = ()
 
@@ -45,7 +50,7 @@ class Node:
         return self.op.type
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> OperatorReader:
         """The reader of the program."""
         return self.names.runner
 
@@ -116,26 +121,26 @@ class Node:
         """Return all variables in a slot."""
         return [self.runner.lift(value) for value in self.values(slot)]
 
-    def rows(self, slot: str) -> Rows:
+    def rows(self, slot: str) -> RaggedSequences:
         """Return an input that is ragged sequences.
 
         Raises:
             ProgramError: It is a plain array.
         """
         value_ = self.value(slot)
-        if not isinstance(value_, Rows):
+        if not isinstance(value_, RaggedSequences):
             self.refuse(f"is given an array without sequences as `{slot}`")
         return value_
 
     def shape(self, slot: str) -> Shape:
         """Return the shape of an input."""
         value = self.value(slot)
-        return tuple(value.array.shape) if isinstance(value, Known) else self.var(slot).shape
+        return tuple(value.array.shape) if isinstance(value, Constant) else self.var(slot).shape
 
-    def known(self, slot: str) -> Known | None:
+    def known(self, slot: str) -> Constant | None:
         """Return an input that is known at import time, or `None`."""
         value_ = self.value(slot) if self.has(slot) else None
-        return value_ if isinstance(value_, Known) else None
+        return value_ if isinstance(value_, Constant) else None
 
     # ---- numbers that are attributes or inputs -----------------------------------------------
 
@@ -159,7 +164,7 @@ class Node:
         return [int(n) for n in self.attr(attr) or ()]
 
     def _size(self, value: Value) -> Size:
-        if isinstance(value, Known) and value.array.size == 1:
+        if isinstance(value, Constant) and value.array.size == 1:
             return _as_size(value.items()[0])
         return finding.as_size(self._number(self.runner.lift(value)))
 
@@ -201,7 +206,7 @@ class Node:
         return self.sizes(attr, tensor_slot)
 
     def _place(self, value: Value) -> Any:
-        if isinstance(value, Known) and value.array.size == 1:
+        if isinstance(value, Constant) and value.array.size == 1:
             return value.items()[0]
         return ops.reshape(self.runner.lift(value), ())
 

@@ -41,10 +41,11 @@ RULES: Mapping[str, Rule] = {
 OF_SEQUENCES = frozenset({*RECURRENT, *SEQUENCES, "assign", "fetch", "print", "share_data"})
 """Operators that receive ragged sequences."""
 
-ALONG = frozenset({*REDUCTIONS, *SHAPES})
+HAVE_AXES = frozenset({*REDUCTIONS, *SHAPES})
 """Operators with axes, of which the first is that of the rows."""
-EACH_ROW = frozenset({
-    *ARITHMETIC, *ALONG, *LAYERS, "dropout", "fill_any_like", "fill_constant_batch_size_like",
+ROW_WISE = frozenset({
+    *ARITHMETIC, *HAVE_AXES, *LAYERS, "dropout", "fill_any_like",
+    "fill_constant_batch_size_like",
     "fill_zeros_like", "one_hot", "one_hot_v2",
 })  # fmt: skip
 """Operators that compute row by row if they leave the first axis unchanged."""

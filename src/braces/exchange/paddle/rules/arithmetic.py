@@ -9,7 +9,12 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.common.rules import elementwise as numbers
-from braces.exchange.common.rules.elementwise import clamp, cut_off, in_dtype, thresholded
+from braces.exchange.common.rules.elementwise import (
+    cast_to_dtype,
+    clamp,
+    clamp_zero_slope,
+    thresholded_relu,
+)
 from braces.exchange.paddle.graph.node import Node, Rule
 from braces.frontend.array_api import pointwise
 from braces.frontend.core import functions as ops
@@ -17,12 +22,12 @@ from braces.frontend.core import functions as ops
 Function = Callable[..., Var]
 
 
-def on(function: Callable[[Var], Var]) -> Rule:
+def unary_rule(function: Callable[[Var], Var]) -> Rule:
     """Return the rule of a function of one array."""
     return lambda node: function(node.var("X"))
 
 
-def spread(y: Var, rank: int, axis: int) -> Var:
+def align_operand(y: Var, rank: int, axis: int) -> Var:
     """Align the second operand with an axis of the first.
 
     Excess trailing axes of size 1 are dropped.
@@ -36,15 +41,15 @@ def spread(y: Var, rank: int, axis: int) -> Var:
     return y if tuple(shape) == tuple(y.shape) else ops.reshape(y, shape)
 
 
-def pair(function: Function) -> Rule:
+def binary_rule(function: Function) -> Rule:
     """Return the rule of a binary function, with broadcasting along `axis`."""
 
     def rule(node: Node) -> Var:
         x, y = node.var("X"), node.var("Y")
         axis = node.attr("axis", -1)
         if x.ndim < y.ndim:
-            return function(spread(x, y.ndim, axis), y)
-        return function(x, spread(y, x.ndim, axis))
+            return function(align_operand(x, y.ndim, axis), y)
+        return function(x, align_operand(y, x.ndim, axis))
 
     return rule
 
@@ -53,7 +58,7 @@ def divide(x: Var, y: Var) -> Var:
     """Return a quotient; that of integers is truncated towards zero."""
     if is_float(x.dtype) or is_float(y.dtype):
         return ops.divide(x, y)
-    return numbers.whole_quotient(x, y)
+    return numbers.truncated_divide(x, y)
 
 
 def scale(node: Node) -> Var:
@@ -61,11 +66,11 @@ def scale(node: Node) -> Var:
     x, bias = node.var("X"), node.attr("bias", 0.0)
     known = node.known("ScaleTensor") if node.has("ScaleTensor") else None
     if node.has("ScaleTensor") and known is None:
-        factor: Any = in_dtype(ops.reshape(node.var("ScaleTensor"), ()), x.dtype)
+        factor: Any = cast_to_dtype(ops.reshape(node.var("ScaleTensor"), ()), x.dtype)
     else:
         factor = node.number("scale", "ScaleTensor", 1.0)
     if not is_float(x.dtype):
-        x = in_dtype(x, INT64) if x.dtype == BOOL else x
+        x = cast_to_dtype(x, INT64) if x.dtype == BOOL else x
         factor, bias = (v if isinstance(v, Var) else int(v) for v in (factor, bias))
     if not node.attr("bias_after_scale", True):
         return _times(_plus(x, bias), factor)
@@ -88,7 +93,7 @@ def increment(node: Node) -> Var:
 
 def cast(node: Node) -> Var:
     """A cast."""
-    return in_dtype(node.var("X"), node.dtype("out_dtype"))
+    return cast_to_dtype(node.var("X"), node.dtype("out_dtype"))
 
 
 def total(node: Node) -> Var:
@@ -122,13 +127,13 @@ def _bound(node: Node, slot: str) -> Any:
 
 def _bound_like(bound: Any, x: Var) -> Any:
     if isinstance(bound, Var):
-        return in_dtype(ops.reshape(bound, ()), x.dtype)
+        return cast_to_dtype(ops.reshape(bound, ()), x.dtype)
     return bound if is_float(x.dtype) else int(bound)
 
 
 def where(node: Node) -> Var:
     """An elementwise selection."""
-    return ops.where(in_dtype(node.var("Condition"), BOOL), node.var("X"), node.var("Y"))
+    return ops.where(cast_to_dtype(node.var("Condition"), BOOL), node.var("X"), node.var("Y"))
 
 
 def logical(op_type: str) -> Rule:
@@ -136,7 +141,9 @@ def logical(op_type: str) -> Rule:
 
     def rule(node: Node) -> Var:
         slots = [slot for slot in ("X", "Y") if node.has(slot)]
-        return ops.function_of(op_type)(*(in_dtype(node.var(slot), BOOL) for slot in slots))
+        return ops.function_of(op_type)(
+            *(cast_to_dtype(node.var(slot), BOOL) for slot in slots)
+        )
 
     return rule
 
@@ -157,7 +164,7 @@ def hard_swish(node: Node) -> Var:
     offset, threshold, scale = (node.attr(name, default) for name, default in defaults)
     if (offset, threshold, scale) == (3.0, 6.0, 6.0):
         return ops.hard_swish(x)
-    return x * cut_off(x + offset, 0.0, threshold) / scale
+    return x * clamp_zero_slope(x + offset, 0.0, threshold) / scale
 
 
 def swish(node: Node) -> Var:
@@ -167,7 +174,7 @@ def swish(node: Node) -> Var:
 
 def relu6(node: Node) -> Var:
     """ReLU with an upper bound."""
-    return cut_off(node.var("X"), 0.0, node.attr("threshold", 6.0))
+    return clamp_zero_slope(node.var("X"), 0.0, node.attr("threshold", 6.0))
 
 
 def selu(node: Node) -> Var:
@@ -198,7 +205,7 @@ def prelu(node: Node) -> Var:
 
 def hard_tanh(node: Node) -> Var:
     """Clip to two constants."""
-    return cut_off(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
+    return clamp_zero_slope(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
 
 
 def with_number(function: Function, name: str, default: float) -> Rule:
@@ -218,13 +225,16 @@ def any_not_finite(x: Var) -> Var:
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **{name: on(ops.function_of(name)) for name in (
+    **{name: unary_rule(ops.function_of(name)) for name in (
         "abs", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor", "log", "log1p", "log2",
         "mish", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "silu", "sin",
         "sinh", "softsign", "sqrt", "square", "tan", "tanh", "trunc",
     )},
-    **{f"{name}_v2": on(ops.function_of(name)) for name in ("isfinite", "isinf", "isnan")},
-    **{name: pair(ops.function_of(op_type)) for name, op_type in {
+    **{
+        f"{name}_v2": unary_rule(ops.function_of(name))
+        for name in ("isfinite", "isinf", "isnan")
+    },
+    **{name: binary_rule(ops.function_of(op_type)) for name, op_type in {
         "elementwise_add": "add", "elementwise_max": "maximum", "elementwise_min": "minimum",
         "elementwise_mod": "remainder", "elementwise_mul": "multiply",
         "elementwise_pow": "pow", "elementwise_sub": "subtract", "equal": "equal",
@@ -232,19 +242,19 @@ ARITHMETIC: Mapping[str, Rule] = {
         "less_than": "less", "not_equal": "not_equal", "maximum": "maximum",
         "minimum": "minimum", "atan2": "arctan2",
     }.items()},
-    **{f"bitwise_{word}": pair(partial(numbers.bitwise, word))
+    **{f"bitwise_{word}": binary_rule(partial(numbers.bitwise, word))
        for word in ("and", "or", "xor")},
     **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
-    "acos": on(ops.arccos),
-    "asin": on(ops.arcsin),
-    "atan": on(ops.arctan),
-    "bitwise_not": on(numbers.inverted),
+    "acos": unary_rule(ops.arccos),
+    "asin": unary_rule(ops.arcsin),
+    "atan": unary_rule(ops.arctan),
+    "bitwise_not": unary_rule(numbers.invert_bits),
     "brelu": hard_tanh,
     "cast": cast,
     "celu": with_number(ops.celu, "alpha", 1.0),
     "clip": clip,
-    "elementwise_div": pair(divide),
-    "elementwise_floordiv": pair(ops.floor_divide),
+    "elementwise_div": binary_rule(divide),
+    "elementwise_floordiv": binary_rule(ops.floor_divide),
     "elu": with_number(ops.elu, "alpha", 1.0),
     "gelu": lambda node: ops.gelu(
         node.var("X"), approximate=bool(node.attr("approximate", False))
@@ -255,8 +265,8 @@ ARITHMETIC: Mapping[str, Rule] = {
     "increment": increment,
     "isfinite": lambda node: ops.logical_not(any_not_finite(node.var("X"))),
     "leaky_relu": with_number(ops.leaky_relu, "alpha", 0.02),
-    "log10": on(pointwise.log10),
-    "logsigmoid": on(ops.log_sigmoid),
+    "log10": unary_rule(pointwise.log10),
+    "logsigmoid": unary_rule(ops.log_sigmoid),
     "pow": power,
     "prelu": prelu,
     "relu6": relu6,
@@ -267,8 +277,8 @@ ARITHMETIC: Mapping[str, Rule] = {
     "stanh": stanh,
     "sum": total,
     "swish": swish,
-    "tanh_shrink": on(ops.tanhshrink),
-    "thresholded_relu": with_number(thresholded, "threshold", 1.0),
+    "tanh_shrink": unary_rule(ops.tanhshrink),
+    "thresholded_relu": with_number(thresholded_relu, "threshold", 1.0),
     "where": where,
 }  # fmt: skip
 """Operators that compute row by row, for any number of rows."""

@@ -15,11 +15,11 @@ import numpy as np
 from braces.builder.var import Var
 from braces.dtypes import BOOL, ListType, Type
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import in_dtype, scalar
-from braces.exchange.common.values.constants import Known
-from braces.exchange.paddle.graph.environment import Case, Held, Names, Value
+from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
+from braces.exchange.common.values.constants import Constant
+from braces.exchange.paddle.graph.environment import BlockScope, ConditionalResult, Held, Value
 from braces.exchange.paddle.graph.node import Node, Results, Rule
-from braces.exchange.paddle.rules.tensor_array import begun, unwritten
+from braces.exchange.paddle.rules.tensor_array import has_value, is_unwritten_array
 from braces.frontend.control import lists
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.control.while_loop import create_while
@@ -31,7 +31,7 @@ UNDEFINED = (1.77113e27, 1.77113e279)
 """The numbers that Paddle uses for undefined names."""
 
 
-def owned(node: Node) -> int:
+def owned_block(node: Node) -> int:
     """Return the index of the block that an operator owns.
 
     Raises:
@@ -43,7 +43,7 @@ def owned(node: Node) -> int:
     return blocks_[0]
 
 
-def written(node: Node, at: int) -> list[str]:
+def outer_writes(node: Node, at: int) -> list[str]:
     """Return the outer names that a block writes, in order and without duplicates."""
     block = node.runner.block(at)
     output_names = (name for op in block.operators for name in op.made())
@@ -58,9 +58,11 @@ def while_(node: Node) -> Results:
 
     Tensor arrays may begin inside the loop, and so may names that are undefined before it.
     """
-    condition, at = node.name("Condition"), owned(node)
-    names = [name for name in written(node, at) if begun(node.names, name)]
-    late_names = [name for name in written(node, at) if unwritten(node.names, name)]
+    condition, at = node.name("Condition"), owned_block(node)
+    names = [name for name in outer_writes(node, at) if has_value(node.names, name)]
+    late_names = [
+        name for name in outer_writes(node, at) if is_unwritten_array(node.names, name)
+    ]
     if condition not in names:
         node.refuse(f"never writes its condition `{condition:.80}`, and would not end")
     late_names += [name for name in names if undefined(node.names.find(name))]
@@ -70,7 +72,7 @@ def while_(node: Node) -> Results:
         types = node.runner.tried(
             lambda: _types_after(node, at, initial, condition, late_names)
         )
-        initial |= {name: blank(type_) for name, type_ in types.items()}
+        initial |= {name: initial_value(type_) for name, type_ in types.items()}
     finals = _loop(node, at, initial, condition)
     node.names.values.update(zip(initial, finals, strict=True))
     return {}
@@ -81,14 +83,14 @@ def _loop(node: Node, at: int, before: Mapping[str, Var], condition: str) -> lis
     loop = create_while()
     with loop.block() as body:
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
-        body.set_condition(in_dtype(scalar(memories[condition]), BOOL))
+        body.set_condition(cast_to_dtype(scalar(memories[condition]), BOOL))
         inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name, memory in memories.items():
-            memory.update(fitting(node.runner.lift(inner.value(name)), memory))
+            memory.update(fit_to_memory(node.runner.lift(inner.value(name)), memory))
     return [loop.final(memory) for memory in memories.values()]
 
 
-def _read(node: Node, at: int, memories: Mapping[str, Var]) -> Names:
+def _read(node: Node, at: int, memories: Mapping[str, Var]) -> BlockScope:
     """Read a block with these memories, and return its names."""
     inner = node.names.inner()
     inner.values.update(memories)
@@ -106,15 +108,15 @@ def _types_after(
         memories = {name: body.add_memory(init=value) for name, value in before.items()}
         inner = _read(node, at, {name: memory.pre() for name, memory in memories.items()})
         for name in names:
-            if begun(inner, name) and not undefined(inner.find(name)):
+            if has_value(inner, name) and not undefined(inner.find(name)):
                 types[name] = node.runner.lift(inner.value(name)).type
-        body.set_condition(in_dtype(scalar(memories[condition]), BOOL))
+        body.set_condition(cast_to_dtype(scalar(memories[condition]), BOOL))
         for memory in memories.values():
             memory.update(memory)
     return types
 
 
-def blank(type_: Type) -> Var:
+def initial_value(type_: Type) -> Var:
     """Return the initial value of an undefined name: zeros, or an empty list."""
     if isinstance(type_, ListType):
         return lists.create_list(type_.element.shape, type_.element.dtype)
@@ -123,23 +125,27 @@ def blank(type_: Type) -> Var:
 
 def undefined(value: Held) -> bool:
     """Return whether a value is Paddle's marker of an undefined name."""
-    if not isinstance(value, Known) or value.array.size != 1 or value.array.dtype.kind != "f":
+    if (
+        not isinstance(value, Constant)
+        or value.array.size != 1
+        or value.array.dtype.kind != "f"
+    ):
         return False
     return any(np.isclose(value.array.item(), number, rtol=1e-4) for number in UNDEFINED)
 
 
-def fitting(value: Var, memory: Var) -> Var:
+def fit_to_memory(value: Var, memory: Var) -> Var:
     """Return a value in the dtype of a memory; a single number also in its shape."""
     if isinstance(value.type, ListType):
         return value
-    value = in_dtype(value, memory.dtype)
+    value = cast_to_dtype(value, memory.dtype)
     single = all(n == 1 for n in (*value.shape, *memory.shape))
     return ops.reshape(value, memory.shape) if single and value.ndim != memory.ndim else value
 
 
 def recurrent(node: Node) -> Results:
     """Convert a StaticRNN: a counted loop over the first axis of its inputs."""
-    at, back = owned(node), bool(node.attr("reverse", False))
+    at, back = owned_block(node), bool(node.attr("reverse", False))
     given, states = node.given("inputs"), node.vars("initial_states")
     old_names, new_names = node.many("ex_states"), node.many("states")
     made = node.made("outputs")
@@ -152,7 +158,7 @@ def recurrent(node: Node) -> Results:
         inner.values.update(zip(old_names, (m.pre() for m in memories), strict=True))
         node.runner.run(inner, at)
         for memory, name in zip(memories, new_names, strict=True):
-            memory.update(fitting(node.runner.lift(inner.value(name)), memory))
+            memory.update(fit_to_memory(node.runner.lift(inner.value(name)), memory))
         results = [node.runner.lift(inner.value(name)) for name in made]
         net.add_output(*(ops.identity(row) for row in results))
     outputs = rnn()
@@ -166,7 +172,7 @@ def conditional(node: Node) -> Results:
     """Convert a conditional block."""
     if not node.attr("is_scalar_condition", False):
         node.refuse("whose condition has a value for each row is not read")
-    at, made = owned(node), node.made("Out")
+    at, made = owned_block(node), node.made("Out")
     known = node.known("Cond")
     if known is not None and known.plain:
         if not known.numbers().ravel()[0]:
@@ -180,21 +186,25 @@ def conditional(node: Node) -> Results:
 
 
 def _cases(
-    names: Names, at: int, result_names: Sequence[str], condition: Var, before: Sequence[Held]
+    names: BlockScope,
+    at: int,
+    result_names: Sequence[str],
+    condition: Var,
+    before: Sequence[Held],
 ) -> list[Value]:
     """Return the results of a conditional block, name by name."""
-    results = list[Case]()
+    results = list[ConditionalResult]()
     for name, previous in zip(result_names, before, strict=True):
         previous_value = None if isinstance(previous, type) or undefined(previous) else previous
-        results.append(Case(names, at, name, condition, previous_value, results))
+        results.append(ConditionalResult(names, at, name, condition, previous_value, results))
     return list(results)
 
 
-def of_cases(cases: Sequence[Value], lift: Names) -> Iterator[Var]:
+def build_cases(cases: Sequence[Value], lift: BlockScope) -> Iterator[Var]:
     """Yield the values of one alternative; each block is built once."""
-    built_blocks = dict[tuple[int, int], Names]()
+    built_blocks = dict[tuple[int, int], BlockScope]()
     for value in cases:
-        if not isinstance(value, Case):
+        if not isinstance(value, ConditionalResult):
             yield lift.runner.lift(value)
             continue
         key = value.block, id(value.asked)
@@ -204,17 +214,19 @@ def of_cases(cases: Sequence[Value], lift: Names) -> Iterator[Var]:
         yield value.names.runner.lift(built_blocks[key].value(value.name))
 
 
-def alternatives(names: Names, index: Var, each: Sequence[Sequence[Value]]) -> tuple[Var, ...]:
+def build_alternatives(
+    names: BlockScope, index: Var, each: Sequence[Sequence[Value]]
+) -> tuple[Var, ...]:
     """Build a switch between several rows of values."""
     bodies = [_body(names, values) for values in each]
     return build_switch(ops.cast(scalar(index), "int32"), bodies, total=True)
 
 
-def _body(names: Names, values: Sequence[Value]) -> Body:
-    return build_block((), lambda _: list(of_cases(values, names)))
+def _body(names: BlockScope, values: Sequence[Value]) -> Body:
+    return build_block((), lambda _: list(build_cases(values, names)))
 
 
-def resolved(case: Case) -> dict[Case, Var]:
+def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
     """Return the values of names after a conditional block.
 
     Raises:
@@ -226,7 +238,7 @@ def resolved(case: Case) -> dict[Case, Var]:
         )
     known_cases = [case_ for case_ in case.beside if case_.before is not None]
     alternative_rows = [[case_.before for case_ in known_cases], known_cases]
-    results = alternatives(case.names, case.asked, alternative_rows)
+    results = build_alternatives(case.names, case.asked, alternative_rows)
     return dict(zip(known_cases, results, strict=True))
 
 
@@ -239,7 +251,9 @@ def select(node: Node) -> Results:
     key = (id(node.names), *map(id, values))
     if key not in chosen:
         groups = _group_by_mask(node)
-        results = alternatives(node.names, node.var("Mask"), list(zip(*groups, strict=True)))
+        results = build_alternatives(
+            node.names, node.var("Mask"), list(zip(*groups, strict=True))
+        )
         for values_, result in zip(groups, results, strict=True):
             chosen[id(node.names), *map(id, values_)] = result, values_
     return {"Out": chosen[key][0]}

@@ -11,8 +11,8 @@ from braces.builder.var import Var
 from braces.define.core.attribute_kinds import Padding
 from braces.dims import Size
 from braces.dtypes import dtype_of
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.rules.resize import brought, larger
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.frontend.core import functions as ops
@@ -25,7 +25,9 @@ def channels_last(node: Node, name: str = "data_format") -> bool:
     return str(node.attr(name, "NCHW")).endswith("C")
 
 
-def turned(node: Node, x: Var, rule: Callable[[Var], Var], name: str = "data_format") -> Var:
+def apply_channels_first(
+    node: Node, x: Var, rule: Callable[[Var], Var], name: str = "data_format"
+) -> Var:
     """Apply a rule for channels-first arrays."""
     if not channels_last(node, name):
         return rule(x)
@@ -56,7 +58,7 @@ def conv(rank: int) -> Rule:
                 dilation=tuple(node.attr("dilations") or [1] * rank), groups=groups or 1,
             )  # fmt: skip
 
-        return turned(node, node.var("Input"), convolve)
+        return apply_channels_first(node, node.var("Input"), convolve)
 
     return rule
 
@@ -78,7 +80,7 @@ def conv_transpose(rank: int) -> Rule:
                 groups=node.attr("groups", 1) or 1,
             )  # fmt: skip
 
-        return turned(node, node.var("Input"), convolve)
+        return apply_channels_first(node, node.var("Input"), convolve)
 
     return rule
 
@@ -88,7 +90,9 @@ def pool(rank: int) -> Rule:
 
     def rule(node: Node) -> Var:
         largest = node.attr("pooling_type", "max") == "max"
-        return turned(node, node.var("X"), partial(_build_pool, node, rank, largest))
+        return apply_channels_first(
+            node, node.var("X"), partial(_build_pool, node, rank, largest)
+        )
 
     return rule
 
@@ -125,7 +129,7 @@ def pool_with_index(node: Node) -> Results:
         "max_pool_with_indices2d", x, window=window, stride=tuple(node.attr("strides")),
         padding=padding_of(node, 2),
     )  # fmt: skip
-    return {"Out": out, "Mask": in_dtype(at, INT32)}
+    return {"Out": out, "Mask": cast_to_dtype(at, INT32)}
 
 
 def _number(node: Node, size: Size) -> int:
@@ -143,7 +147,7 @@ def resize(mode: str, rank: int) -> Rule:
     """Return the rule of a resize."""
 
     def rule(node: Node) -> Var:
-        return turned(
+        return apply_channels_first(
             node, node.var("X"), lambda x: _build_resize(node, mode, rank, x), "data_layout"
         )
 
@@ -156,11 +160,13 @@ def _build_resize(node: Node, mode: str, rank: int, x: Var) -> Var:
     if has_tensor:
         target_sizes, factors = node.sizes("", "OutSize", "SizeTensor"), None
     elif factors is not None:
-        target_sizes = [larger(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)]
+        target_sizes = [
+            scale_size(node, x.shape[a], f) for a, f in zip(axes, factors, strict=True)
+        ]
     else:
         target_sizes = [node.attr(name) for name in SIZES[-rank:]]
     corners = bool(node.attr("align_corners", True))
-    return brought(
+    return resize_axes(
         x, axes, target_sizes, None if corners else factors, **_options(node, mode, corners)
     )
 

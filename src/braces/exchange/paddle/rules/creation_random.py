@@ -11,10 +11,10 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32, INT64
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.rules.reshape_slice_pad import filled, numbers_between
-from braces.exchange.common.values.constants import Known
-from braces.exchange.paddle.graph.constant_folding import number_written, written
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.rules.reshape_slice_pad import build_range, fill_shape
+from braces.exchange.common.values.constants import Constant
+from braces.exchange.paddle.graph.constant_folding import attribute_array, number_written
 from braces.exchange.paddle.graph.environment import Value
 from braces.exchange.paddle.graph.node import Node, Rule
 from braces.frontend import random
@@ -33,9 +33,9 @@ def fill_constant(node: Node) -> Var:
     shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
     dtype = node.dtype("dtype", FLOAT32)
     if node.has("ValueTensor"):
-        value = in_dtype(ops.reshape(node.var("ValueTensor"), ()), dtype)
+        value = cast_to_dtype(ops.reshape(node.var("ValueTensor"), ()), dtype)
         return ops.broadcast_to(value, tuple(shape))
-    return filled(shape, _value(node), dtype)
+    return fill_shape(shape, _value(node), dtype)
 
 
 def fill_like_batch(node: Node) -> Var:
@@ -43,13 +43,13 @@ def fill_like_batch(node: Node) -> Var:
     shape: list[Size] = [int(n) for n in node.attr("shape")]
     input_shape = node.shape("Input")
     shape[node.attr("output_dim_idx", 0)] = input_shape[node.attr("input_dim_idx", 0)]
-    return filled(shape, _value(node), node.dtype("dtype", FLOAT32))
+    return fill_shape(shape, _value(node), node.dtype("dtype", FLOAT32))
 
 
 def fill_like(node: Node) -> Var:
     """A filled array in the shape of another one."""
     x = node.var("X")
-    return filled(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
+    return fill_shape(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
 
 
 def assign(node: Node) -> Value:
@@ -57,9 +57,9 @@ def assign(node: Node) -> Value:
     return node.value("X")
 
 
-def assign_value(node: Node) -> Known:
+def assign_value(node: Node) -> Constant:
     """The array in the attributes of the operator."""
-    return written(node)
+    return attribute_array(node)
 
 
 def range_(node: Node) -> Var:
@@ -68,12 +68,12 @@ def range_(node: Node) -> Var:
     dtype = _dtype(node)
     if any(isinstance(bound, Var) for bound in bounds):
         return _dynamic_range(bounds, dtype)
-    return numbers_between(node, bounds, dtype)
+    return build_range(node, bounds, dtype)
 
 
 def _dtype(node: Node) -> Any:
     start = node.value("Start")
-    return start.dtype if isinstance(start, Known) else node.var("Start").dtype
+    return start.dtype if isinstance(start, Constant) else node.var("Start").dtype
 
 
 def _item(node: Node, slot: str) -> Any:
@@ -83,9 +83,9 @@ def _item(node: Node, slot: str) -> Any:
 
 def _var(value: Any, dtype: Any) -> Var:
     if isinstance(value, Dim):
-        return in_dtype(one("size", value=value, dtype=INT64), dtype)
+        return cast_to_dtype(one("size", value=value, dtype=INT64), dtype)
     if isinstance(value, Var):
-        return in_dtype(value, dtype)
+        return cast_to_dtype(value, dtype)
     return one("constant", value=Literal.of(np.asarray(value, dtype)))
 
 
@@ -93,7 +93,7 @@ def _dynamic_range(bounds: list[Any], dtype: Any) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (_var(bound, dtype) for bound in bounds)
     count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)
-    steps = in_dtype(one("arange", stop=finding.as_size(count)), dtype)
+    steps = cast_to_dtype(one("arange", stop=finding.as_size(count)), dtype)
     return steps * step + start
 
 
@@ -132,7 +132,7 @@ def dropout(node: Node) -> Var:
     return dropped * (1.0 - rate) if old and rate else dropped
 
 
-def drawn(draw: Callable[..., Var], *names: str) -> Rule:
+def random_rule(draw: Callable[..., Var], *names: str) -> Rule:
     """Return the rule of a random operator."""
 
     def rule(node: Node) -> Var:
@@ -156,11 +156,11 @@ MAKING: Mapping[str, Rule] = {
     "fill_constant": fill_constant,
     "fill_constant_batch_size_like": fill_like_batch,
     "fill_zeros_like": fill_like,
-    "gaussian_random": drawn(random.normal, "mean", "std"),
+    "gaussian_random": random_rule(random.normal, "mean", "std"),
     "linspace": linspace,
     "one_hot": one_hot,
     "one_hot_v2": one_hot,
     "range": range_,
     "share_data": assign,
-    "uniform_random": drawn(random.uniform, "min", "max"),
+    "uniform_random": random_rule(random.uniform, "min", "max"),
 }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import Node, Rule
 from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.core import functions as ops
@@ -33,7 +33,7 @@ def gather_nd(node: Node) -> Var:
 
 def along(node: Node) -> Var:
     """A gather with an index per element along an axis."""
-    index = in_dtype(node.var("Index"), INT64)
+    index = cast_to_dtype(node.var("Index"), INT64)
     return ops.take_along_axis(node.var("Input"), index, axis=node.attr("Axis", 0))
 
 
@@ -57,7 +57,7 @@ def put_along(node: Node) -> Var:
     """A scatter with an index per element along an axis."""
     x, reductions = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
                                   "multiply": "multiply"}  # fmt: skip
-    index = in_dtype(node.var("Index"), INT64)
+    index = cast_to_dtype(node.var("Index"), INT64)
     values = ops.broadcast_to(node.var("Value"), index.shape)
     way = reductions[node.attr("Reduce", "assign")]
     return ops.put_along_axis(x, index, values, axis=node.attr("Axis", 0), reduction=way)

@@ -9,8 +9,8 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.paddle.graph.environment import Rows
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.control.rnn import create_rnn
@@ -29,33 +29,33 @@ def pool(node: Node) -> Results:
     return {"Out": ops.where(empty, ops.full_like(pooled, node.attr("pad_value", 0.0)), pooled)}
 
 
-def _sum(rows: Rows) -> Var:
+def _sum(rows: RaggedSequences) -> Var:
     return ops.sum(rows.masked(), axis=1)
 
 
-def _counts(rows: Rows, like: Var) -> Var:
+def _counts(rows: RaggedSequences, like: Var) -> Var:
     """Return the lengths of sequences, at least 1, shaped to broadcast."""
-    counts = ops.maximum(in_dtype(rows.lengths, like.dtype), 1)
+    counts = ops.maximum(cast_to_dtype(rows.lengths, like.dtype), 1)
     return ops.reshape(counts, (rows.batch, *[1] * (like.ndim - 1)))
 
 
-def _mean(rows: Rows) -> Var:
+def _mean(rows: RaggedSequences) -> Var:
     total = _sum(rows)
     return total / _counts(rows, total)
 
 
-def _root(rows: Rows) -> Var:
+def _root(rows: RaggedSequences) -> Var:
     total = _sum(rows)
     return total / ops.sqrt(_counts(rows, total))
 
 
-def _largest(rows: Rows) -> Var:
+def _largest(rows: RaggedSequences) -> Var:
     dtype = rows.flat.dtype
     least = float(np.finfo(dtype).min) if dtype.kind == "f" else float(np.iinfo(dtype).min)
     return ops.max(rows.masked(least), axis=1)
 
 
-def _at(rows: Rows, places: Var) -> Var:
+def _at(rows: RaggedSequences, places: Var) -> Var:
     """Return one row of each sequence."""
     padded_rows = rows.padded()
     index = ops.reshape(places, (rows.batch, *[1] * (padded_rows.ndim - 1)))
@@ -63,15 +63,15 @@ def _at(rows: Rows, places: Var) -> Var:
     return ops.squeeze(ops.take_along_axis(padded_rows, index, axis=1), axis=1)
 
 
-def _first(rows: Rows) -> Var:
-    return _at(rows, in_dtype(ops.zeros_like(rows.lengths), INT64))
+def _first(rows: RaggedSequences) -> Var:
+    return _at(rows, cast_to_dtype(ops.zeros_like(rows.lengths), INT64))
 
 
-def _last(rows: Rows) -> Var:
-    return _at(rows, ops.maximum(in_dtype(rows.lengths, INT64) - 1, 0))
+def _last(rows: RaggedSequences) -> Var:
+    return _at(rows, ops.maximum(cast_to_dtype(rows.lengths, INT64) - 1, 0))
 
 
-POOLS: Mapping[str, Callable[[Rows], Var]] = {
+POOLS: Mapping[str, Callable[[RaggedSequences], Var]] = {
     "AVERAGE": _mean,
     "FIRST": _first,
     "LAST": _last,
@@ -90,7 +90,7 @@ def softmax(node: Node) -> Results:
     probabilities = ops.where(
         ops.isnan(probabilities), ops.zeros_like(probabilities), probabilities
     )  # of no rows
-    return {"Out": Rows.of(probabilities, rows.lengths)}
+    return {"Out": RaggedSequences.of(probabilities, rows.lengths)}
 
 
 def conv(node: Node) -> Results:
@@ -107,39 +107,39 @@ def conv(node: Node) -> Results:
         for at in range(length)
     ]
     outputs = ops.matmul(ops.concat(shifted, axis=-1), weight)
-    return {"Out": Rows.of(outputs, rows.lengths)}
+    return {"Out": RaggedSequences.of(outputs, rows.lengths)}
 
 
 def reverse(node: Node) -> Results:
     """Reverse the rows of each sequence."""
     rows = node.rows("X")
     padded_rows, steps = rows.padded(), one("arange", stop=rows.time)
-    last = ops.expand_dims(in_dtype(rows.lengths, steps.dtype), axis=1) - 1
+    last = ops.expand_dims(cast_to_dtype(rows.lengths, steps.dtype), axis=1) - 1
     at = ops.maximum(last - ops.expand_dims(steps, axis=0), 0)
     index = ops.reshape(at, (rows.batch, rows.time, *[1] * (padded_rows.ndim - 2)))
     reversed_rows = ops.take_along_axis(
         padded_rows, ops.broadcast_to(index, padded_rows.shape), axis=1
     )
-    return {"Y": Rows.of(reversed_rows, rows.lengths)}
+    return {"Y": RaggedSequences.of(reversed_rows, rows.lengths)}
 
 
 def expand(node: Node) -> Results:
     """Repeat one row per sequence for all its rows."""
     like = node.rows("Y")
-    if isinstance(node.value("X"), Rows):
+    if isinstance(node.value("X"), RaggedSequences):
         node.refuse("of sequences by sequences is not read")
     x = ops.expand_dims(node.var("X"), axis=1)
     repeated = ops.broadcast_to(x, (like.batch, like.time, *x.shape[2:]))
-    return {"Out": Rows.of(repeated, like.lengths)}
+    return {"Out": RaggedSequences.of(repeated, like.lengths)}
 
 
 def reset(node: Node) -> Results:
     """Divide rows into the sequences of another array."""
     x = node.value("X")
-    if not node.has("Y") or not isinstance(node.value("Y"), Rows):
+    if not node.has("Y") or not isinstance(node.value("Y"), RaggedSequences):
         node.refuse("is not told its sequences by others")
     like = node.rows("Y")
-    return {"Out": like.like(x.flat if isinstance(x, Rows) else node.runner.lift(x))}
+    return {"Out": like.like(x.flat if isinstance(x, RaggedSequences) else node.runner.lift(x))}
 
 
 # ---- padding ---------------------------------------------------------------------------------
@@ -150,29 +150,29 @@ def pad(node: Node) -> Results:
     rows, number = node.rows("X"), node.var("PadValue")
     padded_rows = rows.padded()
     inside = ops.reshape(rows.inside(), (rows.batch, rows.time, *[1] * (padded_rows.ndim - 2)))
-    filled_rows = ops.where(inside, padded_rows, in_dtype(number, padded_rows.dtype))
+    filled_rows = ops.where(inside, padded_rows, cast_to_dtype(number, padded_rows.dtype))
     length = node.attr("padded_length", -1)
     if length > 0:
         filled_rows = ops.ensure_shape(
             filled_rows, (rows.batch, length, *padded_rows.shape[2:])
         )
-    return {"Out": filled_rows, "Length": in_dtype(rows.lengths, INT64)}
+    return {"Out": filled_rows, "Length": cast_to_dtype(rows.lengths, INT64)}
 
 
 def unpad(node: Node) -> Results:
     """A padded array as sequences."""
     lengths = node.var("Length")
-    return {"Out": Rows.of(node.var("X"), ops.reshape(lengths, (lengths.shape[0],)))}
+    return {"Out": RaggedSequences.of(node.var("X"), ops.reshape(lengths, (lengths.shape[0],)))}
 
 
 def mask(node: Node) -> Results:
     """A mask of positions below lengths."""
     lengths, max_length = node.var("X"), node.number("maxlen", "MaxLenTensor", -1)
     if max_length == -1:
-        max_length = finding.as_size(in_dtype(ops.max(lengths), INT64))
+        max_length = finding.as_size(cast_to_dtype(ops.max(lengths), INT64))
     steps = one("arange", stop=max_length)
-    is_inside = steps < ops.expand_dims(in_dtype(lengths, steps.dtype), axis=lengths.ndim)
-    return {"Y": in_dtype(is_inside, node.dtype("out_dtype", INT64))}
+    is_inside = steps < ops.expand_dims(cast_to_dtype(lengths, steps.dtype), axis=lengths.ndim)
+    return {"Y": cast_to_dtype(is_inside, node.dtype("out_dtype", INT64))}
 
 
 # ---- labels ----------------------------------------------------------------------------------
@@ -185,26 +185,28 @@ def crf_decoding(node: Node) -> Results:
     sequence, the others those of label pairs.
     """
     emission = node.value("Emission")
-    if isinstance(emission, Rows):
+    if isinstance(emission, RaggedSequences):
         rows = emission
     else:
         lengths = node.var("Length")
-        rows = Rows.of(node.var("Emission"), ops.reshape(lengths, (lengths.shape[0],)))
+        rows = RaggedSequences.of(
+            node.var("Emission"), ops.reshape(lengths, (lengths.shape[0],))
+        )
     path = ops.expand_dims(viterbi(rows, node.var("Transition")), axis=2)
-    decoded = Rows.of(path, rows.lengths)
+    decoded = RaggedSequences.of(path, rows.lengths)
     if node.has("Label"):
         label = node.value("Label")
-        expected = label.flat if isinstance(label, Rows) else node.var("Label")
-        expected = ops.reshape(in_dtype(expected, INT64), decoded.flat.shape)
-        decoded = decoded.like(in_dtype(ops.equal(decoded.flat, expected), INT64))
-    if isinstance(emission, Rows):
+        expected = label.flat if isinstance(label, RaggedSequences) else node.var("Label")
+        expected = ops.reshape(cast_to_dtype(expected, INT64), decoded.flat.shape)
+        decoded = decoded.like(cast_to_dtype(ops.equal(decoded.flat, expected), INT64))
+    if isinstance(emission, RaggedSequences):
         return {"ViterbiPath": decoded}
     return {"ViterbiPath": ops.reshape(decoded.masked(), (rows.batch, rows.time))}
 
 
-def viterbi(rows: Rows, transition: Var) -> Var:
+def viterbi(rows: RaggedSequences, transition: Var) -> Var:
     """Return the most likely labels, `[batch, time]`, of scores `[batch, time, labels]`."""
-    lengths = in_dtype(rows.lengths, INT64)
+    lengths = cast_to_dtype(rows.lengths, INT64)
     first, last, between = transition[0], transition[1], transition[2:]
     x = ops.swapaxes(rows.padded(), 0, 1)
     start = ops.broadcast_to(first, (rows.batch, first.shape[0]))
@@ -216,9 +218,9 @@ def viterbi(rows: Rows, transition: Var) -> Var:
         best_score = ops.where(seen, ops.max(scores, axis=1), best)
         best.update(best_score + step)
         seen.update(ops.ones_like(seen))
-        net.add_output(in_dtype(ops.argmax(scores, axis=1), INT64))
+        net.add_output(cast_to_dtype(ops.argmax(scores, axis=1), INT64))
     back = forward()
-    ends = in_dtype(ops.argmax(forward.final(best) + last, axis=1), INT64)
+    ends = cast_to_dtype(ops.argmax(forward.final(best) + last, axis=1), INT64)
     backward = create_rnn(reverse=True, lengths=lengths)
     with backward.stepnet() as net:
         back_pointers = net.add_input(back)
@@ -229,7 +231,7 @@ def viterbi(rows: Rows, transition: Var) -> Var:
     return ops.swapaxes(backward(), 0, 1)
 
 
-def _all_false(rows: Rows) -> Var:
+def _all_false(rows: RaggedSequences) -> Var:
     """Return false for each sequence."""
     return ops.expand_dims(ops.not_equal(rows.lengths, rows.lengths), axis=1)
 

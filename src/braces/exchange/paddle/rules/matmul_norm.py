@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import call
 from braces.builder.var import Var
 from braces.dims import product
-from braces.exchange.common.rules.elementwise import in_dtype, scaled
+from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.frontend.core import functions as ops
 
@@ -35,7 +35,7 @@ def matmul(node: Node) -> Var:
     x, y = node.var("X"), node.var("Y")
     x = _maybe_transpose(x, node.attr("transpose_X", node.attr("trans_x", False)))
     y = _maybe_transpose(y, node.attr("transpose_Y", node.attr("trans_y", False)))
-    return scaled(ops.matmul(x, y), node.attr("alpha", 1.0))
+    return scale_by(ops.matmul(x, y), node.attr("alpha", 1.0))
 
 
 def _maybe_transpose(x: Var, is_transposed: bool) -> Var:
@@ -49,8 +49,8 @@ def dot(node: Node) -> Var:
 
 def addmm(node: Node) -> Var:
     """Alpha x y + beta input."""
-    scaled_product = scaled(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
-    return scaled_product + scaled(node.var("Input"), node.attr("Beta", 1.0))
+    scaled_product = scale_by(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
+    return scaled_product + scale_by(node.var("Input"), node.attr("Beta", 1.0))
 
 
 def fc(node: Node) -> Var:
@@ -101,7 +101,7 @@ def batch_norm(node: Node) -> Results:
         axis=x.ndim - 1 if last else 1, momentum=node.attr("momentum", 0.9),
         epsilon=node.attr("epsilon", 1e-5),
     )  # fmt: skip
-    return {"Y": in_dtype(out, x.dtype), "MeanOut": mean, "VarianceOut": variance}
+    return {"Y": cast_to_dtype(out, x.dtype), "MeanOut": mean, "VarianceOut": variance}
 
 
 def layer_norm(node: Node) -> Var:

@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.recurrent_cells import (
     Cell,
     Function,
     Step,
-    cells_of,
+    build_cells,
     gru_step,
     lstm_step,
     rnn_step,
     run_cell,
     run_memories,
-    zeros,
+    zero_memory,
 )
-from braces.exchange.paddle.graph.environment import Rows
+from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.frontend import random
 from braces.frontend.core import functions as ops
@@ -65,8 +65,8 @@ def rnn(node: Node) -> Results:
     x, start, lengths = node.var("Input"), node.vars("PreState"), node.maybe("SequenceLength")
     lengths = None if lengths is None else ops.ensure_shape(lengths, x.shape[1:2])
     count, directions = node.attr("num_layers", 1), 2 if node.attr("is_bidirec", False) else 1
-    weights = in_turn(node.vars("WeightList"), count * directions)
-    cells = cells_of(order, functions, weights, biased=True, count=count * directions)
+    weights = reorder_by_cell(node.vars("WeightList"), count * directions)
+    cells = build_cells(order, functions, weights, biased=True, count=count * directions)
     rate = 0.0 if node.attr("is_test", False) else node.attr("dropout_prob", 0.0)
     ends = list[list[Var]]()
     for layer in range(count):
@@ -83,7 +83,7 @@ def rnn(node: Node) -> Results:
     return {"Out": x, "State": [ops.stack(list(end)) for end in zip(*ends, strict=True)]}
 
 
-def in_turn(weights: Sequence[Var], count: int) -> list[Var]:
+def reorder_by_cell(weights: Sequence[Var], count: int) -> list[Var]:
     """Reorder weights by cell: the file has all matrices first, then all biases."""
     biases = weights[2 * count :]
     return [
@@ -99,7 +99,7 @@ def in_turn(weights: Sequence[Var], count: int) -> list[Var]:
 def gru(node: Node) -> Results:
     """A GRU whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
-    size = whole(node, weight.shape[0])
+    size = checked_size(node, weight.shape[0])
     flat = ops.reshape(weight, (3 * size * size,))
     gates = ops.reshape(flat[: 2 * size * size], (size, 2 * size))
     candidate = ops.reshape(flat[2 * size * size :], (size, size))
@@ -110,14 +110,16 @@ def gru(node: Node) -> Results:
         "zrn", None, ops.transpose(ops.concat([gates, candidate], axis=1)), None, functions,
         size, reset_after=False, update_keeps=bool(node.attr("origin_mode", False)),
     )  # fmt: skip
-    hidden, _ = over(node, rows, biased(node, rows.flat, 3 * size), cell, gru_step, ["H0"])
+    hidden, _ = run_over_sequences(
+        node, rows, add_gate_bias(node, rows.flat, 3 * size), cell, gru_step, ["H0"]
+    )
     return {"Hidden": hidden}
 
 
 def lstm(node: Node) -> Results:
     """An LSTM whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
-    size = whole(node, weight.shape[0])
+    size = checked_size(node, weight.shape[0])
     peepholes = None
     if node.attr("use_peepholes", True):
         i, f, o = ops.split(ops.reshape(node.var("Bias"), (7 * size,))[4 * size :], sections=3)
@@ -128,19 +130,19 @@ def lstm(node: Node) -> Results:
         function(node, "cell_activation", "tanh"),
     )
     cell = Cell("gifo", None, ops.transpose(weight), None, functions, size, peepholes=peepholes)
-    gate_inputs = biased(node, rows.flat, 4 * size)
-    hidden, memory = over(node, rows, gate_inputs, cell, lstm_step, ["H0", "C0"])
+    gate_inputs = add_gate_bias(node, rows.flat, 4 * size)
+    hidden, memory = run_over_sequences(node, rows, gate_inputs, cell, lstm_step, ["H0", "C0"])
     return {"Hidden": hidden, "Cell": memory}
 
 
-def whole(node: Node, size: object) -> int:
+def checked_size(node: Node, size: object) -> int:
     """Return a size of a weight, which must be a number."""
     if not isinstance(size, int):
         node.refuse("has weights of no known size")
     return size
 
 
-def biased(node: Node, x: Var, size: int) -> Var:
+def add_gate_bias(node: Node, x: Var, size: int) -> Var:
     """Add the bias of the gates."""
     if not node.has("Bias"):
         return x
@@ -148,19 +150,21 @@ def biased(node: Node, x: Var, size: int) -> Var:
     return x + ops.reshape(bias, (-1,))[:size]
 
 
-def over(
-    node: Node, rows: Rows, given: Var, cell: Cell, step: Step, starts: Sequence[str]
-) -> tuple[Rows, Rows]:
+def run_over_sequences(
+    node: Node, rows: RaggedSequences, given: Var, cell: Cell, step: Step, starts: Sequence[str]
+) -> tuple[RaggedSequences, RaggedSequences]:
     """Run a cell over sequences; return all outputs, and all values of the last memory."""
     x = ops.swapaxes(rows.like(given).padded(), 0, 1)
-    zero_state = zeros(cell.r, rows.batch, cell.size)
+    zero_state = zero_memory(cell.r, rows.batch, cell.size)
     first = [node.var(slot) if node.has(slot) else zero_state for slot in starts]
-    lengths = in_dtype(rows.lengths, INT64)
+    lengths = cast_to_dtype(rows.lengths, INT64)
     stacked_memories, _ = run_memories(
         cell, step, x, first, back=bool(node.attr("is_reverse", False)), lengths=lengths,
         collected=len(starts),
     )  # fmt: skip
-    outs = [Rows.of(ops.swapaxes(out, 0, 1), rows.lengths) for out in stacked_memories]
+    outs = [
+        RaggedSequences.of(ops.swapaxes(out, 0, 1), rows.lengths) for out in stacked_memories
+    ]
     return outs[0], outs[-1]
 
 

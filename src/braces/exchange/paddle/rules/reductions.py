@@ -10,19 +10,19 @@ from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64
 from braces.exchange.common.rules.along_axis import norm, sort, topk
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.frontend.core import functions as ops
 
 Function = Callable[..., Var]
 
 
-def reduced(function: Function, truth: bool = False) -> Rule:
+def reduction_rule(function: Function, truth: bool = False) -> Rule:
     """Return the rule of a reduction; no axes mean all axes, regardless of `reduce_all`."""
 
     def rule(node: Node) -> Var:
         x = node.var("X")
-        x = in_dtype(x, BOOL) if truth else x
+        x = cast_to_dtype(x, BOOL) if truth else x
         if not x.ndim:
             return ops.identity(x)
         axes = node.attr("dim", node.attr("axis")) or ()
@@ -40,7 +40,7 @@ def mean(node: Node) -> Var:
     return ops.mean(node.var("X"))
 
 
-def place(op_type: str) -> Rule:
+def arg_extreme_rule(op_type: str) -> Rule:
     """Return the rule of an argmax or argmin."""
 
     def rule(node: Node) -> Var:
@@ -51,7 +51,7 @@ def place(op_type: str) -> Rule:
         else:
             axis = node.axis("axis", x.ndim)
             position = ops.function_of(op_type)(x, axis=axis, keepdims=keepdims)
-        return in_dtype(position, node.dtype("dtype", INT64))
+        return cast_to_dtype(position, node.dtype("dtype", INT64))
 
     return rule
 
@@ -77,7 +77,7 @@ def softmax(op_type: str) -> Rule:
     return lambda node: ops.function_of(op_type)(node.var("X"), axis=node.attr("axis", -1))
 
 
-def running(node: Node) -> Var:
+def cumsum(node: Node) -> Var:
     """A cumulative sum, inclusive or exclusive."""
     x = node.var("X")
     if node.attr("flatten", False):
@@ -93,11 +93,13 @@ def p_norm(node: Node) -> Var:
     axis = None if node.attr("asvector", False) else node.attr("axis", -1)
     keepdims = bool(node.attr("keepdim", False))
     if order == 0:
-        return ops.sum(in_dtype(ops.not_equal(x, 0.0), x.dtype), axis=axis, keepdims=keepdims)
+        return ops.sum(
+            cast_to_dtype(ops.not_equal(x, 0.0), x.dtype), axis=axis, keepdims=keepdims
+        )
     return norm(x, order, axis, keepdims)
 
 
-def normalized(node: Node) -> Var:
+def l2_normalize(node: Node) -> Var:
     """L2 normalization along an axis."""
     x, epsilon = node.var("X"), node.attr("epsilon", 1e-10)
     total = ops.sum(ops.square(x), axis=node.axis("axis", x.ndim), keepdims=True)
@@ -105,20 +107,23 @@ def normalized(node: Node) -> Var:
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    **{f"reduce_{name}": reduced(ops.function_of(name))
+    **{f"reduce_{name}": reduction_rule(ops.function_of(name))
        for name in ("max", "mean", "min", "prod", "sum")},
-    **{f"reduce_{name}": reduced(ops.function_of(name), truth=True) for name in ("all", "any")},
-    "arg_max": place("argmax"),
-    "arg_min": place("argmin"),
+    **{
+        f"reduce_{name}": reduction_rule(ops.function_of(name), truth=True)
+        for name in ("all", "any")
+    },
+    "arg_max": arg_extreme_rule("argmax"),
+    "arg_min": arg_extreme_rule("argmin"),
     "argsort": argsort,
-    "cumsum": running,
-    "frobenius_norm": reduced(ops.norm),
+    "cumsum": cumsum,
+    "frobenius_norm": reduction_rule(ops.norm),
     "log_softmax": softmax("log_softmax"),
-    "logsumexp": reduced(ops.logsumexp),
-    "max": reduced(ops.max),
+    "logsumexp": reduction_rule(ops.logsumexp),
+    "max": reduction_rule(ops.max),
     "mean": mean,
-    "min": reduced(ops.min),
-    "norm": normalized,
+    "min": reduction_rule(ops.min),
+    "norm": l2_normalize,
     "p_norm": p_norm,
     "softmax": softmax("softmax"),
     "top_k": top_k,

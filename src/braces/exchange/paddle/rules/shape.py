@@ -13,18 +13,18 @@ from braces.dims import Dim, Size
 from braces.exchange.common.rules import reshape_slice_pad as shaping
 from braces.exchange.common.rules.reshape_slice_pad import (
     at_axis,
-    cut_told,
-    in_shape,
+    dynamic_slice,
     not_empty,
-    padded,
-    part_of,
+    pad_or_crop,
     permute,
+    reshape_checked,
     select,
+    slice_axis,
 )
-from braces.exchange.common.values.constants import Known
+from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import Node, Results, Rule
-from braces.exchange.paddle.rules.tensor_array import taken
+from braces.exchange.paddle.rules.tensor_array import slice_element
 from braces.frontend.core import functions as ops
 from braces.frontend.nn import pooling as pool_layers
 
@@ -33,7 +33,7 @@ def reshape(node: Node) -> Var:
     """A reshape: 0 keeps a size, -1 infers one."""
     x = node.var("X")
     target = node.sizes("shape", "Shape", "ShapeTensor")
-    return in_shape(x, [x.shape[i] if n == 0 else n for i, n in enumerate(target)])
+    return reshape_checked(x, [x.shape[i] if n == 0 else n for i, n in enumerate(target)])
 
 
 def transpose(node: Node) -> Var:
@@ -110,7 +110,7 @@ def slice_(node: Node) -> Var:
     """A slice of some axes, with clipped bounds; some axes are reduced to one element."""
     x = node.var("Input")
     if is_list(x):
-        return taken(node)
+        return slice_element(node)
     axes = [axis % x.ndim for axis in node.attr("axes")]
     starts, ends = node.places("starts", "Starts"), node.places("ends", "Ends")
     steps = node.places("strides", "Strides") or [1] * len(axes)
@@ -129,7 +129,7 @@ def slice_(node: Node) -> Var:
 def _static_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     if isinstance(step, int) and step < 0 and isinstance(start, int) and isinstance(end, int):
         return x[at_axis(axis, slice(*_backwards(x.shape[axis], start, end), step))]
-    return part_of(x, axis, start, end, step)
+    return slice_axis(x, axis, start, end, step)
 
 
 def _backwards(axis_size: Size, start: int, end: int) -> tuple[int | None, int | None]:
@@ -141,7 +141,7 @@ def _backwards(axis_size: Size, start: int, end: int) -> tuple[int | None, int |
 
 def _dynamic_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     """Slice with run-time bounds."""
-    return cut_told(x, axis, start, end, step)
+    return dynamic_slice(x, axis, start, end, step)
 
 
 def expand(node: Node) -> Var:
@@ -191,7 +191,7 @@ def pad(node: Node) -> Var:
     """Pad with a constant."""
     x, widths = node.var("X"), node.attr("paddings")
     ends = {axis: (widths[2 * axis], widths[2 * axis + 1]) for axis in range(x.ndim)}
-    return padded(x, ends, "constant", node.attr("pad_value", 0.0))
+    return pad_or_crop(x, ends, "constant", node.attr("pad_value", 0.0))
 
 
 def pad_plane(node: Node) -> Var:
@@ -200,7 +200,7 @@ def pad_plane(node: Node) -> Var:
     first = 2 if node.attr("data_format", "NCHW") == "NCHW" else 1
     ends = {first: (widths[0], widths[1]), first + 1: (widths[2], widths[3])}
     mode, fill = PADS[node.attr("mode", "constant")], node.attr("pad_value", 0.0)
-    return padded(x, ends, mode, fill, of_whole=True)
+    return pad_or_crop(x, ends, mode, fill, of_whole=True)
 
 
 def pad_space(node: Node) -> Var:
@@ -209,7 +209,7 @@ def pad_space(node: Node) -> Var:
     last = x.ndim - 1 if node.attr("data_format", "NCDHW").startswith("NC") else x.ndim - 2
     ends = {last - i: (widths[2 * i], widths[2 * i + 1]) for i in range(len(widths) // 2)}
     mode, fill = PADS[node.attr("mode", "constant")], node.attr("value", 0.0)
-    return padded(x, ends, mode, fill, of_whole=True)
+    return pad_or_crop(x, ends, mode, fill, of_whole=True)
 
 
 def pixel_shuffle(node: Node) -> Var:
@@ -223,14 +223,14 @@ def triangle(node: Node) -> Var:
     return function(node.var("X"), k=node.attr("diagonal", 0))
 
 
-def shape(node: Node) -> Known:
+def shape(node: Node) -> Constant:
     """The shape, which is known at import time."""
-    return Known(Known.sizes(node.shape("Input")).array, np.dtype("int32"))
+    return Constant(Constant.sizes(node.shape("Input")).array, np.dtype("int32"))
 
 
-def size(node: Node) -> Known:
+def size(node: Node) -> Constant:
     """The number of elements."""
-    return Known.of(dims.product(node.shape("Input")), "int64")
+    return Constant.of(dims.product(node.shape("Input")), "int64")
 
 
 def meshgrid(node: Node) -> Results:

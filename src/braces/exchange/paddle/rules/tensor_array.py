@@ -12,55 +12,55 @@ import numpy as np
 from braces.builder.var import Var, tensor_type
 from braces.dims import product
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype, scalar
-from braces.exchange.common.values.constants import Known
-from braces.exchange.paddle.graph.environment import Names
+from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
+from braces.exchange.common.values.constants import Constant
+from braces.exchange.paddle.graph.environment import BlockScope
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.exchange.paddle.graph.program_desc import ARRAYS
 from braces.frontend.control import lists
 from braces.frontend.core import functions as ops
 
 
-def begun(names: Names, name: str) -> bool:
+def has_value(names: BlockScope, name: str) -> bool:
     """Return whether a name has a value."""
     return names.find(name) is not None
 
 
-def unwritten(names: Names, name: str) -> bool:
+def is_unwritten_array(names: BlockScope, name: str) -> bool:
     """Return whether a name is a tensor array without any write yet."""
     declaration = names.declared(name)
-    return not begun(names, name) and declaration is not None and declaration.kind == ARRAYS
+    return not has_value(names, name) and declaration is not None and declaration.kind == ARRAYS
 
 
-def place(node: Node) -> Var:
+def index_operand(node: Node) -> Var:
     """Return the index operand."""
-    return in_dtype(scalar(node.var("I")), INT64)
+    return cast_to_dtype(scalar(node.var("I")), INT64)
 
 
 def write(node: Node) -> Results:
     """Write an element; the index may be the length, which appends."""
     (name,), x = node.made("Out"), node.var("X")
-    xs = node.runner.lift(node.names.value(name)) if begun(node.names, name) else None
+    xs = node.runner.lift(node.names.value(name)) if has_value(node.names, name) else None
     if xs is None:
         type_ = tensor_type(x)
         xs = lists.create_list(type_.shape, type_.dtype)
-    return {"Out": lists.list_write(xs, place(node), x)}
+    return {"Out": lists.list_write(xs, index_operand(node), x)}
 
 
 def read(node: Node) -> Results:
     """Read an element."""
-    return {"Out": lists.list_get(node.var("X"), place(node))}
+    return {"Out": lists.list_get(node.var("X"), index_operand(node))}
 
 
 def length(node: Node) -> Results:
     """The length of a tensor array."""
     (name,) = node.given("X")
-    if unwritten(node.names, name):
-        return {"Out": Known.of(np.zeros(1, INT64))}
+    if is_unwritten_array(node.names, name):
+        return {"Out": Constant.of(np.zeros(1, INT64))}
     return {"Out": ops.reshape(lists.list_length(node.var("X")), (1,))}
 
 
-def joined(node: Node) -> Results:
+def tensor_array_to_tensor(node: Node) -> Results:
     """Stack or concatenate a tensor array along an axis."""
     rows = lists.list_stack(node.var("X"))
     count, *shape = rows.shape
@@ -73,7 +73,7 @@ def joined(node: Node) -> Results:
     return {"Out": ops.reshape(reordered, (*shape[:axis], axis_size, *shape[axis + 1 :]))}
 
 
-def taken(node: Node) -> Var:
+def slice_element(node: Node) -> Var:
     """Return one element by a slice.
 
     Raises:
@@ -88,6 +88,6 @@ def taken(node: Node) -> Var:
 LISTS: Mapping[str, Rule] = {
     "lod_array_length": length,
     "read_from_array": read,
-    "tensor_array_to_tensor": joined,
+    "tensor_array_to_tensor": tensor_array_to_tensor,
     "write_to_array": write,
 }

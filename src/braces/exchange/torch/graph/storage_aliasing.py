@@ -56,7 +56,7 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Memory:
+class Storage:
     """The storage of a tensor.
 
     Attributes:
@@ -86,9 +86,9 @@ class Memory:
         return ops.reshape(ops.transpose(x, axes=tuple(order)), (dims.product(x.shape),))
 
 
-def memory_of(
+def storage_of(
     node: Any, size_of: Callable[[Any], Size], value_of: Callable[[Any], Var]
-) -> Memory:
+) -> Storage:
     """Return the storage of the first argument of a node.
 
     Args:
@@ -105,8 +105,8 @@ def memory_of(
             layout = _layout(other, size_of)
             if layout.offset == 0 and layout.dense() is not None:
                 filled = value_of(other), layout
-                return Memory(_layout(operand, size_of), _result_layout(node, size_of), filled)
-    return Memory(_layout(operand, size_of), _result_layout(node, size_of), None)
+                return Storage(_layout(operand, size_of), _result_layout(node, size_of), filled)
+    return Storage(_layout(operand, size_of), _result_layout(node, size_of), None)
 
 
 def _storage_key(node: Any) -> tuple[int, str] | None:

@@ -21,16 +21,16 @@ from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.frontend.array_api import data_dependent as found
 from braces.frontend.core import functions as ops
 
-JOINED: Mapping[str, Callable[[Size, Size], Size]] = {
+SIZE_ARITHMETIC: Mapping[str, Callable[[Size, Size], Size]] = {
     "Add": sizes.plus, "Mul": sizes.times, "Max": sizes.largest, "Min": sizes.smallest,
-    "FloorDiv": sizes.over, "Mod": sizes.rest, "PythonMod": sizes.rest,
-    "CleanDiv": sizes.over,
+    "FloorDiv": sizes.truncated_quotient, "Mod": sizes.modulo, "PythonMod": sizes.modulo,
+    "CleanDiv": sizes.truncated_quotient,
 }  # fmt: skip
 """The arithmetic of sizes, by class names of SymPy and torch."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class SymbolicBool:
     """A comparison of sizes with a run-time result (a `SymBool`).
 
     Attributes:
@@ -43,7 +43,7 @@ class Asked:
 
     def var(self) -> Var:
         """Return the result as a variable."""
-        numbers = [v.var() if isinstance(v, Asked) else number_of(v) for v in self.given]
+        numbers = [v.var() if isinstance(v, SymbolicBool) else number_of(v) for v in self.given]
         return ops.function_of(self.op_type)(*numbers)
 
 
@@ -94,7 +94,7 @@ class Symbols:
             return int(expression)
         if kind == "Pow" and expression.exp.is_Integer and expression.exp > 0:
             return dims.product([self._from(expression.base, sym_int)] * int(expression.exp))
-        combine = JOINED.get(kind)
+        combine = SIZE_ARITHMETIC.get(kind)
         if combine is None:
             raise ShapeError(f"The size {expression} is not one that programs compute.")
         first, *operands = (self._from(part, sym_int) for part in expression.args)

@@ -37,19 +37,19 @@ from braces.errors import (
     suggest,
 )
 from braces.frontend.control.block import check_block_name
-from braces.frontend.control.block_call import Recall
-from braces.frontend.core.all_or_nothing import building
+from braces.frontend.control.block_call import BlockCall
+from braces.frontend.core.all_or_nothing import transactional
 from braces.frontend.core.init import SEED, seed_state
 from braces.frontend.core.random_state import RANDOM_STATE, random_state
 from braces.ir.records import DATA, STATE, VALUE, Body, ProgramDef, VarInfo
 from braces.ir.walk import rename_body
 from braces.ops.control.construct.build import append_plain_block, free_block_name
-from braces.passes.cleanup.dead_code import eliminated
-from braces.passes.cleanup.prune import pruned, target_names
+from braces.passes.cleanup.dead_code import eliminate_dead_code
+from braces.passes.cleanup.prune import prune_program, target_names
 from braces.passes.core.random_effects import random_states
 
 
-@building
+@transactional
 def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named: Any) -> Any:
     """Call another program as a plain block of the program that is being built.
 
@@ -99,7 +99,9 @@ def call(program: Builder, /, *given: Any, name: str, fetch: Any = None, **named
     host = current_program()
     check_block_name(name)
     try:
-        results = _Call(host, _check_callee(host, program), name).results(given, named, fetch)
+        results = _ProgramCall(host, _check_callee(host, program), name).results(
+            given, named, fetch
+        )
     except BracesError as problem:
         inside = f", in {problem.at}" if problem.at else ""
         problem.at = f"call of the program `{name}`, at {user_source()}{inside}"
@@ -120,7 +122,7 @@ def _check_callee(host: Builder, program: Any) -> Builder:
     return program
 
 
-class _Call:
+class _ProgramCall:
     """One program called by another.
 
     Attributes:
@@ -149,7 +151,7 @@ class _Call:
                 values[info.name] = self._persistable_var(info, random)
         moves = {n: v for n, v in target.updates.items() if n not in random}
         wanted = dict.fromkeys((*main.results, *moves.values()))
-        new_vars = placed(self.host, main, self.name, values, tuple(wanted))
+        new_vars = append_as_block(self.host, main, self.name, values, tuple(wanted))
         self._move({self.prefix + n: new_vars[v] for n, v in moves.items()})
         return tuple(new_vars[name] for name in main.results)
 
@@ -158,13 +160,13 @@ class _Call:
         target = self.program.definition
         if fetch is not None:
             names, target = target_names(target, fetch)
-            return pruned(target.with_(main=target.main.with_(results=tuple(names))))
+            return prune_program(target.with_(main=target.main.with_(results=tuple(names))))
         if not target.main.results:
             raise ProgramError(
                 "The program gives nothing.",
                 fix="Say which variables: fetch=[logits]; or let it give them: prog.give.",
             )
-        return eliminated(target)
+        return eliminate_dead_code(target)
 
     # ---- feeds -------------------------------------------------------------------------------
 
@@ -250,7 +252,7 @@ class _Call:
         first = {n: v for n, v in startup_target.updates.items() if n in names}
         if not first:
             return
-        startup_target = eliminated(
+        startup_target = eliminate_dead_code(
             startup_target.with_(main=startup_target.main.with_(results=()), updates=first)
         )
         main, initial_values = startup_target.main, tuple(dict.fromkeys(first.values()))
@@ -262,7 +264,9 @@ class _Call:
             startup_values = {
                 n: self._first(i) for n, i in main.vars.items() if i.kind != VALUE
             }
-            new_vars = placed(startup, main, self.prefix[:-1], startup_values, initial_values)
+            new_vars = append_as_block(
+                startup, main, self.prefix[:-1], startup_values, initial_values
+            )
             for name, value in first.items():
                 startup.update(self.prefix + name, new_vars[value])
 
@@ -297,7 +301,7 @@ class _Call:
             self.host.update(state, value)
 
 
-def placed(
+def append_as_block(
     host: Builder, main: Body, name: str, values: Mapping[str, Var], wanted: Sequence[str]
 ) -> dict[str, Var]:
     """Append the main block of another program as a plain block; return variables by name.
@@ -319,7 +323,7 @@ def placed(
     if main.ops:
         body = rename_body(Body((), (), inside, main.ops), renames)
         block_name = free_block_name(host.current, name)
-        recall = Recall(host, home, body, name, block_name, own="")
+        recall = BlockCall(host, home, body, name, block_name, own="")
         append_plain_block(block_name, recall.body(inputs, {}), recompute=False)
         results = [name for name in wanted if name in inside]
         new_vars |= dict(zip(results, recall.finish(results, {}), strict=True))

@@ -23,17 +23,17 @@ import numpy as np
 
 from braces.builder.append import as_var, one
 from braces.builder.builder import current_program
-from braces.builder.var import Var, shown
+from braces.builder.var import Var, expose
 from braces.errors import ProgramError
 from braces.frontend.control.block import PlainBlock, block, check_block_name
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.pytree import match, rebuild, values
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.pytree import match_structure, tree_leaves, tree_unflatten
 
 __all__ = ["shared"]
 
 
 @dataclass(frozen=True, eq=False)
-class Built:
+class CachedBlock:
     """The block that the first call in a program built.
 
     Attributes:
@@ -49,11 +49,11 @@ class Built:
     def again(self, arguments: Any) -> Any:
         """Call the block on other variables and return its results."""
         vars = _match_variables(self.arguments, arguments, self.block.chosen)
-        ends, inside = values(self.outputs), self.block.table
+        ends, inside = tree_leaves(self.outputs), self.block.table
         results = [end.name for end in ends if end.table is inside]
         changed = {name: vars[name] for name in self.block.inputs if name in vars}
         new = vars | dict(zip(results, self.block.call(changed, results), strict=True))
-        return rebuild(self.outputs, [new.get(end.name, end) for end in ends])
+        return tree_unflatten(self.outputs, [new.get(end.name, end) for end in ends])
 
 
 def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
@@ -63,11 +63,11 @@ def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
         ProgramError: An argument that is not a variable differs.
     """
     try:
-        new = match(before, now, "", "", "")
+        new = match_structure(before, now, "", "", "")
     except ProgramError:
         raise _differ(name, _written(before), _written(now)) from None
     vars = dict[str, Var]()
-    for old, var in zip(values(before), new, strict=True):
+    for old, var in zip(tree_leaves(before), new, strict=True):
         if isinstance(old, Var) and isinstance(var, Var):
             vars[old.name] = var
         elif isinstance(old, Var) or isinstance(var, Var) or not _same(old, var):
@@ -77,7 +77,7 @@ def _match_variables(before: Any, now: Any, name: str) -> dict[str, Var]:
 
 def _written(arguments: Any) -> str:
     """Format arguments as in a call expression."""
-    args, options = rebuild(arguments, map(_shown, values(arguments)))
+    args, options = tree_unflatten(arguments, map(_shown, tree_leaves(arguments)))
     return f"({', '.join([*map(str, args), *(f'{k}={v}' for k, v in options.items())])})"
 
 
@@ -98,15 +98,19 @@ def _same(left: Any, right: Any) -> bool:
     return left is right or (type(left) is type(right) and bool(left == right))
 
 
-def _first(function: Callable[..., Any], arguments: Any, name: str, recompute: bool) -> Built:
+def _first(
+    function: Callable[..., Any], arguments: Any, name: str, recompute: bool
+) -> CachedBlock:
     """Build the block of the first call."""
-    args, options = arguments = rebuild(arguments, _make_distinct(values(arguments)))
+    args, options = arguments = tree_unflatten(
+        arguments, _make_distinct(tree_leaves(arguments))
+    )
     with block(name, recompute=recompute) as built:
         built.table.lent = getattr(function, "is_layer_block", False)
         outputs = function(*args, **options)
-        ends = [shown(as_var(end)) for end in values(outputs)]
+        ends = [expose(as_var(end)) for end in tree_leaves(outputs)]
         built.add_output(*(end for end in ends if end.table is built.table))
-    return Built(built, arguments, rebuild(outputs, ends))
+    return CachedBlock(built, arguments, tree_unflatten(outputs, ends))
 
 
 def _make_distinct(arguments: list[Any]) -> list[Any]:
@@ -125,9 +129,9 @@ def _make_distinct(arguments: list[Any]) -> list[Any]:
 def _with_variables(tree: Any) -> Any:
     """Convert the arrays among the arguments to variables."""
     converted = [
-        as_var(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in values(tree)
+        as_var(leaf) if isinstance(leaf, np.ndarray) else leaf for leaf in tree_leaves(tree)
     ]
-    return rebuild(tree, converted)
+    return tree_unflatten(tree, converted)
 
 
 def shared(
@@ -176,7 +180,7 @@ def shared(
     block_name = name if name is not None else _name_of(function)
     check_block_name(block_name)
 
-    @building
+    @transactional
     @functools.wraps(function)
     def shares(*args: Any, **options: Any) -> Any:
         program = current_program()

@@ -11,21 +11,25 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.frontend.core import functions as ops
-from braces.frontend.distributions.core.parameterization import Form, FormOfValue, Given
+from braces.frontend.distributions.core.parameterization import (
+    DistributionParams,
+    Form,
+    ValueForm,
+)
 
 
 class Support(ABC):
     """Set of the values that can be drawn."""
 
     @abstractmethod
-    def outside(self, given: Given, x: Var) -> Var | None:
+    def outside(self, given: DistributionParams, x: Var) -> Var | None:
         """Return a mask of the numbers outside the support; None if there are none."""
 
     @abstractmethod
-    def inner(self, given: Given, x: Var) -> Var | float:
+    def inner(self, given: DistributionParams, x: Var) -> Var | float:
         """Return a value inside the support, as a substitute for values outside."""
 
-    def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
+    def cut(self, given: DistributionParams, x: Var, form: ValueForm) -> Var:
         """Extend a cumulative distribution function: 0 below the support and 1 above."""
         del self
         return form(given, x)
@@ -48,7 +52,7 @@ class Interval(Support):
     open: bool = False
     whole: bool = False
 
-    def outside(self, given: Given, x: Var) -> Var | None:
+    def outside(self, given: DistributionParams, x: Var) -> Var | None:
         """See Support."""
         below, above = (
             (ops.less_equal, ops.greater_equal) if self.open else (ops.less, ops.greater)
@@ -61,14 +65,14 @@ class Interval(Support):
             masks.append(x != ops.floor(x))
         return functools.reduce(ops.logical_or, masks) if masks else None
 
-    def inner(self, given: Given, x: Var) -> Var | float:
+    def inner(self, given: DistributionParams, x: Var) -> Var | float:
         """See Support."""
         del x
         if self.low is not None and self.high is not None:
             return (self.low(given) + self.high(given)) * 0.5
         return self.low(given) + 1.0 if self.low is not None else 0.0
 
-    def cut(self, given: Given, x: Var, form: FormOfValue) -> Var:
+    def cut(self, given: DistributionParams, x: Var, form: ValueForm) -> Var:
         """See Support."""
         if self.low is None:
             return form(given, x)

@@ -11,10 +11,10 @@ from typing import Any, TypeVar, cast, dataclass_transform
 from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
 from braces.errors import ProgramError
-from braces.frontend.control.block import composed
+from braces.frontend.control.block import compose_block
 from braces.frontend.core import functions as ops
-from braces.frontend.core.all_or_nothing import building
-from braces.frontend.core.random_state import sizes_of
+from braces.frontend.core.all_or_nothing import transactional
+from braces.frontend.core.random_state import as_shape
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ def distribution(cls: type[T]) -> type[T]:
     init = cast(Callable[..., None], vars(decorated)["__init__"])
     init.__name__ = decorated.__name__
     del init.__annotations__["return"]
-    decorated.__init__ = building(init)
+    decorated.__init__ = transactional(init)
     return decorated
 
 
@@ -84,7 +84,7 @@ class Distribution(ABC):
 
     # ---- draws -------------------------------------------------------------------------------
 
-    @building
+    @transactional
     def sample(self, shape: Sequence[Any] | Size = (), *, name: str = "") -> Var:
         """Draw without gradients.
 
@@ -94,7 +94,7 @@ class Distribution(ABC):
         """
         return self._block("sample", lambda: ops.stop_gradient(self._draws(shape)), name)
 
-    @building
+    @transactional
     def rsample(self, shape: Sequence[Any] | Size = (), *, name: str = "") -> Var:
         """Draw by reparameterization: gradients flow to the parameters.
 
@@ -110,11 +110,11 @@ class Distribution(ABC):
         return self._block("rsample", lambda: self._draws(shape), name)
 
     def _draws(self, shape: Sequence[Any] | Size) -> Var:
-        return self.drawn((*sizes_of(shape), *self.batch_shape))
+        return self.drawn((*as_shape(shape), *self.batch_shape))
 
     # ---- functions of values -----------------------------------------------------------------
 
-    @building
+    @transactional
     def log_prob(self, value: Operand) -> Var:
         """The log density, or the log probability for discrete distributions.
 
@@ -127,7 +127,7 @@ class Distribution(ABC):
         """
         return self._block("log_prob", lambda: self.formed("log_prob", value))
 
-    @building
+    @transactional
     def cdf(self, value: Operand) -> Var:
         """The cumulative distribution function: the probability of values up to `value`.
 
@@ -139,7 +139,7 @@ class Distribution(ABC):
         """
         return self._block("cdf", lambda: self.formed("cdf", value))
 
-    @building
+    @transactional
     def icdf(self, value: Operand) -> Var:
         """The quantile function, the inverse of `cdf`.
 
@@ -174,7 +174,7 @@ class Distribution(ABC):
         """The value of largest density or probability, [*batch_shape, *event_shape]."""
         return self._whole("mode")
 
-    @building
+    @transactional
     def entropy(self) -> Var:
         """The mean of `-log_prob`, [*batch_shape], in nats.
 
@@ -183,7 +183,7 @@ class Distribution(ABC):
         """
         return self._block("entropy", lambda: self._spread("entropy", self.batch_shape))
 
-    @building
+    @transactional
     def _whole(self, what: str) -> Var:
         shape = (*self.batch_shape, *self.event_shape)
         return self._block(what, lambda: self._spread(what, shape))
@@ -193,7 +193,7 @@ class Distribution(ABC):
         return ops.broadcast_to(ops.sqrt(moment) if what == "stddev" else moment, shape)
 
     def _block(self, what: str, build: Callable[[], Var], name: str = "") -> Var:
-        return composed(name or f"{snake(type(self).__name__)}_{what}", build)
+        return compose_block(name or f"{snake(type(self).__name__)}_{what}", build)
 
 
 def snake(name: str) -> str:

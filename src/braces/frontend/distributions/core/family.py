@@ -11,14 +11,18 @@ import numpy as np
 from braces.builder.append import handle_of
 from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var, tensor_type
-from braces.define.axes.shape_rules import broadcast
+from braces.define.axes.shape_rules import broadcast_shapes
 from braces.dims import Shape
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops
-from braces.frontend.core.random_state import check_numbers, in_one_dtype
+from braces.frontend.core.random_state import check_numbers, to_common_dtype
 from braces.frontend.distributions.core.constraints import REALS, Support
 from braces.frontend.distributions.core.distribution import Distribution, distribution
-from braces.frontend.distributions.core.parameterization import FormOfValue, Forms, Given
+from braces.frontend.distributions.core.parameterization import (
+    ClosedForms,
+    DistributionParams,
+    ValueForm,
+)
 
 ABOVE = (0.0, np.inf)
 """The open range of positive numbers, in the form of `check_numbers`."""
@@ -40,7 +44,7 @@ class Family(Distribution):
 
     dtype: object = field(default=None, kw_only=True)
 
-    forms: ClassVar[Forms]
+    forms: ClassVar[ClosedForms]
     support: ClassVar[Support] = REALS
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     axes: ClassVar[Mapping[str, int]] = {}
@@ -87,7 +91,9 @@ class Family(Distribution):
             batches.append(shape[:rank])
             events.append(shape[rank:][-1:])
         unifier = current_program().current.unifier
-        return broadcast(self.what, unifier, *batches), broadcast(self.what, unifier, *events)
+        return broadcast_shapes(self.what, unifier, *batches), broadcast_shapes(
+            self.what, unifier, *events
+        )
 
     @property
     def batch_shape(self) -> Shape:
@@ -106,12 +112,12 @@ class Family(Distribution):
 
     # ---- operators ---------------------------------------------------------------------------
 
-    def given(self, **values: Operand) -> Given:
+    def given(self, **values: Operand) -> DistributionParams:
         """Return parameters and values as variables of one dtype, with derived parameters."""
-        named_vars = in_one_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
-        return self.completed(Given(named_vars))
+        named_vars = to_common_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
+        return self.completed(DistributionParams(named_vars))
 
-    def completed(self, given: Given) -> Given:
+    def completed(self, given: DistributionParams) -> DistributionParams:
         """Add derived parameters."""
         return given
 
@@ -129,7 +135,7 @@ class Family(Distribution):
             self._of_value(what, form, given) if value else given.but(found=form(given)).found
         )
 
-    def _of_value(self, what: str, form: FormOfValue, given: Given) -> Var:
+    def _of_value(self, what: str, form: ValueForm, given: DistributionParams) -> Var:
         x = given.value
         if what == "cdf":
             return self.support.cut(given, x, form)

@@ -11,7 +11,7 @@ from braces.builder.var import Var
 from braces.dims import Shape
 
 
-class Given:
+class DistributionParams:
     """Parameters as variables of one dtype, by name."""
 
     def __init__(self, vars: Mapping[str, Var]) -> None:
@@ -20,18 +20,20 @@ class Given:
     def __getattr__(self, name: str) -> Var:
         return self.vars[name]
 
-    def but(self, **vars: Var | float) -> Given:
+    def but(self, **vars: Var | float) -> DistributionParams:
         """Return a copy with other variables, or numbers of the same dtype."""
         dtype = next(iter(self.vars.values())).dtype
-        return Given({**self.vars, **{name: as_var(var, dtype) for name, var in vars.items()}})
+        return DistributionParams(
+            {**self.vars, **{name: as_var(var, dtype) for name, var in vars.items()}}
+        )
 
 
-Form: TypeAlias = Callable[[Given], "Var | float"]
-FormOfValue: TypeAlias = Callable[[Given, Var], Var]
+Form: TypeAlias = Callable[[DistributionParams], "Var | float"]
+ValueForm: TypeAlias = Callable[[DistributionParams, Var], Var]
 
 
 @dataclass(frozen=True)
-class Forms:
+class ClosedForms:
     """Closed forms of a distribution, as functions of its parameters.
 
     Attributes:
@@ -45,17 +47,19 @@ class Forms:
         icdf: Quantile of a number from 0 to 1.
     """
 
-    draw: Callable[[Given, Shape], Var]
-    log_prob: FormOfValue
+    draw: Callable[[DistributionParams, Shape], Var]
+    log_prob: ValueForm
     mean: Form | None = None
     variance: Form | None = None
     mode: Form | None = None
     entropy: Form | None = None
-    cdf: FormOfValue | None = None
-    icdf: FormOfValue | None = None
+    cdf: ValueForm | None = None
+    icdf: ValueForm | None = None
 
 
-def forms_of(known: Forms, by: Callable[[Given], Given]) -> Forms:
+def forms_of(
+    known: ClosedForms, by: Callable[[DistributionParams], DistributionParams]
+) -> ClosedForms:
     """Return the forms of a distribution that is a special case of another one.
 
     Args:
@@ -64,12 +68,12 @@ def forms_of(known: Forms, by: Callable[[Given], Given]) -> Forms:
     """
 
     def reparameterized(form: Callable[..., Any]) -> Callable[..., Any]:
-        def of_other(given: Given, *value: Any) -> Any:
+        def of_other(given: DistributionParams, *value: Any) -> Any:
             return form(by(given), *value)
 
         return of_other
 
     forms_by_name = {item.name: getattr(known, item.name) for item in fields(known)}
-    return Forms(
+    return ClosedForms(
         **{name: form and reparameterized(form) for name, form in forms_by_name.items()}
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from braces.builder.source_line import says_where
-from braces.frontend.optimizer.core.chain import descending
+from braces.builder.source_line import with_user_line
+from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import LearningRate, Mask, check_mask
 from braces.lazy import optax
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -47,14 +47,14 @@ def adam(
         >>> list(prog.updates)
         ['adam/count', 'adam/mu/w', 'adam/nu/w', 'w']
     """
-    return descending(
+    return make_descent(
         "adam", name, learning_rate,
         lambda args: optax.adam(args.rate, b1, b2, eps, eps_root, nesterov=nesterov),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def nadam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -76,14 +76,14 @@ def nadam(
         eps_root: The same inside the square root.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "nadam", name, learning_rate,
         lambda args: optax.nadam(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adamw(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -114,8 +114,8 @@ def adamw(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "adamw", name, learning_rate,
         lambda args: optax.adamw(
             args.rate, b1, b2, eps, eps_root,
@@ -124,8 +124,8 @@ def adamw(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def lamb(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -155,8 +155,8 @@ def lamb(
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "lamb", name, learning_rate,
         lambda args: optax.lamb(
             args.rate, b1, b2, eps, eps_root, weight_decay, args.masked(mask)
@@ -164,8 +164,8 @@ def lamb(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def amsgrad(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -188,14 +188,14 @@ def amsgrad(
         eps_root: The same inside the square root.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "amsgrad", name, learning_rate,
         lambda args: optax.amsgrad(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adamax(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -216,14 +216,14 @@ def adamax(
         eps: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "adamax", name, learning_rate,
         lambda args: optax.adamax(args.rate, b1, b2, eps),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def radam(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -248,14 +248,14 @@ def radam(
         threshold: The length of the approximated average above which updates are rectified.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "radam", name, learning_rate,
         lambda args: optax.radam(args.rate, b1, b2, eps, eps_root, threshold),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adabelief(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -278,14 +278,14 @@ def adabelief(
         eps_root: Added to the mean square in every step.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "adabelief", name, learning_rate,
         lambda args: optax.adabelief(args.rate, b1, b2, eps, eps_root),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adan(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.98,
@@ -319,8 +319,8 @@ def adan(
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "adan", name, learning_rate,
         lambda args: optax.adan(
             args.rate, b1, b2, b3, eps, eps_root, weight_decay, args.masked(mask)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
-from braces.frontend.optimizer.core.chain import descending
+from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import Given, LearningRate, part
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import LearningRate, UpdateArgs, part
 from braces.lazy import optax
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def lbfgs(
     learning_rate: LearningRate | None = None,
     memory_size: int = 10,
@@ -77,7 +77,7 @@ def lbfgs(
             fix="Both are 1 or more.",
         )
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         search = optax.scale_by_zoom_linesearch(
             max_linesearch_steps, initial_guess_strategy="one"
         )
@@ -87,4 +87,4 @@ def lbfgs(
 
     if learning_rate is None:
         return Optimizer((part("lbfgs", name, make, whole=True),))
-    return descending("lbfgs", name, learning_rate, make)
+    return make_descent("lbfgs", name, learning_rate, make)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from braces.builder.source_line import says_where
-from braces.frontend.optimizer.core.chain import descending
+from braces.builder.source_line import with_user_line
+from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import LearningRate, Mask, check_mask
 from braces.lazy import optax
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adafactor(
     learning_rate: LearningRate,
     min_dim_size_to_factor: int = 128,
@@ -49,8 +49,8 @@ def adafactor(
         factored: Whether to factor the mean squares of matrices at all.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(weight_decay_mask)
-    return descending(
+    mask = check_mask(weight_decay_mask)
+    return make_descent(
         "adafactor", name, learning_rate,
         lambda args: optax.adafactor(
             args.rate, min_dim_size_to_factor, decay_rate,
@@ -62,8 +62,8 @@ def adafactor(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def sm3(
     learning_rate: LearningRate, momentum: float = 0.9, *, name: str | None = None
 ) -> Optimizer:
@@ -76,11 +76,11 @@ def sm3(
         momentum: Decay rate of the mean update.
         name: Prefix of the names of its states.
     """
-    return descending("sm3", name, learning_rate, lambda args: optax.sm3(args.rate, momentum))
+    return make_descent("sm3", name, learning_rate, lambda args: optax.sm3(args.rate, momentum))
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def novograd(
     learning_rate: LearningRate,
     b1: float = 0.9,
@@ -108,14 +108,14 @@ def novograd(
         weight_decay: Coefficient of the weight decay.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "novograd", name, learning_rate,
         lambda args: optax.novograd(args.rate, b1, b2, eps, eps_root, weight_decay),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def fromage(
     learning_rate: LearningRate, min_norm: float = 1e-6, *, name: str | None = None
 ) -> Optimizer:
@@ -131,13 +131,13 @@ def fromage(
         min_norm: Lower bound of norms.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "fromage", name, learning_rate, lambda args: optax.fromage(args.rate, min_norm)
     )
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def muon(
     learning_rate: LearningRate,
     ns_steps: int = 5,
@@ -163,7 +163,7 @@ def muon(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "muon", name, learning_rate,
         lambda args: optax.contrib.muon(
             args.rate, ns_steps=ns_steps, beta=beta, eps=eps,

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from braces.builder.source_line import says_where
-from braces.frontend.optimizer.core.chain import descending
+from braces.builder.source_line import with_user_line
+from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import LearningRate, Mask, check_mask
 from braces.lazy import optax
 
 # ---- sign-based ------------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def rprop(
     learning_rate: LearningRate,
     eta_minus: float = 0.5,
@@ -37,7 +37,7 @@ def rprop(
         max_step_size: The largest step size.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "rprop", name, learning_rate,
         lambda args: optax.rprop(
             args.rate, eta_minus, eta_plus, min_step_size, max_step_size
@@ -45,8 +45,8 @@ def rprop(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def signum(
     learning_rate: LearningRate, beta: float = 0.9, *, name: str | None = None
 ) -> Optimizer:
@@ -60,14 +60,16 @@ def signum(
         beta: Decay rate of the mean; 0 takes the signs of the gradients alone.
         name: Prefix of the names of its states.
     """
-    return descending("signum", name, learning_rate, lambda args: optax.signum(args.rate, beta))
+    return make_descent(
+        "signum", name, learning_rate, lambda args: optax.signum(args.rate, beta)
+    )
 
 
 # ---- variants of adam ------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def yogi(
     learning_rate: LearningRate,
     b1: float = 0.9,
@@ -88,13 +90,13 @@ def yogi(
         eps: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "yogi", name, learning_rate, lambda args: optax.yogi(args.rate, b1, b2, eps)
     )
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def ademamix(
     learning_rate: LearningRate = 1e-3,
     b1: float = 0.9,
@@ -127,8 +129,8 @@ def ademamix(
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "ademamix", name, learning_rate,
         lambda args: optax.contrib.ademamix(
             args.rate, b1, b2, b3, alpha, eps=eps, eps_root=eps_root,
@@ -137,8 +139,8 @@ def ademamix(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def prodigy(
     learning_rate: LearningRate = 1.0,
     b1: float = 0.9,
@@ -168,7 +170,7 @@ def prodigy(
         weight_decay: Coefficient of the weight decay.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "prodigy", name, learning_rate,
         lambda args: optax.contrib.prodigy(
             args.rate, (b1, b2), b3, eps, estim_lr0, estim_lr_coef, weight_decay
@@ -179,8 +181,8 @@ def prodigy(
 # ---- games and noise -------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def optimistic_gradient_descent(
     learning_rate: LearningRate,
     alpha: float = 1.0,
@@ -202,14 +204,14 @@ def optimistic_gradient_descent(
         beta: Weight of its change.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "optimistic_gradient_descent", name, learning_rate,
         lambda args: optax.optimistic_gradient_descent(args.rate, alpha, beta),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def optimistic_adam(
     learning_rate: LearningRate,
     alpha: float = 1.0,
@@ -238,7 +240,7 @@ def optimistic_adam(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "optimistic_adam", name, learning_rate,
         lambda args: optax.optimistic_adam_v2(
             args.rate, alpha=alpha, beta=beta, b1=b1, b2=b2, eps=eps, eps_root=eps_root,
@@ -247,8 +249,8 @@ def optimistic_adam(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def noisy_sgd(
     learning_rate: LearningRate,
     eta: float = 0.01,
@@ -269,7 +271,7 @@ def noisy_sgd(
         seed: Seed of the initial key.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "noisy_sgd", name, learning_rate,
         lambda args: optax.noisy_sgd(args.rate, eta, gamma, key=seed),
     )  # fmt: skip

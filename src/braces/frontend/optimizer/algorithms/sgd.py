@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.source_line import says_where
-from braces.frontend.optimizer.core.chain import descending
+from braces.builder.source_line import with_user_line
+from braces.frontend.optimizer.core.chain import make_descent
 from braces.frontend.optimizer.core.minimize import Optimizer
-from braces.frontend.optimizer.core.recorded_call import recorded
-from braces.frontend.optimizer.core.transforms import Given, LearningRate, Mask, checked_mask
+from braces.frontend.optimizer.core.recorded_call import record_call
+from braces.frontend.optimizer.core.transforms import LearningRate, Mask, UpdateArgs, check_mask
 from braces.lazy import optax
 
 # ---- by gradients ----------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def sgd(
     learning_rate: LearningRate,
     momentum: float | None = None,
@@ -31,14 +31,14 @@ def sgd(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "sgd", name, learning_rate,
         lambda args: optax.sgd(args.rate, momentum, nesterov),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def momentum(
     learning_rate: LearningRate,
     momentum: float = 0.9,
@@ -59,14 +59,14 @@ def momentum(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "momentum", name, learning_rate,
         lambda args: optax.sgd(args.rate, momentum, nesterov),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def lars(
     learning_rate: LearningRate,
     momentum: float = 0.9,
@@ -98,19 +98,19 @@ def lars(
             `momentum` alone. `lambda p: p.ndim > 1` spares biases.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
+    mask = check_mask(mask)
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         masks = True if mask is None else args.masked(mask)
         return optax.lars(
             args.rate, weight_decay, masks, trust_coefficient, eps, masks, momentum, nesterov
         )
 
-    return descending("lars", name, learning_rate, make)
+    return make_descent("lars", name, learning_rate, make)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def lion(
     learning_rate: LearningRate,
     b1: float = 0.9,
@@ -135,8 +135,8 @@ def lion(
         mask: Selects the parameters with weight decay.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "lion", name, learning_rate,
         lambda args: optax.chain(
             _without_count(optax.scale_by_lion(b1, b2)),
@@ -162,8 +162,8 @@ def _without_count(tx: Any) -> Any:
 # ---- by squares ------------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def rmsprop(
     learning_rate: LearningRate,
     decay: float = 0.9,
@@ -195,7 +195,7 @@ def rmsprop(
         nesterov: Whether to use Nesterov momentum.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "rmsprop", name, learning_rate,
         lambda args: optax.rmsprop(
             args.rate, decay, eps, initial_scale, eps_in_sqrt, centered, momentum, nesterov
@@ -203,8 +203,8 @@ def rmsprop(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adagrad(
     learning_rate: LearningRate,
     initial_accumulator_value: float = 0.1,
@@ -225,14 +225,14 @@ def adagrad(
         eps: Small constant against division by zero.
         name: Prefix of the names of its states.
     """
-    return descending(
+    return make_descent(
         "adagrad", name, learning_rate,
         lambda args: optax.adagrad(args.rate, initial_accumulator_value, eps),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def adadelta(
     learning_rate: LearningRate = 1.0,
     rho: float = 0.9,
@@ -255,8 +255,8 @@ def adadelta(
         mask: Selects the parameters with the penalty.
         name: Prefix of the names of its states.
     """
-    mask = checked_mask(mask)
-    return descending(
+    mask = check_mask(mask)
+    return make_descent(
         "adadelta", name, learning_rate,
         lambda args: optax.adadelta(
             args.rate, rho, eps, weight_decay, args.masked(mask)

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.errors import ProgramError
 from braces.frontend.optimizer.core.minimize import Optimizer, refuse_scaling
-from braces.frontend.optimizer.core.recorded_call import recorded
+from braces.frontend.optimizer.core.recorded_call import record_call
 from braces.frontend.optimizer.core.transforms import (
-    Given,
     LearningRate,
     Make,
     Mask,
-    Part,
-    checked_mask,
-    checked_rate,
+    Transform,
+    UpdateArgs,
+    check_mask,
+    check_rate,
     part,
 )
 from braces.lazy import optax
 
 
-def descending(default: str, name: str | None, rate: Any, make: Make) -> Optimizer:
+def make_descent(default: str, name: str | None, rate: Any, make: Make) -> Optimizer:
     """Return an optimizer with a learning rate."""
-    return Optimizer((part(default, name, make, checked_rate(rate)),))
+    return Optimizer((part(default, name, make, check_rate(rate)),))
 
 
 # ---- chains ----------------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def chain(*optimizers: Optimizer) -> Optimizer:
     """Compose optimizers: the updates of each are the gradients of the next.
 
@@ -46,7 +46,7 @@ def chain(*optimizers: Optimizer) -> Optimizer:
     )
 
 
-def _chainable_parts(optimizer: Any) -> tuple[Part, ...]:
+def _chainable_parts(optimizer: Any) -> tuple[Transform, ...]:
     if not isinstance(optimizer, Optimizer):
         raise ProgramError(
             f"{optimizer!r:.80} cannot be chained.",
@@ -57,8 +57,8 @@ def _chainable_parts(optimizer: Any) -> tuple[Part, ...]:
     return optimizer.parts
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def clip_by_global_norm(max_norm: float) -> Optimizer:
     """Scale all gradients down if their global norm exceeds `max_norm`.
 
@@ -69,15 +69,15 @@ def clip_by_global_norm(max_norm: float) -> Optimizer:
     return Optimizer((part(name, None, lambda _: optax.clip_by_global_norm(max_norm)),))
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def clip_by_value(max_delta: float) -> Optimizer:
     """Clip each element of each gradient to [-max_delta, max_delta]."""
     return Optimizer((part("clip_by_value", None, lambda _: optax.clip(max_delta)),))
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
     """Add `weight_decay` times the parameter to its gradient.
 
@@ -88,28 +88,28 @@ def add_decayed_weights(weight_decay: float, mask: Mask = None) -> Optimizer:
         weight_decay: Coefficient of the weight decay.
         mask: Selects the parameters: `lambda p: p.ndim > 1` spares biases.
     """
-    mask = checked_mask(mask)
+    mask = check_mask(mask)
 
-    def make(args: Given) -> Any:
+    def make(args: UpdateArgs) -> Any:
         return optax.add_decayed_weights(weight_decay, args.masked(mask))
 
     return Optimizer((part("add_decayed_weights", None, make),))
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def scale_by_learning_rate(
     learning_rate: LearningRate, *, name: str | None = None
 ) -> Optimizer:
     """Descend along the update: `sgd` without momentum, for the end of a chain."""
-    return descending(
+    return make_descent(
         "scale_by_learning_rate", name, learning_rate,
         lambda args: optax.scale_by_learning_rate(args.rate),
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def from_optax(
     tx: Any, learning_rate: LearningRate | None = None, *, name: str | None = None
 ) -> Optimizer:
@@ -155,7 +155,7 @@ def from_optax(
     if learning_rate is None:
         _check_transformation(tx)
         return Optimizer((part("optax", name, lambda _: tx, whole=True),))
-    return descending("optax", name, learning_rate, lambda args: tx(args.rate))
+    return make_descent("optax", name, learning_rate, lambda args: tx(args.rate))
 
 
 def _check_transformation(tx: Any) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.var import Var, shown
+from braces.builder.var import Var, expose
 from braces.dtypes import FLOAT32, INT32, TensorType
 from braces.frontend.control.block import block
 from braces.frontend.optimizer.core.state import free_name, new_state
@@ -29,16 +29,16 @@ class LossScale:
     growth_factor: float
     backoff_factor: float
 
-    def begin(self, loss: Var) -> Scaled:
+    def begin(self, loss: Var) -> ScaledLoss:
         """Return the scaled loss; its states are declared in the current program."""
         name = free_name(loss.program, self.name, chosen=self.chosen)
         scale = new_state(f"{name}/scale", TensorType(FLOAT32, ()), self.init_scale)
         good_steps = new_state(f"{name}/good_steps", TensorType(INT32, ()), 0.0)
-        return Scaled(self, name, loss * scale, scale, good_steps)
+        return ScaledLoss(self, name, loss * scale, scale, good_steps)
 
 
 @dataclass(frozen=True, eq=False)
-class Scaled:
+class ScaledLoss:
     """A scaled loss.
 
     Attributes:
@@ -64,7 +64,7 @@ class Scaled:
             scale, good, grads = results
             program.update(self.scale.name, scale.name)
             program.update(self.good.name, good.name)
-        return {param: shown(grad) for param, grad in zip(pairs, grads, strict=True)}
+        return {param: expose(grad) for param, grad in zip(pairs, grads, strict=True)}
 
     def _moved(self, scale: Any, good: Any, grads: list[Any]) -> Any:
         """Return the next scale, the next count of finite steps, and the unscaled gradients."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from braces.builder.builder import Builder, current_program
-from braces.builder.source_line import says_where, user_source
+from braces.builder.source_line import user_source, with_user_line
 from braces.builder.var import Var, declared_var, var_of
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.errors import GradientError, ProgramError
 from braces.frontend.optimizer.core.loss_scale import LossScale
-from braces.frontend.optimizer.core.recorded_call import Recorded
+from braces.frontend.optimizer.core.recorded_call import RecordedCall
 from braces.frontend.optimizer.core.step import append_step
-from braces.frontend.optimizer.core.transforms import Part
+from braces.frontend.optimizer.core.transforms import Transform
 from braces.ir.records import PARAMETER, VarInfo
 from braces.passes.autodiff.common import Named, differentiable_vars
 from braces.passes.autodiff.reverse_mode import append_backward
@@ -22,7 +22,7 @@ from braces.passes.verify.program import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Optimizer(Recorded):
+class Optimizer(RecordedCall):
     """An update rule for parameters, created by functions of `br.optimizer`.
 
     It holds no state and may serve several programs.
@@ -32,14 +32,14 @@ class Optimizer(Recorded):
         scaling: The loss scaling, if any.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[Transform, ...]
     scaling: LossScale | None = None
 
     def __repr__(self) -> str:
         names = (leaf.name for part in self.parts for leaf in part.leaves())
         return f"<Optimizer {', '.join(names)}>"
 
-    @says_where
+    @with_user_line
     def minimize(
         self, loss: Named, parameters: Iterable[Named] | None = None
     ) -> dict[Var, Var]:
@@ -81,7 +81,7 @@ class Optimizer(Recorded):
             program.give(loss.name)
         return pairs
 
-    @says_where
+    @with_user_line
     def apply_gradients(self, gradients: Mapping[Var, Var]) -> dict[Var, Var]:
         """Make every run update parameters, given their gradients.
 

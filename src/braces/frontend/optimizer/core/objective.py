@@ -19,15 +19,15 @@ from typing import Any
 from braces.builder.builder import Builder
 from braces.builder.var import Var, tensor_type
 from braces.errors import ProgramError
-from braces.frontend.control.block_call import Recall
+from braces.frontend.control.block_call import BlockCall
 from braces.ir.records import Body, Op
 from braces.ir.walk import all_ops
-from braces.jaxpr.rules.callbacks import inserting
+from braces.jaxpr.rules.callbacks import insertion_function
 from braces.lazy import jax
-from braces.ops.common.half_precision import widened
+from braces.ops.common.half_precision import widen_half
 from braces.ops.control.construct.build import append_plain_block, free_block_name
 from braces.passes.cleanup.prune import eliminate
-from braces.passes.core.random_effects import is_calm, is_random
+from braces.passes.core.random_effects import is_in_inference_mode, is_random
 
 NAME = "objective"
 
@@ -62,12 +62,14 @@ class Objective:
     def function(self) -> Any:
         """Return the loss as a JAX function of a dictionary of parameters, with gradient."""
         results = [self.loss, *self.grads.values()]
-        insert = inserting(self._call, list(map(tensor_type, results)))
+        insert = insertion_function(self._call, list(map(tensor_type, results)))
 
         def both(params: Any) -> Any:
             values = [params[name].astype(param.dtype) for name, param in self.params.items()]
             value, *grads = insert(*values)
-            return widened(value), dict(zip(self.params, map(widened, grads), strict=True))
+            return widen_half(value), dict(
+                zip(self.params, map(widen_half, grads), strict=True)
+            )
 
         def pull(grads: Any, by: Any) -> Any:
             return ({name: grad * by for name, grad in grads.items()},)
@@ -85,7 +87,7 @@ class Objective:
         results = [self.loss.name, *(grad.name for grad in self.grads.values())]
         body = self._depending(results)
         call_name = free_block_name(self.program.current, NAME)
-        recall = Recall(self.program, self.loss.table, body, NAME, call_name, own="")
+        recall = BlockCall(self.program, self.loss.table, body, NAME, call_name, own="")
         values = dict(zip(self.params, arguments, strict=True))
         append_plain_block(call_name, recall.body(values, {}), recompute=False)
         return recall.finish(results, {})
@@ -108,7 +110,7 @@ class Objective:
 
 def _refuse_random_ops(ops: Sequence[Op]) -> None:
     for _, op in all_ops(Body((), (), {}, tuple(ops))):
-        if is_random(op) and not is_calm(op):
+        if is_random(op) and not is_in_inference_mode(op):
             raise ProgramError(
                 f"The optimizer searches along a line, and the loss draws in `{op.name}`, anew "
                 "wherever it is asked for.",

@@ -14,10 +14,10 @@ _BY_VALUE = ("cloudpickle", "dill", "ray")
 """Packages that pickle functions by value, including functions that cannot be imported."""
 
 P = ParamSpec("P")
-R = TypeVar("R", bound="Recorded")
+R = TypeVar("R", bound="RecordedCall")
 
 
-class Recorded:
+class RecordedCall:
     """An immutable value that is rebuilt from the recorded call that created it."""
 
     _call: tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]] | None = None
@@ -46,7 +46,7 @@ class Recorded:
         return _repeat_call, (function, args, kwargs)
 
 
-def recorded(function: Callable[P, R]) -> Callable[P, R]:
+def record_call(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a module-level function: its results record their call."""
 
     @functools.wraps(function)
@@ -73,7 +73,7 @@ def _functions_in(value: Any) -> Iterator[FunctionType]:
             yield from _functions_in(item)
 
 
-def _check_importable(function: FunctionType, owner: Recorded) -> None:
+def _check_importable(function: FunctionType, owner: RecordedCall) -> None:
     """Refuse a function that another process cannot import by its name.
 
     Raises:

@@ -21,17 +21,17 @@ import numpy as np
 from braces.builder.append import as_var
 from braces.builder.builder import program_in_with
 from braces.builder.scalar_promotion import as_array
-from braces.builder.source_line import says_where
+from braces.builder.source_line import with_user_line
 from braces.builder.var import Operand, Var
 from braces.define.core.attribute_kinds import coerce_argument
 from braces.dtypes import DType, dtype_of, is_float, is_integer
 from braces.errors import DTypeError, ProgramError
-from braces.frontend.optimizer.core.recorded_call import Recorded, recorded
+from braces.frontend.optimizer.core.recorded_call import RecordedCall, record_call
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
 
 
-class Schedule(Recorded):
+class Schedule(RecordedCall):
     """A number as a function of the count of steps, given by a function of JAX.
 
     Attributes:
@@ -73,23 +73,23 @@ class Schedule(Recorded):
             ProgramError: The function cannot be traced.
         """
         if program_in_with() is None and not isinstance(count, Var):
-            return computed(self, count, dtype)
-        return schedule(self, count, dtype)
+            return evaluate_schedule(self, count, dtype)
+        return append_schedule(self, count, dtype)
 
     def __repr__(self) -> str:
         return self._text
 
 
-@says_where
-def schedule(given: Schedule, count: Operand, dtype: object) -> Var:
+@with_user_line
+def append_schedule(given: Schedule, count: Operand, dtype: object) -> Var:
     """Append the numbers of a schedule after these counts of steps."""
     steps = as_var(count)
     numbers = _numbers(given, steps.type, steps.dtype, steps.ndim, dtype)
     return trace(f"The schedule {given}", numbers, steps).build(steps)
 
 
-@says_where
-def computed(given: Schedule, count: Any, dtype: object) -> Any:
+@with_user_line
+def evaluate_schedule(given: Schedule, count: Any, dtype: object) -> Any:
     """Return the numbers of a schedule as values: a float for one count, else an array."""
     steps = as_array(count)
     numbers = _numbers(given, steps.dtype, steps.dtype, steps.ndim, dtype)
@@ -134,15 +134,15 @@ def _check_steps(name: str, argument: str, steps: int) -> None:
 # ---- schedules -------------------------------------------------------------------------------
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def constant_schedule(value: float) -> Schedule:
     """A constant; for `join_schedules`."""
     return _schedule("constant_schedule", optax.constant_schedule, value=value)
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def linear_schedule(
     init_value: float, end_value: float, transition_steps: int, transition_begin: int = 0
 ) -> Schedule:
@@ -161,8 +161,8 @@ def linear_schedule(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def polynomial_schedule(
     init_value: float,
     end_value: float,
@@ -191,8 +191,8 @@ def polynomial_schedule(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def exponential_decay(
     init_value: float,
     transition_steps: int,
@@ -222,8 +222,8 @@ def exponential_decay(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def cosine_decay_schedule(
     init_value: float, decay_steps: int, alpha: float = 0.0, exponent: float = 1.0
 ) -> Schedule:
@@ -246,8 +246,8 @@ def cosine_decay_schedule(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def warmup_cosine_decay_schedule(
     init_value: float,
     peak_value: float,
@@ -282,8 +282,8 @@ def warmup_cosine_decay_schedule(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def piecewise_constant_schedule(
     init_value: float, boundaries_and_scales: Mapping[int, float] | None = None
 ) -> Schedule:
@@ -311,8 +311,8 @@ def piecewise_constant_schedule(
     )  # fmt: skip
 
 
-@recorded
-@says_where
+@record_call
+@with_user_line
 def join_schedules(schedules: Sequence[Schedule], boundaries: Sequence[int]) -> Schedule:
     """Concatenate schedules; each counts from its own start.
 

@@ -22,10 +22,10 @@ from braces.dtypes import INT32, DType, TensorType
 from braces.errors import BracesError, DTypeError, DuplicateNameError, ProgramError, ShapeError
 from braces.frontend.core.variables import persistable
 from braces.frontend.optimizer.core.schedule import Schedule
-from braces.frontend.optimizer.core.transforms import Part, leading
+from braces.frontend.optimizer.core.transforms import Transform, leading_transform
 from braces.ir.names import check_name
 from braces.ir.records import STATE
-from braces.jaxpr.trace import Traced, trace, with_leaves
+from braces.jaxpr.trace import TracedFunction, trace, with_leaves
 from braces.lazy import jax
 
 Tree = Any
@@ -33,13 +33,13 @@ Tree = Any
 _STEPS = TensorType(INT32, ())
 
 
-def called(parts: Sequence[Part]) -> str:
+def describe_parts(parts: Sequence[Transform]) -> str:
     """Return the name of an optimizer in messages."""
     leaves = [leaf.name for part in parts for leaf in part.leaves()]
     return f"The optimizer `{' '.join(leaves)}`"
 
 
-class Kept:
+class OptimizerState:
     """The persistable variables of one transformation in a program, including nested ones.
 
     Attributes:
@@ -50,11 +50,11 @@ class Kept:
     """
 
     def __init__(
-        self, program: Builder, part: Part, dtype: DType, params: Mapping[str, Var]
+        self, program: Builder, part: Transform, dtype: DType, params: Mapping[str, Var]
     ) -> None:
         self.program = program
         self.part = part
-        self.leaves = [Leaf(program, leaf, dtype) for leaf in part.leaves()]
+        self.leaves = [LeafTransform(program, leaf, dtype) for leaf in part.leaves()]
         self._of = {leaf.part: leaf for leaf in self.leaves}
         self._keys = list[bool]()
         self.states = self._make(params)
@@ -65,7 +65,7 @@ class Kept:
         """Return the learning rates; schedules compute them in the current block."""
         return [leaf.rate() for leaf in self.leaves]
 
-    def rated(self, rates: Sequence[Any]) -> dict[Part, Any]:
+    def rated(self, rates: Sequence[Any]) -> dict[Transform, Any]:
         """Map transformations to their learning rates."""
         return dict(zip((leaf.part for leaf in self.leaves), rates, strict=True))
 
@@ -91,10 +91,10 @@ class Kept:
         def init(rates: Tree, arrays: Tree) -> Tree:
             states = self.part.transformation(self.rated(rates), params).init(arrays)
             self._keys = list(map(_is_key, jax.tree.leaves(states)))
-            return plain(states)
+            return unwrap_keys(states)
 
         rates = [leaf.known_rate() for leaf in self.leaves]
-        traced = trace(called([self.part]), init, rates, params)
+        traced = trace(describe_parts([self.part]), init, rates, params)
         firsts = jax.tree.leaves(self._first_values(traced, (rates, params)))
         names = self._names(self.part, traced.shapes)
         variables = [
@@ -103,15 +103,17 @@ class Kept:
         ]
         return with_leaves(traced.shapes, variables)
 
-    def _names(self, part: Part, states: Tree) -> Iterator[str]:
+    def _names(self, part: Transform, states: Tree) -> Iterator[str]:
         """Yield the name prefix of each leaf of a transformation's state."""
         if part.inner:
             inner_states, states = states
             for inner_part, inner_state in zip(part.inner, inner_states, strict=True):
                 yield from self._names(inner_part, inner_state)
-        yield from repeat(self._of[leading([part])].name, len(jax.tree.leaves(states)))
+        yield from repeat(
+            self._of[leading_transform([part])].name, len(jax.tree.leaves(states))
+        )
 
-    def _first_values(self, traced: Traced, arguments: Tree) -> Tree:
+    def _first_values(self, traced: TracedFunction, arguments: Tree) -> Tree:
         """Append the initial state to the startup program, from initial parameters."""
         leaves, startup = jax.tree.leaves(arguments), self.program.startup
         first_values = list(map(self._first_value, leaves))
@@ -142,7 +144,7 @@ class Kept:
         return new_state(check_name(free), type_, first)
 
 
-def plain(states: Tree) -> Tree:
+def unwrap_keys(states: Tree) -> Tree:
     """Return a state with random keys replaced by their raw data."""
 
     def number(leaf: Any) -> Any:
@@ -198,7 +200,7 @@ def free_name(program: Builder, name: str, *, chosen: bool) -> str:
 # ---- learning rates --------------------------------------------------------------------------
 
 
-class Leaf:
+class LeafTransform:
     """A transformation that wraps nothing: its name in a program, and its learning rate.
 
     Attributes:
@@ -207,7 +209,7 @@ class Leaf:
         moves: Further updates of a run: the displayed learning rate of a schedule.
     """
 
-    def __init__(self, program: Builder, part: Part, dtype: DType) -> None:
+    def __init__(self, program: Builder, part: Transform, dtype: DType) -> None:
         self.program = program
         self.part = part
         self.name = free_name(program, part.name, chosen=part.chosen)

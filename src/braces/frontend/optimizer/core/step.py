@@ -22,21 +22,26 @@ from contextlib import contextmanager
 from typing import Any
 
 from braces.builder.builder import Builder
-from braces.builder.var import Var, shown
+from braces.builder.var import Var, expose
 from braces.dtypes import DType
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.block import block
 from braces.frontend.optimizer.core.objective import Objective
-from braces.frontend.optimizer.core.state import Kept, Tree, called, plain
-from braces.frontend.optimizer.core.transforms import Part, leading
+from braces.frontend.optimizer.core.state import (
+    OptimizerState,
+    Tree,
+    describe_parts,
+    unwrap_keys,
+)
+from braces.frontend.optimizer.core.transforms import Transform, leading_transform
 from braces.jaxpr.trace import trace
 from braces.lazy import jax, jnp, optax
-from braces.ops.common.half_precision import widened
+from braces.ops.common.half_precision import widen_half
 
 
 def append_step(
     program: Builder,
-    parts: Sequence[Part],
+    parts: Sequence[Transform],
     dtype: DType,
     pairs: Mapping[Var, Var],
     loss: Var | None,
@@ -56,7 +61,7 @@ def append_step(
     params = {param.name: param for param in pairs}
     grads = {param.name: grad for param, grad in pairs.items()}
     needed = [part for part in parts if any(map(part.holds, pairs))]
-    optimizer_states = [Kept(program, part, dtype, params) for part in needed]
+    optimizer_states = [OptimizerState(program, part, dtype, params) for part in needed]
     states = [optimizer_state.states for optimizer_state in optimizer_states]
     objective = None if loss is None else Objective.of(loss, pairs)
     with block(_step_name(optimizer_states)):
@@ -68,19 +73,21 @@ def append_step(
             loss,
         )
         traced = trace(
-            called(needed), _update_function(optimizer_states, params, objective), *arguments
+            describe_parts(needed),
+            _update_function(optimizer_states, params, objective),
+            *arguments,
         )
         next_states_list, next_params = traced.build(*arguments)
         for updated, next_states in zip(optimizer_states, next_states_list, strict=True):
             updated.move(next_states)
         for name, value in next_params.items():
             program.update(name, value.name)
-    return {param: shown(next_params[param.name]) for param in pairs}
+    return {param: expose(next_params[param.name]) for param in pairs}
 
 
-def _step_name(optimizer_states: Sequence[Kept]) -> str:
+def _step_name(optimizer_states: Sequence[OptimizerState]) -> str:
     """Return the name of the whole step."""
-    first = leading([state.part for state in optimizer_states])
+    first = leading_transform([state.part for state in optimizer_states])
     return next(
         leaf.own_name
         for state in optimizer_states
@@ -90,7 +97,9 @@ def _step_name(optimizer_states: Sequence[Kept]) -> str:
 
 
 def _update_function(
-    optimizer_states: Sequence[Kept], param_vars: Mapping[str, Var], objective: Objective | None
+    optimizer_states: Sequence[OptimizerState],
+    param_vars: Mapping[str, Var],
+    objective: Objective | None,
 ) -> Callable[..., Tree]:
     """Return the step as a function of JAX."""
     value_fn = None if objective is None else objective.function()
@@ -106,7 +115,7 @@ def _update_function(
                 updates, new_state = tx.update(
                     updates, optimizer_state.keyed(_widen(state)), wide, **extra
                 )
-            new_states.append(_cast_like(plain(new_state), state))
+            new_states.append(_cast_like(unwrap_keys(new_state), state))
         return new_states, _cast_like(
             optax.apply_updates(wide, _cast_like(updates, wide)), params
         )
@@ -139,7 +148,7 @@ def _accepted_arguments(tx: Any, extra: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _widen(tree: Tree) -> Tree:
-    return jax.tree.map(widened, tree)
+    return jax.tree.map(widen_half, tree)
 
 
 def _cast_like(tree: Tree, template: Tree) -> Tree:

@@ -23,7 +23,7 @@ Mask: TypeAlias = "Callable[[Var], bool] | None"
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class UpdateArgs:
     """Arguments of a transformation's constructor, at tracing time.
 
     Attributes:
@@ -44,12 +44,12 @@ class Given:
         return {name: bool(mask(param)) for name, param in self.params.items()}
 
 
-Make: TypeAlias = "Callable[[Given], Any]"
+Make: TypeAlias = "Callable[[UpdateArgs], Any]"
 """A function that returns a transformation of optax."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Transform:
     """A transformation whose states share a name prefix.
 
     Attributes:
@@ -69,11 +69,11 @@ class Part:
     make: Make
     rate: LearningRate | None = None
     whole: bool = False
-    inner: tuple[Part, ...] = ()
+    inner: tuple[Transform, ...] = ()
     of: Mask = None
     stays: bool = False
 
-    def leaves(self) -> Iterator[Part]:
+    def leaves(self) -> Iterator[Transform]:
         """Yield the transformations that wrap nothing, in order: this one, or nested ones."""
         if not self.inner:
             yield self
@@ -100,7 +100,7 @@ class Part:
         nested = (child.holds_still(param) for child in self.inner)
         return self.holds(param) and (self.stays or any(nested))
 
-    def transformation(self, rates: Mapping[Part, Any], params: Mapping[str, Var]) -> Any:
+    def transformation(self, rates: Mapping[Transform, Any], params: Mapping[str, Var]) -> Any:
         """Return the optax transformation for the updates of these parameters.
 
         Args:
@@ -110,7 +110,7 @@ class Part:
         own_params = {name: param for name, param in params.items() if self.holds(param)}
         inner = [child.transformation(rates, own_params) for child in self.inner]
         wrapped = optax.chain(*inner) if inner else None
-        tx = self.make(Given(rates.get(leading([self])), own_params, wrapped))
+        tx = self.make(UpdateArgs(rates.get(leading_transform([self])), own_params, wrapped))
         tx = _with_counter(tx) if callable(self.rate) else tx
         return tx if len(own_params) == len(params) else _restrict(tx, list(own_params))
 
@@ -170,21 +170,21 @@ def _library() -> Any:
 
 def part(
     default: str, name: str | None, make: Make, rate: Any = None, *, whole: bool = False
-) -> Part:
+) -> Transform:
     """Return a transformation with a validated name."""
     chosen = default if name is None else check_name(name)
     if "/" in chosen:
         raise ProgramError(f"`{chosen}` cannot name an optimizer.", fix="Leave out the `/`.")
-    return Part(chosen, name is not None, make, rate, whole)
+    return Transform(chosen, name is not None, make, rate, whole)
 
 
-def leading(parts: Sequence[Part]) -> Part:
+def leading_transform(parts: Sequence[Transform]) -> Transform:
     """Return the transformation that names the step: the one with the learning rate."""
     leaves = [leaf for item in parts for leaf in item.leaves()]
     return max(leaves, key=lambda leaf: (leaf.rate is not None, leaf.whole))
 
 
-def checked_rate(rate: Any) -> LearningRate:
+def check_rate(rate: Any) -> LearningRate:
     """Validate a learning rate.
 
     Raises:
@@ -204,7 +204,7 @@ def checked_rate(rate: Any) -> LearningRate:
     return number
 
 
-def checked_mask(mask: Mask) -> Mask:
+def check_mask(mask: Mask) -> Mask:
     """Validate a mask.
 
     Raises:

@@ -39,7 +39,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from braces.builder.var import Var
-from braces.define.axes.axis_map import AxisMap, Fills, Index, shape_of
+from braces.define.axes.axis_map import AxisMap, IdentityElements, Index, shape_of
 from braces.define.decorator import OPS
 from braces.dims import Dim, Size
 from braces.dtypes import Type
@@ -50,24 +50,24 @@ from braces.ops.common.row_semantics import (
     ADVICE,
     OUTSIDE,
     RowView,
-    counts_rows,
-    refused,
-    undeclared,
+    mixed_rows_error,
+    row_count_error,
+    undeclared_axes_error,
 )
-from braces.ops.control.core.value_flow import Link, links_of
+from braces.ops.control.core.value_flow import ValueEdge, value_edges
 
-What: TypeAlias = Literal["rows", "same", "other"]
+AxisKind: TypeAlias = Literal["rows", "same", "other"]
 """Lattice of axis kinds: `rows`: batch axis, `same`: repetition, `other`: any other axis."""
-Known: TypeAlias = "dict[str, tuple[What, ...]]"
+AxisKinds: TypeAlias = "dict[str, tuple[AxisKind, ...]]"
 """Axis kinds of variables; all axes of a variable without an entry are `other`."""
 Types: TypeAlias = "Mapping[str, Type]"
 TypeOf: TypeAlias = "Callable[[str], Type]"
-Sites: TypeAlias = "dict[str, Site]"
+ConstructStates: TypeAlias = "dict[str, ConstructState]"
 """The constructs of one block, by name."""
 
 
 @dataclass(frozen=True)
-class Occurrence:
+class AxisUse:
     """An axis of an input or output of an operator.
 
     Attributes:
@@ -80,14 +80,14 @@ class Occurrence:
     axis: int
     index: Index
     size: Size
-    what: What
+    what: AxisKind
 
     def __str__(self) -> str:
         return f"axis {self.axis} of its `{self.slot}`"
 
 
 @dataclass(frozen=True)
-class Tracked:
+class OpAxes:
     """An operator with its axis kinds.
 
     Attributes:
@@ -98,15 +98,15 @@ class Tracked:
 
     op: Op
     axes: AxisMap
-    inputs: tuple[Occurrence, ...] = ()
+    inputs: tuple[AxisUse, ...] = ()
     rows: frozenset[str] = frozenset()
 
-    def reduced(self) -> list[Occurrence]:
+    def reduced(self) -> list[AxisUse]:
         """Return the row axes over which the operator reduces."""
         left = {index for index in self.rows if self.axes.fills.get(index)}
         return [axis for axis in self.inputs if axis.index in left]
 
-    def cut_short(self) -> dict[str, Fills]:
+    def cut_short(self) -> dict[str, IdentityElements]:
         """Return non-pointwise row axes, with fill values that exclude trailing entries."""
         return {i: fills for i, fills in self.axes.tails.items() if i in self.rows}
 
@@ -118,7 +118,7 @@ class Tracked:
 
 
 @dataclass
-class Site:
+class ConstructState:
     """Analysis state of a construct; kinds at block parameters only go up in the lattice.
 
     The state is kept while an enclosing block is analyzed again. So each block is analyzed only
@@ -133,15 +133,15 @@ class Site:
         followed: The kinds of captures and parameters in the latest analysis.
     """
 
-    links: tuple[Link, ...]
+    links: tuple[ValueEdge, ...]
     scopes: dict[str, Types]
-    params: dict[str, Known]
-    ends: dict[str, Known]
-    sites: dict[str, Sites]
-    followed: tuple[Known, dict[str, Known]] | None = None
+    params: dict[str, AxisKinds]
+    ends: dict[str, AxisKinds]
+    sites: dict[str, ConstructStates]
+    followed: tuple[AxisKinds, dict[str, AxisKinds]] | None = None
 
 
-def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
+def axis_map_of(op: Op, type_of: TypeOf) -> AxisMap:
     """Return the axis map of an operator from its definition."""
     rule, slots = OPS.get(op.type).axes_rule, (op.outputs, op.inputs)
     assert rule is not None
@@ -151,13 +151,13 @@ def axes_of(op: Op, type_of: TypeOf) -> AxisMap:
     return rule(types, op.attrs)
 
 
-def led_by_rows(type_: Type) -> tuple[What, ...]:
+def leading_row_kinds(type_: Type) -> tuple[AxisKind, ...]:
     """Return axis kinds with rows on the leading axis only."""
-    others: tuple[What, ...] = ("other",) * (len(shape_of(type_)) - 1)
+    others: tuple[AxisKind, ...] = ("other",) * (len(shape_of(type_)) - 1)
     return ("rows", *others)
 
 
-def is_by_row(body: Body, types: Types, rows: Size) -> bool:
+def is_row_wise(body: Body, types: Types, rows: Size) -> bool:
     """Return whether each row of a block's values depends on one row of its parameters only.
 
     Args:
@@ -165,8 +165,8 @@ def is_by_row(body: Body, types: Types, rows: Size) -> bool:
         types: The types of all visible variables.
         rows: The number of rows.
     """
-    tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
-    known: Known = {name: led_by_rows(types[name]) for name in body.params}
+    tracker, sites = BatchAxisAnalysis(rows, lambda size: size), dict[str, ConstructState]()
+    known: AxisKinds = {name: leading_row_kinds(types[name]) for name in body.params}
     try:
         tracked_ops = [tracker.step(op, types, known, sites) for op in body.ops]
     except BracesError:  # rows are mixed, or may be
@@ -175,7 +175,7 @@ def is_by_row(body: Body, types: Types, rows: Size) -> bool:
 
 
 @dataclass
-class Tracker:
+class BatchAxisAnalysis:
     """Batch axis analysis of blocks.
 
     Attributes:
@@ -191,7 +191,9 @@ class Tracker:
     rounded: bool = False
     numbered: bool = False
 
-    def follow(self, ops: Iterable[Op], types: Types, known: Known, sites: Sites) -> None:
+    def follow(
+        self, ops: Iterable[Op], types: Types, known: AxisKinds, sites: ConstructStates
+    ) -> None:
         """Analyze operators and add the axis kinds of their outputs.
 
         Args:
@@ -206,7 +208,7 @@ class Tracker:
         for op in ops:
             self.step(op, types, known, sites)
 
-    def step(self, op: Op, types: Types, known: Known, sites: Sites) -> Tracked:
+    def step(self, op: Op, types: Types, known: AxisKinds, sites: ConstructStates) -> OpAxes:
         """Analyze one operator, add the axis kinds of its outputs, and return its own.
 
         Raises:
@@ -220,7 +222,9 @@ class Tracker:
 
     # ---- sub-blocks --------------------------------------------------------------------------
 
-    def _analyze_blocks(self, op: Op, types: Types, known: Known, sites: Sites) -> None:
+    def _analyze_blocks(
+        self, op: Op, types: Types, known: AxisKinds, sites: ConstructStates
+    ) -> None:
         """Analyze sub-blocks to a fixpoint."""
         site = sites.get(op.name)
         if site is None:
@@ -237,14 +241,14 @@ class Tracker:
         for label in site.ends:
             self._propagate(op, site, label, inwards=False)
 
-    def _new_site(self, op: Op, types: Types) -> Site:
+    def _new_site(self, op: Op, types: Types) -> ConstructState:
         """Return the initial state of a construct."""
         bodies = op.bodies()
         scopes = {"": types} | {
             n: self._types_within(body, types) for n, body in bodies.items()
         }
-        return Site(
-            links_of(op),
+        return ConstructState(
+            value_edges(op),
             scopes,
             {label: {} for label in bodies},
             {},
@@ -256,7 +260,7 @@ class Tracker:
         own = {n: info.type.map_sizes(self.resolve) for n, info in body.vars.items()}
         return {**types, **own}
 
-    def _propagate(self, op: Op, site: Site, label: str, inwards: bool) -> None:
+    def _propagate(self, op: Op, site: ConstructState, label: str, inwards: bool) -> None:
         """Propagate kinds from a block to block parameters, or to outputs of the construct."""
         for link in site.links:
             if link.origin == label and bool(link.block) == inwards:
@@ -264,7 +268,12 @@ class Tracker:
                 self._join(op, link, site.ends[label], target, site.scopes)
 
     def _join(
-        self, op: Op, link: Link, source: Known, target: Known, scopes: Mapping[str, Types]
+        self,
+        op: Op,
+        link: ValueEdge,
+        source: AxisKinds,
+        target: AxisKinds,
+        scopes: Mapping[str, Types],
     ) -> None:
         """Join the kinds of an edge's source into those of its target.
 
@@ -273,12 +282,12 @@ class Tracker:
         """
         shape = shape_of(scopes[link.block][link.target])
         source_kinds = source.get(link.source, ("other",) * (len(shape) - link.shift))
-        target_kinds = list[What](target.get(link.target, ("same",) * len(shape)))
+        target_kinds = list[AxisKind](target.get(link.target, ("same",) * len(shape)))
         for axis in range(link.first, len(source_kinds)):
             at = axis + link.shift
             pair = {target_kinds[at], source_kinds[axis]} - {"same"}
             if pair == {"rows", "other"} and shape[at] != self.rows_name:
-                raise refused(
+                raise mixed_rows_error(
                     op,
                     f"they are axis {at} of `{link.target}` in one place, and not in another.",
                     self._advice(),
@@ -288,7 +297,7 @@ class Tracker:
 
     # ---- one operator ------------------------------------------------------------------------
 
-    def track(self, op: Op, types: Types, known: Known) -> Tracked:
+    def track(self, op: Op, types: Types, known: AxisKinds) -> OpAxes:
         """Return the axis kinds of an operator.
 
         Raises:
@@ -300,34 +309,38 @@ class Tracker:
         data_dependent = definition.learn_rule is not None and not replaced
         if definition.axes_rule is None or (data_dependent and has_rows):
             if has_rows or any(self.mentions(value) for value in op.attrs.values()):
-                raise undeclared(op)
-            return Tracked(op, AxisMap({}, {}))
-        axes = axes_of(op, types.__getitem__)
+                raise undeclared_axes_error(op)
+            return OpAxes(op, AxisMap({}, {}))
+        axes = axis_map_of(op, types.__getitem__)
         if self.numbered and "Salt" in definition.roles:
             axes = replace(axes, mixed=axes.mixed.difference(axes.of_output("out")))
         inputs = tuple(self._occurrences(axes, op.inputs, types, known))
         rows = frozenset(self._row_names(op, axes, inputs))
         if self.rounded and any(self.is_trips(op, value) for value in op.attrs.values()):
             rows |= axes.mixed  # stacked outputs have one entry per iteration
-        tracked = Tracked(op, axes, inputs, rows)
+        tracked = OpAxes(op, axes, inputs, rows)
         if not replaced:
             self._check(tracked, types)
         return tracked
 
     def _occurrences(
-        self, axes: AxisMap, slots: Mapping[str, tuple[str, ...]], types: Types, known: Known
-    ) -> Iterator[Occurrence]:
+        self,
+        axes: AxisMap,
+        slots: Mapping[str, tuple[str, ...]],
+        types: Types,
+        known: AxisKinds,
+    ) -> Iterator[AxisUse]:
         for slot, names in slots.items():
             for position, name in enumerate(names):
                 shape = shape_of(types[name])
                 whats = known.get(name, ("other",) * len(shape))
                 indices = axes.of(slot, position)
                 for axis, index in enumerate(indices):
-                    yield Occurrence(slot, position, axis, index, shape[axis], whats[axis])
+                    yield AxisUse(slot, position, axis, index, shape[axis], whats[axis])
 
-    def _row_names(self, op: Op, axes: AxisMap, inputs: Iterable[Occurrence]) -> Iterator[str]:
+    def _row_names(self, op: Op, axes: AxisMap, inputs: Iterable[AxisUse]) -> Iterator[str]:
         """Yield the operator's names of the row axes."""
-        by_index: dict[Index, list[Occurrence]] = {}
+        by_index: dict[Index, list[AxisUse]] = {}
         for axis in inputs:
             by_index.setdefault(axis.index, []).append(axis)
         for index, axes_of_index in by_index.items():
@@ -335,20 +348,22 @@ class Tracker:
             others = [axis for axis in axes_of_index if axis.what == "other"]
             if index is None:
                 if rows:
-                    raise refused(op, f"{rows[0]}, which is broadcast.", self._advice())
+                    raise mixed_rows_error(
+                        op, f"{rows[0]}, which is broadcast.", self._advice()
+                    )
                 continue
             if rows:
                 for other in others:
                     if other.size != self.rows_name:
                         why = f"it matches {rows[0]} with {other}, which is not rows."
-                        raise refused(op, why, self._advice())
+                        raise mixed_rows_error(op, why, self._advice())
                 yield index
             elif (
                 not others and axes_of_index[0].size == self.rows_name and not axes.keeps(index)
             ):
                 yield index  # a repetition of that size, with no other evidence
 
-    def _check(self, tracked: Tracked, types: Types) -> None:
+    def _check(self, tracked: OpAxes, types: Types) -> None:
         """Reject an operator that mixes rows.
 
         Raises:
@@ -359,23 +374,27 @@ class Tracker:
             if axis.index in tracked.rows & tracked.axes.mixed and not self._is_tail_excluded(
                 tracked, axis
             ):
-                raise refused(op, f"they are {axis}, along which an entry is not on its own.")
+                raise mixed_rows_error(
+                    op, f"they are {axis}, along which an entry is not on its own."
+                )
         base = OPS.get(op.type.partition(".")[0])
         if base.masked_rule is not None and base.type != op.type and tracked.reduced():
-            raise refused(op, f"its derivative is not that of {base.type} without padding.")
+            raise mixed_rows_error(
+                op, f"its derivative is not that of {base.type} without padding."
+            )
         for spec in OPS.get(op.type).attrs:
             value = op.attrs[spec.name]
             if not self.mentions(value) or (self.rounded and self.is_trips(op, value)):
                 continue
             if not isinstance(value, tuple):
-                raise counts_rows(op, spec.name)
+                raise row_count_error(op, spec.name)
             self._check_output_sizes(tracked, types, spec.name)
 
-    def _is_tail_excluded(self, tracked: Tracked, axis: Occurrence) -> bool:
+    def _is_tail_excluded(self, tracked: OpAxes, axis: AxisUse) -> bool:
         """Return whether trailing rows can be excluded along an axis."""
         return self.rounded and axis.index in tracked.axes.tails
 
-    def _check_output_sizes(self, tracked: Tracked, types: Types, attr: str) -> None:
+    def _check_output_sizes(self, tracked: OpAxes, types: Types, attr: str) -> None:
         for slot, names in tracked.op.outputs.items():
             for position, name in enumerate(names):
                 sizes = zip(
@@ -384,9 +403,9 @@ class Tracker:
                 for index, size in sizes:
                     mixed = index in tracked.axes.mixed and index not in tracked.rows
                     if self.mentions(size) and (mixed or size != self.rows):
-                        raise counts_rows(tracked.op, attr)
+                        raise row_count_error(tracked.op, attr)
 
-    def rows_bound(self, found: Tracked, types: Types) -> dict[str, tuple[int, ...]]:
+    def rows_bound(self, found: OpAxes, types: Types) -> dict[str, tuple[int, ...]]:
         """Return the row axes of an operator's outputs, with repetitions of the named size."""
         return {
             name: tuple(
@@ -399,25 +418,25 @@ class Tracker:
             for name, whats in self.bound(found, types).items()
         }
 
-    def bound(self, found: Tracked, types: Types) -> Known:
+    def bound(self, found: OpAxes, types: Types) -> AxisKinds:
         """Return the axis kinds of an operator's outputs."""
-        whats: dict[Index, What] = {}
+        whats: dict[Index, AxisKind] = {}
         for axis in found.inputs:
             if axis.index is not None and (axis.what != "same" or axis.index not in whats):
                 whats[axis.index] = axis.what
         whats |= dict.fromkeys(found.axes.mixed, "other")
         whats |= dict.fromkeys(found.rows, "rows")
-        known: Known = {}
+        known: AxisKinds = {}
         for slot, names in found.op.outputs.items():
             for position, name in enumerate(names):
                 shape = shape_of(types[name])
                 indices = found.axes.of_output(slot, position) or (None,) * len(shape)
-                own: list[What] = [whats.get(index, "same") for index in indices]
+                own: list[AxisKind] = [whats.get(index, "same") for index in indices]
                 pairs = zip(own, shape, strict=True)
                 known[name] = tuple(self._kind_with_padding(what, size) for what, size in pairs)
         return known | self._data_dependent_kinds(found.op, known, types)
 
-    def _kind_with_padding(self, what: What, size: Size) -> What:
+    def _kind_with_padding(self, what: AxisKind, size: Size) -> AxisKind:
         """Return an axis kind for a padded batch: all axes of that size have padding."""
         if not self.rounded:
             return what
@@ -425,7 +444,7 @@ class Tracker:
             return "rows"
         return "other" if what == "rows" else what
 
-    def _data_dependent_kinds(self, op: Op, known: Known, types: Types) -> Known:
+    def _data_dependent_kinds(self, op: Op, known: AxisKinds, types: Types) -> AxisKinds:
         """Return the kinds of padded rows at their origin, outputs of data-dependent size."""
         role = OPS.get(op.type).roles.get("Learned")
         if not self.rounded or role is None or op.attrs[role] != self.rows:

@@ -19,14 +19,14 @@ from braces.define.decorator import OPS
 from braces.dtypes import Type
 from braces.ir.records import Body, Op
 from braces.ir.walk import ancestors, map_bodies, rename_body
-from braces.ops.control.core.value_flow import links_of
+from braces.ops.control.core.value_flow import value_edges
 
 Axis: TypeAlias = "tuple[str, int]"
 """A variable and one of its axes."""
 Types: TypeAlias = "dict[str, Type]"
 
 
-def captured_rows(
+def find_captured_row_axes(
     table: SymbolTable, captures: Mapping[str, Iterable[int]], sources: Mapping[str, int]
 ) -> dict[str, list[int]]:
     """Return the row axes of a block's captures.
@@ -38,7 +38,9 @@ def captured_rows(
     """
     tables = list(table.chain())[::-1]
     needed = ancestors([op for scope in tables for op in scope.ops], {*captures, *sources})
-    classes = Joined({n for scope in tables for n in scope.vars if scope.vars[n].persistable})
+    classes = AxisClasses(
+        {n for scope in tables for n in scope.vars if scope.vars[n].persistable}
+    )
     classes.apart -= sources.keys()
     types: Types = {}
     for scope in tables:
@@ -54,7 +56,7 @@ def captured_rows(
 
 
 @dataclass
-class Joined:
+class AxisClasses:
     """Equivalence classes of axes, as a union-find structure.
 
     Attributes:
@@ -125,6 +127,6 @@ def _linked_axes(op: Op, types: Types) -> Iterator[tuple[Axis, Axis]]:
     known = dict(types)
     for body in op.bodies().values():
         known |= {name: info.type for name, info in body.vars.items()}
-    for link in links_of(op):
+    for link in value_edges(op):
         for axis in range(link.first, len(shape_of(known[link.source]))):
             yield (link.source, axis), (link.target, axis + link.shift)

@@ -30,17 +30,27 @@ from braces.builder.append import one
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
-from braces.define.axes.axis_map import HIGHEST, LOWEST, Fills, Indices
-from braces.define.core.kernel_call import ask
+from braces.define.axes.axis_map import HIGHEST, LOWEST, IdentityElements, Indices
+from braces.define.core.kernel_call import call_rule
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, PartitionView, view_of
-from braces.ops.common.row_semantics import FIRST, refused
-from braces.ops.control.batch_axis.analysis import Known, Site, Tracked, Tracker
-from braces.ops.control.batch_axis.per_row_loops import shortened_loop
-from braces.ops.control.batch_axis.rewrite import Places, RowWalk, begun, visible
+from braces.ops.common.row_semantics import FIRST_ROW, mixed_rows_error
+from braces.ops.control.batch_axis.analysis import (
+    AxisKinds,
+    BatchAxisAnalysis,
+    ConstructState,
+    OpAxes,
+)
+from braces.ops.control.batch_axis.per_row_loops import guard_padding_iterations
+from braces.ops.control.batch_axis.rewrite import (
+    RowAxes,
+    RowRewriter,
+    initial_axis_kinds,
+    visible_types,
+)
 
 
 def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
@@ -67,7 +77,7 @@ def masked_branch(program: Builder, outer: SymbolTable, op: Op) -> Op:
     return replace(view.containing(contents), masked=True).to_op()
 
 
-def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
+def analyze_row_axes(table: SymbolTable, rows: Size, places: RowAxes) -> AxisKinds:
     """Return the axis kinds of a block that is not masked yet.
 
     Args:
@@ -78,8 +88,8 @@ def follow_rows(table: SymbolTable, rows: Size, places: Places) -> Known:
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    types, known = visible(table), begun(table, places)
-    Tracker(rows, table.unifier.resolve).follow(table.ops, types, known, {})
+    types, known = visible_types(table), initial_axis_kinds(table, places)
+    BatchAxisAnalysis(rows, table.unifier.resolve).follow(table.ops, types, known, {})
     return known
 
 
@@ -87,7 +97,7 @@ def mask_rows(
     program: Builder,
     table: SymbolTable,
     rows: Size,
-    places: Places,
+    places: RowAxes,
     valid: str,
     count: str = "",
 ) -> None:
@@ -105,15 +115,15 @@ def mask_rows(
     Raises:
         ProgramError: An operator mixes rows in a way that has no mask.
     """
-    tracker = Tracker(rows, table.unifier.resolve, bool(count))
-    masks, sites = Masks(program, tracker, valid, count), dict[str, Site]()
-    types, known = visible(table), begun(table, places)
+    tracker = BatchAxisAnalysis(rows, table.unifier.resolve, bool(count))
+    masks, sites = MaskInserter(program, tracker, valid, count), dict[str, ConstructState]()
+    types, known = visible_types(table), initial_axis_kinds(table, places)
     tracker.follow(table.ops, types, dict(known), sites)
-    RowWalk(tracker, masks.masked).put(table, types, known, sites)
+    RowRewriter(tracker, masks.masked).put(table, types, known, sites)
 
 
 @dataclass
-class Masks:
+class MaskInserter:
     """Inserts masks into blocks.
 
     Attributes:
@@ -123,16 +133,16 @@ class Masks:
     """
 
     program: Builder
-    tracker: Tracker
+    tracker: BatchAxisAnalysis
     valid: str
     count: str
 
-    def masked(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
+    def masked(self, table: SymbolTable, found: OpAxes, op: Op) -> list[Op]:
         """Return the replacement of one operator, whose blocks are masked already."""
         definition = OPS.get(op.type)
         view = view_of(op)
         if self.count and isinstance(view, LoopView) and view.length == self.tracker.rows:
-            return shortened_loop(self.program, table, view, self.count)
+            return guard_padding_iterations(self.program, table, view, self.count)
         if self.count and definition.rounded_rule is not None:
             return self._apply_rounded_rule(table, found, op, definition.rounded_rule)
         reduced = {
@@ -163,26 +173,26 @@ class Masks:
                     mask,
                 ]
                 rule, at = definition.masked_rule, op.describe()
-                masked_op = ask(op.type, "masked", rule, rule_args, {}, _require_op, at)
+                masked_op = call_rule(op.type, "masked", rule, rule_args, {}, _require_op, at)
         extra = table.ops[before:]
         del table.ops[before:]
         return [*extra, masked_op]
 
     def _apply_rounded_rule(
-        self, table: SymbolTable, tracked: Tracked, op: Op, rule: Callable[..., Any]
+        self, table: SymbolTable, tracked: OpAxes, op: Op, rule: Callable[..., Any]
     ) -> list[Op]:
         """Return the replacement of an operator by its definition's rule for padded batches."""
         before = len(table.ops)
         with self.program.building(table), self.program.at(op.source):
             rule_args = [tracked.view(self.tracker.rows, partial(self._var, table)), self.count]
-            replacement = ask(
+            replacement = call_rule(
                 op.type, "rounded", rule, rule_args, {}, _require_op, op.describe()
             )
         extra = table.ops[before:]
         del table.ops[before:]
         return [*extra, replacement]
 
-    def _fills(self, tracked: Tracked, index: str) -> Fills:
+    def _fills(self, tracked: OpAxes, index: str) -> IdentityElements:
         """Return the fill values along one axis, by input slot.
 
         A program with a padded batch is differentiated already. Derivatives read unmasked
@@ -192,8 +202,8 @@ class Masks:
         if not self.count or not fills:
             return fills
         if "." in op.type and {LOWEST, HIGHEST} & set(fills.values()):
-            raise refused(op, "padding may be as extreme as a row.")
-        return dict.fromkeys(op.inputs, FIRST) | dict(fills)
+            raise mixed_rows_error(op, "padding may be as extreme as a row.")
+        return dict.fromkeys(op.inputs, FIRST_ROW) | dict(fills)
 
     def _filled(
         self,
@@ -215,13 +225,15 @@ class Masks:
         return var_of(self.program, _owner(table, name), name)
 
 
-def _tail_fills(op: Op, fills: Fills) -> Fills:
+def _tail_fills(op: Op, fills: IdentityElements) -> IdentityElements:
     """Return fills that exclude trailing entries; derivatives read unmasked values."""
-    others: Fills = dict.fromkeys(op.inputs, FIRST) if fills or "." in op.type else {}
+    others: IdentityElements = (
+        dict.fromkeys(op.inputs, FIRST_ROW) if fills or "." in op.type else {}
+    )
     return {**others, **fills}
 
 
-def _slot_fills(reduced: Mapping[str, Fills], slot: str) -> dict[str, Any]:
+def _slot_fills(reduced: Mapping[str, IdentityElements], slot: str) -> dict[str, Any]:
     """Return the fills of one input slot, by axis name."""
     return {index: fills[slot] for index, fills in reduced.items() if slot in fills}
 
@@ -238,7 +250,7 @@ def _owner(table: SymbolTable, name: str) -> SymbolTable:
 def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
     for axis in axes:
         condition = _along(mask, axis, var.ndim)
-        if fill == FIRST:
+        if fill == FIRST_ROW:
             var = one("where", condition, var, _first(var, axis))
         elif var.dtype == bool:
             var = var & condition if fill in (False, LOWEST) else var | ~condition
@@ -247,7 +259,7 @@ def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
     return var
 
 
-def blank_columns(
+def zero_padding(
     program: Builder, table: SymbolTable, name: str, axes: Iterable[int], valid: str
 ) -> str:
     """Return a result that is zero in padding along these axes."""

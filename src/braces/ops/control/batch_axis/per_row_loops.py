@@ -26,10 +26,10 @@ from braces.dtypes import INT64, TensorType
 from braces.ir.records import Op
 from braces.ir.views import LoopView
 from braces.ir.walk import with_captures
-from braces.ops.common.row_semantics import refused
+from braces.ops.common.row_semantics import mixed_rows_error
 
 
-def shortened_loop(
+def guard_padding_iterations(
     program: Builder, table: SymbolTable, view: LoopView, count: str
 ) -> list[Op]:
     """Return a loop whose memories do not change in iterations of padding.
@@ -45,7 +45,7 @@ def shortened_loop(
     """
     op = view.origin
     if view.condition is not None or view.count is not None:
-        raise refused(op, "it may end before the last row.")
+        raise mixed_rows_error(op, "it may end before the last row.")
     inner = table.within(op).thaw(view.content)
     guarded_nexts = dict[str, str]()
     with program.building(inner), program.at(op.source):
@@ -56,7 +56,7 @@ def shortened_loop(
             if memory.next == memory.param:
                 continue
             if not isinstance(inner.type_of(memory.param), TensorType):
-                raise refused(op, f"its memory `{memory.param}` is a list.")
+                raise mixed_rows_error(op, f"its memory `{memory.param}` is a list.")
             before = var_of(program, inner, memory.param)
             owner = inner.table_of(memory.next)
             assert owner is not None

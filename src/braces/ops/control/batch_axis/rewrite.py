@@ -10,11 +10,18 @@ from braces.builder.symbol_table import SymbolTable
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import Body, Op
 from braces.ir.walk import map_bodies, with_captures
-from braces.ops.control.batch_axis.analysis import Known, Site, Sites, Tracked, Tracker, Types
+from braces.ops.control.batch_axis.analysis import (
+    AxisKinds,
+    BatchAxisAnalysis,
+    ConstructState,
+    ConstructStates,
+    OpAxes,
+    Types,
+)
 
-Places: TypeAlias = "Mapping[str, Collection[int]]"
+RowAxes: TypeAlias = "Mapping[str, Collection[int]]"
 """The row axes of a block's parameters."""
-Change: TypeAlias = "Callable[[SymbolTable, Tracked, Op], list[Op]]"
+RewriteRule: TypeAlias = "Callable[[SymbolTable, OpAxes, Op], list[Op]]"
 """A rewrite rule: replaces an operator with operators.
 
 Arguments are the block, the operator as analyzed, and the same operator after its sub-blocks
@@ -22,12 +29,12 @@ were rewritten.
 """
 
 
-def visible(table: SymbolTable) -> Types:
+def visible_types(table: SymbolTable) -> Types:
     """Return the types of all variables visible in a block."""
     return {name: table.type_of(name) for scope in table.chain() for name in scope.vars}
 
 
-def begun(table: SymbolTable, places: Places) -> Known:
+def initial_axis_kinds(table: SymbolTable, places: RowAxes) -> AxisKinds:
     """Return the axis kinds at entry to a block."""
     return {
         name: tuple(
@@ -39,7 +46,7 @@ def begun(table: SymbolTable, places: Places) -> Known:
 
 
 @dataclass(frozen=True)
-class RowWalk:
+class RowRewriter:
     """Rewrites the operators of a block, after those of their sub-blocks.
 
     Attributes:
@@ -47,10 +54,12 @@ class RowWalk:
         change: The rewrite rule.
     """
 
-    tracker: Tracker
-    change: Change
+    tracker: BatchAxisAnalysis
+    change: RewriteRule
 
-    def put(self, table: SymbolTable, types: Types, known: Known, sites: Sites) -> None:
+    def put(
+        self, table: SymbolTable, types: Types, known: AxisKinds, sites: ConstructStates
+    ) -> None:
         """Rewrite a block, given the axis kinds of its parameters."""
         known, new_ops = dict(known), list[Op]()
         pending, table.ops = table.ops, new_ops
@@ -62,7 +71,9 @@ class RowWalk:
             new_ops.extend(self.change(table, tracked, inner))
         table.touch()
 
-    def _rewrite_blocks(self, table: SymbolTable, op: Op, known: Known, site: Site) -> Op:
+    def _rewrite_blocks(
+        self, table: SymbolTable, op: Op, known: AxisKinds, site: ConstructState
+    ) -> Op:
         """Return the operator with its sub-blocks rewritten."""
         labels = iter(op.bodies())
 

@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Carried:
+class LoopCarry:
     """A memory of a loop under construction.
 
     Attributes:
@@ -52,7 +52,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Cut:
+class ScannedInput:
     """A scanned input of a loop under construction.
 
     Attributes:
@@ -65,7 +65,7 @@ class Cut:
 
 
 @dataclass(frozen=True)
-class Looped:
+class LoopOutputs:
     """Outputs of a loop.
 
     Attributes:
@@ -108,7 +108,7 @@ def close_block(table: SymbolTable, give: Callable[[], Sequence[Var]]) -> Body:
     return table.freeze(v.name for v in results)
 
 
-def put_again(body: Body, given: Mapping[str, Var]) -> list[Var]:
+def inline_block(body: Body, given: Mapping[str, Var]) -> list[Var]:
     """Append a copy of a block's operators to the block under construction, under new names.
 
     Captures of the block must be visible there.
@@ -181,8 +181,8 @@ def build_custom_gradient(
 
 
 def build_loop(
-    loop: LoopView, memories: Sequence[Carried], slices: Sequence[Cut] = ()
-) -> Looped:
+    loop: LoopView, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput] = ()
+) -> LoopOutputs:
     """Append a loop with these memories and scanned inputs.
 
     Raises:
@@ -199,7 +199,7 @@ def build_loop(
     outputs = apply(view.origin.type, operands, view.attrs)
     loop_op, var = _last_op(outputs)
     view = LoopView.of(loop_op)
-    return Looped(
+    return LoopOutputs(
         tuple(var[memory.final] for memory in view.memories),
         tuple(var[row.stacked] for row in view.rows),
         var[view.trips],
@@ -208,7 +208,7 @@ def build_loop(
 
 def build_loop_around(
     loop: LoopView, init: Sequence[Var], sliced: Sequence[Var] = ()
-) -> Looped:
+) -> LoopOutputs:
     """Append a loop whose body is complete, as returned by `LoopView.around`.
 
     Args:
@@ -223,8 +223,8 @@ def build_loop_around(
     slices = zip(sliced, loop.slices, strict=True)
     return build_loop(
         loop,
-        [Carried(value, memory.param, memory.next) for value, memory in memories],
-        [Cut(value, part.param) for value, part in slices],
+        [LoopCarry(value, memory.param, memory.next) for value, memory in memories],
+        [ScannedInput(value, part.param) for value, part in slices],
     )
 
 

@@ -37,23 +37,23 @@ from braces.builder.var import Var, var_of, visible_var
 from braces.ir.records import ARGUMENT, Body
 from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
 from braces.ir.walk import all_bodies, free_names, rename_body
-from braces.ops.control.core.dependence import loop_reached
-from braces.ops.control.core.differentiation import Pushing
-from braces.ops.control.core.residuals import plan_keeping, with_recomputed
-from braces.ops.lists.cotangents import differentiable, zeros_like
+from braces.ops.control.core.dependence import find_dependent_loop_outputs
+from braces.ops.control.core.differentiation import JvpContext
+from braces.ops.control.core.residuals import plan_residuals, prepend_recomputed
+from braces.ops.lists.cotangents import has_cotangent, zeros_like
 
 
-def loop_jvp(d: Pushing) -> None:
+def loop_jvp(d: JvpContext) -> None:
     """Let the loop carry a tangent beside each active memory."""
     view = LoopView.of(d.op)
     body = SymbolTable(parent=d.program.current).thaw(view.body)
     tangents = captured_tangents(d)
     sliced = [slice_ for slice_ in view.slices if slice_.source in d.tangents]
-    reached = loop_reached(d.op, d.tangents.keys(), d.reachable)
+    reached = find_dependent_loop_outputs(d.op, d.tangents.keys(), d.reachable)
     moving = [
         memory
         for memory in view.memories
-        if memory.final in reached and differentiable(body.type_of(memory.param))
+        if memory.final in reached and has_cotangent(body.type_of(memory.param))
     ]
     params = [_add_tangent_param(d, body, tangents, memory.param) for memory in moving]
     cuts = [
@@ -83,7 +83,7 @@ def loop_jvp(d: Pushing) -> None:
     d.widen(wider.to_op())
 
 
-def captured_tangents(d: Pushing) -> dict[str, Var]:
+def captured_tangents(d: JvpContext) -> dict[str, Var]:
     """Return the tangents of an operator's captures."""
     hidden = _bound_inside(d)
     return {
@@ -91,12 +91,12 @@ def captured_tangents(d: Pushing) -> dict[str, Var]:
     }
 
 
-def tangent_for(d: Pushing, name: str) -> Var:
+def tangent_for(d: JvpContext, name: str) -> Var:
     """Return the tangent of an input for use inside a block of the operator."""
     return _rename_on_clash(d.tangents[name], _bound_inside(d))
 
 
-def _bound_inside(d: Pushing) -> set[str]:
+def _bound_inside(d: JvpContext) -> set[str]:
     """Return the names bound by blocks of the operator, at any depth."""
     bodies = d.op.bodies().values()
     return {name for body in bodies for inner, _ in all_bodies(body) for name in inner.vars}
@@ -108,7 +108,7 @@ def _rename_on_clash(tangent: Var, hidden: Container[str]) -> Var:
 
 
 def _add_tangent_param(
-    d: Pushing, body: SymbolTable, tangents: dict[str, Var], name: str
+    d: JvpContext, body: SymbolTable, tangents: dict[str, Var], name: str
 ) -> str:
     param = body.names.unique(f"{name}_tangent")
     body.new_var(param, body.type_of(name), ARGUMENT)
@@ -116,19 +116,19 @@ def _add_tangent_param(
     return param
 
 
-def tangent_of(d: Pushing, table: SymbolTable, known: Mapping[str, Var], name: str) -> str:
+def tangent_of(d: JvpContext, table: SymbolTable, known: Mapping[str, Var], name: str) -> str:
     """Return the tangent of a variable; zeros if it has none."""
     if name in known:
         return known[name].name
     return zeros_like(visible_var(d.program, table, name)).name
 
 
-def switch_jvp(d: Pushing) -> None:
+def switch_jvp(d: JvpContext) -> None:
     """Let every case also return the tangents of its outputs."""
     _cases_jvp(d, SwitchView.of(d.op), captured_tangents(d))
 
 
-def block_jvp(d: Pushing) -> None:
+def block_jvp(d: JvpContext) -> None:
     """Let the block also return the tangents of its outputs, or build a second block.
 
     Values that it binds may be active inputs as well: outputs that already have a tangent.
@@ -140,7 +140,9 @@ def block_jvp(d: Pushing) -> None:
     build(d, view, captured_tangents(d) | moves)
 
 
-def _cases_jvp(d: Pushing, view: SwitchView | BlockView, tangents: Mapping[str, Var]) -> None:
+def _cases_jvp(
+    d: JvpContext, view: SwitchView | BlockView, tangents: Mapping[str, Var]
+) -> None:
     tables = [d.program.current.within(d.op).thaw(body) for body in view.cases]
     pushed = list[Mapping[str, Var]]()
     for table in tables:
@@ -166,7 +168,7 @@ def _cases_jvp(d: Pushing, view: SwitchView | BlockView, tangents: Mapping[str, 
     d.widen(replace(view, contents=contents, outputs=(*view.outputs, *outputs)).to_op())
 
 
-def _build_tangent_block(d: Pushing, view: BlockView, tangents: Mapping[str, Var]) -> None:
+def _build_tangent_block(d: JvpContext, view: BlockView, tangents: Mapping[str, Var]) -> None:
     """Build a block with the tangents only, which reads residuals of the first block."""
     forward = d.program.current.within(d.op).thaw(view.body)
     table = SymbolTable(parent=forward)
@@ -185,15 +187,15 @@ def _build_tangent_block(d: Pushing, view: BlockView, tangents: Mapping[str, Var
     target.append(view.like(name, [body], [d.declare(out) for out in moving]).to_op())
 
 
-def _with_residuals(d: Pushing, view: BlockView, body: Body, forward: SymbolTable) -> Body:
+def _with_residuals(d: JvpContext, view: BlockView, body: Body, forward: SymbolTable) -> Body:
     """Let a block of tangents read its residuals, saved by the other block or recomputed.
 
     Lists cannot be outputs of blocks.
     """
-    plan = plan_keeping(forward, free_names(body), set())
+    plan = plan_residuals(forward, free_names(body), set())
     if view.recompute or plan.lists:
-        plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
-        return with_recomputed(body, forward, plan)
+        plan = plan_residuals(forward, free_names(body), set(), lambda op: True)
+        return prepend_recomputed(body, forward, plan)
     output_of = {out.results[0]: out.name for out in view.outputs}
     saved = [name for name in plan.values if name not in output_of]
     more = [
@@ -205,4 +207,4 @@ def _with_residuals(d: Pushing, view: BlockView, body: Body, forward: SymbolTabl
         d.replace(replace(view, contents=(forward.freeze(),), outputs=outputs).to_op())
     output_of |= {out.results[0]: out.name for out in more}
     names = {name: output_of[name] for name in plan.values}
-    return rename_body(with_recomputed(body, forward, plan), names)
+    return rename_body(prepend_recomputed(body, forward, plan), names)

@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from braces.define.decorator import Attrs, OpDef, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import Type
 from braces.ir.records import Body, Op
-from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
 
 Value: TypeAlias = Any
 """A JAX array, or a list in the representation of the executor."""
 State: TypeAlias = Any
 """Run state of compiled code: a pytree carried through loops and branches."""
-Call: TypeAlias = tuple[Callable[..., list[Value]], tuple[Value, ...]]
+BoundCall: TypeAlias = tuple[Callable[..., list[Value]], tuple[Value, ...]]
 """A JAX function, the same object in each run, and its arguments."""
 Carry = TypeVar("Carry")
 Pieces = TypeVar("Pieces")
@@ -55,7 +55,9 @@ class Frame(Protocol):
         """Run a sub-block in a scope of its own and return its results."""
         ...
 
-    def run_between(self, label: str, body: Body, before: Call, after: Call) -> list[Value]:
+    def run_between(
+        self, label: str, body: Body, before: BoundCall, after: BoundCall
+    ) -> list[Value]:
         """Run a sub-block between two functions; return the results of the second.
 
         The first function computes the arguments of the block. The second is called with the
@@ -202,9 +204,9 @@ class Interface:
     results: int
 
 
-Follow: TypeAlias = Callable[[Body, Set[str]], set[str]]
+ForwardDependence: TypeAlias = Callable[[Body, Set[str]], set[str]]
 """Forward dependence: all names of a block that depend on the given ones, these included."""
-Eliminate: TypeAlias = Callable[[Body, Sequence[str]], Body]
+DeadCodeElimination: TypeAlias = Callable[[Body, Sequence[str]], Body]
 """Dead code elimination: the block reduced to the operators that some results need."""
 
 
@@ -222,7 +224,7 @@ class BlockOp(OpDef, ABC):
     @abstractmethod
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -238,23 +240,25 @@ class BlockOp(OpDef, ABC):
         """Lower the operator to JAX; return its outputs by name."""
 
     @abstractmethod
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Dead code elimination: return the operator reduced to the live outputs, or `None`."""
 
     @abstractmethod
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return the outputs that depend on active names, for differentiation."""
 
     @abstractmethod
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Build the gradient (VJP) as a program, and add to the cotangents of the inputs."""
 
     @abstractmethod
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Build the directional derivative (JVP) as a program; set the outputs' tangents."""
 
 
-def result_types(body: Body, outer: Mapping[str, Type], context: Context) -> tuple[Type, ...]:
+def result_types(
+    body: Body, outer: Mapping[str, Type], context: InferenceContext
+) -> tuple[Type, ...]:
     """Return the types of a block's results, bound or captured."""
     types = [body.vars[n].type if n in body.vars else outer[n] for n in body.results]
     return tuple(t.map_sizes(context.unifier.resolve) for t in types)

@@ -10,10 +10,12 @@ from collections.abc import Sequence, Set
 
 from braces.ir.records import Body, Op
 from braces.ir.views import LoopView, Output
-from braces.ops.control.core.block_op import Follow
+from braces.ops.control.core.block_op import ForwardDependence
 
 
-def loop_reached(op: Op, active: Set[str], follow: Follow) -> set[str]:
+def find_dependent_loop_outputs(
+    op: Op, active: Set[str], follow: ForwardDependence
+) -> set[str]:
     """Return the dependent memories and stacked outputs of a loop, by fixpoint iteration."""
     view = LoopView.of(op)
     inner = {name for name in op.captures() if name in active}
@@ -30,11 +32,11 @@ def loop_reached(op: Op, active: Set[str], follow: Follow) -> set[str]:
     return finals | {row.stacked for row in view.rows if row.result in dependent}
 
 
-def cases_reached(
+def find_dependent_case_outputs(
     cases: Sequence[Body],
     actives: Sequence[Set[str]],
     outputs: Sequence[Output],
-    follow: Follow,
+    follow: ForwardDependence,
 ) -> set[str]:
     """Return the outputs of a branch that depend on active names in any of its cases."""
     dependents = [follow(body, active) for body, active in zip(cases, actives, strict=True)]

@@ -15,10 +15,10 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var
 from braces.dtypes import TensorType
 from braces.ir.records import Body, Op
-from braces.ops.control.core.residuals import Lists
+from braces.ops.control.core.residuals import ResidualListTable
 
 
-class Derivative(Protocol):
+class AutodiffContext(Protocol):
     """Context of an operator that owns blocks under differentiation in either mode."""
 
     @property
@@ -53,7 +53,7 @@ class Derivative(Protocol):
         ...
 
 
-class Differentiation(Derivative, Protocol):
+class VjpContext(AutodiffContext, Protocol):
     """Context of reverse mode (VJP) for an operator that owns blocks."""
 
     @property
@@ -62,7 +62,7 @@ class Differentiation(Derivative, Protocol):
         ...
 
     @property
-    def lists(self) -> Lists:
+    def lists(self) -> ResidualListTable:
         """The residual lists created so far."""
         ...
 
@@ -97,7 +97,7 @@ class Differentiation(Derivative, Protocol):
         ...
 
 
-class Pushing(Derivative, Protocol):
+class JvpContext(AutodiffContext, Protocol):
     """Context of forward mode (JVP) for an operator that owns blocks."""
 
     @property

@@ -41,7 +41,7 @@ from braces.ir.walk import free_names, producers
 
 
 @dataclass
-class Keeping:
+class ResidualPlan:
     """Residual plan: one way for each value of a forward block that its gradient reads.
 
     Attributes:
@@ -65,12 +65,12 @@ def _is_cheap(op: Op) -> bool:
     return definition is not None and definition.cheap and not definition.may_fail(op.attrs)
 
 
-def plan_keeping(
+def plan_residuals(
     forward: SymbolTable,
     needed: Iterable[str],
     at_hand: Set[str],
     may_run_again: Callable[[Op], bool] = _is_cheap,
-) -> Keeping:
+) -> ResidualPlan:
     """Plan the residuals of a block: save those neither available nor recomputable.
 
     Args:
@@ -96,7 +96,7 @@ def plan_keeping(
         return recompute_memo[name]
 
     saved |= {name for name in reads if not available(name)}
-    plan = Keeping()
+    plan = ResidualPlan()
     for name in reads:
         if name in saved:
             is_list = isinstance(forward.type_of(name), ListType)
@@ -107,13 +107,13 @@ def plan_keeping(
     return plan
 
 
-def fixpoint_keep(
+def prune_and_plan_residuals(
     backward: Body,
     forward: SymbolTable,
     at_hand: Set[str],
-    lists: Lists,
+    lists: ResidualListTable,
     eliminate: Callable[[Body, Sequence[str]], Body],
-) -> tuple[Body, Keeping]:
+) -> tuple[Body, ResidualPlan]:
     """Apply dead code elimination to a backward block, and plan its residuals.
 
     The remainder of a list that passes through must be returned. That keeps operators alive
@@ -122,7 +122,7 @@ def fixpoint_keep(
     rests: list[str] = []
     while True:
         body = eliminate(backward, [*backward.results, *rests])
-        plan = plan_keeping(forward, free_names(body), at_hand)
+        plan = plan_residuals(forward, free_names(body), at_hand)
         plan.whole = [name for name in plan.lists if not lists.knows(name)]
         plan.lists = [name for name in plan.lists if lists.knows(name)]
         new_rests = [lists.rest_of(name) for name in plan.lists]
@@ -131,7 +131,7 @@ def fixpoint_keep(
         rests = new_rests
 
 
-def with_recomputed(body: Body, forward: SymbolTable, plan: Keeping) -> Body:
+def prepend_recomputed(body: Body, forward: SymbolTable, plan: ResidualPlan) -> Body:
     """Return a backward block that begins with the recomputed operators of its plan."""
     infos = dict(body.vars)
     for op in plan.recomputed:
@@ -140,7 +140,7 @@ def with_recomputed(body: Body, forward: SymbolTable, plan: Keeping) -> Body:
 
 
 def _collect_recomputed(
-    plan: Keeping,
+    plan: ResidualPlan,
     forward: SymbolTable,
     producer_of: dict[str, Op],
     pending: list[str],
@@ -162,7 +162,7 @@ def _collect_recomputed(
 # ---- residual lists --------------------------------------------------------------------------
 
 
-def history_of(table: SymbolTable, name: str) -> str | None:
+def find_filling_loop(table: SymbolTable, name: str) -> str | None:
     """Return the loop that filled a list, found by tracing the list back to its origin.
 
     A list created from the elements of an array has no such loop; the loop that pops it names
@@ -190,7 +190,7 @@ def _find_producer(blocks: Sequence[SymbolTable | Body], name: str) -> Op | None
     return next((op for op in ops if name in op.binds()), None)
 
 
-class Lists:
+class ResidualListTable:
     """Residual lists created by gradients so far."""
 
     def __init__(self) -> None:
@@ -219,7 +219,7 @@ class Lists:
 
 
 @dataclass(frozen=True)
-class KeptList:
+class ResidualList:
     """A residual list that a construct carries for its gradient.
 
     Attributes:
@@ -240,7 +240,9 @@ class KeptList:
     value: str = ""
 
 
-def take_list(lists: Lists, forward: SymbolTable, name: str) -> KeptList:
+def detach_list_start(
+    lists: ResidualListTable, forward: SymbolTable, name: str
+) -> ResidualList:
     """Move the empty list from which a residual list grew out of a block."""
     start = lists.start_of(name)
     op = producers(forward.ops)[start]
@@ -249,4 +251,4 @@ def take_list(lists: Lists, forward: SymbolTable, name: str) -> KeptList:
     forward.exchange([item for item in forward.ops if item is not op], other_vars)
     assert isinstance(info.type, ListType)
     history = str(op.attrs[OPS.get(op.type).roles["History"]])
-    return KeptList(start, name, name, info.type.element, history)
+    return ResidualList(start, name, name, info.type.element, history)

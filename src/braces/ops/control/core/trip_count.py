@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.errors import ShapeError
 
 
-def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) -> Size:
+def infer_trip_count(
+    context: InferenceContext, sliced: Sequence[Type], length: Size | None
+) -> Size:
     """Return the trip count on which all scanned inputs agree."""
     sizes = [t.shape[0] for t in sliced if isinstance(t, TensorType) and t.shape]
     if len(sizes) != len(sliced):
@@ -27,7 +29,7 @@ def trip_count(context: Context, sliced: Sequence[Type], length: Size | None) ->
     return first
 
 
-def slice_type(given: Type) -> TensorType:
+def infer_slice_type(given: Type) -> TensorType:
     """Return the type of a scanned input in one iteration."""
     if not isinstance(given, TensorType) or not given.shape:
         raise ShapeError(f"A {given} cannot be cut into steps.", fix="Give it a step axis.")

@@ -17,7 +17,7 @@ from braces.ir.views import (
 
 
 @dataclass(frozen=True)
-class Link:
+class ValueEdge:
     """An edge of the value flow into a sub-block, out of it, or around in it.
 
     Attributes:
@@ -37,14 +37,14 @@ class Link:
     first: int = 0
 
 
-def links_of(op: Op) -> tuple[Link, ...]:
+def value_edges(op: Op) -> tuple[ValueEdge, ...]:
     """Return the edges between an operator and its sub-blocks."""
     match view_of(op):
         case LoopView() as view:
             return tuple(_loop_edges(view))
         case SwitchView() | BlockView() as view:
             return tuple(
-                Link(label, result, "", out.name)
+                ValueEdge(label, result, "", out.name)
                 for out in view.outputs
                 for label, result in zip(op.bodies(), out.results, strict=True)
             )
@@ -56,7 +56,7 @@ def links_of(op: Op) -> tuple[Link, ...]:
             return ()
 
 
-def deciders_of(op: Op) -> tuple[tuple[str, str], ...]:
+def control_operands(op: Op) -> tuple[tuple[str, str], ...]:
     """Return the control operands (index, trip count, condition): block labels and names."""
     match view_of(op):
         case LoopView() as view:
@@ -69,32 +69,32 @@ def deciders_of(op: Op) -> tuple[tuple[str, str], ...]:
             return ()
 
 
-def _loop_edges(view: LoopView) -> Iterator[Link]:
+def _loop_edges(view: LoopView) -> Iterator[ValueEdge]:
     cond = None if view.condition is None else view.condition.params
     for i, memory in enumerate(view.memories):
         for block, param in (("body", memory.param), *((("cond", cond[i]),) if cond else ())):
-            yield Link("", memory.init, block, param)
-            yield Link("body", memory.next, block, param)
-        yield Link("", memory.init, "", memory.final)
-        yield Link("body", memory.next, "", memory.final)
+            yield ValueEdge("", memory.init, block, param)
+            yield ValueEdge("body", memory.next, block, param)
+        yield ValueEdge("", memory.init, "", memory.final)
+        yield ValueEdge("body", memory.next, "", memory.final)
     for slice_ in view.slices:
-        yield Link("", slice_.source, "body", slice_.param, shift=-1, first=1)
+        yield ValueEdge("", slice_.source, "body", slice_.param, shift=-1, first=1)
     for row in view.rows:
-        yield Link("body", row.result, "", row.stacked, shift=1)
+        yield ValueEdge("body", row.result, "", row.stacked, shift=1)
 
 
-def _custom_gradient_edges(view: CustomGradientView) -> Iterator[Link]:
+def _custom_gradient_edges(view: CustomGradientView) -> Iterator[ValueEdge]:
     for operand in view.passed:
-        yield Link("", operand.value, "", operand.name)
+        yield ValueEdge("", operand.value, "", operand.name)
         for param in (operand.param, operand.cotangent):
-            yield Link("", operand.value, "backward", param)
+            yield ValueEdge("", operand.value, "backward", param)
 
 
-def _partition_edges(view: PartitionView, op: Op) -> Iterator[Link]:
+def _partition_edges(view: PartitionView, op: Op) -> Iterator[ValueEdge]:
     for row in view.rows:
         for label, param in zip(op.bodies(), row.params, strict=True):
-            yield Link("", row.source, label, param, first=1)
+            yield ValueEdge("", row.source, label, param, first=1)
     for outs, first in ((view.outs, 1), (view.sums, 0)):
         for out in outs:
             for label, result in zip(op.bodies(), out.results, strict=True):
-                yield Link(label, result, "", out.name, first=first)
+                yield ValueEdge(label, result, "", out.name, first=first)

@@ -42,11 +42,17 @@ from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
 from braces.ir.views import LoopView, Memory, Row, Slice
 from braces.ir.walk import ancestors
-from braces.ops.common.rules import zeros_of
-from braces.ops.control.core.differentiation import Differentiation
+from braces.ops.common.rules import build_zeros
+from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.loop.dead_memories import trim_loop
-from braces.ops.control.loop.residuals import counted_length, keep
-from braces.ops.lists.cotangents import collect, differentiable, in_type, wide, zeros_from
+from braces.ops.control.loop.residuals import counted_length, save_residuals
+from braces.ops.lists.cotangents import (
+    accumulate_cotangent,
+    accumulation_type,
+    cast_cotangent,
+    has_cotangent,
+    zeros_like_variable,
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,7 @@ class _CotangentCarry:
     known: bool
 
 
-def loop_gradient(d: Differentiation) -> None:
+def loop_gradient(d: VjpContext) -> None:
     """Build the backward loop, let the forward loop save residuals, report cotangents."""
     view = LoopView.of(d.op)
     forward = SymbolTable(parent=d.host).thaw(view.body)
@@ -76,17 +82,17 @@ def loop_gradient(d: Differentiation) -> None:
     backward, origin_of = _build_backward(d, view, forward, table)
     if not origin_of:
         return
-    keep(d, view, forward, table, trim_loop(backward, origin_of.keys(), d.eliminate))
+    save_residuals(d, view, forward, table, trim_loop(backward, origin_of.keys(), d.eliminate))
     for name, origin in origin_of.items():
         grad = var_of(d.program, d.program.current, name)
-        d.give(origin, in_type(grad, d.var(origin).type))
+        d.give(origin, cast_cotangent(grad, d.var(origin).type))
 
 
 # ---- backward loop ---------------------------------------------------------------------------
 
 
 def _build_backward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, table: SymbolTable
+    d: VjpContext, view: LoopView, forward: SymbolTable, table: SymbolTable
 ) -> tuple[LoopView, dict[str, str]]:
     """Build the backward loop, still without its residuals.
 
@@ -104,7 +110,7 @@ def _build_backward(
     seed_slices = [
         _seed_row(d, table, seeds, row) for row in view.rows if row.stacked in d.grads
     ]
-    slices = [item for item in view.slices if differentiable(forward.type_of(item.param))]
+    slices = [item for item in view.slices if has_cotangent(forward.type_of(item.param))]
     wanted = {carried.name for carried in (*memories, *sums)} | {item.param for item in slices}
     with d.program.building(table):
         grads = d.backprop(forward, seeds, wanted)
@@ -133,7 +139,7 @@ def _build_backward(
     return backward, {output: origin for output, origin in origin_of.items() if d.wants(origin)}
 
 
-def _reversed_loop(d: Differentiation, view: LoopView, name: str) -> LoopView:
+def _reversed_loop(d: VjpContext, view: LoopView, name: str) -> LoopView:
     """Return the reversed loop with the same trip count; an uncounted loop counts down."""
     return replace(
         view,
@@ -156,7 +162,7 @@ def _backward_body(table: SymbolTable, index: str) -> Body:
     return content.with_(vars={**content.vars, index: info})
 
 
-def _active_memories(d: Differentiation, view: LoopView) -> list[Memory]:
+def _active_memories(d: VjpContext, view: LoopView) -> list[Memory]:
     """Return the memories whose cotangents can be nonzero: a fixpoint from the outputs."""
     body, rows = view.body, {row.result for row in view.rows if row.stacked in d.grads}
     reached = {
@@ -180,33 +186,31 @@ def _active_memories(d: Differentiation, view: LoopView) -> list[Memory]:
             break
         active |= new_memories
     flowing = (memory for memory in view.memories if memory in active)
-    return [memory for memory in flowing if differentiable(body.vars[memory.param].type)]
+    return [memory for memory in flowing if has_cotangent(body.vars[memory.param].type)]
 
 
 # ---- parameters of the backward body ---------------------------------------------------------
 
 
-def _memory_cotangent(
-    d: Differentiation, table: SymbolTable, memory: Memory
-) -> _CotangentCarry:
+def _memory_cotangent(d: VjpContext, table: SymbolTable, memory: Memory) -> _CotangentCarry:
     """Add the cotangent of a memory, initialized with the cotangent of its final value.
 
     The cotangent of a memory that never changes is a sum over all iterations, as for a capture.
     """
     start, type_ = d.grads.get(memory.final), table.type_of(memory.param)
     if memory.next == memory.param:
-        type_ = wide(type_)
-    start = None if start is None else in_type(start, type_)
+        type_ = accumulation_type(type_)
+    start = None if start is None else cast_cotangent(start, type_)
     return _add_carry(d, table, memory.param, memory.init, memory.final, type_, start)
 
 
-def _capture_cotangent(d: Differentiation, table: SymbolTable, name: str) -> _CotangentCarry:
+def _capture_cotangent(d: VjpContext, table: SymbolTable, name: str) -> _CotangentCarry:
     """Add the cotangent of a capture: a sum over all iterations, rounded after the last."""
-    return _add_carry(d, table, name, name, name, wide(table.type_of(name)))
+    return _add_carry(d, table, name, name, name, accumulation_type(table.type_of(name)))
 
 
 def _add_carry(
-    d: Differentiation,
+    d: VjpContext,
     table: SymbolTable,
     name: str,
     origin: str,
@@ -220,14 +224,14 @@ def _add_carry(
     """
     init = start
     if init is None:
-        init = zeros_of(type_) if isinstance(type_, TensorType) else d.zero_list(after)
+        init = build_zeros(type_) if isinstance(type_, TensorType) else d.zero_list(after)
     param = table.add_param(table.names.unique(f"{name}_grad"), type_).name
     return _CotangentCarry(
         name, origin, init, var_of(d.program, table, param), start is not None
     )
 
 
-def _seed_row(d: Differentiation, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:
+def _seed_row(d: VjpContext, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:
     """Scan the cotangent of a stacked output."""
     param = table.names.unique(f"{row.result}_grad")
     table.add_param(param, table.type_of(row.result))
@@ -236,14 +240,14 @@ def _seed_row(d: Differentiation, table: SymbolTable, seeds: dict[str, Var], row
 
 
 def _seed(
-    d: Differentiation, table: SymbolTable, seeds: dict[str, Var], name: str, grad: Var
+    d: VjpContext, table: SymbolTable, seeds: dict[str, Var], name: str, grad: Var
 ) -> None:
-    if differentiable(table.type_of(name)):
+    if has_cotangent(table.type_of(name)):
         with d.program.building(table):
-            collect(seeds, name, grad)
+            accumulate_cotangent(seeds, name, grad)
 
 
 def _grad_or_zeros(
-    d: Differentiation, forward: SymbolTable, grads: Mapping[str, Var], name: str
+    d: VjpContext, forward: SymbolTable, grads: Mapping[str, Var], name: str
 ) -> Var:
-    return grads[name] if name in grads else zeros_from(d.program, forward, name)
+    return grads[name] if name in grads else zeros_like_variable(d.program, forward, name)

@@ -30,7 +30,7 @@ from braces.ops.control.core.block_op import Lowering, State, Value
 from braces.ops.lists.stack import POP
 
 Values: TypeAlias = "tuple[Value, ...]"
-Trips: TypeAlias = "tuple[Value, Values, State]"
+WhileCarry: TypeAlias = "tuple[Value, Values, State]"
 """Carry of a while: number of completed iterations, memories, and run state."""
 
 
@@ -70,7 +70,7 @@ def lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
     count: Value = None if view.count is None else lowering.read(view.count).astype(INT64)
     memories = _Memories.of(lowering, view)
 
-    def goes_on(carry: Trips) -> tuple[Value, State]:
+    def goes_on(carry: WhileCarry) -> tuple[Value, State]:
         trip, carried, state = carry
         if cond is not None:
             (wanted,), state = lowering.run("cond", cond, memories.at(trip, carried), state)
@@ -78,11 +78,11 @@ def lower_while(lowering: Lowering, view: LoopView) -> dict[str, Value]:
             wanted = trip < count
         return wanted & lowering.running(state), state
 
-    def check(carry: Trips) -> Value:
+    def check(carry: WhileCarry) -> Value:
         wanted, _ = goes_on(carry)
         return wanted if limit is None else wanted & (carry[0] < limit)
 
-    def step(carry: Trips) -> Trips:
+    def step(carry: WhileCarry) -> WhileCarry:
         trip, carried, state = carry
         t = count - 1 - trip if view.reverse else trip
         results, state = lowering.run("body", body, [t, *memories.at(trip, carried)], state)

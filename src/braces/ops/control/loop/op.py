@@ -22,9 +22,9 @@ from typing import final
 
 import numpy as np
 
-from braces.define.axes.axis_map import AxisMap, led_by, with_tails
+from braces.define.axes.axis_map import AxisMap, with_leading_axis, with_tails
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, ProgramError, ShapeError, TripLimitError
@@ -33,21 +33,21 @@ from braces.ir.views import LoopView, size_in
 from braces.ops.control.construct.jvp import loop_jvp
 from braces.ops.control.core.block_op import (
     BlockOp,
-    Eliminate,
-    Follow,
+    DeadCodeElimination,
+    ForwardDependence,
     Frame,
     Interface,
     Lowering,
     Value,
     result_types,
 )
-from braces.ops.control.core.dependence import loop_reached
-from braces.ops.control.core.differentiation import Differentiation, Pushing
-from braces.ops.control.core.trip_count import slice_type, trip_count
+from braces.ops.control.core.dependence import find_dependent_loop_outputs
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
+from braces.ops.control.core.trip_count import infer_slice_type, infer_trip_count
 from braces.ops.control.loop.dead_memories import trim_loop
 from braces.ops.control.loop.gradient import loop_gradient
 from braces.ops.control.loop.lowering import lower_counted, lower_while
-from braces.ops.control.partition.interpret import arrays, slices_at, stack
+from braces.ops.control.partition.interpret import slice_arrays_at, stack_rows, to_jax_arrays
 from braces.ops.lists.stack import INDEX_TYPE
 
 
@@ -57,8 +57,8 @@ def axes_of_loop(types: Types, attrs: Attrs) -> AxisMap:
     The last iterations can be left out: then the loop receives the number of valid ones.
     """
     del attrs
-    sliced = led_by("trip", types.get("sliced", ()), "slice")
-    stacked = led_by("trip", types.get("stacked", ()))
+    sliced = with_leading_axis("trip", types.get("sliced", ()), "slice")
+    stacked = with_leading_axis("trip", types.get("stacked", ()))
     return with_tails(
         AxisMap({"sliced": sliced}, {"stacked": stacked}, frozenset({"trip"})), {}
     )
@@ -110,7 +110,7 @@ class LoopOp(BlockOp):
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
         """Body parameters are the index, the memories and one slice per scanned input."""
         init, bodies = types.get("init", ()), op.bodies()
-        slices = tuple(map(slice_type, types.get("sliced", ())))
+        slices = tuple(map(infer_slice_type, types.get("sliced", ())))
         _check_count(types.get("count", ()))
         finals, rows = LoopView.sizes(op)
         _check_finals(len(init), finals)
@@ -122,7 +122,7 @@ class LoopOp(BlockOp):
 
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -136,7 +136,9 @@ class LoopOp(BlockOp):
             _check_memory(context, param, before, after)
         rows, stacked = results[len(init) :], tuple[Type, ...]()
         if cond is None and not types.get("count"):
-            trips = trip_count(context, sliced, None if length is None else size_in(length))
+            trips = infer_trip_count(
+                context, sliced, None if length is None else size_in(length)
+            )
             stacked = tuple(_stack_type(trips, row) for row in rows)
         elif rows or sliced:
             raise ProgramError(
@@ -156,17 +158,17 @@ class LoopOp(BlockOp):
         sliced = [frame.read(slice_.source) for slice_ in view.slices]
         rows: list[list[Value]] = [[] for _ in view.rows]
         for t in self._trips(frame, view, memories):
-            index, *slices = slices_at(frame, t, sliced)
+            index, *slices = slice_arrays_at(frame, t, sliced)
             results = frame.run("body", body, [index, *memories, *slices])
             memories[:] = results[: len(memories)]
             for values, value in zip(rows, results[len(memories) :], strict=True):
                 values.append(value)
             trips += 1
         stacked = [
-            stack(frame, body, row.result, values[order])
+            stack_rows(frame, body, row.result, values[order])
             for row, values in zip(view.rows, rows, strict=True)
         ]
-        *stacked, count = arrays((*stacked, np.asarray(trips, INT64)))
+        *stacked, count = to_jax_arrays((*stacked, np.asarray(trips, INT64)))
         return view.bound(memories, stacked, count)
 
     def _trips(self, frame: Frame, view: LoopView, memories: list[Value]) -> Iterator[int]:
@@ -192,7 +194,7 @@ class LoopOp(BlockOp):
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Drop dead memories, scanned inputs and stacked outputs."""
         if live.isdisjoint(op.binds()):
             return None
@@ -200,15 +202,15 @@ class LoopOp(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return the memories and stacked outputs that depend on active names."""
-        return loop_reached(op, active, follow)
+        return find_dependent_loop_outputs(op, active, follow)
 
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Build a loop in reverse order; see `loop_gradient`."""
         loop_gradient(d)
 
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Build the same loop with tangents of memories, scanned inputs and stacked outputs."""
         loop_jvp(d)
 
@@ -226,7 +228,7 @@ def _limit_text(limit: object) -> str:
 # ---- types -----------------------------------------------------------------------------------
 
 
-def _check_memory(context: Context, param: str, before: Type, after: Type) -> None:
+def _check_memory(context: InferenceContext, param: str, before: Type, after: Type) -> None:
     if not unifies(before, after, context.unifier):
         raise ShapeError(
             f"Memory `{param}` changes its type from one trip to the next.",

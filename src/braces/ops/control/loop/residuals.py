@@ -66,31 +66,31 @@ from dataclasses import dataclass, replace
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import var_of
 from braces.define.decorator import OPS
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
 from braces.ir.views import LoopView, Memory, Row, Slice
-from braces.ops.control.core.differentiation import Differentiation
+from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
-    KeptList,
-    fixpoint_keep,
-    history_of,
-    take_list,
-    with_recomputed,
+    ResidualList,
+    detach_list_start,
+    find_filling_loop,
+    prepend_recomputed,
+    prune_and_plan_residuals,
 )
-from braces.ops.control.core.trip_count import trip_count
-from braces.ops.lists.list_to_array import length_of
-from braces.ops.lists.nested import SPLIT, extend
+from braces.ops.control.core.trip_count import infer_trip_count
+from braces.ops.lists.list_to_array import append_length
+from braces.ops.lists.nested import SPLIT, append_extend
 from braces.ops.lists.stack import INDEX_TYPE, POP, PUSH
 
 
-def counted_length(d: Differentiation, view: LoopView) -> Size | None:
+def counted_length(d: VjpContext, view: LoopView) -> Size | None:
     """Return the trip count of a counted loop; `None` for other loops."""
     if not view.counted:
         return None
     sliced = [d.host.type_of(slice_.source) for slice_ in view.slices]
-    return trip_count(Context("loop", d.host.unifier), sliced, view.length)
+    return infer_trip_count(InferenceContext("loop", d.host.unifier), sliced, view.length)
 
 
 @dataclass(frozen=True)
@@ -109,19 +109,19 @@ class _LoopResiduals:
 
     rows: Sequence[str]
     slices: Sequence[Slice]
-    pushed: Sequence[KeptList]
-    whole: Mapping[str, KeptList]
-    passed: Sequence[KeptList]
+    pushed: Sequence[ResidualList]
+    whole: Mapping[str, ResidualList]
+    passed: Sequence[ResidualList]
     following: Sequence[Memory]
 
     @property
-    def lists(self) -> tuple[KeptList, ...]:
+    def lists(self) -> tuple[ResidualList, ...]:
         """All residual lists that the loop carries."""
         return (*self.pushed, *self.whole.values(), *self.passed)
 
 
-def keep(
-    d: Differentiation,
+def save_residuals(
+    d: VjpContext,
     view: LoopView,
     forward: SymbolTable,
     table: SymbolTable,
@@ -141,7 +141,7 @@ def keep(
     if view.recompute:
         body, forward = _prepend_forward_body(d, view, forward, body)
     at_hand = {view.index, *(slice_.param for slice_ in view.slices)}
-    body, plan = fixpoint_keep(body, forward, at_hand, d.lists, d.eliminate)
+    body, plan = prune_and_plan_residuals(body, forward, at_hand, d.lists, d.eliminate)
     following = _find_carried_residuals(view, plan.values)
     values = [name for name in plan.values if name not in {m.next for m in following}]
     whole = dict(_save_list(d, forward, name) for name in plan.whole)
@@ -157,7 +157,7 @@ def keep(
         following=following,
     )
     wider = _augment_forward(d, view, forward, residuals)
-    backward = replace(backward, content=with_recomputed(body, forward, plan))
+    backward = replace(backward, content=prepend_recomputed(body, forward, plan))
     _append_backward(d, wider, forward, backward, residuals)
 
 
@@ -173,7 +173,7 @@ def _find_carried_residuals(view: LoopView, values: Sequence[str]) -> list[Memor
 
 
 def _prepend_forward_body(
-    d: Differentiation, view: LoopView, forward: SymbolTable, backward: Body
+    d: VjpContext, view: LoopView, forward: SymbolTable, backward: Body
 ) -> tuple[Body, SymbolTable]:
     """Return a backward body that recomputes the forward body, and a fresh forward body."""
     forward_infos = {
@@ -186,16 +186,16 @@ def _prepend_forward_body(
     return joint_body, SymbolTable(parent=d.host).thaw(view.body)
 
 
-def _pass_through(d: Differentiation, forward: SymbolTable, name: str) -> KeptList:
+def _pass_through(d: VjpContext, forward: SymbolTable, name: str) -> ResidualList:
     """Let the residual list of an inner loop enter and leave this loop as a memory."""
-    list_ = take_list(d.lists, forward, name)
+    list_ = detach_list_start(d.lists, forward, name)
     forward.new_var(list_.param, ListType(list_.element), ARGUMENT)
     return list_
 
 
 def _push_residual(
-    d: Differentiation, view: LoopView, forward: SymbolTable, name: str
-) -> KeptList:
+    d: VjpContext, view: LoopView, forward: SymbolTable, name: str
+) -> ResidualList:
     """Let the forward body push a value in each iteration."""
     element = forward.type_of(name)
     assert isinstance(element, TensorType)
@@ -210,21 +210,21 @@ def _push_residual(
         source=d.op.source,
     )
     source = names.unique(f"{name}_kept")
-    return KeptList(param, result, source, element, view.recorded, value=name)
+    return ResidualList(param, result, source, element, view.recorded, value=name)
 
 
-def _save_list(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str, KeptList]:
+def _save_list(d: VjpContext, forward: SymbolTable, name: str) -> tuple[str, ResidualList]:
     """Let the forward body append a list to another; return the count and the latter."""
     type_, names = forward.type_of(name), forward.names
     assert isinstance(type_, ListType)
     info = forward.new_var(names.unique(f"{name}_kept"), type_, ARGUMENT)
     with d.program.building(forward):
         values = var_of(d.program, forward, name)
-        count = length_of(values)
-        result = extend(var_of(d.program, forward, info.name), values, count)
+        count = append_length(values)
+        result = append_extend(var_of(d.program, forward, info.name), values, count)
     source = names.unique(f"{name}_kept")
     history = d.host.names.unique("history")
-    list_ = KeptList(info.name, result.name, source, type_.element, history, value=name)
+    list_ = ResidualList(info.name, result.name, source, type_.element, history, value=name)
     return count.name, list_
 
 
@@ -232,7 +232,7 @@ def _save_list(d: Differentiation, forward: SymbolTable, name: str) -> tuple[str
 
 
 def _augment_forward(
-    d: Differentiation, view: LoopView, forward: SymbolTable, residuals: _LoopResiduals
+    d: VjpContext, view: LoopView, forward: SymbolTable, residuals: _LoopResiduals
 ) -> LoopView:
     """Return the forward loop with residuals as stacked outputs or lists in memories."""
     host, length = d.host, counted_length(d, view)
@@ -265,7 +265,7 @@ def _stacked_type(length: Size | None, row: Type) -> TensorType:
 
 
 def _append_backward(
-    d: Differentiation,
+    d: VjpContext,
     view: LoopView,
     forward: SymbolTable,
     backward: LoopView,
@@ -317,9 +317,9 @@ def _append_backward(
 
 
 def _pop_residual(
-    d: Differentiation,
+    d: VjpContext,
     forward: SymbolTable,
-    list_: KeptList,
+    list_: ResidualList,
     infos: dict[str, VarInfo],
     pops: list[Op],
 ) -> str:
@@ -333,10 +333,10 @@ def _pop_residual(
 
 
 def _split_list(
-    d: Differentiation,
+    d: VjpContext,
     forward: SymbolTable,
     count: str,
-    list_: KeptList,
+    list_: ResidualList,
     infos: dict[str, VarInfo],
     pops: list[Op],
 ) -> str:
@@ -344,7 +344,7 @@ def _split_list(
     rest = _declare_taken_value(forward, list_, ListType(list_.element), infos)
     inputs = {"list": (list_.source,), "count": (count,)}
     outputs = {"values": (list_.value,), "rest": (rest,)}
-    history = history_of(forward, list_.value) or d.host.names.unique("history")
+    history = find_filling_loop(forward, list_.value) or d.host.names.unique("history")
     attrs = OPS.get(SPLIT).bind_attrs({"history": history})
     name = forward.names.unique(SPLIT)
     pops.append(Op(SPLIT, name, inputs, outputs, attrs, d.op.source))
@@ -352,7 +352,7 @@ def _split_list(
 
 
 def _declare_taken_value(
-    forward: SymbolTable, list_: KeptList, value: Type, infos: dict[str, VarInfo]
+    forward: SymbolTable, list_: ResidualList, value: Type, infos: dict[str, VarInfo]
 ) -> str:
     """Declare a list, the value taken off it, and the remainder; return the latter's name."""
     rest, type_ = forward.names.unique(list_.source), ListType(list_.element)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Set
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op
-from braces.ops.common.rules import gives_zeros
+from braces.ops.common.rules import is_zeros
 
 
-def adds(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op]) -> bool:
+def is_additive(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op]) -> bool:
     """Return whether the sum of an operator's results over shards is its result for all rows.
 
     Args:
@@ -21,10 +21,10 @@ def adds(op: Op, totals: Set[str], own: Set[str], makers: Mapping[str, Op]) -> b
     definition, read = OPS.get(op.type), totals & {*op.reads()}
     if not read:
         sums = [name for slot in definition.adds_to for name in op.inputs[slot]]
-        zeros = all(gives_zeros(makers.get(name)) for name in sums)
+        zeros = all(is_zeros(makers.get(name)) for name in sums)
         return definition.additive or (bool(sums) and zeros)
     picks = definition.operations == 0 and definition.picks == tuple(op.inputs)
     moves = picks or definition.changes_only in ("shape", "axes")
     others = (makers.get(name) for name in own & {*op.reads()} - read)
     linear = moves or {*definition.adds_to} == {*op.inputs}
-    return linear and all(map(gives_zeros, others))
+    return linear and all(map(is_zeros, others))

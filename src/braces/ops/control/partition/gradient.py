@@ -36,17 +36,17 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import ListType, TensorType, Type
 from braces.errors import GradientError
-from braces.ir.plain_blocks.inlining import inlined
+from braces.ir.plain_blocks.inlining import inline_plain_blocks
 from braces.ir.records import Body
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import map_bodies
-from braces.ops.common.rules import zeros_of
+from braces.ops.common.rules import build_zeros
 from braces.ops.control.batch_axis.masking import masked_branch
 from braces.ops.control.construct.build import append_construct
 from braces.ops.control.construct.jvp import captured_tangents, tangent_of
-from braces.ops.control.core.differentiation import Derivative, Differentiation, Pushing
-from braces.ops.control.partition.residuals import keep_rows
-from braces.ops.lists.cotangents import collect, differentiable
+from braces.ops.control.core.differentiation import AutodiffContext, JvpContext, VjpContext
+from braces.ops.control.partition.residuals import save_row_residuals
+from braces.ops.lists.cotangents import accumulate_cotangent, has_cotangent
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ class _DifferentiatedCase:
     grads: Mapping[str, Var]
 
 
-def partition_gradient(d: Differentiation) -> None:
+def partition_gradient(d: VjpContext) -> None:
     """Build the backward branch and report cotangents."""
     unique, masked = d.host.names.unique, masked_branch(d.program, d.host, d.op)
-    view = PartitionView.of(map_bodies(masked, lambda body: inlined(body, unique)))
+    view = PartitionView.of(map_bodies(masked, lambda body: inline_plain_blocks(body, unique)))
     outs = [out for out in view.outs if out.name in d.grads]
     halves = [_differentiate_case(d, view, k, outs) for k in range(len(view.cases))]
     rows = [
@@ -85,7 +85,7 @@ def partition_gradient(d: Differentiation) -> None:
         _return_cotangents(d, half, [*(row.params[k] for row in rows), *sums])
         for k, half in enumerate(halves)
     ]
-    kept, contents = keep_rows(d, view, bodies)
+    kept, contents = save_row_residuals(d, view, bodies)
     seeds = [
         Operand(d.grads[out.name].name, tuple(half.seeds[i] for half in halves), linear=True)
         for i, out in enumerate(outs)
@@ -105,7 +105,7 @@ def partition_gradient(d: Differentiation) -> None:
 
 
 def _differentiate_case(
-    d: Differentiation, view: PartitionView, k: int, outs: Sequence[Output]
+    d: VjpContext, view: PartitionView, k: int, outs: Sequence[Output]
 ) -> _DifferentiatedCase:
     """Recompute and differentiate a case: cotangents of its rows and of its captures."""
     table = SymbolTable(parent=d.program.current).thaw(view.bodies[k])
@@ -114,24 +114,22 @@ def _differentiate_case(
         for out in outs:
             grad = _param(d, table, f"{out.name}_grad", out.results[k])
             params.append(grad.name)
-            collect(seeds, out.results[k], grad)
+            accumulate_cotangent(seeds, out.results[k], grad)
         for out in view.sums:
             if out.name in d.grads:
-                collect(seeds, out.results[k], d.grads[out.name])
+                accumulate_cotangent(seeds, out.results[k], d.grads[out.name])
         wanted = {row.params[k] for row in view.rows if d.wants(row.source)}
         wanted |= {name for name in view.captures if d.wants(name)}
         return _DifferentiatedCase(table, params, d.backprop(table, seeds, wanted))
 
 
-def _param(d: Derivative, table: SymbolTable, stem: str, like: str) -> Var:
+def _param(d: AutodiffContext, table: SymbolTable, stem: str, like: str) -> Var:
     """Add a parameter to a case, with the type of one of its variables."""
     name = table.add_param(table.names.unique(stem), table.type_of(like)).name
     return var_of(d.program, table, name)
 
 
-def _return_cotangents(
-    d: Differentiation, half: _DifferentiatedCase, names: Sequence[str]
-) -> Body:
+def _return_cotangents(d: VjpContext, half: _DifferentiatedCase, names: Sequence[str]) -> Body:
     """Let the backward case return a cotangent for each of these names, zeros included."""
     with d.program.building(half.table):
         grads = [
@@ -154,10 +152,10 @@ def _refuse_list(name: str, type_: Type) -> None:
 def _zeros(table: SymbolTable, name: str) -> Var:
     type_ = table.type_of(name)
     assert isinstance(type_, TensorType)
-    return zeros_of(type_)
+    return build_zeros(type_)
 
 
-def partition_jvp(d: Pushing) -> None:
+def partition_jvp(d: JvpContext) -> None:
     """Let every case also return the tangents of its results."""
     view = PartitionView.of(masked_branch(d.program, d.host, d.op))
     moving_rows = [row for row in view.rows if row.source in d.tangents]
@@ -180,7 +178,7 @@ def partition_jvp(d: Pushing) -> None:
             name in case_tangents
             for name, case_tangents in zip(out.results, pushed, strict=True)
         )
-        and differentiable(tables[0].type_of(out.results[0]))
+        and has_cotangent(tables[0].type_of(out.results[0]))
     ]
     extra = list[list[str]]()
     for k, (table, case_tangents) in enumerate(zip(tables, pushed, strict=True)):

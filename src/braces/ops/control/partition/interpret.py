@@ -16,12 +16,12 @@ from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
 from braces.lazy import jax, jnp, lax
 from braces.ops.control.core.block_op import Frame, Value
-from braces.ops.control.partition.lowering import along_rows
+from braces.ops.control.partition.lowering import reshape_row_mask
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
-def arrays(values: Iterable[Value]) -> list[Value]:
+def to_jax_arrays(values: Iterable[Value]) -> list[Value]:
     """Return values as JAX arrays.
 
     A kernel call converts in a sixth of the time of `device_put`.
@@ -29,12 +29,12 @@ def arrays(values: Iterable[Value]) -> list[Value]:
     return list(map(_identity_kernel(), values))
 
 
-def slices_at(frame: Frame, t: int, sliced: Sequence[Value]) -> list[Value]:
+def slice_arrays_at(frame: Frame, t: int, sliced: Sequence[Value]) -> list[Value]:
     """Return an iteration's index and slices, by one kernel for all iterations."""
     return frame.compute(_slices, np.asarray(t, INT64), *sliced)
 
 
-def zeros(frame: Frame, body: Body, name: str, *leading: int) -> Array:
+def zeros_like_result(frame: Frame, body: Body, name: str, *leading: int) -> Array:
     """Return zeros like a result of a block that did not run, with leading axes added."""
     if name not in body.vars:
         value = frame.read(name)
@@ -44,9 +44,9 @@ def zeros(frame: Frame, body: Body, name: str, *leading: int) -> Array:
     return np.zeros((*leading, *map(frame.size, type_.shape)), type_.dtype)
 
 
-def stack(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Array:
+def stack_rows(frame: Frame, body: Body, name: str, rows: Sequence[Value]) -> Array:
     """Stack the rows of all iterations; without any, use the type declared in the block."""
-    return np.stack(rows) if rows else zeros(frame, body, name, 0)
+    return np.stack(rows) if rows else zeros_like_result(frame, body, name, 0)
 
 
 @final
@@ -116,11 +116,11 @@ class CaseRows:
         return [*results[:outs], *self._frame.compute(_sums, *results[outs:], *before[outs:])]
 
 
-def no_rows(frame: Frame, body: Body, total: int, outs: int) -> list[Value]:
+def results_without_rows(frame: Frame, body: Body, total: int, outs: int) -> list[Value]:
     """Return the results of a branch in which no case ran, from one of its blocks."""
-    zero_results = [zeros(frame, body, name) for name in body.results]
+    zero_results = [zeros_like_result(frame, body, name) for name in body.results]
     rows = [np.zeros((total, *x.shape[1:]), x.dtype) for x in zero_results[:outs]]
-    return arrays(rows + zero_results[outs:])
+    return to_jax_arrays(rows + zero_results[outs:])
 
 
 # ---- kernels ---------------------------------------------------------------------------------
@@ -195,5 +195,5 @@ def _put(mask: Value, places: Value | None, rows: Value, before: Value | None) -
     if before is None:
         before = jnp.zeros((mask.size, *rows.shape[1:]), rows.dtype)
     if places is None:
-        return jnp.where(along_rows(mask, rows), rows, before)
+        return jnp.where(reshape_row_mask(mask, rows), rows, before)
     return before.at[places].set(rows)

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 
 from braces.lazy import extend, tracing
 
-UNKNOWN = math.inf
-Traced: TypeAlias = Any
+UNKNOWN_WORK = math.inf
+JaxprPart: TypeAlias = Any
 """A jaxpr, or a part of one: an equation, a variable, a parameter."""
 
 
-def work_of(jaxpr: Traced) -> float:
+def estimate_work(jaxpr: JaxprPart) -> float:
     """Return the number of elements and products that a jaxpr computes.
 
     The cost is `UNKNOWN` for loops with a data-dependent trip count.
@@ -21,7 +21,7 @@ def work_of(jaxpr: Traced) -> float:
     return sum(map(_equation_cost, jaxpr.eqns))
 
 
-def _equation_cost(equation: Traced) -> float:
+def _equation_cost(equation: JaxprPart) -> float:
     name, params = equation.primitive.name, equation.params
     out_avals = [
         shaped.aval
@@ -29,10 +29,10 @@ def _equation_cost(equation: Traced) -> float:
         if isinstance(shaped.aval, tracing.ShapedArray)
     ]
     numbers = sum(math.prod(shaped.shape) for shaped in out_avals)
-    inside = sum(map(work_of, inner_computations(params.values())))
+    inside = sum(map(estimate_work, inner_jaxprs(params.values())))
     match name:
         case "while":
-            return UNKNOWN
+            return UNKNOWN_WORK
         case "scan":
             return numbers + params["length"] * inside
         case "dot_general":
@@ -46,14 +46,14 @@ def _equation_cost(equation: Traced) -> float:
             return numbers + inside
 
 
-def _sizes(variable: Traced, axes: Iterable[int]) -> int:
+def _sizes(variable: JaxprPart, axes: Iterable[int]) -> int:
     return math.prod(variable.aval.shape[axis] for axis in axes)
 
 
-def inner_computations(params: Iterable[Traced]) -> Iterator[Traced]:
+def inner_jaxprs(params: Iterable[JaxprPart]) -> Iterator[JaxprPart]:
     """Yield the jaxprs among the parameters of an equation."""
     for value in params:
         if isinstance(value, extend.ClosedJaxpr | extend.Jaxpr):
             yield value
         elif isinstance(value, tuple | list):
-            yield from inner_computations(value)
+            yield from inner_jaxprs(value)

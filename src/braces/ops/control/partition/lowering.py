@@ -41,15 +41,15 @@ from braces.ir.records import Body
 from braces.ir.views import PartitionView
 from braces.ir.walk import producers
 from braces.lazy import extend, jax, jnp, lax
-from braces.ops.common.rules import gives_zeros
-from braces.ops.control.batch_axis.analysis import is_by_row
+from braces.ops.common.rules import is_zeros
+from braces.ops.control.batch_axis.analysis import is_row_wise
 from braces.ops.control.core.block_op import Lowering, State, Value
-from braces.ops.control.partition.kernel_cost import work_of
-from braces.ops.control.partition.per_device import runs_in_parts
+from braces.ops.control.partition.kernel_cost import estimate_work
+from braces.ops.control.partition.per_device import can_run_per_device
 
 Branch = Callable[[list[Value], State], tuple[list[Value], State]]
 """From results of preceding cases and a run state to the results and state after the case."""
-Place = Callable[[Value, Value], Value]
+MergeRows = Callable[[Value, Value], Value]
 """From the rows of a case and those of preceding cases to the merged rows."""
 
 
@@ -99,7 +99,9 @@ class LoweredCase:
     def stood_in(self) -> list[Value]:
         """Return all rows in place, with a row of the case in the positions of other cases."""
         mask = self.mask
-        return [jnp.where(along_rows(mask, x), x, first_of(x, mask)) for x in self.rows]
+        return [
+            jnp.where(reshape_row_mask(mask, x), x, first_valid_row(x, mask)) for x in self.rows
+        ]
 
     @cached_property
     def by_row(self) -> bool:
@@ -118,7 +120,7 @@ class LoweredCase:
             if not hasattr(value, "dtype"):
                 return False
             types[name] = TensorType(value.dtype, value.shape)
-        return is_by_row(self.body, types, self.mask.shape[0])
+        return is_row_wise(self.body, types, self.mask.shape[0])
 
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
@@ -126,11 +128,11 @@ class LoweredCase:
         """Run the block on as many rows as `valid` has."""
         count = self.view.cases[self.k].count
         sizes = {str(count): valid.shape[0]} if isinstance(count, Dim) else None
-        rows = rows if self.by_row else without_stand_ins(self.view, rows, valid)
+        rows = rows if self.by_row else zero_linear_padding(self.view, rows, valid)
         return self.lowering.run(self.label, self.body, [valid, *rows], state, sizes)
 
     def joined(
-        self, found: Sequence[Value], before: Sequence[Value], place: Place
+        self, found: Sequence[Value], before: Sequence[Value], place: MergeRows
     ) -> list[Value]:
         """Merge results with those of preceding cases: rows placed, sums added.
 
@@ -139,7 +141,7 @@ class LoweredCase:
         producer_of = producers(self.body.ops)
         changes = [place] * len(self.view.outs) + [jnp.add] * len(self.view.sums)
         return [
-            old if gives_zeros(producer_of.get(name)) else change(new, old)
+            old if is_zeros(producer_of.get(name)) else change(new, old)
             for name, change, new, old in zip(
                 self.body.results, changes, found, before, strict=True
             )
@@ -150,7 +152,7 @@ def lower_cases(lowering: Lowering, view: PartitionView) -> dict[str, Value]:
     """Lower a partitioned branch, per device if sharded; return its outputs by name."""
     rows = {*(case.mask for case in view.cases), *(row.source for row in view.rows)}
     cut = lowering.cut_by(view.cases[0].mask)
-    if cut is None or not runs_in_parts(view, lowering.type_of, cut):
+    if cut is None or not can_run_per_device(view, lowering.type_of, cut):
         return view.bound(_lower_cases(lowering, view))
     run = partial(_lower_cases, view=view)
     return view.bound(lowering.in_parts(cut, rows, len(view.outs), run))
@@ -215,7 +217,7 @@ class _TracedCase:
         row_shapes = [jax.ShapeDtypeStruct((rows, *x.shape[1:]), x.dtype) for x in case.rows]
         valid = jax.ShapeDtypeStruct((rows,), "bool")
         code, made = jax.make_jaxpr(case.run, return_shape=True)(valid, row_shapes, state)
-        return cls(code, made, work_of(code))
+        return cls(code, made, estimate_work(code))
 
     def run(
         self, valid: Value, rows: Sequence[Value], state: State
@@ -262,7 +264,7 @@ def _gathered(case: LoweredCase, capacity: int) -> Branch:
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         valid = jnp.arange(capacity) < number
         (places,) = jnp.nonzero(mask, size=capacity, fill_value=0)
-        chosen = jnp.where(valid, places, first_of(places, valid))
+        chosen = jnp.where(valid, places, first_valid_row(places, valid))
         results, state = case.run(valid, [x[chosen] for x in case.rows], state)
         target = jnp.where(valid, chosen, total)  # out of range, so dropped
 
@@ -287,7 +289,7 @@ def _lower_first_case(
         case_results, state = full_case.run(case.mask, rows, state)
         outs = len(case.view.outs)
         masked_rows = [
-            jnp.where(along_rows(case.mask, x), x, jnp.zeros_like(x))
+            jnp.where(reshape_row_mask(case.mask, x), x, jnp.zeros_like(x))
             for x in case_results[:outs]
         ]
         return [*masked_rows, *case_results[outs:]], state
@@ -304,7 +306,7 @@ def _in_place(case: LoweredCase, full_case: _TracedCase) -> Branch:
     mask = case.mask
 
     def put(rows: Value, old: Value) -> Value:
-        return jnp.where(along_rows(mask, rows), rows, old)
+        return jnp.where(reshape_row_mask(mask, rows), rows, old)
 
     def branch(before: list[Value], state: State) -> tuple[list[Value], Value]:
         results, state = full_case.run(mask, case.stood_in(), state)
@@ -340,19 +342,21 @@ def _distinct_zeros(case: LoweredCase, i: int, shape: tuple[int, ...], dtype: DT
 # ---- rows ------------------------------------------------------------------------------------
 
 
-def along_rows(mask: Value, x: Value) -> Value:
+def reshape_row_mask(mask: Value, x: Value) -> Value:
     """Reshape a mask of rows to broadcast against an array of rows."""
     return mask.reshape(-1, *[1] * (x.ndim - 1))
 
 
-def first_of(x: Value, valid: Value) -> Value:
+def first_valid_row(x: Value, valid: Value) -> Value:
     """Return the first valid row, used as padding; an empty array if there are no rows."""
     return x[lax.argmax(valid, 0, jnp.int32)] if valid.shape[0] else x[:0]
 
 
-def without_stand_ins(view: PartitionView, rows: Sequence[Value], valid: Value) -> list[Value]:
+def zero_linear_padding(
+    view: PartitionView, rows: Sequence[Value], valid: Value
+) -> list[Value]:
     """Return the rows, zeroed in padding where results are linear in them."""
     return [
-        jnp.where(along_rows(valid, x), x, 0) if row.linear else x
+        jnp.where(reshape_row_mask(valid, x), x, 0) if row.linear else x
         for row, x in zip(view.rows, rows, strict=True)
     ]

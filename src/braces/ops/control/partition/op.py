@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import final
 
-from braces.define.axes.axis_map import AxisMap, led_by
+from braces.define.axes.axis_map import AxisMap, with_leading_axis
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, TensorType, Type, unifies
 from braces.errors import ProgramError, ShapeError
@@ -38,19 +38,19 @@ from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, cases_in, names_read, size_in
 from braces.ops.control.core.block_op import (
     BlockOp,
-    Eliminate,
-    Follow,
+    DeadCodeElimination,
+    ForwardDependence,
     Frame,
     Interface,
     Lowering,
     Value,
     result_types,
 )
-from braces.ops.control.core.dependence import cases_reached
-from braces.ops.control.core.differentiation import Differentiation, Pushing
-from braces.ops.control.core.trip_count import slice_type
+from braces.ops.control.core.dependence import find_dependent_case_outputs
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
+from braces.ops.control.core.trip_count import infer_slice_type
 from braces.ops.control.partition.gradient import partition_gradient, partition_jvp
-from braces.ops.control.partition.interpret import CaseRows, no_rows
+from braces.ops.control.partition.interpret import CaseRows, results_without_rows
 from braces.ops.control.partition.lowering import lower_cases
 
 
@@ -61,8 +61,13 @@ def axes_of_partition(types: Types, attrs: Attrs) -> AxisMap:
     """
     del attrs
     masks, rows, out = (types.get(slot, ()) for slot in ("masks", "rows", "out"))
-    inputs = {"masks": led_by("row", masks), "rows": led_by("row", rows, "row")}
-    return AxisMap(inputs, {"out": led_by("row", out)}, fills={"row": {"masks": False}})
+    inputs = {
+        "masks": with_leading_axis("row", masks),
+        "rows": with_leading_axis("row", rows, "row"),
+    }
+    return AxisMap(
+        inputs, {"out": with_leading_axis("row", out)}, fills={"row": {"masks": False}}
+    )
 
 
 @final
@@ -99,7 +104,7 @@ class PartitionOp(BlockOp):
     def interface(self, op: Op, types: Types) -> dict[str, Interface]:
         """Parameters are the mask of valid rows and the rows; results match the outputs."""
         counts, results = _counts_of(op, types), len(tuple(op.binds()))
-        rows = [slice_type(type_) for type_ in types.get("rows", ())]
+        rows = [infer_slice_type(type_) for type_ in types.get("rows", ())]
         return {
             label: Interface((TensorType(BOOL, (count,)), *_row_types(rows, count)), results)
             for label, count in zip(op.bodies(), counts, strict=True)
@@ -107,7 +112,7 @@ class PartitionOp(BlockOp):
 
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -128,7 +133,7 @@ class PartitionOp(BlockOp):
         out = tuple(TensorType(t.dtype, (total, *t.shape)) for t in rows[0])
         return {"out": out, "sums": tuple(sums[0])}
 
-    def _rows(self, context: Context, types: Types) -> Size:
+    def _rows(self, context: InferenceContext, types: Types) -> Size:
         total: Size | None = None
         for type_ in (*types["masks"], *types.get("rows", ())):
             if not isinstance(type_, TensorType) or not type_.shape:
@@ -153,7 +158,7 @@ class PartitionOp(BlockOp):
                 rows = [frame.read(row.source) for row in view.rows]
                 results = own.run(f"cases[{k}]", body, rows, linear, results, outs)
             elif results is None and k == len(bodies) - 1:
-                results = no_rows(frame, body, own.total, outs)
+                results = results_without_rows(frame, body, own.total, outs)
         return view.bound(results or [])
 
     # ---- lower -------------------------------------------------------------------------------
@@ -164,7 +169,7 @@ class PartitionOp(BlockOp):
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Drop unused results, and rows that no case reads."""
         if live.isdisjoint(op.binds()):
             return None
@@ -180,7 +185,7 @@ class PartitionOp(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return the rows and sums that depend on active names in some case."""
         view = PartitionView.of(op)
         captured = {name for name in view.captures if name in active}
@@ -188,13 +193,13 @@ class PartitionOp(BlockOp):
             captured | {row.params[k] for row in view.rows if row.source in active}
             for k in range(len(view.cases))
         ]
-        return cases_reached(view.bodies, inside, view.outputs, follow)
+        return find_dependent_case_outputs(view.bodies, inside, view.outputs, follow)
 
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Build a partitioned branch on the same masks, which reads the saved residuals."""
         partition_gradient(d)
 
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Build the same branch with a tangent beside each result."""
         partition_jvp(d)
 
@@ -245,7 +250,9 @@ def _drop_row_axis(type_: Type, count: Size) -> TensorType:
     return TensorType(type_.dtype, type_.shape[1:])
 
 
-def _check_agreement(context: Context, left: Sequence[Type], right: Sequence[Type]) -> None:
+def _check_agreement(
+    context: InferenceContext, left: Sequence[Type], right: Sequence[Type]
+) -> None:
     if len(left) != len(right):
         raise ShapeError(
             f"One branch has {len(left)} outputs, the other {len(right)}.",

@@ -24,20 +24,20 @@ from braces.errors import BracesError
 from braces.ir.records import Body, Op
 from braces.ir.views import PartitionView, view_of
 from braces.ir.walk import all_bodies, dimensions, producers, resolve_body
-from braces.ops.common.rules import gives_zeros
+from braces.ops.common.rules import is_zeros
 from braces.ops.control.batch_axis.analysis import (
-    Known,
-    Site,
-    Sites,
-    Tracker,
+    AxisKinds,
+    BatchAxisAnalysis,
+    ConstructState,
+    ConstructStates,
     Types,
-    led_by_rows,
+    leading_row_kinds,
 )
-from braces.ops.control.core.value_flow import deciders_of, links_of
-from braces.ops.control.partition.additivity import adds
+from braces.ops.control.core.value_flow import control_operands, value_edges
+from braces.ops.control.partition.additivity import is_additive
 
 
-def runs_in_parts(view: PartitionView, type_of: Callable[[str], Type], cut: str) -> bool:
+def can_run_per_device(view: PartitionView, type_of: Callable[[str], Type], cut: str) -> bool:
     """Return whether each device can run the cases of a branch on its shard of the rows.
 
     Args:
@@ -82,8 +82,8 @@ def _is_case_splittable(
     if not set(cuts).isdisjoint(_sizes_in(body)):
         return False
     types = {**outer, **{name: info.type for name, info in body.vars.items()}}
-    known: Known = {name: led_by_rows(types[name]) for name in body.params}
-    tracker, sites = Tracker(rows, lambda size: size), dict[str, Site]()
+    known: AxisKinds = {name: leading_row_kinds(types[name]) for name in body.params}
+    tracker, sites = BatchAxisAnalysis(rows, lambda size: size), dict[str, ConstructState]()
     try:
         tracker.follow(body.ops, types, known, sites)
         case = _BlockAnalysis.of(
@@ -120,7 +120,7 @@ class _ShardedRows:
         cuts: The sharded sizes, the number of rows included.
     """
 
-    tracker: Tracker
+    tracker: BatchAxisAnalysis
     cuts: tuple[str, ...]
 
 
@@ -142,7 +142,7 @@ class _BlockAnalysis:
     rows: _ShardedRows
     body: Body
     types: Types
-    known: Known
+    known: AxisKinds
     ends: Set[str]
     makers: Mapping[str, Op]
     inside: Mapping[str, Mapping[str, _BlockAnalysis]]
@@ -150,7 +150,12 @@ class _BlockAnalysis:
 
     @classmethod
     def of(
-        cls, rows: _ShardedRows, body: Body, types: Types, known: Known, sites: Sites
+        cls,
+        rows: _ShardedRows,
+        body: Body,
+        types: Types,
+        known: AxisKinds,
+        sites: ConstructStates,
     ) -> _BlockAnalysis:
         """Build the record of a block after the batch axis analysis.
 
@@ -192,7 +197,7 @@ class _BlockAnalysis:
     def _propagate_inside(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
         parts = {"": self, **inner}
         grew = [part._add(self.totals - part.body.vars.keys()) for part in inner.values()]
-        for link in links_of(op):
+        for link in value_edges(op):
             if link.source in parts[link.origin].totals:
                 grew.append(parts[link.block]._add([link.target]))
         grew += [part.spread() for part in inner.values()]
@@ -223,15 +228,15 @@ class _BlockAnalysis:
         return all(len(self._rows_of(name)) <= 1 for name in op.binds())
 
     def _is_valid_reduction(self, op: Op) -> bool:
-        additive = adds(op, self.totals, self.types.keys(), self.makers)
+        additive = is_additive(op, self.totals, self.types.keys(), self.makers)
         return additive and not any(map(self._rows_of, op.binds()))
 
     def _are_blocks_valid(self, op: Op, inner: Mapping[str, _BlockAnalysis]) -> bool:
         """Return whether blocks take the same path on each device, with consistent totals."""
         parts = {"": self, **inner}
-        totals = (link for link in links_of(op) if link.target in parts[link.block].totals)
+        totals = (link for link in value_edges(op) if link.target in parts[link.block].totals)
         return (
-            all(parts[label].is_same(name) for label, name in deciders_of(op))
+            all(parts[label].is_same(name) for label, name in control_operands(op))
             and all(parts[link.origin].is_total(link.source) for link in totals)
             and all(part.holds() for part in inner.values())
         )
@@ -252,7 +257,7 @@ class _BlockAnalysis:
 
     def is_total(self, name: str) -> bool:
         """Return whether the sum of a value over the devices is its value for all rows."""
-        return name in self.totals or gives_zeros(self.makers.get(name))
+        return name in self.totals or is_zeros(self.makers.get(name))
 
     def is_same(self, name: str) -> bool:
         """Return whether a value is uniform over the devices."""

@@ -33,8 +33,18 @@ from braces.dtypes import Type
 from braces.errors import BracesError
 from braces.ir.records import Attr, Body, Op
 from braces.ir.walk import all_ops
-from braces.ops.control.batch_axis.analysis import Site, Tracked, Tracker, axes_of
-from braces.ops.control.batch_axis.rewrite import Places, RowWalk, begun, visible
+from braces.ops.control.batch_axis.analysis import (
+    BatchAxisAnalysis,
+    ConstructState,
+    OpAxes,
+    axis_map_of,
+)
+from braces.ops.control.batch_axis.rewrite import (
+    RowAxes,
+    RowRewriter,
+    initial_axis_kinds,
+    visible_types,
+)
 
 T = TypeVar("T")
 
@@ -64,7 +74,7 @@ def number_draws(
     program: Builder,
     table: SymbolTable,
     rows: Size,
-    places: Places,
+    places: RowAxes,
     numbers: Callable[[], Var],
 ) -> None:
     """Make random draws for rows depend on row numbers; other draws stay unchanged.
@@ -81,11 +91,14 @@ def number_draws(
     """
     if not any(_is_random(op) for _, op in all_ops(Body((), (), {}, tuple(table.ops)))):
         return
-    tracker, sites = Tracker(rows, table.unifier.resolve, numbered=True), dict[str, Site]()
-    types, known = visible(table), begun(table, places)
+    tracker, sites = (
+        BatchAxisAnalysis(rows, table.unifier.resolve, numbered=True),
+        dict[str, ConstructState](),
+    )
+    types, known = visible_types(table), initial_axis_kinds(table, places)
     tracker.follow(table.ops, types, dict(known), sites)
     numbering = _Numbering(program, tracker, numbers)
-    RowWalk(tracker, numbering.numbered).put(table, types, known, sites)
+    RowRewriter(tracker, numbering.numbered).put(table, types, known, sites)
 
 
 def _is_random(op: Op) -> bool:
@@ -101,10 +114,10 @@ class _Numbering:
     """
 
     program: Builder
-    tracker: Tracker
+    tracker: BatchAxisAnalysis
     numbers: Callable[[], Var]
 
-    def numbered(self, table: SymbolTable, found: Tracked, op: Op) -> list[Op]:
+    def numbered(self, table: SymbolTable, found: OpAxes, op: Op) -> list[Op]:
         """Return the replacement of one operator."""
         axis = self._axis(table, found) if _is_random(op) else None
         if axis is None:
@@ -116,9 +129,9 @@ class _Numbering:
         del table.ops[before:]
         return [*extra, *draw_ops]
 
-    def _axis(self, table: SymbolTable, op_axes: Tracked) -> int | None:
+    def _axis(self, table: SymbolTable, op_axes: OpAxes) -> int | None:
         """Return the first row axis of a draw that has no row numbers yet."""
-        axes, op = axes_of(op_axes.op, table.type_of), op_axes.op
+        axes, op = axis_map_of(op_axes.op, table.type_of), op_axes.op
         types = {name: table.type_of(name) for name in (*op.reads(), *op.binds())}
         (rows,) = self.tracker.rows_bound(op_axes, types).values()
         indices = axes.of_output("out")
@@ -167,7 +180,7 @@ class _NumberedDraw:
     def _with_leading_axis(self, first: int) -> Op:
         """Return the draw with its row axis moved to the front, behind axes of iterations."""
         op, definition = self.op, OPS.get(self.op.type)
-        axes, row_axis = axes_of(op, self.table.type_of), self.axis
+        axes, row_axis = axis_map_of(op, self.table.type_of), self.axis
         rank, inputs = len(axes.of_output("out")), dict(op.inputs)
         for slot in definition.inputs[1:-1]:  # behind the state, before the trips
             (x,), indices = op.inputs[slot.name], axes.of(slot.name)

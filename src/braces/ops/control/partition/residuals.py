@@ -40,14 +40,14 @@ from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType, Type
 from braces.errors import BracesError
-from braces.ir.plain_blocks.escaping_values import bound_inside, with_shown
+from braces.ir.plain_blocks.escaping_values import bound_inside, with_exported
 from braces.ir.records import ARGUMENT, Body, Op, VarInfo
 from braces.ir.views import Operand, Output, PartitionView
 from braces.ir.walk import producers, rename_slots
-from braces.ops.common.rules import zeros_of
-from braces.ops.control.batch_axis.masking import follow_rows
-from braces.ops.control.core.differentiation import Differentiation
-from braces.ops.control.core.residuals import plan_keeping
+from braces.ops.common.rules import build_zeros
+from braces.ops.control.batch_axis.masking import analyze_row_axes
+from braces.ops.control.core.differentiation import VjpContext
+from braces.ops.control.core.residuals import plan_residuals
 
 
 @dataclass
@@ -73,8 +73,8 @@ class _ResidualOutput:
         return TensorType(self.row.dtype, (count, *self.row.shape))
 
 
-def keep_rows(
-    d: Differentiation, view: PartitionView, backward: Sequence[Body]
+def save_row_residuals(
+    d: VjpContext, view: PartitionView, backward: Sequence[Body]
 ) -> tuple[list[Operand], list[Body]]:
     """Let the forward branch save rows for the backward cases.
 
@@ -87,7 +87,7 @@ def keep_rows(
         Outputs of the forward branch as operands of the backward branch, and the contents of
         backward cases with these as parameters.
     """
-    linear = [from_linear(view, k) for k in range(len(view.cases))]
+    linear = [find_linear_values(view, k) for k in range(len(view.cases))]
     shared = [
         _ResidualOutput(
             _row_type(d.host.type_of(out.name)),
@@ -112,7 +112,7 @@ def keep_rows(
     return [Operand(item.outer, names, item.linear) for item, names in each], contents
 
 
-def from_linear(view: PartitionView, k: int) -> set[str]:
+def find_linear_values(view: PartitionView, k: int) -> set[str]:
     """Return the names that a case computes from its linear row inputs.
 
     Where the branch is itself a gradient, these are cotangents and values computed from them.
@@ -131,7 +131,7 @@ def _dependents(names: set[str], body: Body, among: Collection[str] | None = Non
 
 
 def _assign_output(
-    d: Differentiation,
+    d: VjpContext,
     view: PartitionView,
     shared: list[_ResidualOutput],
     k: int,
@@ -155,7 +155,7 @@ def _assign_output(
     place.read.add(k)
 
 
-def _total_rows(d: Differentiation, view: PartitionView) -> Size:
+def _total_rows(d: VjpContext, view: PartitionView) -> Size:
     """Return the total number of rows."""
     mask = d.host.type_of(view.cases[0].mask)
     assert isinstance(mask, TensorType)
@@ -171,7 +171,7 @@ def _row_type(type_: Type) -> TensorType:
 
 
 def _find_expensive_residuals(
-    d: Differentiation, view: PartitionView, k: int, body: Body, after: Body
+    d: VjpContext, view: PartitionView, k: int, body: Body, after: Body
 ) -> list[str]:
     """Return residuals with rows that only expensive operators compute.
 
@@ -184,7 +184,7 @@ def _find_expensive_residuals(
     producer_of = producers(after.ops)
     own = [op for op in after.ops if not any(n in body.vars for n in op.binds())]
     read = [*(n for op in own for n in op.reads()), *after.results]
-    plan = plan_keeping(forward, read, set(body.params), _is_recomputable)
+    plan = plan_residuals(forward, read, set(body.params), _is_recomputable)
     case = PartitionView.of(d.op).bodies[k]
     bound = {*case.vars, *bound_inside(case)}  # without names that inlining created
     masked = _dependents({body.params[0]}, body, rows.keys())
@@ -208,7 +208,7 @@ def _row_axes(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
     """
     count = forward.unifier.resolve(count)
     try:
-        known = follow_rows(forward, count, dict.fromkeys(forward.params, (0,)))
+        known = analyze_row_axes(forward, count, dict.fromkeys(forward.params, (0,)))
     except BracesError:  # the analysis is undecided
         return {}
     row_axes = dict[str, set[int]]()
@@ -227,17 +227,17 @@ def _row_axes(forward: SymbolTable, count: Size) -> dict[str, set[int]]:
 # ---- both branches ---------------------------------------------------------------------------
 
 
-def _augment_forward(d: Differentiation, new: Sequence[_ResidualOutput]) -> None:
+def _augment_forward(d: VjpContext, new: Sequence[_ResidualOutput]) -> None:
     """Add outputs to the forward branch: residuals, and zeros from cases without one."""
     if not new:
         return
     view, contents = PartitionView.of(d.op), list[Body]()
     for k, (case, body) in enumerate(zip(view.cases, view.bodies, strict=True)):
         table = SymbolTable(parent=d.host)
-        table.thaw(with_shown(body, (item.names[k] for item in new if item.names.get(k))))
+        table.thaw(with_exported(body, (item.names[k] for item in new if item.names.get(k))))
         with d.program.building(table):
             for item in new:
-                item.names[k] = item.names.get(k) or zeros_of(item.rows(case.count)).name
+                item.names[k] = item.names.get(k) or build_zeros(item.rows(case.count)).name
         contents.append(table.freeze())
     results = [tuple(item.names[k] for k in range(len(contents))) for item in new]
     outs = [Output(item.outer, names) for item, names in zip(new, results, strict=True)]
@@ -245,7 +245,7 @@ def _augment_forward(d: Differentiation, new: Sequence[_ResidualOutput]) -> None
 
 
 def _take_residuals(
-    d: Differentiation,
+    d: VjpContext,
     view: PartitionView,
     k: int,
     body: Body,

@@ -59,17 +59,17 @@ from braces.ir.records import Body, Op
 from braces.ir.views import BlockView, CasesView, Output, SwitchView, names_read, view_of
 from braces.ir.walk import free_names, producers, rename_body
 from braces.ops.array.identity import FENCE
-from braces.ops.common.rules import zeros_of
-from braces.ops.control.core.differentiation import Differentiation
+from braces.ops.common.rules import build_zeros
+from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
-    Keeping,
-    fixpoint_keep,
-    plan_keeping,
-    take_list,
-    with_recomputed,
+    ResidualPlan,
+    detach_list_start,
+    plan_residuals,
+    prepend_recomputed,
+    prune_and_plan_residuals,
 )
-from braces.ops.lists.cotangents import collect, differentiable, zeros_like
-from braces.ops.lists.list_to_array import length_of
+from braces.ops.lists.cotangents import accumulate_cotangent, has_cotangent, zeros_like
+from braces.ops.lists.list_to_array import append_length
 from braces.ops.lists.stack import EMPTY
 
 View = TypeVar("View", SwitchView, BlockView)
@@ -118,7 +118,7 @@ class _WantedCotangent:
     inner: str
 
 
-def switch_gradient(d: Differentiation) -> None:
+def switch_gradient(d: VjpContext) -> None:
     """Build the backward switch, save residuals in the forward cases, report cotangents."""
     view = _return_remainders(d, SwitchView.of(d.op))
     _differentiate(
@@ -126,7 +126,7 @@ def switch_gradient(d: Differentiation) -> None:
     )
 
 
-def block_gradient(d: Differentiation) -> None:
+def block_gradient(d: VjpContext) -> None:
     """Build the backward block, which reads saved residuals or recomputes the block.
 
     The cotangent of a value bound by the block may be requested, too. It has contributions from
@@ -140,7 +140,7 @@ def block_gradient(d: Differentiation) -> None:
 
 
 def _differentiate(
-    d: Differentiation, view: SwitchView | BlockView, wanted: Sequence[_WantedCotangent]
+    d: VjpContext, view: SwitchView | BlockView, wanted: Sequence[_WantedCotangent]
 ) -> None:
     grads = {name: _rename_on_clash(view, grad) for name, grad in d.grads.items()}
     for out in view.outputs:
@@ -167,13 +167,13 @@ def _differentiate(
         )
         return
     fixed = [
-        fixpoint_keep(body, forward, set(), d.lists, d.eliminate)
+        prune_and_plan_residuals(body, forward, set(), d.lists, d.eliminate)
         for body, forward in zip(bodies, forwards, strict=True)
     ]
     plans = [plan for _, plan in fixed]
     values, lists = _save_residuals(d, view, forwards, plans)
     cases = [
-        _read_residuals(d, k, with_recomputed(body, forwards[k], plan), values, lists)
+        _read_residuals(d, k, prepend_recomputed(body, forwards[k], plan), values, lists)
         for k, (body, plan) in enumerate(fixed)
     ]
     _append_backward(d, view, cases, lists, available)
@@ -186,13 +186,13 @@ def _rename_on_clash(view: CasesView, grad: Var) -> Var:
 
 
 def _recompute_behind_fence(
-    d: Differentiation, body: Body, forward: SymbolTable, cotangents: Set[str]
+    d: VjpContext, body: Body, forward: SymbolTable, cotangents: Set[str]
 ) -> Body:
     """Return the backward block with the forward operators that it needs, behind a fence."""
     body = d.eliminate(body, body.results)
     gates = [name for name in free_names(body) if name in cotangents]
-    plan = plan_keeping(forward, free_names(body), set(), lambda op: True)
-    body = with_recomputed(body, forward, plan)
+    plan = plan_residuals(forward, free_names(body), set(), lambda op: True)
+    body = prepend_recomputed(body, forward, plan)
     read = [
         name for name in free_names(body) if name not in gates and _is_float_array(d.host, name)
     ]
@@ -203,7 +203,7 @@ def _recompute_behind_fence(
     gate_vars = [visible_var(d.program, table, name) for name in gates]
     arrays = [gate for gate in gate_vars if not isinstance(gate.type, ListType)]
     with d.program.building(table):
-        gate = arrays[0] if arrays else length_of(gate_vars[0])
+        gate = arrays[0] if arrays else append_length(gate_vars[0])
         names = {name: call(FENCE, gate, d.var(name)).name for name in fenced}
     body = rename_body(body, names)
     return body.with_(vars={**table.vars, **body.vars}, ops=(*table.ops, *body.ops))
@@ -211,13 +211,13 @@ def _recompute_behind_fence(
 
 def _is_float_array(table: SymbolTable, name: str) -> bool:
     type_ = table.type_of(name)
-    return isinstance(type_, TensorType) and differentiable(type_)
+    return isinstance(type_, TensorType) and has_cotangent(type_)
 
 
 # ---- remainders of lists ---------------------------------------------------------------------
 
 
-def _return_remainders(d: Differentiation, view: View) -> View:
+def _return_remainders(d: VjpContext, view: View) -> View:
     """Let the operator return the remainders of lists that come from outside.
 
     The cotangent of a remainder has its length, which otherwise only the case would know.
@@ -265,7 +265,7 @@ def _lists_through(op: Op, body: Body) -> Iterator[tuple[str, str]]:
 
 
 def _differentiate_case(
-    d: Differentiation,
+    d: VjpContext,
     view: CasesView,
     case: int,
     forward: SymbolTable,
@@ -276,13 +276,13 @@ def _differentiate_case(
     with d.program.building(table):
         for out in view.outputs:
             if out.name in grads:
-                collect(seeds, out.results[case], grads[out.name])
+                accumulate_cotangent(seeds, out.results[case], grads[out.name])
         grads_inside = d.backprop(forward, seeds, {item.inner for item in wanted})
     return _DifferentiatedCase(forward, table, grads_inside)
 
 
 def _return_cotangents(
-    d: Differentiation, half: _DifferentiatedCase, variables: Sequence[_WantedCotangent]
+    d: VjpContext, half: _DifferentiatedCase, variables: Sequence[_WantedCotangent]
 ) -> Body:
     """Let the backward case return a cotangent for each variable, zeros included."""
     with d.program.building(half.table):
@@ -294,7 +294,7 @@ def _return_cotangents(
 
 
 def _read_residuals(
-    d: Differentiation,
+    d: VjpContext,
     case: int,
     body: Body,
     values: Sequence[_CaseResidual],
@@ -310,10 +310,10 @@ def _read_residuals(
 
 
 def _save_residuals(
-    d: Differentiation,
+    d: VjpContext,
     view: SwitchView | BlockView,
     forwards: Sequence[SymbolTable],
-    plans: Sequence[Keeping],
+    plans: Sequence[ResidualPlan],
 ) -> tuple[list[_CaseResidual], list[_CaseResidual]]:
     """Add outputs to the forward operator: saved values and residual lists."""
     values, lists, more = list[_CaseResidual](), list[_CaseResidual](), list[Output]()
@@ -326,7 +326,7 @@ def _save_residuals(
             more.append(Output(outer.name, (*zeros[:case], name, *zeros[case:])))
             values.append(_CaseResidual(case, name, outer.name))
         for name in plan.lists:
-            list_ = take_list(d.lists, forward, name)
+            list_ = detach_list_start(d.lists, forward, name)
             start = d.empty_list(list_.element, list_.history, list_.param)
             outer = d.host.new_var(d.host.names.unique("history"), ListType(list_.element))
             d.lists.started(outer.name, start)
@@ -344,16 +344,16 @@ def _save_residuals(
     return values, lists
 
 
-def _zeros(d: Differentiation, table: SymbolTable, forward: SymbolTable, name: str) -> str:
+def _zeros(d: VjpContext, table: SymbolTable, forward: SymbolTable, name: str) -> str:
     """Return zeros in one case, in place of another case's residual."""
     type_ = forward.type_of(name)
     assert isinstance(type_, TensorType), f"the history {name} has no cotangent"
     with d.program.building(table):
-        return zeros_of(type_).name
+        return build_zeros(type_).name
 
 
 def _append_backward(
-    d: Differentiation,
+    d: VjpContext,
     view: SwitchView | BlockView,
     cases: Sequence[Body],
     lists: Sequence[_CaseResidual],

@@ -14,7 +14,7 @@ from typing import final
 
 from braces.define.axes.axis_map import axes_of_cases
 from braces.define.decorator import OPS, Attrs, AttrSpec, Slot, Types
-from braces.define.type_inference import Context
+from braces.define.type_inference import InferenceContext
 from braces.dtypes import ListType, TensorType, Type, is_integer, unifies
 from braces.errors import BracesError, NoMatchError, ProgramError, ShapeError
 from braces.ir.records import Body, Op
@@ -23,8 +23,8 @@ from braces.lazy import jnp, lax
 from braces.ops.control.construct.jvp import switch_jvp
 from braces.ops.control.core.block_op import (
     BlockOp,
-    Eliminate,
-    Follow,
+    DeadCodeElimination,
+    ForwardDependence,
     Frame,
     Interface,
     Lowering,
@@ -32,8 +32,8 @@ from braces.ops.control.core.block_op import (
     Value,
     result_types,
 )
-from braces.ops.control.core.dependence import cases_reached
-from braces.ops.control.core.differentiation import Differentiation, Pushing
+from braces.ops.control.core.dependence import find_dependent_case_outputs
+from braces.ops.control.core.differentiation import JvpContext, VjpContext
 from braces.ops.control.switch.gradient import switch_gradient
 
 _NO_MATCH = "No case of the switch matched, and there is no default."
@@ -73,7 +73,7 @@ class SwitchOp(BlockOp):
 
     def infer_blocks(
         self,
-        context: Context,
+        context: InferenceContext,
         types: Types,
         attrs: Attrs,
         outer: Mapping[str, Type],
@@ -121,7 +121,7 @@ class SwitchOp(BlockOp):
 
     # ---- trim --------------------------------------------------------------------------------
 
-    def trim(self, op: Op, live: frozenset[str], eliminate: Eliminate) -> Op | None:
+    def trim(self, op: Op, live: frozenset[str], eliminate: DeadCodeElimination) -> Op | None:
         """Drop unused outputs from every case."""
         if live.isdisjoint(op.binds()):
             return None
@@ -132,17 +132,19 @@ class SwitchOp(BlockOp):
 
     # ---- gradient ----------------------------------------------------------------------------
 
-    def reached(self, op: Op, active: Set[str], follow: Follow) -> set[str]:
+    def reached(self, op: Op, active: Set[str], follow: ForwardDependence) -> set[str]:
         """Return the outputs that depend on active names in some case."""
         view = SwitchView.of(op)
         inside = {name for name in view.captures if name in active}
-        return cases_reached(view.cases, [inside] * len(view.contents), view.outputs, follow)
+        return find_dependent_case_outputs(
+            view.cases, [inside] * len(view.contents), view.outputs, follow
+        )
 
-    def build_gradient(self, d: Differentiation) -> None:
+    def build_gradient(self, d: VjpContext) -> None:
         """Build a switch on the same index; residuals of its cases are extra outputs."""
         switch_gradient(d)
 
-    def build_jvp(self, d: Pushing) -> None:
+    def build_jvp(self, d: JvpContext) -> None:
         """Build the same switch with a tangent beside each output."""
         switch_jvp(d)
 
@@ -150,7 +152,7 @@ class SwitchOp(BlockOp):
 SWITCH = OPS.add(SwitchOp())
 
 
-def _trim_cases(view: SwitchView, eliminate: Eliminate) -> tuple[Body, ...]:
+def _trim_cases(view: SwitchView, eliminate: DeadCodeElimination) -> tuple[Body, ...]:
     return tuple(eliminate(case, case.results) for case in view.cases)
 
 
@@ -168,7 +170,7 @@ def _unavoidable_lists(view: SwitchView, trimmed: Sequence[Body]) -> set[str]:
 
 
 def _check_same(
-    context: Context, first: Sequence[Type], other: Sequence[Type], number: int
+    context: InferenceContext, first: Sequence[Type], other: Sequence[Type], number: int
 ) -> None:
     if len(first) != len(other):
         raise ProgramError(

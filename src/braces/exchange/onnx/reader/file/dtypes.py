@@ -59,7 +59,7 @@ def array_of(tensor: Any) -> Array:
         ) from None
 
 
-def dense(sparse: Any) -> Array:
+def densify(sparse: Any) -> Array:
     """Return the dense array of a sparse tensor.
 
     Raises:

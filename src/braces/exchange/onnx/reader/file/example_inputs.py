@@ -20,7 +20,7 @@ from braces.errors import (
 from braces.exchange.common.model.names import dimension_name
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
 from braces.ir.records import VarInfo
-from braces.runtime.inputs.feeds import convert
+from braces.runtime.inputs.feeds import convert_feed
 
 Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 
@@ -102,7 +102,7 @@ def _array(name: str, tensor: Any, value: Any) -> Any:
     except DTypeError:
         return np.asarray(value)  # refused where the input is declared
     declared = TensorType(dtype, tuple(map(_size, axes)))
-    array = np.asarray(convert(VarInfo(name, declared), value))
+    array = np.asarray(convert_feed(VarInfo(name, declared), value))
     if tensor.HasField("shape") and array.ndim != len(axes):
         raise ShapeError(
             f"The example of `{name}` has {array.ndim} axes in place of {len(axes)}.",

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from braces.errors import FileFormatError
-from braces.exchange.common.model.sibling_files import place_beside
+from braces.exchange.common.model.sibling_files import sibling_path
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 36
 """The largest external tensor that is read."""
 
 
-def take_in(model: Any, folder: Path | None) -> None:
+def load_external_data(model: Any, folder: Path | None) -> None:
     """Load the external data of a model into it.
 
     Args:
@@ -80,7 +80,7 @@ def _external_path(name: str, location: str, folder: Path | None) -> Path:
         raise _data_error(
             name, "the model is no file", "Give its path, and not what was loaded."
         )
-    path = place_beside(folder, location)
+    path = sibling_path(folder, location)
     if path is None:
         raise _data_error(name, f"{location!r:.80} lies outside of the folder of the model")
     if not path.is_file():

@@ -58,7 +58,7 @@ def schema_of(type_: str, version: int, domain: str) -> Any:
 
 
 @functools.cache
-def followed(type_: str, version: int, domain: str) -> tuple[int, ...]:
+def output_dtype_sources(type_: str, version: int, domain: str) -> tuple[int, ...]:
     """Return for each output the input with the same type parameter; -1 if there is none."""
     schema = schema_of(type_, version, domain)
     if schema is None:

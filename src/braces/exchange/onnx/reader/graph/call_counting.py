@@ -12,11 +12,11 @@ DEEPEST = 48
 """The deepest nesting of functions and of graphs."""
 
 
-class Endless(ProgramError):
+class TooManyNodes(ProgramError):
     """A recursive function, or too many nodes after expansion."""
 
 
-class Work:
+class NodeCounter:
     """Counts nodes, with the nodes of called functions.
 
     Functions that call another twice, which calls another twice, expand to 2^n nodes. The count
@@ -44,13 +44,13 @@ class Work:
 
     def _of_function(self, called: FunctionId) -> int:
         if called in self._open:
-            raise Endless(
+            raise TooManyNodes(
                 f"The function `{called[1]:.80}` calls itself.",
                 fix="No function of a model may; a Loop runs nodes again.",
             )
         if called not in self._known:
             if len(self._open) == DEEPEST:
-                raise Endless(f"Functions of this model nest deeper than {DEEPEST}.")
+                raise TooManyNodes(f"Functions of this model nest deeper than {DEEPEST}.")
             self._open.append(called)
             self._known[called] = self.of(self._functions[called].node)
             self._open.pop()

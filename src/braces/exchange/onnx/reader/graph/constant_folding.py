@@ -20,44 +20,45 @@ from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64, ListType, is_float
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constant_folding import (
-    asking,
+    as_typed_array,
     check_size,
-    counted,
-    each_number,
-    typed,
+    numeric_range,
+    vectorize_arithmetic,
+    vectorize_comparison,
 )
-from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Known, Value
-from braces.exchange.common.values.symbolic_arithmetic import Number, Unknown
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant, Value
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 from braces.exchange.onnx.reader.graph.node import Node
 
-Fold: TypeAlias = "Callable[..., Array | Known | list[Array]]"
+Fold: TypeAlias = "Callable[..., Array | Constant | list[Array]]"
 """Maps a node and the arrays of its inputs to an array, or to one array per output.
 
 A result that is an array has the dtype of the first input.
 """
 
 
-def fold(node: Node, inputs: Sequence[Known | None]) -> tuple[Known, ...]:
+def fold_constants(node: Node, inputs: Sequence[Constant | None]) -> tuple[Constant, ...]:
     """Return the outputs of a node if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None or not all(value is None or value.small for value in inputs):
         return ()
     if node.type == "Div" and any(value and is_float(value.dtype) for value in inputs):
-        rule = _of_arrays(each_number(_quotient))
+        rule = _of_arrays(vectorize_arithmetic(_quotient))
     arrays = [None if value is None else value.array for value in inputs]
     try:
         with np.errstate(all="ignore"):
             folded = rule(node, *arrays)
-    except (Unknown, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
+    except (NotConstant, TypeError, ValueError, IndexError, OverflowError, ZeroDivisionError):
         return ()  # the operator itself reports the error when it is built
-    if isinstance(folded, Known):
+    if isinstance(folded, Constant):
         return (folded,)
     first = inputs[0]
     if first is None:
         return ()
     outputs = folded if isinstance(folded, list) else [folded]
     return tuple(
-        Known(typed(np.asarray(output), first.dtype), first.dtype) for output in outputs
+        Constant(as_typed_array(np.asarray(output), first.dtype), first.dtype)
+        for output in outputs
     )
 
 
@@ -67,20 +68,20 @@ def shape_of(value: Value) -> tuple[Size, ...]:
     Raises:
         Unknown: It has no shape, or no known one.
     """
-    if isinstance(value, Known):
+    if isinstance(value, Constant):
         return value.array.shape
     if isinstance(value, Var) and not isinstance(value.type, ListType):
         return value.shape
-    raise Unknown
+    raise NotConstant
 
 
 # ---- elementwise -----------------------------------------------------------------------------
 
 
-def _of_arrays(compute: Callable[..., Array | Known]) -> Fold:
+def _of_arrays(compute: Callable[..., Array | Constant]) -> Fold:
     """Fold a node by a function of its inputs alone."""
 
-    def fold_node(node: Node, *arrays: Array) -> Array | Known:
+    def fold_node(node: Node, *arrays: Array) -> Array | Constant:
         del node
         return compute(*arrays)
 
@@ -91,31 +92,31 @@ def _quotient(x: Number, y: Number) -> Number:
     """Return a quotient of floats; of sizes, if the division is exact."""
     if not sizes.symbolic(x, y):
         return x / y
-    exact_quotient = dims.divide_exactly(sizes.whole(x), sizes.whole(y))
+    exact_quotient = dims.divide_exactly(sizes.as_integer(x), sizes.as_integer(y))
     if exact_quotient is None:
-        raise Unknown
+        raise NotConstant
     return exact_quotient
 
 
 def _variadic(compute: Callable[[Number, Number], Number]) -> Fold:
     """Fold a variadic node by a binary function."""
-    return _of_arrays(each_number(lambda *values: reduce(compute, values)))
+    return _of_arrays(vectorize_arithmetic(lambda *values: reduce(compute, values)))
 
 
-def _cast(node: Node, x: Array) -> Known:
+def _cast(node: Node, x: Array) -> Constant:
     dtype = node.dtype_attr("to")
     if not sizes.symbolic(*x.flat):
-        return Known(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
-    numbers = each_number(sizes.nonzero)(x) if dtype == BOOL else x
-    return Known(typed(np.asarray(numbers), dtype), dtype)
+        return Constant(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
+    numbers = vectorize_arithmetic(sizes.nonzero)(x) if dtype == BOOL else x
+    return Constant(as_typed_array(np.asarray(numbers), dtype), dtype)
 
 
-def _where(node: Node, condition: Array, x: Array, y: Array) -> Known:
+def _where(node: Node, condition: Array, x: Array, y: Array) -> Constant:
     del node
     dtypes = [array.dtype for array in (x, y) if array.dtype.kind != "O"]
     dtype = dtypes[0] if dtypes else INT64
     selected = np.where(condition.astype(np.bool_), x.astype(object), y.astype(object))
-    return Known(typed(selected, dtype), dtype)
+    return Constant(as_typed_array(selected, dtype), dtype)
 
 
 # ---- shapes ----------------------------------------------------------------------------------
@@ -129,7 +130,7 @@ def whole_numbers(array: Array) -> list[int]:
     """
     items = array.ravel().tolist()
     if any(isinstance(item, Dim) for item in items):
-        raise Unknown
+        raise NotConstant
     return [int(item) for item in items]
 
 
@@ -182,7 +183,7 @@ def _split(node: Node, x: Array, parts: Array | None = None) -> list[Array]:
     axis, count = node.axis("axis", 0, x.ndim), len(node.proto.output)
     part_sizes = node.attr("split") if parts is None else whole_numbers(parts)
     if part_sizes is not None and sum(part_sizes) != x.shape[axis]:
-        raise Unknown
+        raise NotConstant
     ends = np.cumsum(part_sizes or [-(-x.shape[axis] // count)] * count)[:-1]
     return list(np.split(x, ends.tolist(), axis))
 
@@ -206,18 +207,18 @@ def _tile(node: Node, x: Array, repeats: Array) -> Array:
     return np.tile(x, times_)
 
 
-def _constant_of_shape(node: Node, shape: Array) -> Known:
-    value = node.tensor("value") or Known.of(np.zeros(1, np.float32))
+def _constant_of_shape(node: Node, shape: Array) -> Constant:
+    value = node.tensor("value") or Constant.of(np.zeros(1, np.float32))
     dims_ = whole_numbers(shape)
     check_size(dims_)
-    return Known(np.full(dims_, value.array.ravel()[0], value.dtype), value.dtype)
+    return Constant(np.full(dims_, value.array.ravel()[0], value.dtype), value.dtype)
 
 
 def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
     bounds = [v.item() for v in (start, limit, delta)]
     if sizes.symbolic(*bounds) or (bounds[1] - bounds[0]) / bounds[2] > MOST_ELEMENTS:
-        raise Unknown
-    return counted(*bounds)
+        raise NotConstant
+    return numeric_range(*bounds)
 
 
 def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
@@ -248,15 +249,16 @@ def _identity(node: Node, x: Array) -> Array:
 
 
 FOLDS: Mapping[str, Fold] = {
-    **{name: _of_arrays(each_number(compute)) for name, compute in {
-        "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up, "Div": sizes.over,
-        "Floor": sizes.down, "Mod": sizes.rest, "Mul": sizes.times, "Neg": sizes.negative,
+    **{name: _of_arrays(vectorize_arithmetic(compute)) for name, compute in {
+        "Abs": sizes.absolute, "Add": sizes.plus, "Ceil": sizes.up,
+        "Div": sizes.truncated_quotient,
+        "Floor": sizes.down, "Mod": sizes.modulo, "Mul": sizes.times, "Neg": sizes.negative,
         "Sub": sizes.minus,
     }.items()},
-    **{name: _of_arrays(asking(compute)) for name, compute in {
-        "And": sizes.both, "Equal": sizes.same, "Greater": sizes.above,
+    **{name: _of_arrays(vectorize_comparison(compute)) for name, compute in {
+        "And": sizes.logical_and, "Equal": sizes.same, "Greater": sizes.above,
         "GreaterOrEqual": sizes.at_least, "Less": sizes.below, "LessOrEqual": sizes.at_most,
-        "Not": sizes.untrue, "Or": sizes.either, "Xor": sizes.one_only,
+        "Not": sizes.logical_not, "Or": sizes.logical_or, "Xor": sizes.logical_xor,
     }.items()},
     "Cast": _cast,
     "Concat": _concat,

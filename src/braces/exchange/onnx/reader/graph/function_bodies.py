@@ -11,9 +11,9 @@ from braces.dims import Dim, Shape
 from braces.dtypes import DType, ListType
 from braces.errors import ProgramError
 from braces.exchange.common.model.names import RECOMPUTE
-from braces.exchange.common.values.constants import Known, Value
+from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.file.schema_check import schema_of
-from braces.exchange.onnx.reader.graph.node import STANDARD, Names, Node, operator_of
+from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, Node, operator_of
 from braces.lazy import onnx
 
 
@@ -36,7 +36,7 @@ class FunctionBody:
 
 def versions_of(imports: Iterable[Any]) -> dict[str, int]:
     """Return the version of each domain's operators."""
-    return {entry.domain or STANDARD: entry.version for entry in imports}
+    return {entry.domain or ONNX_DOMAIN: entry.version for entry in imports}
 
 
 FunctionId: TypeAlias = "tuple[str, str, str]"
@@ -45,15 +45,15 @@ FunctionId: TypeAlias = "tuple[str, str, str]"
 
 def own_functions(model: Any) -> dict[FunctionId, Any]:
     """Return the functions that a model defines."""
-    return {(f.domain or STANDARD, f.name, f.overload): f for f in model.functions}
+    return {(f.domain or ONNX_DOMAIN, f.name, f.overload): f for f in model.functions}
 
 
 def called_by(proto: Any) -> FunctionId:
     """Return the key of the function that a node calls, if the model defines it."""
-    return proto.domain or STANDARD, proto.op_type, proto.overload
+    return proto.domain or ONNX_DOMAIN, proto.op_type, proto.overload
 
 
-def caller(names: Names, proto: Any, function: Any) -> Node:
+def call_node(names: GraphScope, proto: Any, function: Any) -> Node:
     """Return a node that calls a function of the model.
 
     Raises:
@@ -68,7 +68,7 @@ def caller(names: Names, proto: Any, function: Any) -> Node:
     return Node(names, proto, {})
 
 
-def runs_again(function: Any) -> bool:
+def is_rematerialized(function: Any) -> bool:
     """Return whether a function is marked for rematerialization by our exporter."""
     return any(
         entry.key == RECOMPUTE and entry.value == "1" for entry in function.metadata_props
@@ -100,10 +100,10 @@ def schema_body(node: Node) -> FunctionBody | None:
         for name, attribute_schema in schema.attributes.items()
         if attribute_schema.default_value.name
     }
-    return written_out(function, node, defaults)
+    return inline_attributes(function, node, defaults)
 
 
-def written_out(function: Any, node: Node, defaults: Mapping[str, Any]) -> FunctionBody:
+def inline_attributes(function: Any, node: Node, defaults: Mapping[str, Any]) -> FunctionBody:
     """Return the body of a function with the attributes of the calling node."""
     own = {a.name: a for a in node.proto.attribute}
     attrs = {**defaults, **{a.name: a for a in function.attribute_proto}, **own}
@@ -141,7 +141,7 @@ def _bind_attributes(node: Any, attrs: Mapping[str, Any]) -> Any:
 
 def _type_of(value: Value) -> bytes:
     """Return the type of a value as ONNX serializes it; empty if there is none."""
-    if isinstance(value, Known):
+    if isinstance(value, Constant):
         return _tensor_type(value.dtype, value.array.shape)
     if isinstance(value, Var) and not isinstance(value.type, ListType):
         return _tensor_type(value.dtype, value.shape)

@@ -12,24 +12,24 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import DType, ListType
 from braces.errors import ProgramError
-from braces.exchange.common.model.names import holder
-from braces.exchange.common.model.unsupported import Missing
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.values.constants import Array, Known, Value
+from braces.exchange.common.model.names import defining_scope
+from braces.exchange.common.model.unsupported import MissingValue
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.values.constants import Array, Constant, Value
 from braces.exchange.onnx.reader.file.dtypes import array_of, dtype_named
-from braces.exchange.onnx.reader.file.schema_check import attributes_of, followed
-from braces.exchange.onnx.reader.graph.sequence_lengths import Lengths
+from braces.exchange.onnx.reader.file.schema_check import attributes_of, output_dtype_sources
+from braces.exchange.onnx.reader.graph.sequence_lengths import ListLengths
 from braces.exchange.onnx.reader.graph.value_numbering import ValueNumbers
 from braces.lazy import onnx
 
 T = TypeVar("T")
-STANDARD = "ai.onnx"
+ONNX_DOMAIN = "ai.onnx"
 """The domain of ONNX's own operators; models mostly leave it empty."""
-LEARNED = "ai.onnx.ml"
+ML_DOMAIN = "ai.onnx.ml"
 """The domain of classical machine learning: trees, linear models, and feature preprocessing."""
 
 
-class Runner(Protocol):
+class NodeReader(Protocol):
     """Reads nodes into the block that is being built.
 
     Attributes:
@@ -40,7 +40,7 @@ class Runner(Protocol):
     """
 
     sizes: dict[tuple[str, int | None, int], Size]
-    lengths: Lengths
+    lengths: ListLengths
     trying: int
     walks: dict[tuple[int, str], Any]
 
@@ -48,7 +48,7 @@ class Runner(Protocol):
         """Return a value as a variable."""
         ...
 
-    def graph(self, outer: Names, graph: Any, given: Sequence[Value]) -> list[Value]:
+    def graph(self, outer: GraphScope, graph: Any, given: Sequence[Value]) -> list[Value]:
         """Read a subgraph, and return its outputs."""
         ...
 
@@ -56,7 +56,7 @@ class Runner(Protocol):
         """Read a subgraph of a node inline, and return its outputs."""
         ...
 
-    def known(self, names: Names, name: str) -> Known | None:
+    def known(self, names: GraphScope, name: str) -> Constant | None:
         """Return a value by constant folding, or `None`."""
         ...
 
@@ -70,7 +70,7 @@ class Runner(Protocol):
 
 
 @dataclass(eq=False)
-class Names:
+class GraphScope:
     """The names visible to the nodes of one graph.
 
     Attributes:
@@ -83,11 +83,11 @@ class Names:
         nodes: The nodes of the graph, read or not.
     """
 
-    runner: Runner
+    runner: NodeReader
     versions: Mapping[str, int]
-    outer: Names | None = None
+    outer: GraphScope | None = None
     path: str = ""
-    values: dict[str, Value | type[Missing]] = field(default_factory=dict)
+    values: dict[str, Value | type[MissingValue]] = field(default_factory=dict)
     makers: dict[str, Maker] = field(default_factory=dict)
     nodes: Sequence[Any] = ()
     _numbers: ValueNumbers | None = None
@@ -99,7 +99,7 @@ class Names:
             Missing: The node that produces it could not be read.
             ProgramError: It is read before its definition.
         """
-        scope = holder(self, name)
+        scope = defining_scope(self, name)
         if scope is None:
             raise ProgramError(
                 f"`{name:.80}` is read before anything makes it.",
@@ -107,15 +107,15 @@ class Names:
             )
         value_or_missing = scope.values[name]
         if isinstance(value_or_missing, type):
-            raise Missing(name)
+            raise MissingValue(name)
         return value_or_missing
 
-    def maker(self, name: str) -> tuple[Names, Any, int] | None:
+    def maker(self, name: str) -> tuple[GraphScope, Any, int] | None:
         """Return the node that produces a name, and its output index; `None` for an input."""
-        scope = holder(self, name)
+        scope = defining_scope(self, name)
         definition = scope.makers.get(name) if scope is not None else None
         while definition is not None and isinstance(definition[1], str):
-            scope = holder(definition[0], definition[1])
+            scope = defining_scope(definition[0], definition[1])
             definition = scope.makers.get(definition[1]) if scope is not None else None
         return definition
 
@@ -125,12 +125,12 @@ class Names:
             self._numbers = ValueNumbers(self, self.nodes)
         return self._numbers
 
-    def inner(self, path: str = "") -> Names:
+    def inner(self, path: str = "") -> GraphScope:
         """Return an empty scope for a subgraph."""
-        return Names(self.runner, self.versions, self, path or self.path)
+        return GraphScope(self.runner, self.versions, self, path or self.path)
 
 
-Maker: TypeAlias = "tuple[Names, Any, int]"
+Maker: TypeAlias = "tuple[GraphScope, Any, int]"
 """The names visible to a node, the node, and the index of an output.
 
 If the second entry is a name instead of a node, it is an alias in those names.
@@ -147,19 +147,19 @@ class Node:
         attrs: Its attributes as Python values.
     """
 
-    names: Names
+    names: GraphScope
     proto: Any
     attrs: Mapping[str, Any]
 
     @staticmethod
-    def of(names: Names, proto: Any) -> Node:
+    def of(names: GraphScope, proto: Any) -> Node:
         """Return the node of a record.
 
         Raises:
             ProgramError: Its attributes, or its numbers of inputs and outputs, violate the
                 schema of the operator.
         """
-        version = names.versions.get(proto.domain or STANDARD, 1)
+        version = names.versions.get(proto.domain or ONNX_DOMAIN, 1)
         return Node(names, proto, attributes_of(proto, version))
 
     def over(self, op_type: str, *values: Value, **attrs: Any) -> Node:
@@ -180,7 +180,7 @@ class Node:
     @property
     def version(self) -> int:
         """The opset version of the operator's domain."""
-        return self.names.versions.get(self.proto.domain or STANDARD, 1)
+        return self.names.versions.get(self.proto.domain or ONNX_DOMAIN, 1)
 
     def __str__(self) -> str:
         called = f" `{self.proto.name}`" if self.proto.name else ""
@@ -254,15 +254,15 @@ class Node:
     def shape(self, at: int = 0) -> Shape:
         """Return the shape of an input."""
         value = self.value(at)
-        return tuple(value.array.shape) if isinstance(value, Known) else self.var(at).shape
+        return tuple(value.array.shape) if isinstance(value, Constant) else self.var(at).shape
 
-    def maybe_known(self, at: int) -> Known | None:
+    def maybe_known(self, at: int) -> Constant | None:
         """Return an input by constant folding, or `None`."""
         if not self.has(at):
             return None
         return self.names.runner.known(self.names, self.proto.input[at])
 
-    def known(self, at: int, what: str) -> Known:
+    def known(self, at: int, what: str) -> Constant:
         """Return an input that must be known at import time.
 
         Args:
@@ -301,10 +301,10 @@ class Node:
         """Return whether an output is present."""
         return at < len(self.proto.output) and bool(self.proto.output[at])
 
-    def tensor(self, name: str) -> Known | None:
+    def tensor(self, name: str) -> Constant | None:
         """Return an attribute that is a tensor, or `None`."""
         proto_tensor = self.attr(name)
-        return None if proto_tensor is None else Known.of(array_of(proto_tensor))
+        return None if proto_tensor is None else Constant.of(array_of(proto_tensor))
 
     def graph(self, name: str, given: Sequence[Value] = ()) -> list[Value]:
         """Read the subgraph of an attribute, and return its outputs."""
@@ -325,15 +325,15 @@ Rule: TypeAlias = "Callable[[Node], Value | tuple[Value, ...]]"
 
 def operator_of(proto: Any) -> str:
     """Return the operator of a node, with its domain unless that is ONNX's own."""
-    domain = proto.domain or STANDARD
-    return proto.op_type if domain == STANDARD else f"{domain}.{proto.op_type}"
+    domain = proto.domain or ONNX_DOMAIN
+    return proto.op_type if domain == ONNX_DOMAIN else f"{domain}.{proto.op_type}"
 
 
 def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
     """Cast each output of a node to the dtype of the input that the schema ties it to."""
-    source_inputs = followed(node.proto.op_type, node.version, node.proto.domain)
+    source_inputs = output_dtype_sources(node.proto.op_type, node.version, node.proto.domain)
     return [
-        in_dtype(value, dtype)
+        cast_to_dtype(value, dtype)
         if isinstance(value, Var) and (dtype := _dtype_at(node, source_inputs, at)) is not None
         else value
         for at, value in enumerate(made)
@@ -342,7 +342,7 @@ def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
 
 def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
     source = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
-    if isinstance(source, Known):
+    if isinstance(source, Constant):
         return source.dtype
     return (
         source.dtype

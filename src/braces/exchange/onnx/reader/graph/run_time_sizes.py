@@ -17,7 +17,7 @@ from braces.dims import Dim, Size
 from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
 from braces.exchange.common.values.constants import MOST_ELEMENTS
-from braces.exchange.onnx.reader.graph.node import Names, Node, operator_of
+from braces.exchange.onnx.reader.graph.node import GraphScope, Node, operator_of
 from braces.frontend.array_api import data_dependent as finding
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
@@ -25,7 +25,7 @@ SAME = ("Identity", "Squeeze", "Unsqueeze")
 
 
 @dataclass(frozen=True)
-class Told:
+class RunTimeSize:
     """A number that is known at run time only.
 
     Attributes:
@@ -42,11 +42,11 @@ class Told:
         return scalar if scalar.dtype == INT64 else one("cast", scalar, dtype=INT64)
 
 
-Part: TypeAlias = "Size | Told"
+Part: TypeAlias = "Size | RunTimeSize"
 """One number of a shape, or of bounds."""
 
 
-def parts(names: Names, name: str) -> list[Part]:
+def split_parts(names: GraphScope, name: str) -> list[Part]:
     """Return the numbers of a scalar or vector, one by one.
 
     Raises:
@@ -59,29 +59,31 @@ def parts(names: Names, name: str) -> list[Part]:
     if maker is not None:
         seen, proto, _ = maker
         if operator_of(proto) == "Concat":
-            return [part for given in proto.input for part in parts(seen, given)]
+            return [part for given in proto.input for part in split_parts(seen, given)]
         if operator_of(proto) in SAME:
-            return parts(seen, proto.input[0])
+            return split_parts(seen, proto.input[0])
     value = names.value(name)
     var = names.runner.lift(value)
     if not is_integer(var.dtype):
         raise ProgramError(f"`{name:.80}` is of {var.dtype}, and sizes are integers.")
     if not var.ndim:
-        return [Told(var)]
+        return [RunTimeSize(var)]
     if var.ndim > 1 or isinstance(var.shape[0], Dim) or var.shape[0] > MOST_ELEMENTS:
         raise ProgramError(
             f"`{name:.80}` says sizes, but not how many, or too many: {var.type}.",
             fix="Give the values of inputs that it follows from: inputs={'name': array}.",
         )
-    return [Told(var, at) for at in range(var.shape[0])]
+    return [RunTimeSize(var, at) for at in range(var.shape[0])]
 
 
-def as_sizes(names: Names, given: list[Part]) -> list[Size]:
+def as_sizes(names: GraphScope, given: list[Part]) -> list[Size]:
     """Return numbers as sizes; each run-time number gets one name."""
-    return [_named_size(names, part) if isinstance(part, Told) else part for part in given]
+    return [
+        _named_size(names, part) if isinstance(part, RunTimeSize) else part for part in given
+    ]
 
 
-def _named_size(names: Names, part: Told) -> Size:
+def _named_size(names: GraphScope, part: RunTimeSize) -> Size:
     sizes = names.runner.sizes
     key = part.var.name, part.at, id(part.var.program.current)
     if key not in sizes:
@@ -89,13 +91,13 @@ def _named_size(names: Names, part: Told) -> Size:
     return sizes[key]
 
 
-def told(part: Part) -> Size | Var:
+def as_size_or_number(part: Part) -> Size | Var:
     """Return a size, or the number that it depends on."""
-    return part.number() if isinstance(part, Told) else part
+    return part.number() if isinstance(part, RunTimeSize) else part
 
 
 def sizes_at(node: Node, at: int) -> list[Size] | None:
     """Return the sizes of an input, known or data-dependent; `None` if it is omitted."""
     if not node.has(at):
         return None
-    return as_sizes(node.names, parts(node.names, node.proto.input[at]))
+    return as_sizes(node.names, split_parts(node.names, node.proto.input[at]))

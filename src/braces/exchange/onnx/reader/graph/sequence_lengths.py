@@ -29,7 +29,7 @@ CHANGES = {
 
 
 @dataclass
-class Lengths:
+class ListLengths:
     """The lengths of lists of one program.
 
     Attributes:

@@ -22,11 +22,11 @@ from braces.dtypes import ListType, TensorType, Type, unifies
 from braces.errors import DTypeError, ProgramError
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.file.dtypes import dtype_named
-from braces.exchange.onnx.reader.graph.node import Runner
+from braces.exchange.onnx.reader.graph.node import NodeReader
 from braces.frontend.control import lists
 from braces.ir.views import LoopView
 from braces.ops.control.construct.build import build_block, build_loop_around
-from braces.ops.lists.list_to_array import stack
+from braces.ops.lists.list_to_array import append_stack
 from braces.ops.lists.stack import EMPTY, INDEX_TYPE, list_attrs
 
 
@@ -47,7 +47,7 @@ def element_of(xs: Var) -> TensorType:
     return list_type.element
 
 
-def common_type(runner: Runner, values: Sequence[Value]) -> TensorType:
+def common_type(runner: NodeReader, values: Sequence[Value]) -> TensorType:
     """Return the common type of the values of a sequence that is not empty.
 
     Raises:
@@ -81,7 +81,7 @@ def declared_element(entry: Any) -> TensorType | None:
     return TensorType(dtype_named(tensor_type_.elem_type), shape)
 
 
-def settled(runner: Runner, value: Value, type_: Type) -> Var:
+def lift_as(runner: NodeReader, value: Value, type_: Type) -> Var:
     """Return a value as a variable: an array, or a list if the type is one.
 
     Raises:
@@ -96,26 +96,26 @@ def settled(runner: Runner, value: Value, type_: Type) -> Var:
     return value
 
 
-def list_of(runner: Runner, values: Sequence[Value], element: TensorType) -> Var:
+def list_of(runner: NodeReader, values: Sequence[Value], element: TensorType) -> Var:
     """Return a list of known values."""
     list_name = current_program().current.names.unique("sequence")
     xs = apply(EMPTY, {}, list_attrs(element, list_name))["out"][0]
     for value in values:
-        xs = grown(xs, runner.lift(value))
+        xs = append_value(xs, runner.lift(value))
     return xs
 
 
-def grown(xs: Var, value: Var) -> Var:
+def append_value(xs: Var, value: Var) -> Var:
     """Append a value to a list."""
     return lists.list_append(xs, _unify_element(xs, value))
 
 
-def inserted(xs: Var, place: Var, value: Var) -> Var:
+def insert_value(xs: Var, place: Var, value: Var) -> Var:
     """Insert a value into a list."""
     return one("list_insert", xs, place, _unify_element(xs, value))
 
 
-def stacked(runner: Runner, xs: Var) -> Var:
+def stack_list(runner: NodeReader, xs: Var) -> Var:
     """Stack a list; lists of equal length get the same size.
 
     Raises:
@@ -124,10 +124,10 @@ def stacked(runner: Runner, xs: Var) -> Var:
     size = runner.lengths.size(xs)
     if size in runner.lengths.named.values():
         lists.refuse_in_loops(xs)
-    return stack(xs, size)
+    return append_stack(xs, size)
 
 
-def lost_sizes(type_: TensorType) -> TensorType:
+def forget_inner_sizes(type_: TensorType) -> TensorType:
     """Replace the sizes of a type that are not visible outside by unnamed sizes."""
     table = current_program().current
     visible_names = {
@@ -150,7 +150,7 @@ def _shape(type_: Type) -> Shape:
     return type_.element.shape if isinstance(type_, ListType) else type_.shape
 
 
-def repeated(
+def counted_loop(
     count: Var, init: Sequence[Var], build: Callable[[Var, list[Var]], Sequence[Var]]
 ) -> tuple[Var, ...]:
     """Build a loop with a data-dependent trip count; return the final carries."""

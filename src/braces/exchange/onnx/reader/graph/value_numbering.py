@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from typing import Any, Protocol
 
-from braces.exchange.common.values.constants import Known
+from braces.exchange.common.values.constants import Constant
 
 DEEPEST = 16
 """The longest chain of nodes that is followed; a name behind it has its own number."""
@@ -86,7 +86,7 @@ def _is_pure(node: Any) -> bool:
 
 def _constant(value: Any) -> Hashable | None:
     """Return the content of a small constant."""
-    if not isinstance(value, Known) or value.array.nbytes > LARGEST_BYTES:
+    if not isinstance(value, Constant) or value.array.nbytes > LARGEST_BYTES:
         return None
     if value.array.dtype.hasobject:
         return None

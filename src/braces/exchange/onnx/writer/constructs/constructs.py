@@ -15,12 +15,17 @@ from typing import TypeAlias
 
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, ListType, TensorType, Type
-from braces.exchange.onnx.writer.constructs.functions import Found, Write, function, learned
+from braces.exchange.onnx.writer.constructs.functions import (
+    OutputNames,
+    Write,
+    data_dependent_sizes,
+    function,
+)
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
-from braces.exchange.onnx.writer.graph.graph import Graph
-from braces.exchange.onnx.writer.graph.loop_if import Trip
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
+from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import Node
-from braces.exchange.onnx.writer.primitives.shape import filled, unsqueezed
+from braces.exchange.onnx.writer.primitives.shape import add_axes, fill_type
 from braces.ir.views import LoopView, PartitionView, SwitchView
 from braces.ir.views.partition import Case
 
@@ -29,7 +34,7 @@ SIZE = TensorType(INT64, (1,))
 # ---- branches --------------------------------------------------------------------------------
 
 
-def switch(n: Node, write: Write) -> Found:
+def switch(n: Node, write: Write) -> OutputNames:
     """Export a switch as nested `If`; an out-of-range index takes the last case.
 
     Data-dependent sizes of a case, as the row count of a `While`, are returned with its
@@ -40,22 +45,24 @@ def switch(n: Node, write: Write) -> Found:
     shape_sizes = {
         size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape
     }
-    block_sizes = [name for body in view.cases for name in learned(body)]
+    block_sizes = [name for body in view.cases for name in data_dependent_sizes(body)]
     told = [name for name in block_sizes if Dim.named(name) not in shape_sizes]
     types = [*n.types, *[SIZE] * len(told)]
     index, dtype = n.g.name(view.index), _array(n.g, view.index).dtype
     cases = view.cases
 
-    def run(number: int, g: Graph) -> Sequence[str]:
-        others = set(block_sizes).difference(learned(cases[number]))
+    def run(number: int, g: OnnxGraph) -> Sequence[str]:
+        others = set(block_sizes).difference(data_dependent_sizes(cases[number]))
         g.told.update((name, (g.integers(0), -1)) for name in others)
         results = write(g, cases[number], ())
         return [*results, *(g.size(Dim.named(name)) for name in told)]
 
-    def nested_if(number: int, g: Graph) -> Sequence[str]:
+    def nested_if(number: int, g: OnnxGraph) -> Sequence[str]:
         if number == len(cases) - 1:
             return run(number, g)
-        is_case = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
+        is_case = widths.widened_query(
+            g, "Equal", index, g.constant(number, dtype), dtype=dtype
+        )
         label = f"{n.label}.{number}"
         other_cases = partial(nested_if, number + 1)
         return loops.branch(g, label, is_case, partial(run, number), other_cases, types)
@@ -68,7 +75,7 @@ def switch(n: Node, write: Write) -> Found:
     return view.bound(outputs[:results])
 
 
-def _array(g: Graph, name: str) -> TensorType:
+def _array(g: OnnxGraph, name: str) -> TensorType:
     array_type = g.type(name)
     assert isinstance(array_type, TensorType)
     return array_type
@@ -77,10 +84,10 @@ def _array(g: Graph, name: str) -> TensorType:
 # ---- rows ------------------------------------------------------------------------------------
 
 
-def partition(n: Node, write: Write) -> Found:
+def partition(n: Node, write: Write) -> OutputNames:
     """Export each case on its own rows; a case without rows does not run."""
     view, g = PartitionView.of(n.op), n.g
-    merged = [filled(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
+    merged = [fill_type(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
     for number, case in enumerate(view.cases):
         mask = g.name(case.mask)
         as_integers = g.cast(mask, INT64)
@@ -100,7 +107,7 @@ def partition(n: Node, write: Write) -> Found:
     return view.bound(merged)
 
 
-def _unchanged(before: Sequence[str], g: Graph) -> Sequence[str]:
+def _unchanged(before: Sequence[str], g: OnnxGraph) -> Sequence[str]:
     del g
     return before
 
@@ -115,7 +122,7 @@ class _Case:
         self._n, self._view, self._number, self._case = n, view, number, case
         self._mask, self._own, self._write = mask, own, write
 
-    def on_rows(self, before: Sequence[str], g: Graph) -> list[str]:
+    def on_rows(self, before: Sequence[str], g: OnnxGraph) -> list[str]:
         """Export the case, and merge its results with those of the cases before.
 
         In a branch that is not compact, the first selected row stands in for the others.
@@ -134,36 +141,36 @@ class _Case:
         return [
             self._put(g, base, value, indices, i)
             if i < outs
-            else widths.same(g, "Add", base, value, dtype=self._n.result(i).dtype)
+            else widths.widened_op(g, "Add", base, value, dtype=self._n.result(i).dtype)
             for i, (base, value) in enumerate(zip(before, results, strict=True))
         ]
 
-    def _taken(self, g: Graph, source: str, name: str, linear: bool, places: str) -> str:
+    def _taken(self, g: OnnxGraph, source: str, name: str, linear: bool, places: str) -> str:
         if self._view.compact:
             return g.op("Gather", source, places)
         type_ = _array(g, name)
         if linear:
             zero = g.constant(0, type_.dtype)
-            return widths.chosen(g, self._mask_of(g, type_), source, zero, type_.dtype)
+            return widths.widened_where(g, self._mask_of(g, type_), source, zero, type_.dtype)
         all_indices = g.op(
             "Range", g.constant(0, INT64), g.number(type_.shape[0]), g.constant(1, INT64)
         )
         return g.op("Gather", source, g.op("Where", self._mask, all_indices, places))
 
-    def _mask_of(self, g: Graph, type_: TensorType) -> str:
-        return unsqueezed(g, self._mask, range(1, type_.rank))
+    def _mask_of(self, g: OnnxGraph, type_: TensorType) -> str:
+        return add_axes(g, self._mask, range(1, type_.rank))
 
-    def _put(self, g: Graph, before: str, value: str, places: str, position: int) -> str:
+    def _put(self, g: OnnxGraph, before: str, value: str, places: str, position: int) -> str:
         if self._view.compact:
-            return g.op("ScatterND", before, unsqueezed(g, places, [1]), value)
+            return g.op("ScatterND", before, add_axes(g, places, [1]), value)
         type_ = self._n.result(position)
-        return widths.chosen(g, self._mask_of(g, type_), value, before, type_.dtype)
+        return widths.widened_where(g, self._mask_of(g, type_), value, before, type_.dtype)
 
 
 # ---- loops -----------------------------------------------------------------------------------
 
 
-def loop(n: Node, write: Write) -> Found:
+def loop(n: Node, write: Write) -> OutputNames:
     """Export a loop of any kind."""
     view = LoopView.of(n.op)
     if not view.counted:
@@ -192,7 +199,7 @@ def _length(n: Node, view: LoopView) -> Size:
     return view.length
 
 
-def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
+def _scan(n: Node, view: LoopView, length: int, write: Write) -> OutputNames:
     """Export a loop with a known positive trip count; the index is one more scanned input."""
     g = n.g
     count = g.constant(length, INT64)
@@ -205,8 +212,8 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
     ends = [inner.op("Identity", result) for result in results]
     outputs = zip(ends, (*_memories(view), *_rows(n, view)), strict=True)
     body = inner.proto(
-        (loops.declared(names[param], types[param]) for param in order),
-        (loops.declared(*output) for output in outputs),
+        (loops.value_info(names[param], types[param]) for param in order),
+        (loops.value_info(*output) for output in outputs),
     )
     scan_count, rows, direction = len(view.slices) + 1, len(view.rows), int(view.reverse)
     scan_results = g.several(
@@ -224,49 +231,49 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> Found:
     return view.bound(scan_results[:finals], scan_results[finals:], count)
 
 
-def _counted(n: Node, view: LoopView, write: Write) -> Found:
+def _counted(n: Node, view: LoopView, write: Write) -> OutputNames:
     """Export a loop whose trip count is the size of an axis, maybe 0."""
     g, rows = n.g, _rows(n, view)
     length = _length(n, view)
     count = g.number(length)
     sources = [g.name(slice_.source) for slice_ in view.slices]
 
-    def step(inner: Graph, index: str, carried: list[str]) -> Trip:
-        position = loops.last_first(inner, count, index) if view.reverse else index
-        slices_ = [loops.at(inner, source, position) for source in sources]
+    def step(inner: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
+        position = loops.reversed_index(inner, count, index) if view.reverse else index
+        slices_ = [loops.take_index(inner, source, position) for source in sources]
         outputs = write(inner, view.body, [position, *carried, *slices_])
-        return Trip(outputs[: len(carried)], outputs[len(carried) :])
+        return IterationResult(outputs[: len(carried)], outputs[len(carried) :])
 
     inits = [g.name(memory.init) for memory in view.memories]
     outputs = loops.loop(g, n.label, inits, _memories(view), step, count=count, rows=rows)
     stacked = zip(outputs.rows, rows, strict=True)
     return view.bound(
         outputs.carried,
-        [loops.collected(g, name, length, row, view.reverse) for name, row in stacked],
+        [loops.stacked_output(g, name, length, row, view.reverse) for name, row in stacked],
         count,
     )
 
 
-def _while(n: Node, view: LoopView, write: Write) -> Found:
+def _while(n: Node, view: LoopView, write: Write) -> OutputNames:
     """Export a loop with a data-dependent trip count, which it counts."""
     g, cond = n.g, view.cond
     limit, goes_on = "", ""
     if view.count is not None:
-        limit = widths.moved(g, g.name(view.count), _array(g, view.count).dtype, INT64)
+        limit = widths.cast_value(g, g.name(view.count), _array(g, view.count).dtype, INT64)
     elif view.max_trips is not None:
         limit = g.constant(view.max_trips, INT64)
     inits = [g.name(memory.init) for memory in view.memories]
     if cond is not None:
         (goes_on,) = write(g.beside(f"{n.label}/first"), cond, inits)
 
-    def step(inner: Graph, index: str, carried: list[str]) -> Trip:
-        position = loops.last_first(inner, limit, index) if view.reverse else index
+    def step(inner: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
+        position = loops.reversed_index(inner, limit, index) if view.reverse else index
         after = write(inner, view.body, [position, *carried[:-1]])
         trips = inner.op("Add", index, inner.constant(1, INT64))
         if cond is None:
-            return Trip([*after, trips])
+            return IterationResult([*after, trips])
         (next_condition,) = write(inner.beside("cond"), cond, after)
-        return Trip([*after, trips], goes_on=next_condition)
+        return IterationResult([*after, trips], goes_on=next_condition)
 
     start = g.constant(0, INT64)
     types = [*_memories(view), loops.SCALAR]
@@ -274,7 +281,7 @@ def _while(n: Node, view: LoopView, write: Write) -> Found:
     return view.bound(outputs.carried[:-1], (), outputs.carried[-1])
 
 
-ConstructRule: TypeAlias = "Callable[[Node, Write], Found]"
+ConstructRule: TypeAlias = "Callable[[Node, Write], OutputNames]"
 
 CONSTRUCTS: Mapping[str, ConstructRule] = {
     "block": function,

@@ -27,26 +27,26 @@ from braces.exchange.onnx.types import axes_of
 from braces.exchange.onnx.writer.graph.graph import (
     OPSET,
     Function,
-    Graph,
-    Model,
+    ModelState,
+    OnnxGraph,
     graphs_in,
-    rename,
+    rename_values,
 )
 from braces.exchange.onnx.writer.graph.node import Node
 from braces.ir.records import Body
 from braces.ir.views import BlockView
 from braces.lazy import onnx
 from braces.ops.control.loop.op import LOOP
-from braces.passes.cleanup.dead_code import learned_size
+from braces.passes.cleanup.dead_code import data_dependent_size
 
-Write: TypeAlias = "Callable[[Graph, Body, Sequence[str]], list[str]]"
+Write: TypeAlias = "Callable[[OnnxGraph, Body, Sequence[str]], list[str]]"
 """Exports a block with these names of its parameters; returns the names of its results."""
-Found: TypeAlias = "Mapping[str, str]"
+OutputNames: TypeAlias = "Mapping[str, str]"
 """The name of each output."""
 
 
 @dataclass
-class _Inside(Model):
+class _Inside(ModelState):
     """The shared state of the graphs of a function.
 
     Attributes:
@@ -54,10 +54,10 @@ class _Inside(Model):
         given: The outer names of its inputs.
     """
 
-    caller: Graph = field(kw_only=True)
+    caller: OnnxGraph = field(kw_only=True)
     given: dict[str, str] = field(default_factory=dict[str, str])
 
-    def teller(self, dimension: str) -> Graph | None:
+    def teller(self, dimension: str) -> OnnxGraph | None:
         """Add an input for a size to the graph of the function."""
         size_name = self.caller.size(Dim.named(dimension))
         assert self.main is not None, "a function is a graph"
@@ -71,7 +71,7 @@ class _Inside(Model):
         return name
 
 
-def function(n: Node, write: Write) -> Found:
+def function(n: Node, write: Write) -> OutputNames:
     """Export a plain block as a function of the model and a node that calls it.
 
     Data-dependent sizes of the block are returned with its results, unless these have such an
@@ -83,7 +83,7 @@ def function(n: Node, write: Write) -> Found:
     shape_sizes = {
         size for type_ in n.types if isinstance(type_, TensorType) for size in type_.shape
     }
-    told = [name for name in learned(body) if Dim.named(name) not in shape_sizes]
+    told = [name for name in data_dependent_sizes(body) if Dim.named(name) not in shape_sizes]
     results = write(model.main, body, ())
     results += [model.main.size(Dim.named(name)) for name in told]
     outputs = _call_function(n, model, results, view.recompute)
@@ -92,25 +92,25 @@ def function(n: Node, write: Write) -> Found:
     return view.bound(outputs[: len(n.types)])
 
 
-def learned(body: Body) -> Iterator[str]:
+def data_dependent_sizes(body: Body) -> Iterator[str]:
     """Yield the data-dependent sizes of a block, outside of loops."""
     for op in body.ops:
-        name = learned_size(op)
+        name = data_dependent_size(op)
         if name is not None:
             yield name
         if op.type != LOOP.type:
             for inner in op.bodies().values():
-                yield from learned(inner)
+                yield from data_dependent_sizes(inner)
 
 
-def imports(nodes: Iterable[Any]) -> list[Any]:
+def opset_imports(nodes: Iterable[Any]) -> list[Any]:
     """Return the operator set versions that nodes need."""
     ids = [onnx.helper.make_opsetid("", OPSET)]
     has_calls = any(node.domain == FUNCTIONS for node in _all_nodes(nodes))
     return [*ids, onnx.helper.make_opsetid(FUNCTIONS, 1)] if has_calls else ids
 
 
-def complete(nodes: Iterable[Any], functions: Sequence[Any]) -> None:
+def list_all_outputs(nodes: Iterable[Any], functions: Sequence[Any]) -> None:
     """List all outputs in each call of a function, with empty names for unused ones.
 
     ONNX's shape inference of calls expects all outputs.
@@ -138,7 +138,7 @@ def _model(n: Node, view: BlockView) -> _Inside:
     model = _Inside(
         reserved_names, prefix, n.g.model.functions, used=set(reserved_names), caller=n.g
     )
-    model.main = Graph(model)
+    model.main = OnnxGraph(model)
     for name in view.captures:
         inner_name = model.input(name.removeprefix(prefix), n.g.name(name))
         model.main.bind(name, inner_name, n.g.type(name))
@@ -198,12 +198,12 @@ def _share_function(
     key = stem, recompute, len(model.given), _content_key(nodes, numbers)
     entry = model.functions.get(key)
     if entry is None:
-        rename(nodes, model.called)
+        rename_values(nodes, model.called)
         names = {number: model.called.get(name, name) for name, number in numbers.items()}
         existing_names = {existing.proto.name for existing in model.functions.values()}
         called = next(name for name in _names_like(stem) if name not in existing_names)
         proto = onnx.helper.make_function(
-            FUNCTIONS, called, [*model.given], [], nodes, imports(nodes)
+            FUNCTIONS, called, [*model.given], [], nodes, opset_imports(nodes)
         )
         if recompute:
             proto.metadata_props.add(key=RECOMPUTE, value="1")
@@ -252,7 +252,7 @@ def _content_key(nodes: Iterable[Any], numbers: Mapping[str, str]) -> bytes:
     """Return the content of nodes, independent of the names of values and graphs."""
     proto = onnx.FunctionProto()
     proto.node.extend(nodes)
-    rename(proto.node, numbers)
+    rename_values(proto.node, numbers)
     for graph in graphs_in(_all_nodes(proto.node)):
         graph.name = ""
     return proto.SerializeToString(deterministic=True)

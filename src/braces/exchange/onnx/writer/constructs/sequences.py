@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from braces.dtypes import INT64, ListType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
-from braces.exchange.onnx.writer.graph.graph import Graph, code_of
-from braces.exchange.onnx.writer.graph.loop_if import Trip
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph, code_of
+from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import Node, Rule
-from braces.exchange.onnx.writer.primitives.shape import filled
+from braces.exchange.onnx.writer.primitives.shape import fill_type
 
 
 def empty(n: Node) -> str:
@@ -29,47 +29,47 @@ def pop(n: Node) -> tuple[str, str]:
     return n.g.op("SequenceAt", sequence, last), n.g.op("SequenceErase", sequence, last)
 
 
-def taken(n: Node) -> str:
+def get_at(n: Node) -> str:
     """The value at an index."""
     return n.g.op("SequenceAt", n.input("list"), _as_int64(n, "index"))
 
 
-def erased(n: Node) -> str:
+def erase_at(n: Node) -> str:
     """Remove the value at an index."""
     return n.g.op("SequenceErase", n.input("list"), _as_int64(n, "index"))
 
 
-def inserted(n: Node) -> str:
+def insert_at(n: Node) -> str:
     """Insert a value at an index."""
     return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _as_int64(n, "index"))
 
 
-def replaced(n: Node) -> str:
+def replace_at(n: Node) -> str:
     """Replace the value at an index."""
     return _replace_element(n, _from_front(n), n.input("value"))
 
 
-def added_at(n: Node) -> str:
+def add_to_element(n: Node) -> str:
     """Add to the value at an index."""
     index = _from_front(n)
     before = n.g.op("SequenceAt", n.input("list"), index)
-    value = widths.same(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
+    value = widths.widened_op(n.g, "Add", before, n.input("value"), dtype=_element(n).dtype)
     return _replace_element(n, index, value)
 
 
-def resized(n: Node) -> tuple[str, str]:
+def resize_list(n: Node) -> tuple[str, str]:
     """Resize a sequence; new values are zeros."""
     sequence, element = n.input("list"), _element(n)
     before = n.g.op("SequenceLength", sequence)
 
-    def value(g: Graph, index: str) -> str:
+    def value(g: OnnxGraph, index: str) -> str:
         exists = g.op("Less", index, before)
         return loops.branch(
             g,
             n.label,
             exists,
             lambda inner: [inner.op("SequenceAt", sequence, index)],
-            lambda inner: [filled(inner, 0, element)],
+            lambda inner: [fill_type(inner, 0, element)],
             [element],
         )[0]
 
@@ -77,7 +77,7 @@ def resized(n: Node) -> tuple[str, str]:
 
 
 def _as_int64(n: Node, slot: str) -> str:
-    return widths.moved(n.g, n.input(slot), n.type(slot).dtype, INT64)
+    return widths.cast_value(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
 
 def _from_front(n: Node) -> str:
@@ -100,78 +100,82 @@ def length(n: Node) -> str:
 def zeros(n: Node) -> str:
     """A sequence of zeros of the same length."""
     element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
-    return _collect_values(n, count, lambda inner, index: filled(inner, 0, element), element)
+    return _collect_values(n, count, lambda inner, index: fill_type(inner, 0, element), element)
 
 
-def extended(n: Node) -> str:
+def extend_list(n: Node) -> str:
     """Append the values of another sequence."""
     sequence, element = n.input("values"), _element(n)
 
-    def step(g: Graph, index: str, carried: list[str]) -> Trip:
-        return Trip([g.op("SequenceInsert", carried[0], g.op("SequenceAt", sequence, index))])
+    def step(g: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
+        return IterationResult(
+            [g.op("SequenceInsert", carried[0], g.op("SequenceAt", sequence, index))]
+        )
 
     inits, count = [n.input("list")], n.g.op("SequenceLength", sequence)
     return loops.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
 
 
-def divided(n: Node) -> tuple[str, str]:
+def split_list(n: Node) -> tuple[str, str]:
     """Split off the last values of a sequence."""
     sequence, element = n.input("list"), _element(n)
     count, last = _as_int64(n, "count"), n.g.constant(-1, INT64)
     first_index = n.g.op("Sub", n.g.op("SequenceLength", sequence), count)
 
-    def value(g: Graph, index: str) -> str:
+    def value(g: OnnxGraph, index: str) -> str:
         return g.op("SequenceAt", sequence, g.op("Add", first_index, index))
 
-    def shorter(g: Graph, index: str, carried: list[str]) -> Trip:
+    def shorter(g: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
         del index
-        return Trip([g.op("SequenceErase", carried[0], last)])
+        return IterationResult([g.op("SequenceErase", carried[0], last)])
 
     values = _collect_values(n, count, value, element)
     types = [ListType(element)]
     return values, loops.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[0]
 
 
-def added(n: Node) -> str:
+def add_lists(n: Node) -> str:
     """Elementwise addition of two sequences."""
     dtype = _element(n).dtype
 
-    def plus(g: Graph, x: str, y: str) -> str:
-        return widths.same(g, "Add", x, y, dtype=dtype)
+    def plus(g: OnnxGraph, x: str, y: str) -> str:
+        return widths.widened_op(g, "Add", x, y, dtype=dtype)
 
     return _map_values(n, (n.input("x"), n.input("y")), plus)
 
 
-def stacked(n: Node) -> str:
+def stack_list(n: Node) -> str:
     """Stack a sequence; an empty one gives an array with the same rank."""
     g, type_ = n.g, n.result()
     sequence = n.input("list")
     is_nonempty = g.op("Greater", g.op("SequenceLength", sequence), g.constant(0, INT64))
     element_type = type_.with_shape(type_.shape[1:])
 
-    def stack_values(inner: Graph) -> Sequence[str]:
+    def stack_values(inner: OnnxGraph) -> Sequence[str]:
         return [inner.op("ConcatFromSequence", sequence, axis=0, new_axis=1)]
 
-    def empty_stack(inner: Graph) -> Sequence[str]:
-        return [filled(inner, 0, element_type.with_shape((0, *element_type.shape)))]
+    def empty_stack(inner: OnnxGraph) -> Sequence[str]:
+        return [fill_type(inner, 0, element_type.with_shape((0, *element_type.shape)))]
 
     return loops.branch(g, n.label, is_nonempty, stack_values, empty_stack, [type_])[0]
 
 
-def unstacked(n: Node) -> str:
+def unstack_array(n: Node) -> str:
     """The rows of an array, or the first of them, as a sequence."""
     g, element = n.g, _element(n)
     x = n.input("x")
     count_names = n.op.inputs.get("count", ())
     count = g.name(count_names[0]) if count_names else g.number(n.type("x").shape[0])
-    return _collect_values(n, count, lambda inner, index: loops.at(inner, x, index), element)
+    return _collect_values(
+        n, count, lambda inner, index: loops.take_index(inner, x, index), element
+    )
 
 
-def repeated(n: Node) -> str:
+def filled_list(n: Node) -> str:
     """A sequence of zeros."""
     element = _element(n)
-    count = widths.moved(n.g, n.input("length"), n.type("length").dtype, INT64)
-    return _collect_values(n, count, lambda inner, index: filled(inner, 0, element), element)
+    count = widths.cast_value(n.g, n.input("length"), n.type("length").dtype, INT64)
+    return _collect_values(n, count, lambda inner, index: fill_type(inner, 0, element), element)
 
 
 def _element(n: Node) -> TensorType:
@@ -180,24 +184,24 @@ def _element(n: Node) -> TensorType:
     return list_type.element
 
 
-def _empty(g: Graph, element: TensorType) -> str:
+def _empty(g: OnnxGraph, element: TensorType) -> str:
     return g.op("SequenceEmpty", dtype=code_of(element.dtype))
 
 
 def _map_values(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
-    def value(g: Graph, index: str) -> str:
+    def value(g: OnnxGraph, index: str) -> str:
         return change(g, *(g.op("SequenceAt", sequence, index) for sequence in sequences))
 
     return _collect_values(n, n.g.op("SequenceLength", sequences[0]), value, _element(n))
 
 
 def _collect_values(
-    n: Node, count: str, value: Callable[[Graph, str], str], element: TensorType
+    n: Node, count: str, value: Callable[[OnnxGraph, str], str], element: TensorType
 ) -> str:
     """Build a sequence of computed values."""
 
-    def step(g: Graph, index: str, carried: list[str]) -> Trip:
-        return Trip([g.op("SequenceInsert", carried[0], value(g, index))])
+    def step(g: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
+        return IterationResult([g.op("SequenceInsert", carried[0], value(g, index))])
 
     init = _empty(n.g, element)
     outputs = loops.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
@@ -205,21 +209,21 @@ def _collect_values(
 
 
 LISTS: Mapping[str, Rule] = {
-    "list_add": added,
-    "list_add_at": added_at,
+    "list_add": add_lists,
+    "list_add_at": add_to_element,
     "list_empty": empty,
-    "list_erase": erased,
-    "list_extend": extended,
-    "list_filled": repeated,
-    "list_get": taken,
-    "list_insert": inserted,
+    "list_erase": erase_at,
+    "list_extend": extend_list,
+    "list_filled": filled_list,
+    "list_get": get_at,
+    "list_insert": insert_at,
     "list_length": length,
     "list_pop": pop,
     "list_push": push,
-    "list_resize": resized,
-    "list_set": replaced,
-    "list_split": divided,
-    "list_stack": stacked,
-    "list_unstack": unstacked,
+    "list_resize": resize_list,
+    "list_set": replace_at,
+    "list_split": split_list,
+    "list_stack": stack_list,
+    "list_unstack": unstack_array,
     "list_zeros": zeros,
 }

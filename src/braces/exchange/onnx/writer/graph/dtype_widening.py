@@ -13,7 +13,7 @@ import numpy as np
 
 from braces.dtypes import BOOL, FLOAT32, INT32, INT64, SHORT_NAMES, DType
 from braces.errors import DTypeError
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.unsupported import COMPLEX
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
@@ -25,7 +25,7 @@ _NUMBERS = _FLOATS | _SIGNED | _UNSIGNED
 _COMMON = _FLOATS | {"i32", "i64"}
 _ORDERED = _COMMON | {"i8", "u8"}
 
-TAKEN: Mapping[str, frozenset[str]] = {
+SUPPORTED: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("Add", "Sub", "Mul", "Div", "Mod", "Sign"), _NUMBERS),
     **dict.fromkeys(("Less", "LessOrEqual", "Greater", "GreaterOrEqual"), _NUMBERS),
     "Equal": _NUMBERS | {"bool"},
@@ -63,7 +63,7 @@ def computed_in(kind: str, dtype: DType) -> DType:
         DTypeError: There is none.
     """
     name = _SHORT[dtype]
-    if name in TAKEN.get(kind, _FLOATS):
+    if name in SUPPORTED.get(kind, _FLOATS):
         return dtype
     if name in _WIDER:
         return computed_in(kind, _WIDER[name])
@@ -74,13 +74,13 @@ def computed_in(kind: str, dtype: DType) -> DType:
     raise DTypeError(f"ONNX's {kind} does not take {dtype}.")
 
 
-def moved(g: Graph, value: str, dtype: DType, to: DType) -> str:
+def cast_value(g: OnnxGraph, value: str, dtype: DType, to: DType) -> str:
     """Cast a value, unless it has the dtype."""
     return value if dtype == to else g.cast(value, to)
 
 
-def same(
-    g: Graph,
+def widened_op(
+    g: OnnxGraph,
     kind: str,
     *inputs: str,
     dtype: DType,
@@ -89,12 +89,12 @@ def same(
 ) -> str:
     """Add a node with operands and result of one dtype; `beside` are other inputs."""
     wide = computed_in(kind, dtype)
-    operands = (moved(g, value, dtype, wide) for value in inputs)
-    return moved(g, g.op(kind, *operands, *beside, **attrs), wide, dtype)
+    operands = (cast_value(g, value, dtype, wide) for value in inputs)
+    return cast_value(g, g.op(kind, *operands, *beside, **attrs), wide, dtype)
 
 
-def asked(
-    g: Graph,
+def widened_query(
+    g: OnnxGraph,
     kind: str,
     *inputs: str,
     dtype: DType,
@@ -103,10 +103,10 @@ def asked(
 ) -> str:
     """Add a node with operands of one dtype and a result of ONNX's choice: bool or indices."""
     wide = computed_in(kind, dtype)
-    return g.op(kind, *(moved(g, x, dtype, wide) for x in inputs), *beside, **attrs)
+    return g.op(kind, *(cast_value(g, x, dtype, wide) for x in inputs), *beside, **attrs)
 
 
-def chosen(g: Graph, condition: str, yes: str, no: str, dtype: DType) -> str:
+def widened_where(g: OnnxGraph, condition: str, yes: str, no: str, dtype: DType) -> str:
     """Select elementwise between two values."""
     if dtype == BOOL:
         return g.op(
@@ -115,12 +115,12 @@ def chosen(g: Graph, condition: str, yes: str, no: str, dtype: DType) -> str:
             g.op("And", g.op("Not", condition), no),
         )
     wide = computed_in("Where", dtype)
-    operands = (moved(g, value, dtype, wide) for value in (yes, no))
-    return moved(g, g.op("Where", condition, *operands), wide, dtype)
+    operands = (cast_value(g, value, dtype, wide) for value in (yes, no))
+    return cast_value(g, g.op("Where", condition, *operands), wide, dtype)
 
 
-def padded(g: Graph, value: str, pads: str, filling: str, dtype: DType) -> str:
+def widened_pad(g: OnnxGraph, value: str, pads: str, filling: str, dtype: DType) -> str:
     """Pad an array by the widths before and after each axis."""
     wide = computed_in("Pad", dtype)
-    value, filling = (moved(g, operand, dtype, wide) for operand in (value, filling))
-    return moved(g, g.op("Pad", value, pads, filling), wide, dtype)
+    value, filling = (cast_value(g, operand, dtype, wide) for operand in (value, filling))
+    return cast_value(g, g.op("Pad", value, pads, filling), wide, dtype)

@@ -22,14 +22,14 @@ import numpy as np
 
 from braces.errors import ProgramError
 from braces.exchange.onnx.writer.graph.graph import code_of
-from braces.ir.files.atomic_write import refuse_unwritable, replacing, write_atomically
+from braces.ir.files.atomic_write import refuse_unwritable, replace_atomically, write_atomically
 from braces.lazy import onnx
 
 MOST_BYTES = 1 << 30
 """The largest total size of weights in the model itself; the protobuf limit is twice that."""
-LEAST_BESIDE = 1 << 10
+SMALLEST_EXTERNAL = 1 << 10
 """The smallest external weight; shape inference needs small ones in the model."""
-ALIGNED = 1 << 12
+ALIGNMENT = 1 << 12
 """The alignment of weights in the data file, for memory mapping."""
 
 PRODUCER = "braces"
@@ -47,7 +47,9 @@ def write_model(path: str | os.PathLike[str], model: Any, values: Values) -> Non
     """
     refuse_unwritable(path)
     small = sum(value.nbytes for _, value in values) <= MOST_BYTES
-    external = [] if small else [entry for entry in values if entry[1].nbytes >= LEAST_BESIDE]
+    external = (
+        [] if small else [entry for entry in values if entry[1].nbytes >= SMALLEST_EXTERNAL]
+    )
     external_names = {name for name, _ in external}
     internal = (entry for entry in values if entry[0] not in external_names)
     model.graph.initializer.extend(_tensor(*entry) for entry in internal)
@@ -70,7 +72,7 @@ def _data_file(path: str | os.PathLike[str], model: Any, values: Values) -> Gene
     data = f"{os.fspath(path)}.{_digest(values)}.data"
     existed = os.path.lexists(data)
     try:
-        with replacing(data) as file:
+        with replace_atomically(data) as file:
             for name, value in values:
                 tensor = _outside(file, os.path.basename(data), name, value)
                 model.graph.initializer.append(tensor)
@@ -136,7 +138,7 @@ def _tensor(name: str, value: np.ndarray[Any, Any]) -> Any:
 
 def _outside(file: IO[bytes], location: str, name: str, value: np.ndarray[Any, Any]) -> Any:
     """Write a tensor to the data file, and return its record."""
-    offset = file.tell() + -file.tell() % ALIGNED
+    offset = file.tell() + -file.tell() % ALIGNMENT
     file.seek(offset)
     file.write(np.ascontiguousarray(value).tobytes())
     tensor = onnx.TensorProto(

@@ -50,7 +50,7 @@ class Function:
 
 
 @dataclass
-class Model:
+class ModelState:
     """The shared state of all graphs of a model, or of one of its functions.
 
     Attributes:
@@ -71,7 +71,7 @@ class Model:
     prefix: str = ""
     functions: dict[Any, Function] = field(default_factory=dict[Any, Function])
     spare: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
-    main: Graph | None = None
+    main: OnnxGraph | None = None
     used: set[str] = field(default_factory=set[str])
     made: set[str] = field(default_factory=set[str])
     called: dict[str, str] = field(default_factory=dict[str, str])
@@ -81,7 +81,7 @@ class Model:
         default_factory=dict[str, "np.ndarray[Any, Any]"]
     )
 
-    def teller(self, dimension: str) -> Graph | None:
+    def teller(self, dimension: str) -> OnnxGraph | None:
         """Add an unused input that determines a size; return the main graph, or `None`."""
         for name, type_ in self.spare.items():
             if self.main is not None and Dim.named(dimension) in type_.shape:
@@ -110,7 +110,7 @@ class Model:
 
 
 @dataclass
-class Graph:
+class OnnxGraph:
     """One graph.
 
     Attributes:
@@ -123,23 +123,23 @@ class Graph:
         told: The tensor that determines a dimension, and its axis; -1 if it is the size itself.
     """
 
-    model: Model
+    model: ModelState
     path: str = ""
-    outer: Graph | None = None
+    outer: OnnxGraph | None = None
     nodes: list[Any] = field(default_factory=list[Any])
     names: dict[str, str] = field(default_factory=dict[str, str])
     types: dict[str, Type] = field(default_factory=dict[str, Type])
     told: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     _sizes: dict[Size, str] = field(default_factory=dict[Size, str])
 
-    def inside(self, label: str) -> Graph:
+    def inside(self, label: str) -> OnnxGraph:
         """Return a subgraph."""
-        return Graph(self.model, f"{self.path}{label}/", self)
+        return OnnxGraph(self.model, f"{self.path}{label}/", self)
 
-    def beside(self, label: str) -> Graph:
+    def beside(self, label: str) -> OnnxGraph:
         """Return the same graph with its own variable names."""
         path = f"{self.path}{label}/"
-        return Graph(self.model, path, self, self.nodes, told=self.told, _sizes=self._sizes)
+        return OnnxGraph(self.model, path, self, self.nodes, told=self.told, _sizes=self._sizes)
 
     # ---- variables ---------------------------------------------------------------------------
 
@@ -178,8 +178,8 @@ class Graph:
         """Return the type of a variable."""
         return self._home(variable).types[variable]
 
-    def _home(self, variable: str) -> Graph:
-        graph: Graph | None = self
+    def _home(self, variable: str) -> OnnxGraph:
+        graph: OnnxGraph | None = self
         while graph is not None and variable not in graph.names:
             graph = graph.outer
         assert graph is not None, variable
@@ -292,8 +292,8 @@ class Graph:
             return self.op("Div", self.op("Sub", left, self.op("Mod", left, right)), right)
         return self.op({"mod": "Mod", "max": "Max", "min": "Min"}[atom.name], left, right)
 
-    def _teller(self, dimension: str) -> Graph | None:
-        graph: Graph | None = self
+    def _teller(self, dimension: str) -> OnnxGraph | None:
+        graph: OnnxGraph | None = self
         while graph is not None and dimension not in graph.told:
             graph = graph.outer
         return graph
@@ -306,7 +306,7 @@ class Graph:
         return onnx.helper.make_graph(self.nodes, graph_name, list(inputs), list(outputs))
 
 
-def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
+def rename_values(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
     """Rename all values of nodes and of their subgraphs."""
     for node in nodes:
         for io_names in (node.input, node.output):
@@ -314,7 +314,7 @@ def rename(nodes: Iterable[Any], called: Mapping[str, str]) -> None:
         for graph in graphs_in([node]):
             for entry in (*graph.input, *graph.output):
                 entry.name = called.get(entry.name, entry.name)
-            rename(graph.node, called)
+            rename_values(graph.node, called)
 
 
 def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
@@ -323,7 +323,7 @@ def graphs_in(nodes: Iterable[Any]) -> Iterator[Any]:
         yield from (attr.g for attr in node.attribute if attr.HasField("g"))
 
 
-def declared(name: str, type_: Type) -> Any:
+def value_info(name: str, type_: Type) -> Any:
     """Return the declaration of an input or output."""
     if isinstance(type_, ListType):
         element = type_.element

@@ -8,12 +8,12 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from braces.define.jax_types import Translation
+from braces.define.jax_types import JaxTypeConverter
 from braces.dims import Shape, Size
 from braces.dtypes import DType, TensorType
 from braces.errors import ProgramError
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.lazy import jax
 
 WORD = np.dtype(np.uint32)
@@ -31,24 +31,24 @@ def is_complex(aval: Any) -> bool:
     return dtypes.issubdtype(aval.dtype, np.complexfloating)
 
 
-class Cannot(ProgramError):
+class Unsupported(ProgramError):
     """An unsupported primitive, or a parameter of it."""
 
 
-class Runner(Protocol):
+class JaxprExporter(Protocol):
     """Exports jaxprs into a graph."""
 
-    translation: Translation
+    translation: JaxTypeConverter
 
     def run(
-        self, g: Graph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
+        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
     ) -> list[str]:
         """Export the equations of a jaxpr; return the names of its results."""
         ...
 
     def call(
         self,
-        g: Graph,
+        g: OnnxGraph,
         function: Callable[..., Any],
         structs: Sequence[Any],
         given: Sequence[str],
@@ -67,8 +67,8 @@ class Equation:
         eqn: The JAX record.
     """
 
-    g: Graph
-    runner: Runner
+    g: OnnxGraph
+    runner: JaxprExporter
     eqn: Any
 
     @property
@@ -119,11 +119,11 @@ class Equation:
 
     def same(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node with operands and result of the result's dtype."""
-        return widths.same(self.g, kind, *inputs, dtype=self.dtype, **attrs)
+        return widths.widened_op(self.g, kind, *inputs, dtype=self.dtype, **attrs)
 
     def asked(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node with operands of the first input's dtype; it returns bools or indices."""
-        return widths.asked(self.g, kind, *inputs, dtype=self.type().dtype, **attrs)
+        return widths.widened_query(self.g, kind, *inputs, dtype=self.type().dtype, **attrs)
 
     def scalar(self, number: Any) -> str:
         """Return a number in the dtype of the result."""
@@ -133,9 +133,9 @@ class Equation:
         """Export the equations of a called jaxpr inline."""
         return self.runner.run(self.g, closed.jaxpr, closed.consts, given)
 
-    def refuse(self, why: str) -> Cannot:
+    def refuse(self, why: str) -> Unsupported:
         """Return the error for an unsupported equation."""
-        return Cannot(f"`{self.name}` of JAX, {why}")
+        return Unsupported(f"`{self.name}` of JAX, {why}")
 
 
 Rule: TypeAlias = "Callable[..., str | Sequence[str]]"

@@ -7,14 +7,14 @@ from typing import NamedTuple, TypeAlias
 
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, INT64, TensorType, Type
-from braces.exchange.onnx.writer.graph.graph import Graph, declared
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph, value_info
 
 SCALAR = TensorType(INT64, ())
 LEAST = -(2**63)
 """The end of a backwards slice that includes the first element."""
 
 
-class Trip(NamedTuple):
+class IterationResult(NamedTuple):
     """The results of an iteration.
 
     Attributes:
@@ -28,19 +28,19 @@ class Trip(NamedTuple):
     goes_on: str | None = None
 
 
-class Looped(NamedTuple):
+class LoopResult(NamedTuple):
     """The results of a loop: the final carries, and the stacked outputs."""
 
     carried: list[str]
     rows: list[str]
 
 
-Step: TypeAlias = "Callable[[Graph, str, list[str]], Trip]"
+Step: TypeAlias = "Callable[[OnnxGraph, str, list[str]], IterationResult]"
 """Maps the graph of an iteration, its number and the carries to its results."""
 
 
 def loop(
-    g: Graph,
+    g: OnnxGraph,
     label: str,
     inits: Sequence[str],
     types: Sequence[Type],
@@ -49,7 +49,7 @@ def loop(
     count: str = "",
     goes_on: str = "",
     rows: Sequence[TensorType] = (),
-) -> Looped:
+) -> LoopResult:
     """Build a `Loop`.
 
     Args:
@@ -77,47 +77,49 @@ def loop(
     input_types = zip((index, before, *carried), (SCALAR, flag, *types), strict=True)
     output_types = zip(names, (flag, *types, *rows), strict=True)
     body = inner.proto(
-        (declared(*entry) for entry in input_types),
-        (declared(*entry) for entry in output_types),
+        (value_info(*entry) for entry in input_types),
+        (value_info(*entry) for entry in output_types),
     )
     results = g.several("Loop", count, goes_on, *inits, count=len(types) + len(rows), body=body)
-    return Looped(results[: len(types)], results[len(types) :])
+    return LoopResult(results[: len(types)], results[len(types) :])
 
 
-def at(g: Graph, x: str, place: str, axis: int = 0) -> str:
+def take_index(g: OnnxGraph, x: str, place: str, axis: int = 0) -> str:
     """Take one index of an axis, which is removed."""
     return g.op("Gather", x, place, axis=axis)
 
 
-def backwards(g: Graph, x: str, axes: Sequence[int]) -> str:
+def reverse_axes(g: OnnxGraph, x: str, axes: Sequence[int]) -> str:
     """Reverse an array along some axes."""
     ends = g.integers(*[LEAST] * len(axes))
     ones = g.integers(*[-1] * len(axes))
     return g.op("Slice", x, ones, ends, g.integers(*axes), ones)
 
 
-def last_first(g: Graph, count: str, trip: str) -> str:
+def reversed_index(g: OnnxGraph, count: str, trip: str) -> str:
     """Return the index of an iteration that counts down."""
     return g.op("Sub", g.op("Sub", count, g.constant(1, INT64)), trip)
 
 
-def collected(g: Graph, rows: str, size: Size, row: TensorType, reverse: bool = False) -> str:
+def stacked_output(
+    g: OnnxGraph, rows: str, size: Size, row: TensorType, reverse: bool = False
+) -> str:
     """Return a stacked output in order, with its shape, which ONNX may not know.
 
     ONNX does not know the shape after 0 iterations.
     """
-    ordered = backwards(g, rows, (0,)) if reverse else rows
+    ordered = reverse_axes(g, rows, (0,)) if reverse else rows
     shape: Shape = (size, *row.shape)
     return g.op("Reshape", ordered, g.shape(shape), allowzero=1)
 
 
-def along(
-    g: Graph,
+def scan_axis(
+    g: OnnxGraph,
     x: str,
     type_: TensorType,
     axis: int,
     start: str,
-    step: Callable[[Graph, str, str], tuple[str, str]],
+    step: Callable[[OnnxGraph, str, str], tuple[str, str]],
     reverse: bool = False,
 ) -> str:
     """Scan along an axis, with a stacked output of the same shape.
@@ -134,24 +136,24 @@ def along(
     row = type_.with_shape(tuple(n for i, n in enumerate(type_.shape) if i != axis))
     count = g.number(type_.shape[axis])
 
-    def trip(inner: Graph, index: str, carried: list[str]) -> Trip:
-        position = last_first(inner, count, index) if reverse else index
-        after, element = step(inner, carried[0], at(inner, x, position, axis))
-        return Trip([after], [element])
+    def trip(inner: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
+        position = reversed_index(inner, count, index) if reverse else index
+        after, element = step(inner, carried[0], take_index(inner, x, position, axis))
+        return IterationResult([after], [element])
 
     results = loop(g, "along", [start], [row], trip, count=count, rows=[row])
-    rows = collected(g, results.rows[0], type_.shape[axis], row, reverse)
+    rows = stacked_output(g, results.rows[0], type_.shape[axis], row, reverse)
     order = list(range(1, type_.rank))
     order.insert(axis, 0)
     return g.op("Transpose", rows, perm=order)
 
 
-Case: TypeAlias = "Callable[[Graph], Sequence[str]]"
+Case: TypeAlias = "Callable[[OnnxGraph], Sequence[str]]"
 """Exports a case into its graph, and returns the names of its results."""
 
 
 def branch(
-    g: Graph, label: str, condition: str, yes: Case, no: Case, types: Sequence[Type]
+    g: OnnxGraph, label: str, condition: str, yes: Case, no: Case, types: Sequence[Type]
 ) -> list[str]:
     """Build an `If` of two cases."""
     graphs = {}
@@ -159,5 +161,5 @@ def branch(
         inner = g.inside(f"{label}/{name.removesuffix('_branch')}")
         names = [inner.op("Identity", result) for result in case(inner)]
         outputs = zip(names, types, strict=True)
-        graphs[name] = inner.proto((), (declared(*output) for output in outputs))
+        graphs[name] = inner.proto((), (value_info(*output) for output in outputs))
     return g.several("If", condition, count=len(types), **graphs)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from braces.dtypes import TensorType, Type
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.ir.records import Op
 
 
@@ -22,7 +22,7 @@ class Node:
         types: The types of its outputs.
     """
 
-    g: Graph
+    g: OnnxGraph
     op: Op
     types: Sequence[Type]
 
@@ -55,7 +55,7 @@ class Node:
         """Return all inputs in the dtype of the result."""
         reads = [(name, self.g.type(name)) for name in self.op.reads()]
         return [
-            widths.moved(self.g, self.g.name(name), type_.dtype, self.result().dtype)
+            widths.cast_value(self.g, self.g.name(name), type_.dtype, self.result().dtype)
             for name, type_ in reads
             if isinstance(type_, TensorType)
         ]

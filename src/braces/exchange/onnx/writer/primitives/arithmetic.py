@@ -36,14 +36,14 @@ def compared(kind: str, e: Equation, x: str, y: str) -> str:
     return e.asked(kind, x, y)
 
 
-def in_order(kind: str, e: Equation, x: str, y: str) -> str:
+def compare_in_total_order(kind: str, e: Equation, x: str, y: str) -> str:
     """A comparison in total order: NaN comes last."""
     compared_, dtype = e.asked(kind, x, y), e.type().dtype
     if not is_float(dtype):
         return compared_
     g, wide = e.g, dtype if dtype in (FLOAT32, FLOAT64) else FLOAT32
     left_is_nan, right_is_nan = (
-        g.op("IsNaN", widths.moved(g, operand, dtype, wide)) for operand in (x, y)
+        g.op("IsNaN", widths.cast_value(g, operand, dtype, wide)) for operand in (x, y)
     )
     before = (
         right_is_nan
@@ -109,18 +109,18 @@ def cube_root(e: Equation, x: str) -> str:
 def finite(e: Equation, x: str) -> str:
     """A test for numbers that are neither infinite nor NaN."""
     test_dtype = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
-    operand = widths.moved(e.g, x, e.type().dtype, test_dtype)
+    operand = widths.cast_value(e.g, x, e.type().dtype, test_dtype)
     return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", operand), e.g.op("IsInf", operand)))
 
 
 def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
-    small = widths.asked(e.g, "Less", e.same("Abs", x), e.scalar(0.5), dtype=e.dtype)
-    return widths.chosen(e.g, small, near, far, e.dtype)
+    small = widths.widened_query(e.g, "Less", e.same("Abs", x), e.scalar(0.5), dtype=e.dtype)
+    return widths.widened_where(e.g, small, near, far, e.dtype)
 
 
 def _where_special(e: Equation, x: str, special: str, then: str, value: str) -> str:
-    is_special = widths.asked(e.g, "Equal", x, special, dtype=e.dtype)
-    return widths.chosen(e.g, is_special, then, value, e.dtype)
+    is_special = widths.widened_query(e.g, "Equal", x, special, dtype=e.dtype)
+    return widths.widened_where(e.g, is_special, then, value, e.dtype)
 
 
 def exp_minus_one(e: Equation, x: str) -> str:
@@ -153,15 +153,15 @@ def angle(e: Equation, y: str, x: str) -> str:
     """The angle of a point: `atan(|y| / |x|)`, moved to the quadrant of the signs."""
     g, zero, dtype = e.g, e.scalar(0), e.dtype
     height, length = e.same("Abs", y), e.same("Abs", x)
-    equal = widths.asked(g, "Equal", height, length, dtype=dtype)
-    origin = widths.asked(g, "Equal", height, zero, dtype=dtype)
-    diagonal = widths.chosen(g, origin, zero, e.scalar(1), dtype)
-    steepness = widths.chosen(g, equal, diagonal, e.same("Div", height, length), dtype)
+    equal = widths.widened_query(g, "Equal", height, length, dtype=dtype)
+    origin = widths.widened_query(g, "Equal", height, zero, dtype=dtype)
+    diagonal = widths.widened_where(g, origin, zero, e.scalar(1), dtype)
+    steepness = widths.widened_where(g, equal, diagonal, e.same("Div", height, length), dtype)
     right = e.same("Atan", steepness)
     left = e.same("Sub", e.scalar(math.pi), right)
-    above = widths.chosen(g, is_negative(e, x), left, right, dtype)
+    above = widths.widened_where(g, is_negative(e, x), left, right, dtype)
     # A product, because ONNX Runtime's Where loses the sign of zero.
-    sign = widths.chosen(g, is_negative(e, y), e.scalar(-1), e.scalar(1), dtype)
+    sign = widths.widened_where(g, is_negative(e, y), e.scalar(-1), e.scalar(1), dtype)
     return e.same("Mul", sign, above)
 
 
@@ -169,7 +169,8 @@ def is_negative(e: Equation, x: str) -> str:
     """The sign bit of a number that is not NaN; `1 / x` reveals that of zero."""
     numbers = (x, e.same("Div", e.scalar(1), x))
     tests = (
-        widths.asked(e.g, "Less", operand, e.scalar(0), dtype=e.dtype) for operand in numbers
+        widths.widened_query(e.g, "Less", operand, e.scalar(0), dtype=e.dtype)
+        for operand in numbers
     )
     return e.g.op("Or", *tests)
 
@@ -190,20 +191,20 @@ def clamp(e: Equation, low: str, x: str, high: str) -> str:
 def select(e: Equation, which: str, *cases: str) -> str:
     """Select elementwise among several cases; a bool selects the second if true."""
     if e.type().dtype == BOOL:
-        return widths.chosen(e.g, which, cases[-1], cases[0], e.dtype)
+        return widths.widened_where(e.g, which, cases[-1], cases[0], e.dtype)
     result = cases[-1]
     for number in range(len(cases) - 2, -1, -1):
         is_case = e.asked("Equal", which, e.g.constant(number, e.type().dtype))
-        result = widths.chosen(e.g, is_case, cases[number], result, e.dtype)
+        result = widths.widened_where(e.g, is_case, cases[number], result, e.dtype)
     return result
 
 
 def convert(e: Equation, x: str) -> str:
     """A cast."""
-    return widths.moved(e.g, x, e.type().dtype, e.dtype)
+    return widths.cast_value(e.g, x, e.type().dtype, e.dtype)
 
 
-def unchanged(e: Equation, *values: str) -> Sequence[str]:
+def identity_rule(e: Equation, *values: str) -> Sequence[str]:
     """The identity."""
     del e
     return values
@@ -232,29 +233,29 @@ ARITHMETIC: Mapping[str, Rule] = {
     "cbrt": cube_root,
     "clamp": clamp,
     "convert_element_type": convert,
-    "copy": unchanged,
+    "copy": identity_rule,
     "dim_as_value": size,
     "div": divided,
     "exp2": power_of_two,
     "expm1": exp_minus_one,
     "integer_pow": power,
     "is_finite": finite,
-    "le_to": partial(in_order, "LessOrEqual"),
+    "le_to": partial(compare_in_total_order, "LessOrEqual"),
     "log1p": log_plus_one,
-    "lt_to": partial(in_order, "Less"),
+    "lt_to": partial(compare_in_total_order, "Less"),
     "max": partial(extreme, "Max", "Or"),
     "min": partial(extreme, "Min", "And"),
     "ne": unequal,
     "neg": negative,
     "nextafter": next_after,
     "not": partial(logic, "Not", "BitwiseNot"),
-    "optimization_barrier": unchanged,
+    "optimization_barrier": identity_rule,
     "or": partial(logic, "Or", "BitwiseOr"),
     "rem": remainder,
     "round": rounded,
     "rsqrt": root,
     "select_n": select,
     "square": square,
-    "stop_gradient": unchanged,
+    "stop_gradient": identity_rule,
     "xor": partial(logic, "Xor", "BitwiseXor"),
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from braces.dtypes import FLOAT32, FLOAT64, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
 
 
@@ -20,13 +20,17 @@ def unsigned(dtype: DType) -> DType:
 def _shift_bits(e: Equation, x: str, by: str, direction: str) -> str:
     """Shift bits with zero fill; the result is 0 from the full width on."""
     g, dtype, unsigned_dtype = e.g, e.dtype, unsigned(e.dtype)
-    x, by = (widths.moved(g, operand, dtype, unsigned_dtype) for operand in (x, by))
+    x, by = (widths.cast_value(g, operand, dtype, unsigned_dtype) for operand in (x, by))
     width = g.constant(8 * dtype.itemsize, unsigned_dtype)
-    within = widths.asked(g, "Less", by, width, dtype=unsigned_dtype)
-    safe_shift = widths.chosen(g, within, by, g.constant(0, unsigned_dtype), unsigned_dtype)
+    within = widths.widened_query(g, "Less", by, width, dtype=unsigned_dtype)
+    safe_shift = widths.widened_where(
+        g, within, by, g.constant(0, unsigned_dtype), unsigned_dtype
+    )
     shifted = g.op("BitShift", x, safe_shift, direction=direction)
-    shifted = widths.chosen(g, within, shifted, g.constant(0, unsigned_dtype), unsigned_dtype)
-    return widths.moved(g, shifted, unsigned_dtype, dtype)
+    shifted = widths.widened_where(
+        g, within, shifted, g.constant(0, unsigned_dtype), unsigned_dtype
+    )
+    return widths.cast_value(g, shifted, unsigned_dtype, dtype)
 
 
 def shift_left(e: Equation, x: str, by: str) -> str:
@@ -45,7 +49,7 @@ def shift_number(e: Equation, x: str, by: str) -> str:
         return _shift_bits(e, x, by, "RIGHT")
     negative = e.asked("Less", x, e.scalar(0))
     below = e.g.op("BitwiseNot", _shift_bits(e, e.g.op("BitwiseNot", x), by, "RIGHT"))
-    return widths.chosen(e.g, negative, below, _shift_bits(e, x, by, "RIGHT"), e.dtype)
+    return widths.widened_where(e.g, negative, below, _shift_bits(e, x, by, "RIGHT"), e.dtype)
 
 
 def bitcast(e: Equation, x: str) -> str:
@@ -54,14 +58,14 @@ def bitcast(e: Equation, x: str) -> str:
     if source_dtype.itemsize != target_dtype.itemsize or target_dtype.kind == "c":
         raise e.refuse(f"from {source_dtype} to {target_dtype}")
     if source_dtype.kind in "iu" and target_dtype.kind in "iu":
-        return widths.moved(e.g, x, source_dtype, target_dtype)
+        return widths.cast_value(e.g, x, source_dtype, target_dtype)
     if source_dtype.kind not in "iu" or target_dtype not in (FLOAT32, FLOAT64):
         raise e.refuse(f"from {source_dtype} to {target_dtype}")
-    bits = widths.moved(e.g, x, source_dtype, unsigned(source_dtype))
+    bits = widths.cast_value(e.g, x, source_dtype, unsigned(source_dtype))
     return floats_of_bits(e.g, bits, target_dtype)
 
 
-def floats_of_bits(g: Graph, bits: str, dtype: DType) -> str:
+def floats_of_bits(g: OnnxGraph, bits: str, dtype: DType) -> str:
     """Return the floats with these bits, by sign, exponent and fraction."""
     info, plain = np.finfo(dtype), unsigned(dtype)
     digits, width = info.nmant, 8 * dtype.itemsize
@@ -85,7 +89,7 @@ def floats_of_bits(g: Graph, bits: str, dtype: DType) -> str:
     is_nan = g.op("And", special, g.op("Not", is_zero))
     value = g.op("Where", is_nan, g.constant(np.nan), value)
     sign = g.op("Gather", g.constant([1.0, -1.0]), part(width - 1, 1))
-    return widths.moved(g, g.op("Mul", value, sign), FLOAT64, dtype)
+    return widths.cast_value(g, g.op("Mul", value, sign), FLOAT64, dtype)
 
 
 BITS: Mapping[str, Rule] = {

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from braces.dims import Size
 from braces.dtypes import is_float
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
-from braces.exchange.onnx.writer.primitives.shape import around, reshaped, spread
+from braces.exchange.onnx.writer.primitives.shape import dilate_axis, pad_edges, reshape_to
 from braces.lazy import extend, jax
 from braces.ops.conv_pool.cpu_algorithms import BY_XLA
 
@@ -21,7 +21,7 @@ Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
 """Combines two windows: the names of an element of each array."""
 
 
-def by_parts(part: str, e: Equation, one: str, other: str) -> list[str]:
+def convolution_part(part: str, e: Equation, one: str, other: str) -> list[str]:
     """One of the three arrays of a convolution, from the two others."""
     windows, shape = e.params["windows"], e.params["shape"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
@@ -39,10 +39,10 @@ def convolution(e: Equation, x: str, kernel: str) -> str:
     zero = e.scalar(0)
     for axis, dilation in enumerate(p["lhs_dilation"], 2):
         if dilation > 1:
-            x = spread(g, x, shape, axis, dilation, zero, e.dtype)
+            x = dilate_axis(g, x, shape, axis, dilation, zero, e.dtype)
             shape[axis] = (shape[axis] - 1) * dilation + 1
     low, high = ([e.size(pair[k]) for pair in p["padding"]] for k in (0, 1))
-    x = around(g, x, [0, 0, *low], [0, 0, *high], zero, e.dtype)
+    x = pad_edges(g, x, [0, 0, *low], [0, 0, *high], zero, e.dtype)
     shape[2:] = [n + a + b for n, a, b in zip(shape[2:], low, high, strict=True)]
     if batches > 1:  # batch groups become feature groups
         x, groups = _batches_as_groups(e, x, shape, batches), batches
@@ -57,25 +57,27 @@ def _batches_as_groups(e: Equation, x: str, shape: Sequence[Size], batches: int)
     rows, features, *space = shape
     assert isinstance(rows, int)
     group_size = rows // batches
-    grouped = reshaped(e.g, x, [batches, group_size, features, *space])
+    grouped = reshape_to(e.g, x, [batches, group_size, features, *space])
     front = e.g.op("Transpose", grouped, perm=[1, 0, *range(2, len(shape) + 1)])
-    return reshaped(e.g, front, [group_size, batches * features, *space])
+    return reshape_to(e.g, front, [group_size, batches * features, *space])
 
 
 def _inverse(order: Sequence[int]) -> list[int]:
     return sorted(range(len(order)), key=lambda i: order[i])
 
 
-def pooled(kind: str, e: Equation, x: str) -> str:
+def pool_windows(kind: str, e: Equation, x: str) -> str:
     """A sum, minimum or maximum of windows."""
 
     def combine(total: list[str], piece: list[str]) -> list[str]:
         return [e.same(kind, *total, *piece)]
 
-    return _reduce_windows(e, [x], [e.g.constant(neutral(kind, e), e.dtype)], combine)[0]
+    return _reduce_windows(e, [x], [e.g.constant(identity_element(kind, e), e.dtype)], combine)[
+        0
+    ]
 
 
-def combined(e: Equation, *given: str) -> list[str]:
+def reduce_window(e: Equation, *given: str) -> list[str]:
     """A reduction of windows by a function, of one array or of several."""
     count = len(given) // 2
     closed = extend.ClosedJaxpr(e.params["jaxpr"], e.params["consts"])
@@ -103,8 +105,8 @@ def _reduce_windows(
         for i, filling in enumerate(fillings):
             dtype, wide = e.result(i).dtype, list(shape)
             if spacing > 1:
-                results[i] = spread(e.g, results[i], wide, axis, spacing, filling, dtype)
-            results[i] = around(e.g, results[i], before, after, filling, dtype)
+                results[i] = dilate_axis(e.g, results[i], wide, axis, spacing, filling, dtype)
+            results[i] = pad_edges(e.g, results[i], before, after, filling, dtype)
         if width > 1 or stride > 1:
             reach = (e.shape[axis] - 1) * stride + 1
             results = _reduce_axis(
@@ -130,7 +132,7 @@ def _reduce_axis(
     return total
 
 
-def neutral(kind: str, e: Equation) -> Any:
+def identity_element(kind: str, e: Equation) -> Any:
     """Return the identity element of a reduction."""
     if kind in ("Add", "Mul"):
         return int(kind == "Mul")
@@ -142,11 +144,11 @@ def neutral(kind: str, e: Equation) -> Any:
 
 WINDOWS: Mapping[str, Rule] = {
     "conv_general_dilated": convolution,
-    "convolution_kernel": partial(by_parts, "kernel"),
-    "convolution_out": partial(by_parts, "out"),
-    "convolution_x": partial(by_parts, "x"),
-    "reduce_window": combined,
-    "reduce_window_max": partial(pooled, "Max"),
-    "reduce_window_min": partial(pooled, "Min"),
-    "reduce_window_sum": partial(pooled, "Add"),
+    "convolution_kernel": partial(convolution_part, "kernel"),
+    "convolution_out": partial(convolution_part, "out"),
+    "convolution_x": partial(convolution_part, "x"),
+    "reduce_window": reduce_window,
+    "reduce_window_max": partial(pool_windows, "Max"),
+    "reduce_window_min": partial(pool_windows, "Min"),
+    "reduce_window_sum": partial(pool_windows, "Add"),
 }

@@ -9,14 +9,15 @@ from braces import dims
 from braces.dtypes import TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
-from braces.exchange.onnx.writer.primitives.shape import reshaped
+from braces.exchange.onnx.writer.primitives.shape import reshape_to
 
 
 def contraction(e: Equation, x: str, y: str) -> str:
     """A contraction: a matrix product if possible, else an einsum."""
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
     x, y = (
-        widths.moved(e.g, operand, e.type(i).dtype, e.dtype) for i, operand in enumerate((x, y))
+        widths.cast_value(e.g, operand, e.type(i).dtype, e.dtype)
+        for i, operand in enumerate((x, y))
     )
     rank_x, rank_y = e.type(0).rank, e.type(1).rank
     free_x = [i for i in range(rank_x) if i not in (*of_x, *batch_x)]
@@ -46,9 +47,9 @@ def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
     (of_x, _), _ = e.params["dimension_numbers"]
     sizes = e.type().shape
     inner = dims.product([sizes[int(axis)] for axis in of_x])
-    left = reshaped(e.g, x, (*common, rows, inner))
-    right = reshaped(e.g, y, (*common, inner, columns))
-    return reshaped(e.g, e.same("MatMul", left, right), e.shape)
+    left = reshape_to(e.g, x, (*common, rows, inner))
+    right = reshape_to(e.g, y, (*common, inner, columns))
+    return reshape_to(e.g, e.same("MatMul", left, right), e.shape)
 
 
 def _transpose_to(e: Equation, x: str, axes: list[int]) -> str:

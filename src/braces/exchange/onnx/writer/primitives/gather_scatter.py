@@ -16,15 +16,20 @@ import numpy as np
 from braces.dims import Size
 from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
-from braces.exchange.onnx.writer.primitives.shape import around, counted, expanded, unsqueezed
+from braces.exchange.onnx.writer.primitives.shape import (
+    add_axes,
+    arange_to,
+    expand_to,
+    pad_edges,
+)
 
-CLIP, FILL, PROMISED = "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"
+CLIP, FILL, PROMISE_IN_BOUNDS = "CLIP", "FILL_OR_DROP", "PROMISE_IN_BOUNDS"
 
 
 @dataclass(frozen=True)
-class Places:
+class AxisIndexing:
     """The indexing of the axes of an array.
 
     Attributes:
@@ -78,7 +83,7 @@ class Places:
         g, shape, windows = self.e.g, self.e.type().shape, self.windows
         full = [*self.batch, *(self.sizes[i] for i in windows)]
         in_bounds, parts, zero = list[str](), list[str](), g.constant(0, INT64)
-        indices = widths.moved(g, indices, self.e.type(1).dtype, INT64)
+        indices = widths.cast_value(g, indices, self.e.type(1).dtype, INT64)
         for axis in self.indexed:
             position = zero
             if axis in self.started:
@@ -91,16 +96,16 @@ class Places:
                 ]
                 start = g.op("Max", g.op("Min", start, last_start), zero)
                 last = [len(self.batch) + k for k in range(len(windows))]
-                position = unsqueezed(g, start, last)
+                position = add_axes(g, start, last)
             elif axis in self.beside:
                 position = _line(g, shape[axis], self.beside[axis], len(full))
             if axis in windows and self.sizes[axis] != 1:
                 at = len(self.batch) + windows.index(axis)
                 position = g.op("Add", position, _line(g, self.sizes[axis], at, len(full)))
-            wide = expanded(g, position, full, INT64)
-            parts.append(unsqueezed(g, wide, [len(full)]))
+            wide = expand_to(g, position, full, INT64)
+            parts.append(add_axes(g, wide, [len(full)]))
         if not parts:
-            parts = [expanded(g, g.integers(), [*full, 0], INT64)]
+            parts = [expand_to(g, g.integers(), [*full, 0], INT64)]
         return g.op("Concat", *parts, axis=len(full)), self._all(in_bounds)
 
     def _all(self, inside: Sequence[str]) -> str:
@@ -120,7 +125,7 @@ class Places:
         first = np.zeros(len(self.indexed), "int64")
         first[0] = 1
         offset = g.op("Mul", g.constant(first), g.number(self.shift))
-        in_bounds = unsqueezed(g, inside, range(len(self.batch), rank + 1))
+        in_bounds = add_axes(g, inside, range(len(self.batch), rank + 1))
         return g.op("Add", where, g.op("Where", in_bounds, g.constant(0, INT64), offset))
 
     def masked(self, values: str, inside: str, otherwise: str) -> str:
@@ -128,13 +133,13 @@ class Places:
         g = self.e.g
         first = len(self.batch)
         rank = first + len(self.windows) + len(self.whole)
-        in_bounds = unsqueezed(g, inside, range(first, rank)) if self.started else inside
-        return widths.chosen(g, in_bounds, values, otherwise, self.e.dtype)
+        in_bounds = add_axes(g, inside, range(first, rank)) if self.started else inside
+        return widths.widened_where(g, in_bounds, values, otherwise, self.e.dtype)
 
 
-def _line(g: Graph, size: Size, axis: int, rank: int) -> str:
+def _line(g: OnnxGraph, size: Size, axis: int, rank: int) -> str:
     """Return 0, 1, … along an axis."""
-    return unsqueezed(g, counted(g, size), [i for i in range(rank) if i != axis])
+    return add_axes(g, arange_to(g, size), [i for i in range(rank) if i != axis])
 
 
 def gather(e: Equation, x: str, indices: str) -> str:
@@ -143,7 +148,7 @@ def gather(e: Equation, x: str, indices: str) -> str:
     batching_axes = zip(
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
     )
-    indexing = Places(
+    indexing = AxisIndexing(
         e, e.sizes(e.params["slice_sizes"]), numbers.collapsed_slice_dims,
         numbers.start_index_map, dict(batching_axes),
     )  # fmt: skip
@@ -176,7 +181,7 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
     sizes: list[Size] = [1] * len(e.shape)
     for axis, at in zip(window_dims_, window_axes, strict=True):
         sizes[axis] = update_type.shape[at]
-    indexing = Places(e, sizes, gone, numbers.scatter_dims_to_operand_dims, batching_axes)
+    indexing = AxisIndexing(e, sizes, gone, numbers.scatter_dims_to_operand_dims, batching_axes)
     positions, inside = indexing.written(indices)
     axes = dict(zip(window_dims_, window_axes, strict=True))
     batch = [i for i in range(update_type.rank) if i not in window_axes]
@@ -197,13 +202,13 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
 
 
 def _scatter_padded(
-    e: Equation, places: Places, x: str, where: str, updates: str, reduction: str
+    e: Equation, places: AxisIndexing, x: str, where: str, updates: str, reduction: str
 ) -> str:
     """Scatter into an array with padding for the windows that are out of bounds."""
     g, shape = e.g, [e.shape[axis] for axis in places.order]
     padding: list[Size] = [places.shift, *[0] * (len(shape) - 1)]
     no_padding: list[Size] = [0] * len(shape)
-    extended = around(g, x, no_padding, padding, e.scalar(0), e.dtype)
+    extended = pad_edges(g, x, no_padding, padding, e.scalar(0), e.dtype)
     result = _scatter_nd(e, extended, where, updates, reduction)
     return g.op("Slice", result, g.integers(0), g.size(shape[0]), g.integers(0))
 
@@ -214,7 +219,7 @@ def _scatter_nd(e: Equation, x: str, where: str, updates: str, reduction: str) -
     return e.g.op("ScatterND", x, where, updates, reduction=reduction)
 
 
-def _transpose_to(g: Graph, x: str, order: Sequence[int]) -> str:
+def _transpose_to(g: OnnxGraph, x: str, order: Sequence[int]) -> str:
     return x if list(order) == sorted(order) else g.op("Transpose", x, perm=list(order))
 
 

@@ -12,10 +12,10 @@ from typing import Any
 from braces.dims import product
 from braces.dtypes import INT64, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, Equation, Rule
-from braces.exchange.onnx.writer.graph.loop_if import Trip
-from braces.exchange.onnx.writer.primitives.shape import counted, reshaped, unsqueezed
+from braces.exchange.onnx.writer.graph.loop_if import IterationResult
+from braces.exchange.onnx.writer.primitives.shape import add_axes, arange_to, reshape_to
 from braces.lazy import extend, jax, jnp, keys
 
 TURNS = (13, 15, 26, 6), (17, 29, 16, 24)
@@ -42,14 +42,16 @@ def cond(e: Equation, index: str, *values: str) -> list[str]:
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
     dtype = e.type().dtype
 
-    def case(number: int, g: Graph) -> Sequence[str]:
+    def case(number: int, g: OnnxGraph) -> Sequence[str]:
         closed = branches[number]
         return e.runner.run(g, closed.jaxpr, closed.consts, values)
 
-    def nested_if(number: int, g: Graph) -> Sequence[str]:
+    def nested_if(number: int, g: OnnxGraph) -> Sequence[str]:
         if number == len(branches) - 1:
             return case(number, g)
-        is_case = widths.asked(g, "Equal", index, g.constant(number, dtype), dtype=dtype)
+        is_case = widths.widened_query(
+            g, "Equal", index, g.constant(number, dtype), dtype=dtype
+        )
         other_cases = partial(nested_if, number + 1)
         return loops.branch(
             g, f"cond.{number}", is_case, partial(case, number), other_cases, types
@@ -74,35 +76,37 @@ def while_loop(e: Equation, *values: str) -> list[str]:
     batch_rank = len(closed.out_avals[0].shape)
     types = [e.result(i) for i in range(len(inits))]
 
-    def running(g: Graph, carried: Sequence[str]) -> str:
+    def running(g: OnnxGraph, carried: Sequence[str]) -> str:
         return e.runner.run(g, closed.jaxpr, closed.consts, [*cond_consts, *carried])[0]
 
-    def goes_on(g: Graph, carried: Sequence[str]) -> str:
+    def goes_on(g: OnnxGraph, carried: Sequence[str]) -> str:
         condition = running(g, carried)
         if not batch_rank:
             return condition
         count = g.op("ReduceSum", g.cast(condition, INT64), keepdims=0)
         return g.op("Greater", count, g.constant(0, INT64))
 
-    def step(g: Graph, index: str, carried: list[str]) -> Trip:
+    def step(g: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
         del index
         body = e.params["body_jaxpr"]
         next_values = e.runner.run(g, body.jaxpr, body.consts, [*body_consts, *carried])
         if batch_rank:
             mask = running(g, carried)
             next_values = [
-                kept_where(g, mask, batch_rank, *pair)
+                select_rows(g, mask, batch_rank, *pair)
                 for pair in zip(next_values, carried, types, strict=True)
             ]
-        return Trip(next_values, goes_on=goes_on(g, next_values))
+        return IterationResult(next_values, goes_on=goes_on(g, next_values))
 
     return loops.loop(e.g, "while", inits, types, step, goes_on=goes_on(e.g, inits)).carried
 
 
-def kept_where(g: Graph, mask: str, axes: int, new: str, old: str, type_: TensorType) -> str:
+def select_rows(
+    g: OnnxGraph, mask: str, axes: int, new: str, old: str, type_: TensorType
+) -> str:
     """Select new values by a mask over the first axes, else the old ones."""
-    broadcast_mask = unsqueezed(g, mask, range(axes, type_.rank))
-    return widths.chosen(g, broadcast_mask, new, old, type_.dtype)
+    broadcast_mask = add_axes(g, mask, range(axes, type_.rank))
+    return widths.widened_where(g, broadcast_mask, new, old, type_.dtype)
 
 
 def scan(e: Equation, *values: str) -> list[str]:
@@ -115,24 +119,26 @@ def scan(e: Equation, *values: str) -> list[str]:
     types = [e.result(i) for i in range(len(e.eqn.outvars))]
     rows = [output_type.with_shape(output_type.shape[1:]) for output_type in types[carried:]]
 
-    def step(g: Graph, index: str, before: list[str]) -> Trip:
-        position = loops.last_first(g, count, index) if reverse else index
-        slices_ = [loops.at(g, x, position) for x in scanned]
+    def step(g: OnnxGraph, index: str, before: list[str]) -> IterationResult:
+        position = loops.reversed_index(g, count, index) if reverse else index
+        slices_ = [loops.take_index(g, x, position) for x in scanned]
         outputs = e.runner.run(g, closed.jaxpr, closed.consts, [*consts, *before, *slices_])
-        return Trip(outputs[:carried], outputs[carried:])
+        return IterationResult(outputs[:carried], outputs[carried:])
 
     results = loops.loop(e.g, "scan", inits, types[:carried], step, count=count, rows=rows)
     stacked = zip(results.rows, rows, strict=True)
     return [
         *results.carried,
-        *(loops.collected(e.g, name, length, row, reverse) for name, row in stacked),
+        *(loops.stacked_output(e.g, name, length, row, reverse) for name, row in stacked),
     ]
 
 
 # ---- random bits -----------------------------------------------------------------------------
 
 
-def drawn(name: str, parameters: Sequence[str], e: Equation, key: str, *more: str) -> list[str]:
+def threefry_function(
+    name: str, parameters: Sequence[str], e: Equation, key: str, *more: str
+) -> list[str]:
     """Export a function of random keys by tracing JAX's implementation."""
     aval = e.eqn.invars[0].aval
     primitive: Callable[..., Any] = getattr(keys.threefry_prng_impl, name)
@@ -179,7 +185,7 @@ def threefry(e: Equation, *words: str) -> list[str]:
 def counters(e: Equation) -> list[str]:
     """The position of each element as two words, the high one first."""
     g, shape = e.g, e.shape
-    line = reshaped(g, counted(g, product(shape)), shape)
+    line = reshape_to(g, arange_to(g, product(shape)), shape)
     words = g.constant(1 << 32, INT64)
     return [g.cast(g.op(kind, line, words), WORD) for kind in ("Div", "Mod")]
 
@@ -198,9 +204,9 @@ CALLS: Mapping[str, Rule] = {
     "iota_2x32_shape": counters,
     "jit": call("jaxpr"),
     "platform_index": platform,
-    "random_bits": partial(drawn, "random_bits", ("bit_width", "shape")),
-    "random_fold_in": partial(drawn, "fold_in", ()),
-    "random_split": partial(drawn, "split", ("shape",)),
+    "random_bits": partial(threefry_function, "random_bits", ("bit_width", "shape")),
+    "random_fold_in": partial(threefry_function, "fold_in", ()),
+    "random_split": partial(threefry_function, "split", ("shape",)),
     "random_unwrap": same_words,
     "random_wrap": same_words,
     "remat2": call("jaxpr"),

@@ -110,7 +110,7 @@ def qr(a: Any, *, full_matrices: bool) -> tuple[Any, Any]:
     return q[..., :column_count], jnp.triu(r[..., :column_count, :])
 
 
-def decomposed(
+def export_decomposition(
     function: Callable[..., Any], names: tuple[str, ...], e: Equation, *given: str
 ) -> list[str]:
     """Export a decomposition with these parameters."""
@@ -119,7 +119,7 @@ def decomposed(
     return e.runner.call(e.g, partial(function, **parameters), structs, given)
 
 
-def solved(e: Equation, *given: str) -> list[str]:
+def custom_linear_solve(e: Equation, *given: str) -> list[str]:
     """Export the solve function of a custom linear solve."""
     lengths, solve = e.params["const_lengths"], e.params["jaxprs"].solve
     before, own = lengths.matvec + lengths.vecmat, lengths.solve
@@ -128,11 +128,13 @@ def solved(e: Equation, *given: str) -> list[str]:
 
 
 MATRICES: Mapping[str, Rule] = {
-    "cholesky": partial(decomposed, cholesky, ()),
-    "custom_linear_solve": solved,
-    "lu": partial(decomposed, lu, ()),
-    "qr": partial(decomposed, qr, ("full_matrices",)),
+    "cholesky": partial(export_decomposition, cholesky, ()),
+    "custom_linear_solve": custom_linear_solve,
+    "lu": partial(export_decomposition, lu, ()),
+    "qr": partial(export_decomposition, qr, ("full_matrices",)),
     "triangular_solve": partial(
-        decomposed, triangular_solve, ("left_side", "lower", "transpose_a", "unit_diagonal")
+        export_decomposition,
+        triangular_solve,
+        ("left_side", "lower", "transpose_a", "unit_diagonal"),
     ),
 }

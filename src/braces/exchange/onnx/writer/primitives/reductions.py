@@ -7,9 +7,9 @@ from functools import partial
 
 from braces.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
-from braces.exchange.onnx.writer.primitives.conv_pool import neutral
+from braces.exchange.onnx.writer.primitives.conv_pool import identity_element
 
 
 def reduced(kind: str, e: Equation, x: str) -> str:
@@ -18,13 +18,13 @@ def reduced(kind: str, e: Equation, x: str) -> str:
 
 
 def reduce(
-    g: Graph, kind: str, x: str, axes: Sequence[int], dtype: DType, keepdims: bool = False
+    g: OnnxGraph, kind: str, x: str, axes: Sequence[int], dtype: DType, keepdims: bool = False
 ) -> str:
     """Build a reduction over axes, of which there may be none."""
     if not axes:
         return x
     at = g.integers(*axes)
-    return widths.same(g, kind, x, dtype=dtype, beside=(at,), keepdims=int(keepdims))
+    return widths.widened_op(g, kind, x, dtype=dtype, beside=(at,), keepdims=int(keepdims))
 
 
 def any_of(e: Equation, x: str) -> str:
@@ -44,51 +44,53 @@ def _count_true(e: Equation, x: str) -> str:
     return reduce(e.g, "ReduceSum", e.g.cast(x, INT32), e.params["axes"], INT32)
 
 
-def best(kind: str, e: Equation, x: str) -> str:
+def arg_extreme(kind: str, e: Equation, x: str) -> str:
     """An argmax or argmin."""
     (axis,) = e.params["axes"]
     position = e.asked(kind, x, axis=axis, keepdims=0)
-    return widths.moved(e.g, position, INT64, e.dtype)
+    return widths.cast_value(e.g, position, INT64, e.dtype)
 
 
-def sums(e: Equation, x: str) -> str:
+def cumsum(e: Equation, x: str) -> str:
     """A cumulative sum."""
     axis = e.g.constant(e.params["axis"], INT64)
     return e.same("CumSum", x, beside=(axis,), reverse=int(e.params["reverse"]))
 
 
-def running(kind: str, e: Equation, x: str) -> str:
+def cumulative(kind: str, e: Equation, x: str) -> str:
     """A cumulative product, minimum or maximum: a loop over the axis."""
     type_, axis, g = e.type(), e.params["axis"], e.g
     row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
-    start = g.op("Expand", e.scalar(neutral(kind, e)), g.shape(row_shape))
+    start = g.op("Expand", e.scalar(identity_element(kind, e)), g.shape(row_shape))
 
-    def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
-        accumulated = widths.same(inner, kind, before, piece, dtype=e.dtype)
+    def step(inner: OnnxGraph, before: str, piece: str) -> tuple[str, str]:
+        accumulated = widths.widened_op(inner, kind, before, piece, dtype=e.dtype)
         return accumulated, inner.op("Identity", accumulated)
 
-    return loops.along(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
+    return loops.scan_axis(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
 def running_log(e: Equation, x: str) -> str:
     """A cumulative logsumexp: a loop over the axis."""
     type_, axis, dtype = e.type(), e.params["axis"], e.dtype
     row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
-    start = e.g.op("Expand", e.scalar(neutral("Max", e)), e.g.shape(row_shape))
+    start = e.g.op("Expand", e.scalar(identity_element("Max", e)), e.g.shape(row_shape))
 
-    def step(inner: Graph, before: str, piece: str) -> tuple[str, str]:
-        same = partial(widths.same, inner, dtype=dtype)
+    def step(inner: OnnxGraph, before: str, piece: str) -> tuple[str, str]:
+        same = partial(widths.widened_op, inner, dtype=dtype)
         maximum = same("Max", before, piece)
-        is_infinite = inner.op("IsInf", widths.moved(inner, maximum, dtype, FLOAT32))
-        shift = widths.chosen(inner, is_infinite, inner.constant(0, dtype), maximum, dtype)
+        is_infinite = inner.op("IsInf", widths.cast_value(inner, maximum, dtype, FLOAT32))
+        shift = widths.widened_where(
+            inner, is_infinite, inner.constant(0, dtype), maximum, dtype
+        )
         parts = (same("Exp", same("Sub", operand, shift)) for operand in (before, piece))
         accumulated = same("Add", same("Log", same("Add", *parts)), shift)
         return accumulated, inner.op("Identity", accumulated)
 
-    return loops.along(e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
+    return loops.scan_axis(e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
-def ordered(e: Equation, *values: str) -> list[str]:
+def stable_sort(e: Equation, *values: str) -> list[str]:
     """A stable sort of several arrays by keys.
 
     Several keys are sorted one by one, the last one first.
@@ -97,7 +99,7 @@ def ordered(e: Equation, *values: str) -> list[str]:
     sorted_values = list(values)
     for at in reversed(range(e.params["num_keys"])):
         type_ = e.type(at)
-        key = widths.moved(
+        key = widths.cast_value(
             g, sorted_values[at], type_.dtype, widths.computed_in("TopK", type_.dtype)
         )
         size = g.size(type_.shape[axis])
@@ -114,28 +116,28 @@ def largest(e: Equation, x: str) -> list[str]:
     wide = widths.computed_in("TopK", dtype)
     size = g.size(e.size(e.params["k"]))
     axis = e.params.get("axis", len(e.shape) - 1)
-    moved = widths.moved(g, x, dtype, wide)
+    moved = widths.cast_value(g, x, dtype, wide)
     values, positions = g.several("TopK", moved, size, count=2, axis=axis)
     return [
-        widths.moved(g, values, wide, dtype),
-        widths.moved(g, positions, INT64, e.result(1).dtype),
+        widths.cast_value(g, values, wide, dtype),
+        widths.cast_value(g, positions, INT64, e.result(1).dtype),
     ]
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    "argmax": partial(best, "ArgMax"),
-    "argmin": partial(best, "ArgMin"),
+    "argmax": partial(arg_extreme, "ArgMax"),
+    "argmin": partial(arg_extreme, "ArgMin"),
     "cumlogsumexp": running_log,
-    "cummax": partial(running, "Max"),
-    "cummin": partial(running, "Min"),
-    "cumprod": partial(running, "Mul"),
-    "cumsum": sums,
+    "cummax": partial(cumulative, "Max"),
+    "cummin": partial(cumulative, "Min"),
+    "cumprod": partial(cumulative, "Mul"),
+    "cumsum": cumsum,
     "reduce_and": all_of,
     "reduce_max": partial(reduced, "ReduceMax"),
     "reduce_min": partial(reduced, "ReduceMin"),
     "reduce_or": any_of,
     "reduce_prod": partial(reduced, "ReduceProd"),
     "reduce_sum": partial(reduced, "ReduceSum"),
-    "sort": ordered,
+    "sort": stable_sort,
     "top_k": largest,
 }

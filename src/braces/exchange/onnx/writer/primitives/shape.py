@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from braces.dims import Shape, Size
 from braces.dtypes import INT64, DType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.graph import Graph
+from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
-from braces.exchange.onnx.writer.graph.loop_if import backwards
+from braces.exchange.onnx.writer.graph.loop_if import reverse_axes
 
 
-def reshaped(g: Graph, x: str, shape: Sequence[Size]) -> str:
+def reshape_to(g: OnnxGraph, x: str, shape: Sequence[Size]) -> str:
     """Reshape."""
     return g.op("Reshape", x, g.shape(shape), allowzero=1)
 
 
-def expanded(g: Graph, x: str, shape: Sequence[Size], dtype: DType) -> str:
+def expand_to(g: OnnxGraph, x: str, shape: Sequence[Size], dtype: DType) -> str:
     """Broadcast along axes of size 1 and along new leading axes.
 
     ONNX Runtime keeps one element where the target size is 0, so a slice removes it.
     """
-    expanded_ = widths.same(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
+    expanded_ = widths.widened_op(g, "Expand", x, dtype=dtype, beside=(g.shape(shape),))
     axes = [i for i, size in enumerate(shape) if not isinstance(size, int) or not size]
     if not axes:
         return expanded_
@@ -30,33 +30,33 @@ def expanded(g: Graph, x: str, shape: Sequence[Size], dtype: DType) -> str:
     return g.op("Slice", expanded_, starts, ends, g.integers(*axes))
 
 
-def unsqueezed(g: Graph, x: str, axes: Sequence[int]) -> str:
+def add_axes(g: OnnxGraph, x: str, axes: Sequence[int]) -> str:
     """Add axes of size 1."""
     return g.op("Unsqueeze", x, g.integers(*axes)) if axes else x
 
 
-def filled(g: Graph, number: float, type_: TensorType) -> str:
+def fill_type(g: OnnxGraph, number: float, type_: TensorType) -> str:
     """Fill a shape with one number."""
     scalar = g.constant(number, type_.dtype)
-    return expanded(g, scalar, type_.shape, type_.dtype) if type_.shape else scalar
+    return expand_to(g, scalar, type_.shape, type_.dtype) if type_.shape else scalar
 
 
 def broadcast(e: Equation, x: str) -> str:
     """A broadcast along new axes and along axes of size 1."""
     mapped_axes = e.params["broadcast_dimensions"]
-    aligned = unsqueezed(e.g, x, [i for i in range(len(e.shape)) if i not in mapped_axes])
+    aligned = add_axes(e.g, x, [i for i in range(len(e.shape)) if i not in mapped_axes])
     axis_sizes = {axis: size for axis, size in zip(mapped_axes, e.type().shape, strict=True)}
     if tuple(axis_sizes.get(i, 1) for i in range(len(e.shape))) == e.shape:
         return aligned
-    return expanded(e.g, aligned, e.stored, e.dtype)
+    return expand_to(e.g, aligned, e.stored, e.dtype)
 
 
 def reshape(e: Equation, x: str) -> str:
     """A reshape, with an optional order of axes."""
     if e.params["dimensions"] is not None:
         x = e.g.op("Transpose", x, perm=list(e.params["dimensions"]))
-        return reshaped(e.g, x, e.shape)
-    return x if e.type().shape == e.shape else reshaped(e.g, x, e.shape)
+        return reshape_to(e.g, x, e.shape)
+    return x if e.type().shape == e.shape else reshape_to(e.g, x, e.shape)
 
 
 def squeeze(e: Equation, x: str) -> str:
@@ -78,7 +78,7 @@ def concatenate(e: Equation, *xs: str) -> str:
 def stack(e: Equation, *xs: str) -> str:
     """A stack along a new axis."""
     axis = e.params["axis"]
-    return e.g.op("Concat", *(unsqueezed(e.g, x, [axis]) for x in xs), axis=axis)
+    return e.g.op("Concat", *(add_axes(e.g, x, [axis]) for x in xs), axis=axis)
 
 
 def split(e: Equation, x: str) -> list[str]:
@@ -97,17 +97,17 @@ def unstack(e: Equation, x: str) -> list[str]:
 def reverse(e: Equation, x: str) -> str:
     """A reversal along some axes."""
     axes = e.params["dimensions"]
-    return backwards(e.g, x, axes) if axes else x
+    return reverse_axes(e.g, x, axes) if axes else x
 
 
-def cut(e: Equation, x: str) -> str:
+def static_slice(e: Equation, x: str) -> str:
     """A slice with known bounds."""
     starts, ends = (e.sizes(e.params[name]) for name in ("start_indices", "limit_indices"))
-    return part(e.g, x, e.type().shape, starts, ends, e.params["strides"])
+    return slice_array(e.g, x, e.type().shape, starts, ends, e.params["strides"])
 
 
-def part(
-    g: Graph,
+def slice_array(
+    g: OnnxGraph,
     x: str,
     shape: Shape,
     starts: Sequence[Size],
@@ -132,13 +132,13 @@ def iota(e: Equation, *sizes: str) -> str:
     del sizes
     g = e.g
     axis: int = e.params["dimension"]
-    line = counted(g, e.shape[axis])
+    line = arange_to(g, e.shape[axis])
     others = [i for i in range(len(e.shape)) if i != axis]
-    line_values = unsqueezed(g, widths.moved(g, line, INT64, e.dtype), others)
-    return expanded(g, line_values, e.shape, e.dtype) if others else line_values
+    line_values = add_axes(g, widths.cast_value(g, line, INT64, e.dtype), others)
+    return expand_to(g, line_values, e.shape, e.dtype) if others else line_values
 
 
-def counted(g: Graph, size: Size) -> str:
+def arange_to(g: OnnxGraph, size: Size) -> str:
     """Return `arange(size)`."""
     return g.op("Range", g.constant(0, INT64), g.number(size), g.constant(1, INT64))
 
@@ -146,7 +146,7 @@ def counted(g: Graph, size: Size) -> str:
 def tile(e: Equation, x: str) -> str:
     """A tile."""
     times = e.g.shape(e.sizes(e.params["reps"]))
-    return widths.same(e.g, "Tile", x, dtype=e.dtype, beside=(times,))
+    return widths.widened_op(e.g, "Tile", x, dtype=e.dtype, beside=(times,))
 
 
 def pad(e: Equation, x: str, filling: str) -> str:
@@ -155,49 +155,55 @@ def pad(e: Equation, x: str, filling: str) -> str:
     shape = list(e.type().shape)
     for axis, gap in enumerate(map(int, interior)):
         if gap:
-            x = spread(e.g, x, shape, axis, gap + 1, filling, e.dtype)
+            x = dilate_axis(e.g, x, shape, axis, gap + 1, filling, e.dtype)
             shape[axis] = (shape[axis] - 1) * (gap + 1) + 1
-    return around(e.g, x, e.sizes(low), e.sizes(high), filling, e.dtype)
+    return pad_edges(e.g, x, e.sizes(low), e.sizes(high), filling, e.dtype)
 
 
-def around(
-    g: Graph, x: str, low: Sequence[Size], high: Sequence[Size], filling: str, dtype: DType
+def pad_edges(
+    g: OnnxGraph, x: str, low: Sequence[Size], high: Sequence[Size], filling: str, dtype: DType
 ) -> str:
     """Pad each axis before and after; negative widths crop."""
     if all(size == 0 for size in (*low, *high)):
         return x
-    return widths.padded(g, x, g.shape((*low, *high)), filling, dtype)
+    return widths.widened_pad(g, x, g.shape((*low, *high)), filling, dtype)
 
 
-def spread(
-    g: Graph, x: str, shape: Sequence[Size], axis: int, step: int, filling: str, dtype: DType
+def dilate_axis(
+    g: OnnxGraph,
+    x: str,
+    shape: Sequence[Size],
+    axis: int,
+    step: int,
+    filling: str,
+    dtype: DType,
 ) -> str:
     """Dilate an axis, with a fill value between elements."""
     rank = len(shape)
-    with_gap_axis = unsqueezed(g, x, [axis + 1])
+    with_gap_axis = add_axes(g, x, [axis + 1])
     gaps = [0] * (2 * rank + 2)
     gaps[rank + 1 + axis + 1] = step - 1
-    padded_array = widths.padded(g, with_gap_axis, g.integers(*gaps), filling, dtype)
+    padded_array = widths.widened_pad(g, with_gap_axis, g.integers(*gaps), filling, dtype)
     dilated_shape = [n * step if i == axis else n for i, n in enumerate(shape)]
     end = g.integers(-(step - 1))
-    merged = reshaped(g, padded_array, dilated_shape)
+    merged = reshape_to(g, padded_array, dilated_shape)
     return g.op("Slice", merged, g.integers(0), end, g.integers(axis))
 
 
 def empty(e: Equation, *sizes: str) -> str:
     """An uninitialized array."""
     del sizes
-    return filled(e.g, 0, e.result())
+    return fill_type(e.g, 0, e.result())
 
 
-def first_places(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> list[str | None]:
+def slice_starts(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> list[str | None]:
     """Return the start of a slice along each axis as a scalar; `None` for whole axes.
 
     A start out of bounds is clamped, as in JAX.
     """
     g, starts_ = e.g, list[str | None]()
     for start, axis_size, size in zip(starts, e.type().shape, sizes, strict=True):
-        start_index = widths.moved(g, start, e.type(-len(starts)).dtype, INT64)
+        start_index = widths.cast_value(g, start, e.type(-len(starts)).dtype, INT64)
         low = g.op("Max", start_index, g.constant(0, INT64))
         starts_.append(
             None if axis_size == size else g.op("Min", low, g.number(axis_size - size))
@@ -205,20 +211,20 @@ def first_places(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> l
     return starts_
 
 
-def dynamic_cut(e: Equation, x: str, *starts: str) -> str:
+def dynamic_slice(e: Equation, x: str, *starts: str) -> str:
     """A dynamic slice.
 
     It is a gather: the sizes of the result then depend on the indices, not on values.
     """
     sizes = e.sizes(e.params["slice_sizes"])
-    for axis, first in enumerate(first_places(e, starts, sizes)):
+    for axis, first in enumerate(slice_starts(e, starts, sizes)):
         if first is not None:
-            indices = e.g.op("Add", counted(e.g, sizes[axis]), first)
+            indices = e.g.op("Add", arange_to(e.g, sizes[axis]), first)
             x = e.g.op("Gather", x, indices, axis=axis)
     return x
 
 
-def dynamic_put(e: Equation, x: str, update: str, *starts: str) -> str:
+def dynamic_update_slice(e: Equation, x: str, update: str, *starts: str) -> str:
     """A dynamic update of a slice.
 
     The update is gathered to the positions of the array, and selected inside the slice:
@@ -226,38 +232,38 @@ def dynamic_put(e: Equation, x: str, update: str, *starts: str) -> str:
         offset = place - first;  out = where(0 <= offset < size, update[clip(offset)], x)
     """
     g, new, inside = e.g, e.type(1), None
-    for axis, first in enumerate(first_places(e, starts, new.shape)):
+    for axis, first in enumerate(slice_starts(e, starts, new.shape)):
         if first is None:
             continue
         size, rank = new.shape[axis], len(new.shape)
         if size == 0:
             return x
-        offset = g.op("Sub", counted(g, e.shape[axis]), first)
+        offset = g.op("Sub", arange_to(g, e.shape[axis]), first)
         zero, last = g.constant(0, INT64), g.number(size - 1)
         in_axis = g.op(
             "And", g.op("GreaterOrEqual", offset, zero), g.op("LessOrEqual", offset, last)
         )
-        in_axis = unsqueezed(g, in_axis, range(1, rank - axis))
+        in_axis = add_axes(g, in_axis, range(1, rank - axis))
         inside = in_axis if inside is None else g.op("And", inside, in_axis)
         if not isinstance(size, int):  # it may be 0, and a gather needs an element
             high = [int(other == axis) for other in range(rank)]
-            update = around(g, update, [0] * rank, high, e.scalar(0), e.dtype)
+            update = pad_edges(g, update, [0] * rank, high, e.scalar(0), e.dtype)
         at = g.op("Max", g.op("Min", offset, last), zero)
         update = g.op("Gather", update, at, axis=axis)
-    return update if inside is None else widths.chosen(g, inside, update, x, e.dtype)
+    return update if inside is None else widths.widened_where(g, inside, update, x, e.dtype)
 
 
 SHAPES: Mapping[str, Rule] = {
     "broadcast_in_dim": broadcast,
     "concatenate": concatenate,
-    "dynamic_slice": dynamic_cut,
-    "dynamic_update_slice": dynamic_put,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
     "empty2": empty,
     "iota": iota,
     "pad": pad,
     "reshape": reshape,
     "rev": reverse,
-    "slice": cut,
+    "slice": static_slice,
     "split": split,
     "squeeze": squeeze,
     "stack": stack,

@@ -9,9 +9,9 @@ from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import (
     as_float,
     clamp,
-    cut_off,
+    clamp_zero_slope,
     elu,
-    scaled,
+    scale_by,
     softplus,
 )
 from braces.exchange.torch.rules.tensor.arithmetic import operand
@@ -37,7 +37,7 @@ def celu(x: Var, alpha: float = 1.0) -> Var:
 
 def hard_tanh(x: Var, low: float = -1.0, high: float = 1.0) -> Var:
     """Clip to two constants."""
-    return cut_off(x, low, high)
+    return clamp_zero_slope(x, low, high)
 
 
 def threshold(x: Var, bound: float, value: float) -> Var:
@@ -51,7 +51,7 @@ def leaky_relu(x: Var, slope: float = 0.01) -> Var:
     The derivative at zero is that of negative numbers, where `br.leaky_relu` has 1.
     """
     x = as_float(x)
-    return ops.where(x > 0, x, scaled(x, slope))
+    return ops.where(x > 0, x, scale_by(x, slope))
 
 
 def logit(x: Var, eps: float | None = None) -> Var:

@@ -13,15 +13,15 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.torch.rules.nn.conv_pool import avg_pool, convolution, max_pool
-from braces.exchange.torch.rules.tensor.creation_random import filled
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.frontend.core import functions as ops
 from braces.passes.autodiff.reverse_mode import gradients
 
 
-def pulled(
+def pull_back(
     function: Callable[..., Var], given: Sequence[Var | None], wanted: Sequence[bool], grad: Var
 ) -> list[Var | None]:
     """Return the wanted gradients of a function at arrays."""
@@ -38,20 +38,20 @@ def pulled(
     ]
 
 
-def of_first(rule: Callable[..., Any]) -> Callable[..., Var]:
+def unary_gradient(rule: Callable[..., Any]) -> Callable[..., Var]:
     """Return the gradient of a unary rule, as a rule of the output gradient and the array."""
 
     def apply_rule(grad: Var, x: Var, *options: Any) -> Var:
         def forward(x: Var) -> Var:
             return rule(x, *options)
 
-        (grad_of_x,) = pulled(forward, [x], [True], grad)
+        (grad_of_x,) = pull_back(forward, [x], [True], grad)
         return ops.zeros_like(x) if grad_of_x is None else grad_of_x
 
     return apply_rule
 
 
-def of_convolution(
+def convolution_gradient(
     grad: Var, x: Var, w: Var, biases: Sequence[Size] | None, *options: Any
 ) -> list[Var | None]:
     """The gradients of input, weight and bias."""
@@ -61,26 +61,28 @@ def of_convolution(
         return convolution(x, w, None, *conv_options)
 
     bias_grad = ops.sum(grad, axis=(0, *range(2, grad.ndim))) if wanted[2] else None
-    return [*pulled(forward, [x, w], wanted[:2], grad), bias_grad]
+    return [*pull_back(forward, [x, w], wanted[:2], grad), bias_grad]
 
 
-def of_embedding(
+def embedding_gradient(
     grad: Var, ids: Var, count: Size, padding: int = -1, by_count: bool = False
 ) -> Var:
     """The gradient of an embedding table; that of the padding row is zero."""
-    row_weights = ops.expand_dims(in_dtype(ops.not_equal(ids, padding), grad.dtype), axis=-1)
-    indices_ = in_dtype(ids, INT64)
+    row_weights = ops.expand_dims(
+        cast_to_dtype(ops.not_equal(ids, padding), grad.dtype), axis=-1
+    )
+    indices_ = cast_to_dtype(ids, INT64)
     if by_count:
         times = ops.scatter_nd_add(
-            filled((count,), 0, dtype=INT64), ops.ones_like(indices_), [indices_]
+            fill_shape((count,), 0, dtype=INT64), ops.ones_like(indices_), [indices_]
         )
-        row_counts = in_dtype(ops.take(times, indices_, axis=0), grad.dtype)
+        row_counts = cast_to_dtype(ops.take(times, indices_, axis=0), grad.dtype)
         row_weights = row_weights / ops.expand_dims(row_counts, axis=-1)
-    table = filled((count, grad.shape[-1]), 0, dtype=grad.dtype)
+    table = fill_shape((count, grad.shape[-1]), 0, dtype=grad.dtype)
     return ops.scatter_nd_add(table, grad * row_weights, [indices_])
 
 
-def of_layer_norm(
+def layer_norm_gradient(
     grad: Var, x: Var, shape: Sequence[Size], mean: Var, deviation: Var, scale: Var | None,
     shift: Var | None, wanted: Sequence[bool],
 ) -> list[Var | None]:  # fmt: skip
@@ -105,7 +107,7 @@ def _standardization_gradient(
     return deviation * (grad - mean - standard * product)
 
 
-def of_group_norm(
+def group_norm_gradient(
     grad: Var, x: Var, mean: Var, deviation: Var, scale: Var | None, n: Size, c: Size,
     space: Size, groups: int, wanted: Sequence[bool],
 ) -> list[Var | None]:  # fmt: skip
@@ -130,26 +132,26 @@ def of_group_norm(
     ]
 
 
-def of_max_pool(grad: Var, x: Var, *options: Any) -> Var:
+def max_pool_gradient(grad: Var, x: Var, *options: Any) -> Var:
     """The gradient of a max pool, which recomputes the indices."""
-    return of_first(max_pool(2))(grad, x, *options[:-1])
+    return unary_gradient(max_pool(2))(grad, x, *options[:-1])
 
 
-def of_adaptive(grad: Var, x: Var) -> Var:
+def adaptive_pool_gradient(grad: Var, x: Var) -> Var:
     """The gradient of adaptive average pooling."""
 
     def forward(x: Var) -> Var:
         return adaptive("mean", 2)(x, grad.shape[-2:])
 
-    return of_first(forward)(grad, x)
+    return unary_gradient(forward)(grad, x)
 
 
 BACKWARD: Mapping[str, Callable[..., Any]] = {
-    "_adaptive_avg_pool2d_backward": of_adaptive,
-    "avg_pool2d_backward": of_first(avg_pool(2)),
-    "convolution_backward": of_convolution,
-    "embedding_dense_backward": of_embedding,
-    "max_pool2d_with_indices_backward": of_max_pool,
-    "native_group_norm_backward": of_group_norm,
-    "native_layer_norm_backward": of_layer_norm,
+    "_adaptive_avg_pool2d_backward": adaptive_pool_gradient,
+    "avg_pool2d_backward": unary_gradient(avg_pool(2)),
+    "convolution_backward": convolution_gradient,
+    "embedding_dense_backward": embedding_gradient,
+    "max_pool2d_with_indices_backward": max_pool_gradient,
+    "native_group_norm_backward": group_norm_gradient,
+    "native_layer_norm_backward": layer_norm_gradient,
 }

@@ -12,7 +12,7 @@ from braces.define.core.attribute_kinds import Padding
 from braces.dims import Size
 from braces.dtypes import INT64
 from braces.errors import ShapeError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.windows import adaptive
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.frontend.core import functions as ops
@@ -20,7 +20,7 @@ from braces.frontend.core import functions as ops
 Ints = Sequence[int] | int
 
 
-def each(given: Ints, rank: int) -> tuple[int, ...]:
+def per_axis(given: Ints, rank: int) -> tuple[int, ...]:
     """Return a number for each axis; a single one is for all."""
     values = (given,) if isinstance(given, int) else tuple(given)
     return values * rank if len(values) == 1 else values
@@ -30,7 +30,7 @@ def both_ends(padding: Ints | str, rank: int) -> Padding:
     """Return the padding of both ends of each axis."""
     if isinstance(padding, str):
         return "same" if padding == "same" else "valid"
-    return tuple(n for n in each(padding, rank) for _ in range(2))
+    return tuple(n for n in per_axis(padding, rank) for _ in range(2))
 
 
 def batched(rank: int, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -59,8 +59,9 @@ def conv(rank: int) -> Callable[..., Var]:
     ) -> Var:  # fmt: skip
         return call(
             f"conv{rank}d", x, w, b,
-            stride=each(stride, rank), padding=both_ends(padding, rank),
-            dilation=each(dilation, rank), groups=groups,
+            stride=per_axis(stride, rank), padding=both_ends(padding, rank),
+            dilation=per_axis(dilation, rank),
+            groups=groups,
         )  # fmt: skip
 
     return batched(rank, rule)
@@ -75,8 +76,9 @@ def conv_transpose(rank: int) -> Callable[..., Var]:
     ) -> Var:  # fmt: skip
         return call(
             f"conv_transpose{rank}d", x, w, b,
-            stride=each(stride, rank), padding=both_ends(padding, rank),
-            output_padding=each(extra, rank), dilation=each(dilation, rank), groups=groups,
+            stride=per_axis(stride, rank), padding=both_ends(padding, rank),
+            output_padding=per_axis(extra, rank), dilation=per_axis(dilation, rank),
+            groups=groups,
         )  # fmt: skip
 
     return batched(rank, rule)
@@ -96,12 +98,14 @@ def convolution(
 # ---- pools -----------------------------------------------------------------------------------
 
 
-def sliding(rank: int, window: Ints, stride: Any, padding: Ints, up: bool) -> dict[str, Any]:
+def pool_attributes(
+    rank: int, window: Ints, stride: Any, padding: Ints, up: bool
+) -> dict[str, Any]:
     """Return the attributes that all pools have; the default stride is the window."""
-    size = each(window, rank)
+    size = per_axis(window, rank)
     return {
         "window": size,
-        "stride": each(stride, rank) if isinstance(stride, int) or stride else size,
+        "stride": per_axis(stride, rank) if isinstance(stride, int) or stride else size,
         "padding": both_ends(padding, rank),
         "ceil_mode": up,
     }
@@ -114,12 +118,12 @@ def max_pool(rank: int, places: str = "") -> Callable[..., Any]:
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, dilation: Ints = 1,
         up: bool = False,
     ) -> Any:  # fmt: skip
-        attrs = sliding(rank, window, stride, padding, up)
-        attrs["dilation"] = each(dilation, rank)
+        attrs = pool_attributes(rank, window, stride, padding, up)
+        attrs["dilation"] = per_axis(dilation, rank)
         if not places:
             return call(f"max_pool{rank}d", x, **attrs)
         out, at = call(f"max_pool{places}{rank}d", x, **attrs)
-        return out, in_dtype(at, INT64)
+        return out, cast_to_dtype(at, INT64)
 
     return batched(rank, rule)
 
@@ -131,10 +135,10 @@ def avg_pool(rank: int) -> Callable[..., Var]:
         x: Var, window: Ints, stride: Any = None, padding: Ints = 0, up: bool = False,
         count_margin: bool = True, divisor: int | None = None,
     ) -> Var:  # fmt: skip
-        attrs = sliding(rank, window, stride, padding, up)
+        attrs = pool_attributes(rank, window, stride, padding, up)
         if divisor is None:
             return call(f"avg_pool{rank}d", x, count_include_pad=count_margin, **attrs)
-        axis_params = (x.shape[2:], attrs["window"], attrs["stride"], each(padding, rank))
+        axis_params = (x.shape[2:], attrs["window"], attrs["stride"], per_axis(padding, rank))
         ends = [_margins(*sizes, up) for sizes in zip(*axis_params, strict=True)]
         x = ops.pad(x, [(0, 0), (0, 0), *ends])
         plain = call(f"avg_pool{rank}d", x, window=attrs["window"], stride=attrs["stride"])
@@ -157,7 +161,7 @@ def _margins(size: Size, window: int, stride: int, padding: int, up: bool) -> tu
 # ---- images ----------------------------------------------------------------------------------
 
 
-def resized(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
+def resize_image(x: Var, wanted: Any, scales: Any, **options: Any) -> Var:
     """Resize an image to a size or by factors."""
     space = x.shape[2:]
     if wanted is None:
@@ -177,14 +181,14 @@ def _scale_size(size: Size, factor: float) -> Size:
 
 def nearest(x: Var, wanted: Any, scales: Any = None) -> Var:
     """Nearest-neighbor resize."""
-    return resized(
+    return resize_image(
         x, wanted, scales, mode="nearest", coordinates="asymmetric", nearest_mode="floor"
     )
 
 
 def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
     """Nearest-neighbor resize by pixel centers."""
-    return resized(
+    return resize_image(
         x,
         wanted,
         scales,
@@ -194,12 +198,12 @@ def nearest_exact(x: Var, wanted: Any, scales: Any = None) -> Var:
     )
 
 
-def between(mode: str) -> Callable[..., Var]:
+def interpolating_resize(mode: str) -> Callable[..., Var]:
     """Return the rule of an interpolating resize."""
 
     def rule(x: Var, wanted: Any, corners: bool, scales: Any = None) -> Var:
         coordinates = "align_corners" if corners else "half_pixel"
-        return resized(x, wanted, scales, mode=mode, coordinates=coordinates)
+        return resize_image(x, wanted, scales, mode=mode, coordinates=coordinates)
 
     return rule
 
@@ -227,8 +231,8 @@ WINDOWS: Mapping[str, Callable[..., Any]] = {
     "upsample_nearest2d.vec": nearest,
     "upsample_nearest3d.vec": nearest,
     **{f"_upsample_nearest_exact{rank}d.vec": nearest_exact for rank in RANKS},
-    "upsample_linear1d.vec": between("linear"),
-    "upsample_bilinear2d.vec": between("linear"),
-    "upsample_trilinear3d.vec": between("linear"),
-    "upsample_bicubic2d.vec": between("cubic"),
+    "upsample_linear1d.vec": interpolating_resize("linear"),
+    "upsample_bilinear2d.vec": interpolating_resize("linear"),
+    "upsample_trilinear3d.vec": interpolating_resize("linear"),
+    "upsample_bicubic2d.vec": interpolating_resize("cubic"),
 }

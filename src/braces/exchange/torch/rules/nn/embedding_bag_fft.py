@@ -13,11 +13,11 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
-from braces.exchange.torch.rules.nn.im2col_grid import constant, numbers
+from braces.exchange.torch.rules.nn.im2col_grid import checked_numbers, constant
 from braces.exchange.torch.rules.tensor.arithmetic import operand
-from braces.exchange.torch.rules.tensor.creation_random import filled
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.reductions import norm
 from braces.frontend.core import functions as ops
 
@@ -30,30 +30,32 @@ def embedding_bag(
     padding: int | None = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Sum, mean or maximum of table rows per bag; padding does not count."""
-    ids, starts = in_dtype(ids, INT64), in_dtype(starts, INT64)
+    ids, starts = cast_to_dtype(ids, INT64), cast_to_dtype(starts, INT64)
     starts = starts[:-1] if ends else starts
     positions_ = ops.expand_dims(one("arange", stop=ids.shape[0]), axis=1)
-    bags = ops.sum(in_dtype(ops.less_equal(starts, positions_), INT64), axis=1) - 1
+    bags = ops.sum(cast_to_dtype(ops.less_equal(starts, positions_), INT64), axis=1) - 1
     counted = ops.not_equal(ids, -1 if padding is None else padding)
     rows = ops.take(table, ids, axis=0)
     shape = (starts.shape[0], table.shape[1])
     count = ops.scatter_add(
-        filled((shape[0],), 0, dtype=INT64), bags, in_dtype(counted, INT64), axis=0
+        fill_shape((shape[0],), 0, dtype=INT64), bags, cast_to_dtype(counted, INT64), axis=0
     )
     if mode not in (SUM, MEAN):
         return _bag_maxima(rows, bags, counted, shape), None, None, None
-    factor = in_dtype(counted, table.dtype)
+    factor = cast_to_dtype(counted, table.dtype)
     factor = ops.expand_dims(factor if weights is None else factor * weights, axis=1)
-    zeros = filled(shape, 0, dtype=table.dtype)
+    zeros = fill_shape(shape, 0, dtype=table.dtype)
     total = ops.scatter_add(zeros, bags, rows * factor, axis=0)
     if mode == MEAN:
-        total = total / ops.expand_dims(in_dtype(ops.maximum(count, 1), total.dtype), axis=1)
+        total = total / ops.expand_dims(
+            cast_to_dtype(ops.maximum(count, 1), total.dtype), axis=1
+        )
     return total, None, None, None
 
 
 def _bag_maxima(rows: Var, bags: Var, counted: Var, shape: Sequence[Size]) -> Var:
     """Return the maximum of each column of a bag; zeros for an empty one."""
-    start = filled(shape, -inf, dtype=rows.dtype)
+    start = fill_shape(shape, -inf, dtype=rows.dtype)
     masked_rows = ops.where(ops.expand_dims(counted, axis=1), rows, -inf)
     maxima = ops.scatter_nd(start, masked_rows, [bags], reduction="max")
     return ops.where(ops.equal(maxima, -inf), 0.0, maxima)
@@ -75,7 +77,7 @@ def distance(x: Var, y: Var, p: float = 2.0) -> Var:
 
 def distances_within(x: Var, p: float = 2.0) -> Var:
     """The p-norm of the differences of each row to the later ones."""
-    (count,) = numbers(x.shape[:1], "Distances of rows")
+    (count,) = checked_numbers(x.shape[:1], "Distances of rows")
     first, second = (ops.take(x, constant(at), axis=0) for at in np.triu_indices(count, 1))
     return norm(first - second, p, -1)
 
@@ -87,7 +89,7 @@ def _normalize(spectrum: Var, sizes: Sequence[Size], how: int) -> Var:
     """Normalize a transform: not at all, by the root of its size, or by its size."""
     if not how:
         return spectrum
-    count = in_dtype(number_of(dims.product(sizes)), spectrum.dtype)
+    count = cast_to_dtype(number_of(dims.product(sizes)), spectrum.dtype)
     return spectrum / (ops.sqrt(count) if how == 1 else count)
 
 

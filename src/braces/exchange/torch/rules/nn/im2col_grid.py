@@ -14,8 +14,8 @@ from braces.dims import Size
 from braces.dtypes import INT64
 from braces.errors import ShapeError
 from braces.exchange.common.model.weights import Array
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.torch.rules.nn.conv_pool import Ints, batched, both_ends, each
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.torch.rules.nn.conv_pool import Ints, batched, both_ends, per_axis
 from braces.frontend import random
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
@@ -34,15 +34,15 @@ def adaptive_max(rank: int) -> Callable[..., Any]:
     """Return the rule of adaptive max pooling with indices."""
 
     def rule(x: Var, wanted: Ints) -> tuple[Var, Var]:
-        space = numbers(x.shape[2:], "An adaptive pool")
-        counts = each(wanted, rank)
+        space = checked_numbers(x.shape[2:], "An adaptive pool")
+        counts = per_axis(wanted, rank)
         tables = [_adaptive_positions(n, count) for n, count in zip(space, counts, strict=True)]
         return _window_maxima(x, [constant(table) for table in tables])
 
     return batched(rank, rule)
 
 
-def numbers(sizes: Sequence[Size], what: str) -> list[int]:
+def checked_numbers(sizes: Sequence[Size], what: str) -> list[int]:
     """Check that sizes are numbers.
 
     Raises:
@@ -87,15 +87,15 @@ def _window_maxima(x: Var, tables: Sequence[Var]) -> tuple[Var, Var]:
         ops.take_along_axis(v, best_position, axis=-1) for v in (window_values, flat)
     )
     values, at = (ops.reshape(v, (*batch, *windows)) for v in best_values)
-    return values, in_dtype(at, INT64)
+    return values, cast_to_dtype(at, INT64)
 
 
 def fractional(rank: int) -> Callable[..., Any]:
     """Return the rule of fractional max pooling with indices."""
 
     def rule(x: Var, window: Ints, wanted: Ints, samples: Var) -> tuple[Var, Var]:
-        space = numbers(x.shape[2:], "A fractional pool")
-        axes = zip(space, each(wanted, rank), each(window, rank), strict=True)
+        space = checked_numbers(x.shape[2:], "A fractional pool")
+        axes = zip(space, per_axis(wanted, rank), per_axis(window, rank), strict=True)
         # the samples belong to the axes in reverse order for two axes, in order for three
         order = range(rank)[::-1] if rank == 2 else range(rank)
         return _window_maxima(x, [
@@ -117,7 +117,7 @@ def _scattered_starts(sample: Var, size: int, count: int, window: int) -> Var:
     samples_ = ops.expand_dims(sample, axis=2)
     counted = constant(np.arange(count - 1).astype(sample.dtype))
     starts = ops.trunc((samples_ + counted) * alpha) - ops.trunc(samples_ * alpha)
-    positions = ops.expand_dims(in_dtype(starts, INT64), axis=-1) + constant(steps)
+    positions = ops.expand_dims(cast_to_dtype(starts, INT64), axis=-1) + constant(steps)
     return ops.concat([positions, last], axis=2)
 
 
@@ -139,8 +139,9 @@ def max_unpool(rank: int) -> Callable[..., Var]:
 def im2col(x: Var, window: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Var:
     """The elements of each window as a column."""
     return call(
-        "im2col", x, window=each(window, 2), dilation=each(dilation, 2),
-        padding=both_ends(padding, 2), stride=each(stride, 2),
+        "im2col", x, window=per_axis(window, 2), dilation=per_axis(dilation, 2),
+        padding=both_ends(padding, 2),
+        stride=per_axis(stride, 2),
     )  # fmt: skip
 
 
@@ -148,12 +149,13 @@ def col2im(
     x: Var, size: Sequence[Size], window: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Var:
     """Add columns back to windows."""
-    channels = dims.divide_exactly(x.shape[1], dims.product(each(window, 2)))
+    channels = dims.divide_exactly(x.shape[1], dims.product(per_axis(window, 2)))
     if channels is None:
         raise ShapeError(f"Columns of {x.shape[1]} are not those of windows of {window}.")
     return call(
-        "col2im", x, shape=(x.shape[0], channels, *size), window=each(window, 2),
-        dilation=each(dilation, 2), padding=both_ends(padding, 2), stride=each(stride, 2),
+        "col2im", x, shape=(x.shape[0], channels, *size), window=per_axis(window, 2),
+        dilation=per_axis(dilation, 2), padding=both_ends(padding, 2),
+        stride=per_axis(stride, 2),
     )  # fmt: skip
 
 
@@ -195,17 +197,17 @@ def channel_shuffle(x: Var, groups: int) -> Var:
 # ---- dropout ---------------------------------------------------------------------------------
 
 
-def drawn_zeros(x: Var, rate: float, *, channels: bool = False) -> Var:
+def dropout_mask(x: Var, rate: float, *, channels: bool = False) -> Var:
     """Return a random dropout mask, per element or per channel."""
     shape = (*x.shape[:2], *[1] * (x.ndim - 2)) if channels else x.shape
-    return in_dtype(random.uniform(shape) >= rate, x.dtype)
+    return cast_to_dtype(random.uniform(shape) >= rate, x.dtype)
 
 
 def feature_dropout(x: Var, rate: float, training: bool) -> Var:
     """Dropout of whole channels in training mode."""
     if not training or not rate:
         return x
-    return x * drawn_zeros(x, rate, channels=True) / (1.0 - rate)
+    return x * dropout_mask(x, rate, channels=True) / (1.0 - rate)
 
 
 def alpha_dropout(*, channels: bool) -> Callable[..., Var]:
@@ -215,7 +217,7 @@ def alpha_dropout(*, channels: bool) -> Callable[..., Var]:
     def rule(x: Var, rate: float, training: bool) -> Var:
         if not training or not rate:
             return x
-        keep_mask = drawn_zeros(x, rate, channels=channels)
+        keep_mask = dropout_mask(x, rate, channels=channels)
         scale = ((low * low * rate + 1.0) * (1.0 - rate)) ** -0.5
         return (x * keep_mask + (1.0 - keep_mask) * low) * scale - low * rate * scale
 

@@ -9,12 +9,12 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
 from braces.exchange.common.rules import elementwise as numbers
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.frontend.autodiff.custom_gradient import custom_gradient
 from braces.frontend.core import functions as ops
 
 MEAN = 1
-WHOLE: Mapping[int, Callable[[Var], Var]] = {
+LOSS_REDUCTIONS: Mapping[int, Callable[[Var], Var]] = {
     0: ops.identity, MEAN: ops.mean, 2: ops.sum,
 }  # fmt: skip
 """The reductions of elementwise losses, by torch's codes."""
@@ -24,7 +24,7 @@ def elementwise(loss: Callable[[Var, Var], Var]) -> Callable[..., Var]:
     """Return the rule of an elementwise loss."""
 
     def rule(x: Var, y: Var, reduction: int = MEAN) -> Var:
-        return WHOLE[reduction](loss(x, y))
+        return LOSS_REDUCTIONS[reduction](loss(x, y))
 
     return rule
 
@@ -37,7 +37,7 @@ def nll_loss(
     losses, weights = _nll(logs, labels, weight, ignored)
     if reduction == MEAN:
         return ops.sum(losses) / ops.sum(weights)
-    return WHOLE[reduction](losses)
+    return LOSS_REDUCTIONS[reduction](losses)
 
 
 def nll_loss_forward(
@@ -52,9 +52,9 @@ def _nll(logs: Var, labels: Var, weight: Var | None, ignored: int) -> tuple[Var,
     """Return the loss at each label, and its weight."""
     axis = 1 if logs.ndim > 1 else 0
     is_counted = ops.not_equal(labels, ignored)
-    at = in_dtype(ops.where(is_counted, labels, ops.zeros_like(labels)), INT64)
+    at = cast_to_dtype(ops.where(is_counted, labels, ops.zeros_like(labels)), INT64)
     label_logs = ops.take_along_axis(logs, ops.expand_dims(at, axis=axis), axis=axis)
-    counts = in_dtype(is_counted, logs.dtype)
+    counts = cast_to_dtype(is_counted, logs.dtype)
     if weight is not None:
         counts = counts * ops.take(weight, at, axis=0)
     return -ops.squeeze(label_logs, axis=axis) * counts, counts
@@ -73,12 +73,12 @@ def cross_entropy(
     if not smoothing:
         return hard
     counts = _nll(logs, labels, weight, ignored)[1]
-    is_counted = in_dtype(ops.not_equal(labels, ignored), logs.dtype)
+    is_counted = cast_to_dtype(ops.not_equal(labels, ignored), logs.dtype)
     uniform_losses = -ops.sum(_weighted(logs, weight, axis), axis=axis) * is_counted
     uniform_loss = (
         ops.sum(uniform_losses) / ops.sum(counts)
         if reduction == MEAN
-        else WHOLE[reduction](uniform_losses)
+        else LOSS_REDUCTIONS[reduction](uniform_losses)
     )
     share = smoothing / float(_classes(x, axis))
     return (1.0 - smoothing) * hard + share * uniform_loss
@@ -102,7 +102,7 @@ def _soft_cross_entropy(
     if smoothing:
         target = target * (1.0 - smoothing) + smoothing / float(_classes(logs, axis))
     losses = -ops.sum(_weighted(logs, weight, axis) * target, axis=axis)
-    return WHOLE[reduction](losses)
+    return LOSS_REDUCTIONS[reduction](losses)
 
 
 def with_logits(
@@ -115,7 +115,7 @@ def with_logits(
     else:
         factor = 1.0 + (positive - 1.0) * y
         losses = (1.0 - y) * x + factor * ops.softplus(-x)
-    return WHOLE[reduction](losses if weight is None else losses * weight)
+    return LOSS_REDUCTIONS[reduction](losses if weight is None else losses * weight)
 
 
 def binary_cross_entropy(
@@ -123,7 +123,7 @@ def binary_cross_entropy(
 ) -> Var:
     """The cross-entropy of probabilities; logarithms are clipped at -100."""
     losses = _of_probabilities(p, y)
-    return WHOLE[reduction](losses if weight is None else losses * weight)
+    return LOSS_REDUCTIONS[reduction](losses if weight is None else losses * weight)
 
 
 @custom_gradient
@@ -142,7 +142,7 @@ def _of_probabilities(p: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, V
 def huber(x: Var, y: Var, reduction: int = MEAN, delta: float = 1.0) -> Var:
     """The Huber loss."""
     distance = ops.abs(x - y)
-    return WHOLE[reduction](
+    return LOSS_REDUCTIONS[reduction](
         ops.where(distance < delta, 0.5 * distance * distance, delta * (distance - 0.5 * delta))
     )
 
@@ -151,8 +151,8 @@ def smooth_l1(x: Var, y: Var, reduction: int = MEAN, beta: float = 1.0) -> Var:
     """The Huber loss divided by its bound."""
     distance = ops.abs(x - y)
     if not beta:
-        return WHOLE[reduction](distance)
-    return WHOLE[reduction](
+        return LOSS_REDUCTIONS[reduction](distance)
+    return LOSS_REDUCTIONS[reduction](
         ops.where(distance < beta, 0.5 * distance * distance / beta, distance - 0.5 * beta)
     )
 
@@ -160,9 +160,9 @@ def smooth_l1(x: Var, y: Var, reduction: int = MEAN, beta: float = 1.0) -> Var:
 def kl_div(x: Var, y: Var, reduction: int = MEAN, *, log_target: bool = False) -> Var:
     """The Kullback-Leibler divergence, from log probabilities and (log) targets."""
     if log_target:
-        return WHOLE[reduction](ops.exp(y) * (y - x))
+        return LOSS_REDUCTIONS[reduction](ops.exp(y) * (y - x))
     target_entropy = ops.where(y > 0, y * ops.log(ops.where(y > 0, y, 1.0)), 0.0)
-    return WHOLE[reduction](target_entropy - y * x)
+    return LOSS_REDUCTIONS[reduction](target_entropy - y * x)
 
 
 def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
@@ -170,17 +170,23 @@ def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
     single = x.ndim == 1
     if single:
         x, labels = (ops.expand_dims(v, axis=0) for v in (x, labels))
-    ended = ops.cumsum(in_dtype(ops.equal(labels, -1), INT64), axis=1)
+    ended = ops.cumsum(cast_to_dtype(ops.equal(labels, -1), INT64), axis=1)
     is_label = ops.equal(ended, 0)
-    at = in_dtype(ops.where(is_label, labels, ops.zeros_like(labels)), INT64)
-    hits = ops.scatter_nd_add(ops.zeros_like(at), in_dtype(is_label, INT64), [_rows(at), at])
+    at = cast_to_dtype(ops.where(is_label, labels, ops.zeros_like(labels)), INT64)
+    hits = ops.scatter_nd_add(
+        ops.zeros_like(at), cast_to_dtype(is_label, INT64), [_rows(at), at]
+    )
     margins = 1.0 - ops.expand_dims(ops.take_along_axis(x, at, axis=1), axis=2)
     violations = ops.relu(margins + ops.expand_dims(x, axis=1))
     is_counted = ops.logical_and(
         ops.expand_dims(is_label, axis=2), ops.expand_dims(ops.equal(hits, 0), axis=1)
     )
     losses = ops.mean(ops.sum(ops.where(is_counted, violations, 0.0), axis=1), axis=1)
-    return ops.squeeze(losses, axis=0) if single and not reduction else WHOLE[reduction](losses)
+    return (
+        ops.squeeze(losses, axis=0)
+        if single and not reduction
+        else LOSS_REDUCTIONS[reduction](losses)
+    )
 
 
 def _rows(at: Var) -> Var:

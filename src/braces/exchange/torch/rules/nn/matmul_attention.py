@@ -10,7 +10,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ShapeError
-from braces.exchange.common.rules.elementwise import in_dtype, scaled
+from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
 from braces.frontend import random
 from braces.frontend.core import functions as ops
 
@@ -23,7 +23,7 @@ def linear(x: Var, w: Var, b: Var | None = None) -> Var:
 
 def addmm(added: Var, a: Var, b: Var, *, beta: float = 1, alpha: float = 1) -> Var:
     """Beta added + alpha a b."""
-    return scaled(ops.matmul(a, b), alpha) + scaled(added, beta)
+    return scale_by(ops.matmul(a, b), alpha) + scale_by(added, beta)
 
 
 def einsum(equation: str, xs: Sequence[Var], **options: Any) -> Var:
@@ -79,7 +79,7 @@ def _masked_softmax(scores: Var, mask: Var | None) -> Var:
     if mask.dtype == BOOL:
         scores = ops.where(mask, scores, -inf)
     else:
-        scores = scores + in_dtype(mask, scores.dtype)
+        scores = scores + cast_to_dtype(mask, scores.dtype)
     fully_masked = ops.all(ops.equal(scores, -inf), axis=-1, keepdims=True)
     probabilities = ops.softmax(ops.where(fully_masked, 0.0, scores), axis=-1)
     return ops.where(fully_masked, 0.0, probabilities)

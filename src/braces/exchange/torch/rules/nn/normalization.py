@@ -11,7 +11,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import FLOAT32, INT64, DType
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.frontend.core import functions as ops
 
 
@@ -43,7 +43,7 @@ def _unbiased(x: Var, variance: Var, biased: Var, momentum: float) -> Var:
     """Return the running variance after an update by the unbiased variance."""
     decayed = (1.0 - momentum) * variance
     count = product([x.shape[0], *x.shape[2:]])
-    numbers = in_dtype(one("size", value=count, dtype=INT64), biased.dtype)
+    numbers = cast_to_dtype(one("size", value=count, dtype=INT64), biased.dtype)
     return decayed + (biased - decayed) * (numbers / (numbers - 1.0))
 
 
@@ -55,7 +55,7 @@ def batch_norm_alone(
     return batch_norm(x, scale, shift, mean, variance, training, momentum, epsilon)[0]
 
 
-def without_training(
+def batch_norm_inference(
     x: Var, scale: Var | None, shift: Var | None, mean: Var, variance: Var, momentum: float,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
@@ -63,7 +63,7 @@ def without_training(
     return batch_norm(x, scale, shift, mean, variance, False, momentum, epsilon)[:3]
 
 
-def of_batch(
+def batch_norm_no_stats(
     x: Var, scale: Var | None, shift: Var | None, training: bool, momentum: float,
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
@@ -85,12 +85,12 @@ def native_layer_norm(
 ) -> tuple[Var, Var, Var]:
     """Layer norm over the last axes; also returns mean and inverse deviation."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    as_wide = in_dtype(x, wide(x.dtype))
+    as_wide = cast_to_dtype(x, statistics_dtype(x.dtype))
     mean = ops.mean(as_wide, axis=axes, keepdims=True)
     return layer_norm(x, shape, scale, shift, epsilon), mean, inverse(as_wide, axes, epsilon)
 
 
-def wide(dtype: DType) -> DType:
+def statistics_dtype(dtype: DType) -> DType:
     """Return the dtype in which statistics are computed."""
     return dtype if dtype.itemsize >= 4 else FLOAT32
 
@@ -113,7 +113,7 @@ def native_group_norm(
     epsilon: float,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Group norm; also returns means and inverse deviations."""
-    grouped = ops.reshape(in_dtype(x, wide(x.dtype)), (n, groups, -1))
+    grouped = ops.reshape(cast_to_dtype(x, statistics_dtype(x.dtype)), (n, groups, -1))
     mean = ops.mean(grouped, axis=2)
     return (
         group_norm(x, groups, scale, shift, epsilon),
@@ -137,7 +137,7 @@ def rms_norm(
 ) -> Var:
     """RMS norm over the last axes."""
     axes = tuple(range(x.ndim - len(shape), x.ndim))
-    least = float(np.finfo(wide(x.dtype)).eps) if epsilon is None else epsilon
+    least = float(np.finfo(statistics_dtype(x.dtype)).eps) if epsilon is None else epsilon
     return call("rms_norm", x, scale, axis=axes, epsilon=least)
 
 
@@ -158,9 +158,9 @@ NORMS: Mapping[str, Callable[..., Any]] = {
     "group_norm": group_norm,
     "instance_norm": instance_norm,
     "layer_norm": layer_norm,
-    "_native_batch_norm_legit.no_stats": of_batch,
+    "_native_batch_norm_legit.no_stats": batch_norm_no_stats,
     "_native_batch_norm_legit_functional": batch_norm,
-    "_native_batch_norm_legit_no_training": without_training,
+    "_native_batch_norm_legit_no_training": batch_norm_inference,
     "native_batch_norm": native_batch_norm,
     "native_group_norm": native_group_norm,
     "native_layer_norm": native_layer_norm,

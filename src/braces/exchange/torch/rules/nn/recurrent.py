@@ -11,7 +11,7 @@ from braces.exchange.common.rules.recurrent_cells import (
     Cell,
     Function,
     Step,
-    cells_of,
+    build_cells,
     gru_step,
     lstm_step,
     rnn_step,
@@ -34,7 +34,7 @@ def layers(
         memories = [ops.expand_dims(memory, axis=1) for memory in memories]
     elif batch_first:
         x = ops.swapaxes(x, 0, 1)
-    cells = cells_of(order, functions, weights, biased, count * (2 if both_ways else 1))
+    cells = build_cells(order, functions, weights, biased, count * (2 if both_ways else 1))
     ends = list[list[Var]]()
     for layer in range(count):
         x, last = _layer(step, cells, x, memories, layer, both_ways)

@@ -15,14 +15,14 @@ from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
 from braces.exchange.common.rules import elementwise as numbers
 from braces.exchange.common.rules.elementwise import (
     as_float,
-    in_dtype,
-    inverted,
-    remainder_towards_zero,
+    cast_to_dtype,
+    invert_bits,
     small_power,
-    whole_quotient,
+    truncated_divide,
+    truncated_remainder,
 )
 from braces.exchange.common.rules.reshape_slice_pad import number_of
-from braces.exchange.torch.graph.symbolic_ints import Asked
+from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
 from braces.frontend.array_api import pointwise
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
@@ -37,7 +37,7 @@ def rank_of(dtype: DType) -> int:
     return 2 if is_float(dtype) else int(dtype.kind != "b")
 
 
-def common(*values: Any) -> DType:
+def promoted_dtype(*values: Any) -> DType:
     """Return the promoted dtype of operands in torch.
 
     Priority goes to arrays, then scalars, then Python numbers; a later group only counts if its
@@ -64,17 +64,17 @@ def _wider(left: DType, right: DType) -> DType:
 
 
 def _dtype_of_number(value: Any) -> DType:
-    if isinstance(value, bool | Asked):
+    if isinstance(value, bool | SymbolicBool):
         return BOOL
     return INT64 if isinstance(value, int | Dim) else FLOAT32
 
 
 def operand(value: Any, dtype: DType) -> Any:
     """Return a variable, number or size in a dtype."""
-    if isinstance(value, Dim | Asked):
-        value = value.var() if isinstance(value, Asked) else number_of(value)
+    if isinstance(value, Dim | SymbolicBool):
+        value = value.var() if isinstance(value, SymbolicBool) else number_of(value)
     if isinstance(value, Var):
-        return in_dtype(value, dtype)
+        return cast_to_dtype(value, dtype)
     return np.asarray(value).astype(dtype)
 
 
@@ -85,7 +85,7 @@ def binary(op_type: str, logical: str = "") -> Callable[..., Var]:
     """Return the rule of a binary operator with dtype promotion; bools may use another one."""
 
     def rule(x: Any, y: Any) -> Var:
-        dtype = common(x, y)
+        dtype = promoted_dtype(x, y)
         chosen = logical if logical and dtype == BOOL else op_type
         return ops.function_of(chosen)(operand(x, dtype), operand(y, dtype))
 
@@ -123,11 +123,11 @@ def rsub(x: Any, y: Any, alpha: Any = 1) -> Var:
 
 def div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Var:
     """A quotient, with optional rounding down or towards zero."""
-    dtype = common(x, y)
+    dtype = promoted_dtype(x, y)
     if rounding_mode == "floor":
         return floor_divide(x, y)
     if rounding_mode == "trunc" and not is_float(dtype):
-        return whole_quotient(scalar_or(x, dtype), scalar_or(y, dtype))
+        return truncated_divide(as_variable(x, dtype), as_variable(y, dtype))
     float_dtype = dtype if is_float(dtype) else FLOAT32
     quotient = ops.divide(operand(x, float_dtype), operand(y, float_dtype))
     return quotient if rounding_mode is None else ops.trunc(quotient)
@@ -138,8 +138,8 @@ floor_divide, remainder = binary("floor_divide"), binary("remainder")
 
 def fmod(x: Any, y: Any) -> Var:
     """A remainder with the sign of the dividend."""
-    dtype = common(x, y)
-    return remainder_towards_zero(scalar_or(x, dtype), scalar_or(y, dtype))
+    dtype = promoted_dtype(x, y)
+    return truncated_remainder(as_variable(x, dtype), as_variable(y, dtype))
 
 
 def power(x: Any, y: Any) -> Var:
@@ -151,15 +151,15 @@ def power(x: Any, y: Any) -> Var:
 
 def where(condition: Var, x: Any, y: Any) -> Var:
     """An elementwise selection."""
-    dtype = common(x, y)
-    return ops.where(in_dtype(condition, BOOL), operand(x, dtype), operand(y, dtype))
+    dtype = promoted_dtype(x, y)
+    return ops.where(cast_to_dtype(condition, BOOL), operand(x, dtype), operand(y, dtype))
 
 
 def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
     """Clamp to bounds."""
-    dtype = common(*(v for v in (x, low, high) if v is not None))
+    dtype = promoted_dtype(*(v for v in (x, low, high) if v is not None))
     low, high = (None if v is None else operand(v, dtype) for v in (low, high))
-    return numbers.clamp(in_dtype(x, dtype), low, high)
+    return numbers.clamp(cast_to_dtype(x, dtype), low, high)
 
 
 def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
@@ -169,10 +169,10 @@ def bitwise(op_type: str, logical: str) -> Callable[..., Var]:
 
 def logical(op_type: str) -> Callable[..., Var]:
     """Return the rule of a logical operator; nonzero is true."""
-    return lambda *xs: ops.function_of(op_type)(*(in_dtype(x, BOOL) for x in xs))
+    return lambda *xs: ops.function_of(op_type)(*(cast_to_dtype(x, BOOL) for x in xs))
 
 
-def rounded(x: Var, *, decimals: int = 0) -> Var:
+def round_decimals(x: Var, *, decimals: int = 0) -> Var:
     """Rounding to a number of decimals."""
     if not is_float(x.dtype):
         return x
@@ -181,14 +181,14 @@ def rounded(x: Var, *, decimals: int = 0) -> Var:
     return ops.round(x * 10.0**decimals) / 10.0**decimals if decimals else ops.round(x)
 
 
-def whole(op_type: str) -> Callable[[Var], Var]:
+def rounding_rule(op_type: str) -> Callable[[Var], Var]:
     """Return the rule of a rounding, which leaves integers unchanged."""
     return lambda x: ops.function_of(op_type)(x) if is_float(x.dtype) else x
 
 
 def cast_to(x: Var, dtype: Any = None, *rest: Any) -> Var:
     """A cast, if there is a dtype."""
-    return x if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
+    return x if dtype is None or isinstance(dtype, bool) else cast_to_dtype(x, dtype)
 
 
 def to_copy(x: Var, *, dtype: Any = None) -> Var:
@@ -196,7 +196,7 @@ def to_copy(x: Var, *, dtype: Any = None) -> Var:
     return cast_to(x, dtype)
 
 
-def same(x: Var, *rest: Any, **options: Any) -> Var:
+def identity_rule(x: Var, *rest: Any, **options: Any) -> Var:
     """The identity: a copy, a view, or another memory format."""
     return x
 
@@ -234,7 +234,7 @@ def clamp_max(x: Var, high: Any) -> Var:
 
 def polygamma(n: int, x: Var) -> Var:
     """A derivative of the digamma function."""
-    return ops.polygamma(scalar_or(n, INT64), as_float(x))
+    return ops.polygamma(as_variable(n, INT64), as_float(x))
 
 
 def mvlgamma(x: Var, p: int) -> Var:
@@ -249,15 +249,15 @@ def to_device(x: Var, device: str, *rest: Any) -> Var:
 
 def to_other(x: Var, other: Var, *rest: Any) -> Var:
     """A cast to the dtype of another array."""
-    return in_dtype(x, other.dtype)
+    return cast_to_dtype(x, other.dtype)
 
 
-def beside_nan(comparison: str) -> Callable[[Var, Var], Var]:
+def extreme_ignoring_nan(comparison: str) -> Callable[[Var, Var], Var]:
     """Return the rule of a maximum or minimum that ignores NaN; the first of ties wins."""
 
     def rule(x: Var, y: Var) -> Var:
-        dtype = common(x, y)
-        x, y = in_dtype(x, dtype), in_dtype(y, dtype)
+        dtype = promoted_dtype(x, y)
+        x, y = cast_to_dtype(x, dtype), cast_to_dtype(y, dtype)
         first = ops.function_of(comparison)(x, y)
         return ops.where(first | ops.isnan(y) if is_float(dtype) else first, x, y)
 
@@ -277,11 +277,11 @@ def is_negative(x: Var) -> Var:
 
 def copy_sign(x: Any, y: Any) -> Var:
     """A number with the sign of another one."""
-    dtype = common(x, y, 1.0)
-    return pointwise.copysign(*(scalar_or(v, dtype) for v in (x, y)))
+    dtype = promoted_dtype(x, y, 1.0)
+    return pointwise.copysign(*(as_variable(v, dtype) for v in (x, y)))
 
 
-def scalar_or(value: Any, dtype: DType) -> Var:
+def as_variable(value: Any, dtype: DType) -> Var:
     """Return a value in a dtype as a variable."""
     converted = operand(value, dtype)
     return (
@@ -317,16 +317,16 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     **{name: bitwise(f"bitwise_{word}", f"logical_{word}") for word in ("and", "or", "xor")
        for name in (f"bitwise_{word}", f"__{word}__")},
     **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
-    **{name: whole(name) for name in ("ceil", "floor", "trunc")},
+    **{name: rounding_rule(name) for name in ("ceil", "floor", "trunc")},
     **dict.fromkeys(
         ("alias", "alias_copy", "clone", "contiguous", "copy_to", "detach", "lift_fresh",
-         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), same,
+         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg"), identity_rule,
     ),
     "detach": ops.stop_gradient,
     "add": add,
     "addcdiv": addcdiv,
     "addcmul": addcmul,
-    "bitwise_not": inverted,
+    "bitwise_not": invert_bits,
     "clamp": clamp,
     "clamp_max": clamp_max,
     "clamp_min": clamp,
@@ -335,8 +335,8 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "_conj": ops.conj,
     "copysign": copy_sign,
     "div": div,
-    "fmax": beside_nan("greater_equal"),
-    "fmin": beside_nan("less_equal"),
+    "fmax": extreme_ignoring_nan("greater_equal"),
+    "fmin": extreme_ignoring_nan("less_equal"),
     "fmod": fmod,
     "imag": ops.imag,
     "isfinite": ops.isfinite,
@@ -352,7 +352,7 @@ ARITHMETIC: Mapping[str, Callable[..., Any]] = {
     "polygamma": polygamma,
     "pow": power,
     "real": ops.real,
-    "round": rounded,
+    "round": round_decimals,
     "rsub": rsub,
     "sgn": sign,
     "sign": sign,

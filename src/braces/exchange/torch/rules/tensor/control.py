@@ -8,7 +8,7 @@ from typing import Any
 from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.exchange.torch.rules.tensor.creation_random import scalar
 from braces.frontend.control.rnn import create_rnn
@@ -48,7 +48,7 @@ def while_loop(
         block.set_condition(ops.reshape(condition, ()))
         after = variables(body(*before, *given))
         for memory, value in zip(memories, after, strict=True):
-            memory.update(in_dtype(value, memory.dtype))
+            memory.update(cast_to_dtype(value, memory.dtype))
     return [loop.final(memory) for memory in memories]
 
 
@@ -62,7 +62,7 @@ def scan(
         memories = [net.add_memory(init=value) for value in init]
         results = variables(step(*(memory.pre() for memory in memories), *slices_, *given))
         for memory, value in zip(memories, results, strict=False):
-            memory.update(in_dtype(value, memory.dtype))
+            memory.update(cast_to_dtype(value, memory.dtype))
         collected = [ops.identity(row) for row in results[len(memories) :]]
         net.add_output(*collected)
     stacked = rnn()
@@ -70,12 +70,12 @@ def scan(
     return [*ends, *([stacked] if len(collected) == 1 else stacked or ())]
 
 
-def mapped(body: Graph, xs: Sequence[Var], given: Sequence[Any] = ()) -> list[Var]:
+def map_slices(body: Graph, xs: Sequence[Var], given: Sequence[Any] = ()) -> list[Var]:
     """A map of a graph over the slices of the first axis."""
     return scan(body, (), xs, given)
 
 
-def in_place(*given: Any) -> list[Any]:
+def inline_graph(*given: Any) -> list[Any]:
     """A graph with torch execution settings, inlined."""
     at = next(i for i, value in enumerate(given) if callable(value))
     return given[at](*given[at + 1 :])
@@ -101,10 +101,10 @@ def with_effects(token: Any, operator: Any, *given: Any, **options: Any) -> tupl
 CONTROL: Mapping[str, Callable[..., Any]] = {
     "python.cond": cond,
     "python.invoke_subgraph": subgraph,
-    "python.map_impl": mapped,
+    "python.map_impl": map_slices,
     "python.scan": scan,
     "python.with_effects": with_effects,
     "python.while_loop": while_loop,
-    "python.wrap_with_autocast": in_place,
-    "python.wrap_with_set_grad_enabled": in_place,
+    "python.wrap_with_autocast": inline_graph,
+    "python.wrap_with_set_grad_enabled": inline_graph,
 }

@@ -12,10 +12,10 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.rules.reshape_slice_pad import steps_between
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.rules.reshape_slice_pad import range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.torch.rules.tensor.arithmetic import common, operand, scalar_or
+from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, promoted_dtype
 from braces.frontend import random
 from braces.frontend.array_api import data_dependent as found
 from braces.frontend.core import functions as ops
@@ -24,17 +24,17 @@ from braces.ir.records import Literal
 Sizes = Sequence[Size]
 
 
-def filled(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
+def fill_shape(shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
     """Fill a shape with one number."""
-    fill_dtype = common(value) if dtype is None else dtype
+    fill_dtype = promoted_dtype(value) if dtype is None else dtype
     return ops.broadcast_to(scalar(value, dtype=fill_dtype), shape)
 
 
-def of_value(value: Any) -> Callable[..., Var]:
+def filled_rule(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays, by shape."""
 
     def rule(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
-        return filled(shape, value, dtype=dtype)
+        return fill_shape(shape, value, dtype=dtype)
 
     return rule
 
@@ -43,34 +43,34 @@ def like(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays in the shape of another."""
 
     def rule(x: Var, *, dtype: DType | None = None) -> Var:
-        return filled(x.shape, value, dtype=dtype or x.dtype)
+        return fill_shape(x.shape, value, dtype=dtype or x.dtype)
 
     return rule
 
 
 def full_like(x: Var, value: Any, *, dtype: DType | None = None) -> Var:
     """A filled array in the shape of another one."""
-    return filled(x.shape, value, dtype=dtype or x.dtype)
+    return fill_shape(x.shape, value, dtype=dtype or x.dtype)
 
 
-def new_of(value: Any) -> Callable[..., Var]:
+def new_filled_rule(value: Any) -> Callable[..., Var]:
     """Return the rule of filled arrays in the dtype of another."""
 
     def rule(x: Var, shape: Sizes, *, dtype: DType | None = None) -> Var:
-        return filled(shape, value, dtype=dtype or x.dtype)
+        return fill_shape(shape, value, dtype=dtype or x.dtype)
 
     return rule
 
 
 def scalar(value: Any, *, dtype: DType | None = None) -> Var:
     """Return a number as a scalar."""
-    return scalar_or(value, common(value) if dtype is None else dtype)
+    return as_variable(value, promoted_dtype(value) if dtype is None else dtype)
 
 
 def arange(*bounds: Any, dtype: DType | None = None) -> Var:
     """A range: `stop`, or `start, stop`, or with a step."""
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
-    range_dtype = common(start, stop, step) if dtype is None else dtype
+    range_dtype = promoted_dtype(start, stop, step) if dtype is None else dtype
     if any(isinstance(v, Var) for v in (start, stop, step)):
         return _counted((start, stop, step), range_dtype)
     if not sizes.symbolic(start, stop, step):
@@ -82,14 +82,14 @@ def arange(*bounds: Any, dtype: DType | None = None) -> Var:
     steps = one("arange", stop=count)
     if start != 0:
         steps = steps + operand(start, INT64)
-    return in_dtype(steps, range_dtype)
+    return cast_to_dtype(steps, range_dtype)
 
 
 def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
-    count = found.as_size(steps_between(start, stop, step))
-    return in_dtype(one("arange", stop=count), dtype) * step + start
+    count = found.as_size(range_length(start, stop, step))
+    return cast_to_dtype(one("arange", stop=count), dtype) * step + start
 
 
 def eye(rows: Size, columns: Size | None = None, *, dtype: DType = FLOAT32) -> Var:
@@ -118,12 +118,12 @@ def native_dropout(x: Var, rate: float, training: bool | None = True) -> tuple[V
 def bernoulli(x: Var, p: float | None = None) -> Var:
     """1 with a probability, else 0."""
     chance = x if p is None else p
-    return in_dtype(random.uniform(x.shape, dtype=FLOAT32) < chance, x.dtype)
+    return cast_to_dtype(random.uniform(x.shape, dtype=FLOAT32) < chance, x.dtype)
 
 
 def copy(x: Var, source: Any, non_blocking: bool = False) -> Var:
     """Another array's values, in the shape and dtype of this one."""
-    return filled(x.shape, source, dtype=x.dtype)
+    return fill_shape(x.shape, source, dtype=x.dtype)
 
 
 def uniform(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
@@ -138,10 +138,10 @@ def normal(shape: Sizes, *, dtype: DType = FLOAT32) -> Var:
 
 def new_full(x: Var, shape: Sizes, value: Any, *, dtype: DType | None = None) -> Var:
     """A filled array in the dtype of another one."""
-    return filled(shape, value, dtype=dtype or x.dtype)
+    return fill_shape(shape, value, dtype=dtype or x.dtype)
 
 
-def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
+def random_like_rule(draw: Callable[..., Var]) -> Callable[..., Var]:
     """Return the rule of random numbers in the shape of another array."""
 
     def rule(x: Var, *, dtype: DType | None = None) -> Var:
@@ -150,20 +150,20 @@ def drawn_like(draw: Callable[..., Var]) -> Callable[..., Var]:
     return rule
 
 
-def drawn_between(*bounds: Any, dtype: DType = INT64) -> Var:
+def random_integers(*bounds: Any, dtype: DType = INT64) -> Var:
     """Random integers: `high, shape`, or `low, high, shape`."""
     low, high, shape = (0, *bounds) if len(bounds) == 2 else bounds
     return random.randint(tuple(shape), low, high, dtype=dtype)
 
 
-def drawn_between_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Var:
+def random_integers_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Var:
     """Random integers in the shape of an array."""
-    return drawn_between(*bounds, x.shape, dtype=dtype or x.dtype)
+    return random_integers(*bounds, x.shape, dtype=dtype or x.dtype)
 
 
 def permutation(count: Size, *, dtype: DType = INT64) -> Var:
     """A random permutation."""
-    return in_dtype(random.permutation(one("arange", stop=count)), dtype)
+    return cast_to_dtype(random.permutation(one("arange", stop=count)), dtype)
 
 
 def normal_around(
@@ -173,7 +173,7 @@ def normal_around(
     arrays = [v for v in (mean, deviation) if isinstance(v, Var)]
     if shape is None:
         shape = reduce(ops.add, arrays).shape
-    default_dtype = common(*arrays) if arrays else FLOAT32
+    default_dtype = promoted_dtype(*arrays) if arrays else FLOAT32
     samples = normal(shape, dtype=dtype or default_dtype)
     return samples * deviation + mean
 
@@ -185,7 +185,7 @@ def normal_like(x: Var, mean: float = 0.0, deviation: float = 1.0) -> Var:
 
 def strided(shape: Sizes, strides: Sizes, *, dtype: DType = FLOAT32) -> Var:
     """Zeros; programs have no strides."""
-    return filled(shape, 0, dtype=dtype)
+    return fill_shape(shape, 0, dtype=dtype)
 
 
 def exponential(x: Var, rate: float = 1.0) -> Var:
@@ -198,10 +198,10 @@ def multinomial(weights: Var, count: int, again: bool = False) -> Var:
     logs = ops.log(weights)
     if not again:
         noise = -ops.log(-ops.log(random.uniform(weights.shape, dtype=weights.dtype)))
-        return in_dtype(ops.topk(logs + noise, k=count, axis=-1)[1], INT64)
+        return cast_to_dtype(ops.topk(logs + noise, k=count, axis=-1)[1], INT64)
     repeated_logs = ops.expand_dims(logs, axis=-2)
     shape = (*weights.shape[:-1], count, weights.shape[-1])
-    return in_dtype(random.categorical(ops.broadcast_to(repeated_logs, shape)), INT64)
+    return cast_to_dtype(random.categorical(ops.broadcast_to(repeated_logs, shape)), INT64)
 
 
 def rrelu(x: Var, low: float = 1 / 8, high: float = 1 / 3, training: bool = False) -> Var:
@@ -217,34 +217,34 @@ MAKING: Mapping[str, Callable[..., Any]] = {
     "bernoulli": bernoulli,
     "copy": copy,
     "dropout": dropout,
-    "empty": of_value(0),
+    "empty": filled_rule(0),
     "empty_like": like(0),
     "empty_strided": strided,
     "exponential": exponential,
     "eye": eye,
     "fill": full_like,
-    "full": filled,
+    "full": fill_shape,
     "full_like": full_like,
     "linspace": linspace,
     "native_dropout": native_dropout,
-    "new_empty": new_of(0),
+    "new_empty": new_filled_rule(0),
     "new_full": new_full,
-    "new_ones": new_of(1),
-    "new_zeros": new_of(0),
-    "ones": of_value(1),
+    "new_ones": new_filled_rule(1),
+    "new_zeros": new_filled_rule(0),
+    "ones": filled_rule(1),
     "ones_like": like(1),
     "multinomial": multinomial,
     "normal": normal_around,
     "normal_functional": normal_like,
     "rand": uniform,
-    "rand_like": drawn_like(uniform),
-    "randint": drawn_between,
-    "randint_like": drawn_between_like,
+    "rand_like": random_like_rule(uniform),
+    "randint": random_integers,
+    "randint_like": random_integers_like,
     "randn": normal,
-    "randn_like": drawn_like(normal),
+    "randn_like": random_like_rule(normal),
     "randperm": permutation,
     "rrelu": rrelu,
     "scalar_tensor": scalar,
-    "zeros": of_value(0),
+    "zeros": filled_rule(0),
     "zeros_like": like(0),
 }

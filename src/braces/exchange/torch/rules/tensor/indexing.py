@@ -16,10 +16,10 @@ from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, INT64, is_float, is_integer
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.torch.rules.tensor.arithmetic import operand
-from braces.exchange.torch.rules.tensor.creation_random import filled
-from braces.exchange.torch.rules.tensor.nonzero_unique import places_of, ranks_in
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
+from braces.exchange.torch.rules.tensor.nonzero_unique import mask_indices, mask_ranks
 from braces.frontend.core import functions as ops
 
 REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
@@ -27,11 +27,11 @@ REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
 Places = Sequence["Var | None"]
 
 
-def expanded(indices: Places) -> list[Var | None]:
+def expand_masks(indices: Places) -> list[Var | None]:
     """Replace masks in indices by the indices of their true elements."""
     result = list[Var | None]()
     for at in indices:
-        result.extend(places_of(at) if at is not None and _is_mask(at) else [at])
+        result.extend(mask_indices(at) if at is not None and _is_mask(at) else [at])
     return result
 
 
@@ -41,7 +41,7 @@ def _is_mask(at: Var) -> bool:
 
 def index(x: Var, indices: Places) -> Var:
     """Indexing by arrays or masks along one axis or several."""
-    indices = expanded(indices)
+    indices = expand_masks(indices)
     indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
     if len(indexed_axes) == 1:
         return ops.take(x, *_index_arrays(indices), axis=indexed_axes[0])
@@ -61,17 +61,17 @@ def _in_front(x: Var, places: Sequence[int]) -> Var:
 
 
 def _index_arrays(indices: Places) -> list[Var]:
-    return [in_dtype(at, INT64) for at in indices if at is not None]
+    return [cast_to_dtype(at, INT64) for at in indices if at is not None]
 
 
 def index_put(x: Var, indices: Places, values: Var, accumulate: bool = False) -> Var:
     """Put or add values at indices, or at the true elements of masks."""
-    values = in_dtype(values, x.dtype)
+    values = cast_to_dtype(values, x.dtype)
     first, *others = [axis for axis, at in enumerate(indices) if at is not None]
     only = indices[first]
     if not others and only is not None and _is_mask(only):
         return _put_where(x, only, first, values, accumulate)
-    indices = expanded(indices)
+    indices = expand_masks(indices)
     indexed_axes = [axis for axis, at in enumerate(indices) if at is not None]
     front, index_arrays = _in_front(x, indexed_axes), _index_arrays(indices)
     index_shape = reduce(add, index_arrays).shape  # the broadcast shape of all indices
@@ -99,7 +99,7 @@ def _updates(x: Var, values: Var, places: Sequence[int], chosen: Shape) -> Var:
 
 def _put_where(x: Var, mask: Var, first: int, values: Var, accumulate: bool) -> Var:
     """Put values in order at the true elements of a mask; the number of these is not needed."""
-    mask = in_dtype(mask, BOOL)
+    mask = cast_to_dtype(mask, BOOL)
     rank = x.ndim - mask.ndim + 1
     values = ops.reshape(values, (*[1] * (rank - values.ndim), *values.shape))
     selected = ops.take(values, _ranks(mask, values.shape[first]), axis=first)
@@ -110,7 +110,7 @@ def _put_where(x: Var, mask: Var, first: int, values: Var, accumulate: bool) -> 
 
 def _ranks(mask: Var, count: Size) -> Var:
     alone = isinstance(count, int) and count == 1
-    return ops.zeros_like(mask, dtype=INT64) if alone else ranks_in(mask)
+    return ops.zeros_like(mask, dtype=INT64) if alone else mask_ranks(mask)
 
 
 # ---- along one axis --------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def gather(x: Var, axis: int, at: Var, **options: Any) -> Var:
     """A gather with an index per element along an axis."""
     if not x.ndim:
         return ops.reshape(x, at.shape)
-    at = in_dtype(at, INT64)
+    at = cast_to_dtype(at, INT64)
     if _covers_other_axes(x, at, axis):
         return ops.take_along_axis(x, at, axis=axis)
     return ops.gather_nd(x, _each_place(at, axis))
@@ -160,7 +160,7 @@ def scatter_reduce(
         return _scatter_along(start, axis, at, source, REDUCTIONS[reduce])
     total = _scatter_along(start, axis, at, source, "add")
     base = ops.ones_like(x, dtype=INT64) if include_self else ops.zeros_like(x, dtype=INT64)
-    counts = in_dtype(ops.maximum(_scatter_along(base, axis, at, 1, "add"), 1), x.dtype)
+    counts = cast_to_dtype(ops.maximum(_scatter_along(base, axis, at, 1, "add"), 1), x.dtype)
     return total / counts if is_float(x.dtype) else ops.floor_divide(total, counts)
 
 
@@ -179,7 +179,7 @@ def index_reduce(
     """A scatter of slices with a reduction."""
     shape: list[Size] = [1] * x.ndim
     if x.ndim:
-        shape[axis % x.ndim] = in_a_row(at).shape[0]
+        shape[axis % x.ndim] = as_index_vector(at).shape[0]
     broadcast_index = ops.broadcast_to(ops.reshape(at, shape), source.shape)
     return scatter_reduce(x, axis, broadcast_index, source, reduce, include_self=include_self)
 
@@ -191,10 +191,10 @@ def _scatter_along(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
             ops.reshape(x, (1,)), 0, ops.reshape(at, (1,)), source_vector, way
         )
         return ops.reshape(result_, ())
-    at = in_dtype(at, INT64)
+    at = cast_to_dtype(at, INT64)
     if not isinstance(source, Var):
-        source = filled(at.shape, source, dtype=x.dtype)
-    source = in_dtype(_crop_to(source, at), x.dtype)
+        source = fill_shape(at.shape, source, dtype=x.dtype)
+    source = cast_to_dtype(_crop_to(source, at), x.dtype)
     if not _covers_other_axes(x, at, axis):
         index_arrays = _each_place(at, axis)
         if way == "add":
@@ -214,12 +214,12 @@ def _crop_to(source: Var, at: Var) -> Var:
 def index_add(x: Var, axis: int, at: Var, source: Var, *, alpha: Any = 1) -> Var:
     """A scatter-add of slices."""
     scaled = source if alpha == 1 else source * alpha
-    return ops.scatter_add(x, in_a_row(at), scaled, axis=axis) if x.ndim else x + scaled
+    return ops.scatter_add(x, as_index_vector(at), scaled, axis=axis) if x.ndim else x + scaled
 
 
 def masked_fill(x: Var, mask: Var, value: Any) -> Var:
     """Fill the true elements of a mask."""
-    return ops.where(in_dtype(mask, BOOL), operand(value, x.dtype), x)
+    return ops.where(cast_to_dtype(mask, BOOL), operand(value, x.dtype), x)
 
 
 def embedding(
@@ -236,10 +236,10 @@ def embedding(
 def _scaled_by_counts(table: Var, ids: Var) -> Var:
     """Rows of a table, with gradients divided by the number of occurrences."""
     rows = ops.take(table, ids, axis=0)
-    zero_counts = filled((table.shape[0],), 0, dtype=INT64)
-    flat = in_dtype(ops.reshape(ids, (dims.product(ids.shape),)), INT64)
+    zero_counts = fill_shape((table.shape[0],), 0, dtype=INT64)
+    flat = cast_to_dtype(ops.reshape(ids, (dims.product(ids.shape),)), INT64)
     counts = ops.scatter_add(zero_counts, flat, ops.ones_like(flat), axis=0)
-    inverse_counts = 1.0 / in_dtype(
+    inverse_counts = 1.0 / cast_to_dtype(
         ops.expand_dims(ops.take(counts, ids, axis=0), axis=-1), rows.dtype
     )
     return rows * inverse_counts + ops.stop_gradient(rows - rows * inverse_counts)
@@ -254,12 +254,12 @@ def one_hot(ids: Var, classes: int = -1) -> Var:
 
 def index_select(x: Var, axis: int, at: Var) -> Var:
     """Slices along an axis."""
-    return ops.take(x, in_a_row(at), axis=axis) if x.ndim else ops.identity(x)
+    return ops.take(x, as_index_vector(at), axis=axis) if x.ndim else ops.identity(x)
 
 
-def in_a_row(at: Var) -> Var:
+def as_index_vector(at: Var) -> Var:
     """Return an index vector; torch also allows a scalar."""
-    at = in_dtype(at, INT64)
+    at = cast_to_dtype(at, INT64)
     return at if at.ndim else ops.reshape(at, (1,))
 
 

@@ -11,16 +11,16 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64
 from braces.errors import ProgramError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.torch.rules.tensor.creation_random import filled
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.shape import broadcast_tensors
 from braces.frontend.array_api import data_dependent as found
 from braces.frontend.core import functions as ops
 
 
-def places_of(mask: Var) -> list[Var]:
+def mask_indices(mask: Var) -> list[Var]:
     """Return the indices of true elements, an array for each axis.
 
     Raises:
@@ -33,40 +33,40 @@ def places_of(mask: Var) -> list[Var]:
 
 def nonzero(x: Var) -> Var:
     """The indices of nonzero elements, one row for each."""
-    return ops.stack(places_of(x), axis=1)
+    return ops.stack(mask_indices(x), axis=1)
 
 
 def nonzero_numpy(x: Var) -> list[Var]:
     """The indices of nonzero elements, one array for each axis."""
-    return places_of(x)
+    return mask_indices(x)
 
 
 def nonzero_static(x: Var, *, size: int, fill_value: int = -1) -> Var:
     """The first indices of nonzero elements, padded to a fixed number."""
     indices_ = ops.stack(list(found.nonzero(x, size)), axis=1)
-    count = ops.sum(in_dtype(ops.not_equal(x, ops.zeros_like(x)), INT64))
+    count = ops.sum(cast_to_dtype(ops.not_equal(x, ops.zeros_like(x)), INT64))
     is_valid = ops.expand_dims(one("arange", stop=size), axis=1) < count
     return ops.where(is_valid, indices_, fill_value)
 
 
 def masked_select(x: Var, mask: Var) -> Var:
     """The elements where a mask is true."""
-    x, mask = broadcast_tensors([x, in_dtype(mask, BOOL)])
-    return ops.gather_nd(x, places_of(mask))
+    x, mask = broadcast_tensors([x, cast_to_dtype(mask, BOOL)])
+    return ops.gather_nd(x, mask_indices(mask))
 
 
-def ranks_in(mask: Var) -> Var:
+def mask_ranks(mask: Var) -> Var:
     """Return the number of true elements before each one; 0 before the first."""
-    flat = in_dtype(ops.reshape(mask, (dims.product(mask.shape),)), INT64)
+    flat = cast_to_dtype(ops.reshape(mask, (dims.product(mask.shape),)), INT64)
     rank = ops.maximum(ops.cumsum(flat, axis=0) - 1, 0)
     return ops.reshape(rank, mask.shape)
 
 
 def masked_scatter(x: Var, mask: Var, source: Var) -> Var:
     """Put the elements of an array, in order, where a mask is true."""
-    x, mask = broadcast_tensors([x, in_dtype(mask, BOOL)])
+    x, mask = broadcast_tensors([x, cast_to_dtype(mask, BOOL)])
     flat = ops.reshape(source, (dims.product(source.shape),))
-    return ops.where(mask, ops.take(flat, ranks_in(mask), axis=0), x)
+    return ops.where(mask, ops.take(flat, mask_ranks(mask), axis=0), x)
 
 
 # ---- unique ----------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ def unique_consecutive(
     differs = ops.any(differs, axis=others) if others else differs
     first = ops.logical_or(differs, ops.equal(one("arange", stop=values_.shape[axis]), 0))
     (first_positions,) = found.nonzero(first)
-    inverse_indices = ops.cumsum(in_dtype(first, INT64), axis=0) - 1
+    inverse_indices = ops.cumsum(cast_to_dtype(first, INT64), axis=0) - 1
     zeros_ = ops.zeros_like(first_positions)
     occurrences = (
         ops.scatter_add(zeros_, inverse_indices, ops.ones_like(inverse_indices), axis=0)
@@ -119,20 +119,20 @@ def unique_consecutive(
 
 def bincount(x: Var, weights: Var | None = None, least: Size = 0) -> Var:
     """The number of occurrences of each number, or the sum of its weights."""
-    minus_one = filled((1,), -1, dtype=INT64)
-    highest = ops.max(ops.concat([in_dtype(x, INT64), minus_one], axis=0))
+    minus_one = fill_shape((1,), -1, dtype=INT64)
+    highest = ops.max(ops.concat([cast_to_dtype(x, INT64), minus_one], axis=0))
     count = found.as_size(ops.maximum(highest + 1, number_of(least)))
     increments = ops.ones_like(x, dtype=INT64) if weights is None else weights
-    start = filled((count,), 0, dtype=increments.dtype)
-    return ops.scatter_add(start, in_dtype(x, INT64), increments, axis=0)
+    start = fill_shape((count,), 0, dtype=increments.dtype)
+    return ops.scatter_add(start, cast_to_dtype(x, INT64), increments, axis=0)
 
 
-def interleaved(repeats: Var, *, output_size: Size | None = None) -> Var:
+def repeat_by_counts(repeats: Var, *, output_size: Size | None = None) -> Var:
     """The indices, each repeated by its number."""
-    times = in_dtype(repeats, INT64)
+    times = cast_to_dtype(repeats, INT64)
     total = found.as_size(ops.sum(times)) if output_size is None else output_size
     starts = ops.cumsum(times, axis=0) - times
-    marks = filled((sizes.plus(total, 1),), 0, dtype=INT64)
+    marks = fill_shape((sizes.plus(total, 1),), 0, dtype=INT64)
     marks = ops.scatter_add(marks, starts, ops.ones_like(starts), axis=0)
     return one("window", ops.cumsum(marks, axis=0) - 1, start=0, size=total, axis=0)
 
@@ -142,7 +142,7 @@ def interleaved(repeats: Var, *, output_size: Size | None = None) -> Var:
 
 def bucketize(x: Any, bounds: Var, *, out_int32: bool = False, right: bool = False) -> Var:
     """The number of bounds below each number, or not above it."""
-    values = x if isinstance(x, Var) else filled((), x, dtype=bounds.dtype)
+    values = x if isinstance(x, Var) else fill_shape((), x, dtype=bounds.dtype)
     return _count_below(bounds, values, right=right)
 
 
@@ -152,8 +152,8 @@ def searchsorted(
 ) -> Var:  # fmt: skip
     """The insertion positions of numbers in sorted rows."""
     if sorter is not None:
-        ordered = ops.take_along_axis(ordered, in_dtype(sorter, INT64), axis=-1)
-    values = x if isinstance(x, Var) else filled((), x, dtype=ordered.dtype)
+        ordered = ops.take_along_axis(ordered, cast_to_dtype(sorter, INT64), axis=-1)
+    values = x if isinstance(x, Var) else fill_shape((), x, dtype=ordered.dtype)
     if ordered.ndim > 1:
         ordered = ops.expand_dims(ordered, axis=-2)
     return _count_below(ordered, values, right=right or side == "right")
@@ -162,19 +162,19 @@ def searchsorted(
 def _count_below(ordered: Var, values: Var, *, right: bool) -> Var:
     compared = ops.less_equal if right else ops.less
     found_below = compared(ordered, ops.expand_dims(values, axis=-1))
-    return ops.sum(in_dtype(found_below, INT64), axis=-1)
+    return ops.sum(cast_to_dtype(found_below, INT64), axis=-1)
 
 
-def whole_number(x: Any) -> Any:
+def only_element(x: Any) -> Any:
     """The only element of an array."""
     return ops.reshape(x, ()) if isinstance(x, Var) and x.ndim else x
 
 
-def stepped(x: Var, axis: int, size: int, step: int) -> Var:
+def unfold(x: Var, axis: int, size: int, step: int) -> Var:
     """Sliding windows of an axis, as a new last axis."""
     at, axis_size = axis % x.ndim, x.shape[axis]
     if isinstance(axis_size, Dim):
-        count = sizes.plus(sizes.over(sizes.minus(axis_size, size), step), 1)
+        count = sizes.plus(sizes.truncated_quotient(sizes.minus(axis_size, size), step), 1)
     else:
         count = (axis_size - size) // step + 1
     starts = one("arange", stop=count) * step
@@ -182,7 +182,7 @@ def stepped(x: Var, axis: int, size: int, step: int) -> Var:
     return ops.moveaxis(ops.take(x, positions, axis=at), at + 1, -1)
 
 
-def diagonal_embedded(x: Var, offset: int = 0, first: int = -2, second: int = -1) -> Var:
+def diag_embed(x: Var, offset: int = 0, first: int = -2, second: int = -1) -> Var:
     """Matrices with the last axis as a diagonal."""
     size = x.shape[-1]
     rows = ops.expand_dims(one("arange", stop=sizes.plus(size, abs(offset))), axis=1)
@@ -193,7 +193,9 @@ def diagonal_embedded(x: Var, offset: int = 0, first: int = -2, second: int = -1
     return ops.moveaxis(matrices, (-2, -1), (first, second))
 
 
-def put_diagonal(x: Var, source: Var, offset: int = 0, first: int = 0, second: int = 1) -> Var:
+def diagonal_scatter(
+    x: Var, source: Var, offset: int = 0, first: int = 0, second: int = 1
+) -> Var:
     """An array with the diagonal of two axes replaced."""
     matrices = ops.moveaxis(x, (first, second), (-2, -1))
     rows, columns = (one("arange", stop=size) for size in matrices.shape[-2:])
@@ -202,7 +204,7 @@ def put_diagonal(x: Var, source: Var, offset: int = 0, first: int = 0, second: i
     size = number_of(source.shape[-1])
     aligned_source = ops.take(source, ops.minimum(at, size - 1), axis=-1)
     replaced = ops.where(
-        on_diagonal, ops.expand_dims(in_dtype(aligned_source, x.dtype), axis=-1), matrices
+        on_diagonal, ops.expand_dims(cast_to_dtype(aligned_source, x.dtype), axis=-1), matrices
     )
     return ops.moveaxis(replaced, (-2, -1), (first, second))
 
@@ -211,18 +213,18 @@ FINDING: Mapping[str, Callable[..., Any]] = {
     "_unique2": unique,
     "bincount": bincount,
     "bucketize": bucketize,
-    "diag_embed": diagonal_embedded,
-    "diagonal_scatter": put_diagonal,
-    "item": whole_number,
-    "_local_scalar_dense": whole_number,
+    "diag_embed": diag_embed,
+    "diagonal_scatter": diagonal_scatter,
+    "item": only_element,
+    "_local_scalar_dense": only_element,
     "masked_scatter": masked_scatter,
     "masked_select": masked_select,
     "nonzero": nonzero,
     "nonzero_numpy": nonzero_numpy,
     "nonzero_static": nonzero_static,
-    "repeat_interleave.Tensor": interleaved,
+    "repeat_interleave.Tensor": repeat_by_counts,
     "searchsorted": searchsorted,
-    "unfold": stepped,
+    "unfold": unfold,
     "unique_consecutive": unique_consecutive,
     "unique_dim": unique_dim,
     "where.default": nonzero_numpy,

@@ -7,42 +7,42 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
-from braces.exchange.common.rules.along_axis import Axes, along, norm, sort
-from braces.exchange.common.rules.elementwise import as_float, in_dtype
+from braces.exchange.common.rules.along_axis import Axes, norm, normalize_axes, sort
+from braces.exchange.common.rules.elementwise import as_float, cast_to_dtype
 from braces.frontend.core import functions as ops
 
 
-def reduced(op_type: str) -> Callable[..., Var]:
+def reduction_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a reduction with an optional result dtype."""
 
     def rule(x: Var, axes: Axes = None, keepdims: bool = False, *, dtype: Any = None) -> Var:
         if dtype is not None:
-            x = in_dtype(x, dtype)
+            x = cast_to_dtype(x, dtype)
         elif x.dtype.kind == "b":
-            x = in_dtype(x, INT64)
+            x = cast_to_dtype(x, INT64)
         if not x.ndim:
             return ops.identity(x)
-        return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
+        return ops.function_of(op_type)(x, axis=normalize_axes(axes), keepdims=keepdims)
 
     return rule
 
 
-def plain(op_type: str) -> Callable[..., Var]:
+def plain_reduction(op_type: str) -> Callable[..., Var]:
     """Return the rule of a reduction without dtype changes."""
 
     def rule(x: Var, axes: Axes = None, keepdims: bool = False) -> Var:
         if not x.ndim:
             return ops.identity(x)
-        return ops.function_of(op_type)(x, axis=along(axes), keepdims=keepdims)
+        return ops.function_of(op_type)(x, axis=normalize_axes(axes), keepdims=keepdims)
 
     return rule
 
 
-def truth(op_type: str) -> Callable[..., Var]:
+def logical_reduction(op_type: str) -> Callable[..., Var]:
     """Return the rule of a logical reduction; nonzero is true."""
 
     def rule(x: Var, *rest: Any) -> Var:
-        return plain(op_type)(in_dtype(x, BOOL), *rest)
+        return plain_reduction(op_type)(cast_to_dtype(x, BOOL), *rest)
 
     return rule
 
@@ -57,12 +57,12 @@ def extreme(op_type: str) -> Callable[..., Any]:
         extremes = ops.take_along_axis(x, at, axis=axis)
         if not keepdims:
             at, extremes = ops.squeeze(at, axis=axis), ops.squeeze(extremes, axis=axis)
-        return extremes, in_dtype(at, INT64)
+        return extremes, cast_to_dtype(at, INT64)
 
     return rule
 
 
-def place(op_type: str) -> Callable[..., Var]:
+def arg_extreme_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of an argmax or argmin."""
 
     def rule(x: Var, axis: int | None = None, keepdims: bool = False) -> Var:
@@ -76,7 +76,7 @@ def place(op_type: str) -> Callable[..., Var]:
     return rule
 
 
-def spread(op_type: str) -> Callable[..., Var]:
+def variance_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation with a correction."""
 
     def rule(
@@ -84,25 +84,25 @@ def spread(op_type: str) -> Callable[..., Var]:
     ) -> Var:
         less = 1.0 if correction is None else float(correction)
         function = ops.function_of(op_type)
-        return function(x, axis=along(axes), keepdims=keepdims, correction=less)
+        return function(x, axis=normalize_axes(axes), keepdims=keepdims, correction=less)
 
     return rule
 
 
-def spread_of_all(op_type: str) -> Callable[..., Var]:
+def variance_of_all_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation of all numbers."""
 
     def rule(x: Var, unbiased: bool = True) -> Var:
-        return spread(op_type)(x, correction=float(unbiased))
+        return variance_rule(op_type)(x, correction=float(unbiased))
 
     return rule
 
 
-def spread_along(op_type: str) -> Callable[..., Var]:
+def variance_along_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a variance or standard deviation along axes."""
 
     def rule(x: Var, axes: Axes, unbiased: bool = True, keepdims: bool = False) -> Var:
-        return spread(op_type)(x, axes, keepdims, correction=float(unbiased))
+        return variance_rule(op_type)(x, axes, keepdims, correction=float(unbiased))
 
     return rule
 
@@ -111,8 +111,8 @@ def var_mean(
     x: Var, axes: Axes = None, keepdims: bool = False, *, correction: float | None = 1
 ) -> tuple[Var, Var]:
     """The variance and the mean."""
-    variance = spread("var")(x, axes, keepdims, correction=correction)
-    return variance, plain("mean")(x, axes, keepdims)
+    variance = variance_rule("var")(x, axes, keepdims, correction=correction)
+    return variance, plain_reduction("mean")(x, axes, keepdims)
 
 
 def var_mean_along(
@@ -122,12 +122,12 @@ def var_mean_along(
     return var_mean(x, axes, keepdims, correction=float(unbiased))
 
 
-def running(op_type: str) -> Callable[..., Var]:
+def cumulative_rule(op_type: str) -> Callable[..., Var]:
     """Return the rule of a cumulative sum or product."""
 
     def rule(x: Var, axis: int, *, dtype: Any = None) -> Var:
-        x = x if dtype is None else in_dtype(x, dtype)
-        x = x if is_float(x.dtype) else in_dtype(x, INT64)
+        x = x if dtype is None else cast_to_dtype(x, dtype)
+        x = x if is_float(x.dtype) else cast_to_dtype(x, INT64)
         return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.identity(x)
 
     return rule
@@ -137,7 +137,7 @@ def softmax(op_type: str) -> Callable[..., Var]:
     """Return the rule of a softmax with an optional dtype."""
 
     def rule(x: Var, axis: int, dtype: Any = None) -> Var:
-        x = as_float(x) if dtype is None or isinstance(dtype, bool) else in_dtype(x, dtype)
+        x = as_float(x) if dtype is None or isinstance(dtype, bool) else cast_to_dtype(x, dtype)
         return ops.function_of(op_type)(x, axis=axis) if x.ndim else ops.exp(x - x)
 
     return rule
@@ -158,45 +158,49 @@ def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
 def logsumexp(x: Var, axes: Axes, keepdims: bool = False) -> Var:
     """A logsumexp."""
     x = as_float(x)
-    return ops.logsumexp(x, axis=along(axes), keepdims=keepdims) if x.ndim else ops.identity(x)
+    return (
+        ops.logsumexp(x, axis=normalize_axes(axes), keepdims=keepdims)
+        if x.ndim
+        else ops.identity(x)
+    )
 
 
 REDUCTIONS: Mapping[str, Callable[..., Any]] = {
-    "all": truth("all"),
-    "amax": plain("max"),
-    "amin": plain("min"),
-    "any": truth("any"),
-    "argmax": place("argmax"),
-    "argmin": place("argmin"),
+    "all": logical_reduction("all"),
+    "amax": plain_reduction("max"),
+    "amin": plain_reduction("min"),
+    "any": logical_reduction("any"),
+    "argmax": arg_extreme_rule("argmax"),
+    "argmin": arg_extreme_rule("argmin"),
     "argsort": argsort,
-    "cumprod": running("cumprod"),
-    "cumsum": running("cumsum"),
+    "cumprod": cumulative_rule("cumprod"),
+    "cumsum": cumulative_rule("cumsum"),
     "linalg_vector_norm": norm,
     "log_softmax": softmax("log_softmax"),
     "_log_softmax": softmax("log_softmax"),
     "logsumexp": logsumexp,
-    "max": plain("max"),
+    "max": plain_reduction("max"),
     "max.dim": extreme("max"),
     "max.other": ops.maximum,
-    "mean": reduced("mean"),
-    "min": plain("min"),
+    "mean": reduction_rule("mean"),
+    "min": plain_reduction("min"),
     "min.dim": extreme("min"),
     "min.other": ops.minimum,
     "norm": norm,
-    "prod": reduced("prod"),
-    "prod.dim_int": reduced("prod"),
+    "prod": reduction_rule("prod"),
+    "prod.dim_int": reduction_rule("prod"),
     "softmax": softmax("softmax"),
     "_softmax": softmax("softmax"),
     "_safe_softmax": softmax("softmax"),
     "sort": sort,
     "sort.stable": sort_stable,
-    "std": spread_of_all("std"),
-    "std.dim": spread_along("std"),
-    "std.correction": spread("std"),
-    "sum": reduced("sum"),
-    "var": spread_of_all("var"),
-    "var.dim": spread_along("var"),
-    "var.correction": spread("var"),
+    "std": variance_of_all_rule("std"),
+    "std.dim": variance_along_rule("std"),
+    "std.correction": variance_rule("std"),
+    "sum": reduction_rule("sum"),
+    "var": variance_of_all_rule("var"),
+    "var.dim": variance_along_rule("var"),
+    "var.correction": variance_rule("var"),
     "var_mean.correction": var_mean,
     "var_mean.dim": var_mean_along,
 }

@@ -10,26 +10,26 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import (
-    FAR,
+    OPEN_END,
     at_axis,
-    clipped,
+    clip_bound,
     expand,
     flatten,
     flip,
-    in_shape,
     is_one,
     not_empty,
-    padded,
-    part_of,
+    pad_or_crop,
     permute,
+    reshape_checked,
     roll,
     select,
+    slice_axis,
     squeeze,
 )
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.torch.rules.tensor.arithmetic import common
+from braces.exchange.torch.rules.tensor.arithmetic import promoted_dtype
 from braces.frontend.core import functions as ops
 from braces.frontend.nn.pooling import pixel_shuffle
 
@@ -39,7 +39,9 @@ Sizes = Sequence[Size]
 def unflatten(x: Var, axis: int, parts: Sizes) -> Var:
     """Split one axis into several."""
     at = axis % x.ndim
-    return in_shape(x, (*x.shape[:at], *_resolve_rest(x.shape[at], parts), *x.shape[at + 1 :]))
+    return reshape_checked(
+        x, (*x.shape[:at], *_resolve_rest(x.shape[at], parts), *x.shape[at + 1 :])
+    )
 
 
 def _resolve_rest(axis_size: Size, parts: Sizes) -> list[Size]:
@@ -73,14 +75,14 @@ def broadcast_tensors(xs: Sequence[Var]) -> list[Var]:
 def cat(xs: Sequence[Var], axis: int = 0) -> Var:
     """A concatenation with dtype promotion; empty vectors do not count."""
     nonempty = not_empty(xs)
-    dtype = common(*nonempty)
-    return ops.concat([in_dtype(x, dtype) for x in nonempty], axis=axis)
+    dtype = promoted_dtype(*nonempty)
+    return ops.concat([cast_to_dtype(x, dtype) for x in nonempty], axis=axis)
 
 
 def stack(xs: Sequence[Var], axis: int = 0) -> Var:
     """A stack with dtype promotion."""
-    dtype = common(*xs)
-    return ops.stack([in_dtype(x, dtype) for x in xs], axis=axis)
+    dtype = promoted_dtype(*xs)
+    return ops.stack([cast_to_dtype(x, dtype) for x in xs], axis=axis)
 
 
 def split(x: Var, size: Size | Sizes, axis: int = 0) -> list[Var]:
@@ -116,8 +118,8 @@ def slice_scatter(
 ) -> Var:  # fmt: skip
     """Replace a slice of an axis."""
     at, axis_size = axis % x.ndim, x.shape[axis]
-    low = clipped(axis_size, start or 0)
-    high = clipped(axis_size, FAR if end is None else end)
+    low = clip_bound(axis_size, start or 0)
+    high = clip_bound(axis_size, OPEN_END if end is None else end)
     if step != 1:
         return _scatter_steps(x, source, at, low, high, step)
     return _replace_slice(x, source, at, low, high)
@@ -138,7 +140,9 @@ def _replace_slice(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
     size_after = sizes.minus(axis_size, high)
     segments = [
         None if low == 0 else one("window", x, start=0, size=low, axis=at),
-        ops.broadcast_to(in_dtype(part, x.dtype), _with_size(x, at, sizes.minus(high, low))),
+        ops.broadcast_to(
+            cast_to_dtype(part, x.dtype), _with_size(x, at, sizes.minus(high, low))
+        ),
         None if size_after == 0 else one("window", x, start=high, size=size_after, axis=at),
     ]
     return ops.concat([piece for piece in segments if piece is not None], axis=at)
@@ -179,7 +183,7 @@ def pad(x: Var, widths: Sizes, mode: str = "constant", value: Any = None) -> Var
         "circular": "wrap",
     }
     fill = 0 if value is None else value
-    return padded(x, dict(sorted(ends.items())), modes[mode], fill, of_whole=True)
+    return pad_or_crop(x, dict(sorted(ends.items())), modes[mode], fill, of_whole=True)
 
 
 def constant_pad(x: Var, widths: Sizes, value: Any = 0) -> Var:
@@ -237,7 +241,7 @@ def movedim(x: Var, source: Any, to: Any) -> Var:
 
 def narrow(x: Var, axis: int, start: Size, size: Size) -> Var:
     """Consecutive elements of an axis."""
-    return part_of(x, axis, start, sizes.plus(start, size))
+    return slice_axis(x, axis, start, sizes.plus(start, size))
 
 
 def matrix_transpose(x: Var) -> Var:
@@ -251,7 +255,7 @@ def unbind(x: Var, axis: int = 0) -> list[Var]:
 
 
 SHAPES: Mapping[str, Callable[..., Any]] = {
-    **dict.fromkeys(("reshape", "view", "_unsafe_view", "view_copy"), in_shape),
+    **dict.fromkeys(("reshape", "view", "_unsafe_view", "view_copy"), reshape_checked),
     **{f"{kind}{rank}d": padding_like(mode) for rank in (1, 2, 3) for kind, mode in (
         ("reflection_pad", "reflect"), ("replication_pad", "replicate"))},
     "broadcast_tensors": broadcast_tensors,
@@ -279,8 +283,8 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
     "select": select,
     "select_copy": select,
     "select_scatter": select_scatter,
-    "slice": part_of,
-    "slice_copy": part_of,
+    "slice": slice_axis,
+    "slice_copy": slice_axis,
     "slice_scatter": slice_scatter,
     "split": split,
     "split_copy": split,
@@ -298,5 +302,5 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
     "unflatten": unflatten,
     "unsqueeze": unsqueeze,
     "unsqueeze_copy": unsqueeze,
-    "view_as": as_other(in_shape),
+    "view_as": as_other(reshape_checked),
 }  # fmt: skip

@@ -13,11 +13,11 @@ from braces.dtypes import INT64, is_float
 from braces.exchange.common.rules.along_axis import sort, topk
 from braces.exchange.common.rules.elementwise import as_float
 from braces.exchange.common.rules.reshape_slice_pad import number_of
-from braces.exchange.torch.rules.tensor.creation_random import filled
+from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.frontend.core import functions as ops
 
 
-def running(op_type: str) -> Callable[..., tuple[Var, Var]]:
+def cumulative_extreme_rule(op_type: str) -> Callable[..., tuple[Var, Var]]:
     """Return the rule of a cumulative maximum or minimum, with the last index of each.
 
     The last of ties receives the gradient.
@@ -48,7 +48,11 @@ def at_rank(x: Var, rank: Any, axis: int, keepdims: bool) -> tuple[Var, Var]:
     if not x.ndim:
         return x, ops.zeros_like(x, dtype=INT64)
     values, permutation = sort(x, axis)
-    at = filled((1,), rank, dtype=INT64) if isinstance(rank, int) else ops.reshape(rank, (1,))
+    at = (
+        fill_shape((1,), rank, dtype=INT64)
+        if isinstance(rank, int)
+        else ops.reshape(rank, (1,))
+    )
     selected = [ops.take(v, at, axis=axis) for v in (values, permutation)]
     first, second = selected if keepdims else [ops.squeeze(v, axis=axis) for v in selected]
     return first, second
@@ -72,8 +76,8 @@ def median(x: Var) -> Var:
 
 
 ORDERING: Mapping[str, Callable[..., Any]] = {
-    "cummax": running("cummax"),
-    "cummin": running("cummin"),
+    "cummax": cumulative_extreme_rule("cummax"),
+    "cummin": cumulative_extreme_rule("cummin"),
     "kthvalue": kth_value,
     "logcumsumexp": running_logsumexp,
     "median": median,

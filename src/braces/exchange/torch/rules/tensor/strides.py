@@ -12,32 +12,32 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.errors import ShapeError
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.symbolic_arithmetic import Unknown
-from braces.exchange.torch.graph.storage_aliasing import Layout, Memory
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant
+from braces.exchange.torch.graph.storage_aliasing import Layout, Storage
 from braces.frontend.core import functions as ops
 
 Sizes = Sequence[Size]
 
 
-def as_strided(x: Memory, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
+def as_strided(x: Storage, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
     """A strided view of a storage."""
     return _read_layout(x.numbers(), Layout(shape, strides, _start(x, offset)))
 
 
 def as_strided_scatter(
-    x: Memory, source: Var, shape: Sizes, strides: Sizes, offset: Size | None = None
+    x: Storage, source: Var, shape: Sizes, strides: Sizes, offset: Size | None = None
 ) -> Var:
     """A tensor after a strided write to its storage."""
     numbers, layout = x.numbers(), Layout(shape, strides, _start(x, offset))
     _is_in_bounds(numbers, layout)
-    updates = in_dtype(ops.broadcast_to(source, shape), numbers.dtype)
+    updates = cast_to_dtype(ops.broadcast_to(source, shape), numbers.dtype)
     return _read_layout(one("scatter_nd", numbers, updates, _storage_indices(layout)), x.own)
 
 
-def resize(x: Memory, shape: Sizes) -> Var:
+def resize(x: Storage, shape: Sizes) -> Var:
     """A tensor with another shape over the same storage; new elements are zero.
 
     torch leaves their values open, as in `empty`.
@@ -50,17 +50,17 @@ def resize(x: Memory, shape: Sizes) -> Var:
     return _read_layout(numbers, Layout(shape, layout.strides, x.own.offset))
 
 
-def sym_stride(x: Memory, axis: int | None = None) -> Size | list[Size]:
+def sym_stride(x: Storage, axis: int | None = None) -> Size | list[Size]:
     """The stride of an axis, or of all."""
     return list(x.own.strides) if axis is None else x.own.strides[axis]
 
 
-def sym_storage_offset(x: Memory) -> Size:
+def sym_storage_offset(x: Storage) -> Size:
     """The storage offset."""
     return x.own.offset
 
 
-def sym_is_contiguous(x: Memory, form: Any = None) -> bool:
+def sym_is_contiguous(x: Storage, form: Any = None) -> bool:
     """Return whether the layout is contiguous, or contiguous in channels-last order."""
     axes = list(range(len(x.own.shape)))
     if "channels_last" in str(form):
@@ -75,7 +75,7 @@ def sym_is_contiguous(x: Memory, form: Any = None) -> bool:
 # ---- strided access --------------------------------------------------------------------------
 
 
-def _start(x: Memory, offset: Size | None) -> Size:
+def _start(x: Storage, offset: Size | None) -> Size:
     return x.own.offset if offset is None else offset
 
 
@@ -110,7 +110,7 @@ def _is_in_bounds(numbers: Var, layout: Layout) -> bool:
     )
     try:
         in_bounds = sizes.below(reduce(sizes.plus, extents, layout.offset), numbers.shape[0])
-    except Unknown:
+    except NotConstant:
         return False
     if not in_bounds:
         raise ShapeError(

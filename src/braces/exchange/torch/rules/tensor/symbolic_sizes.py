@@ -11,8 +11,8 @@ from braces.builder.var import Var
 from braces.dims import Dim, Size, product
 from braces.dtypes import BOOL, FLOAT64, INT64
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.symbolic_arithmetic import Unknown
-from braces.exchange.torch.graph.symbolic_ints import Asked
+from braces.exchange.common.values.symbolic_arithmetic import NotConstant
+from braces.exchange.torch.graph.symbolic_ints import SymbolicBool
 from braces.exchange.torch.rules.tensor import arithmetic
 from braces.exchange.torch.rules.tensor.arithmetic import operand
 from braces.frontend.core import functions as ops
@@ -23,11 +23,13 @@ def of_size(x: Var, axis: int | None = None) -> Size | list[Size]:
     return list(x.shape) if axis is None else x.shape[axis]
 
 
-def checked(*given: Any, **options: Any) -> None:
+def dropped_check(*given: Any, **options: Any) -> None:
     """A run-time check of sizes, which is dropped."""
 
 
-def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable[..., Any]:
+def size_arithmetic_rule(
+    of_sizes: Callable[..., Any], rule: Callable[..., Any]
+) -> Callable[..., Any]:
     """Return the rule of size arithmetic; variables use an operator instead."""
 
     def apply_rule(*given: Any) -> Any:
@@ -38,7 +40,7 @@ def computed(of_sizes: Callable[..., Any], rule: Callable[..., Any]) -> Callable
     return apply_rule
 
 
-def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
+def size_comparison_rule(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
     """Return the rule of a size comparison; an undecidable one is a symbolic bool."""
 
     def rule(*given: Any) -> Any:
@@ -46,15 +48,15 @@ def asked(of_sizes: Callable[..., bool], op_type: str) -> Callable[..., Any]:
             return ops.function_of(op_type)(*(operand(value, INT64) for value in given))
         try:
             return of_sizes(*given)
-        except Unknown:
-            return Asked(op_type, given)
+        except NotConstant:
+            return SymbolicBool(op_type, given)
 
     return rule
 
 
-def joined(op_type: str) -> Callable[[Any, Any], Any]:
+def logical_rule(op_type: str) -> Callable[[Any, Any], Any]:
     """Return the rule of a logical and, or of an or."""
-    logical = {"logical_and": sizes.both, "logical_or": sizes.either}[op_type]
+    logical = {"logical_and": sizes.logical_and, "logical_or": sizes.logical_or}[op_type]
 
     def rule(x: Any, y: Any) -> Any:
         if isinstance(x, bool) and isinstance(y, bool):
@@ -66,12 +68,12 @@ def joined(op_type: str) -> Callable[[Any, Any], Any]:
 
 def quotient(x: Any, y: Any) -> Any:
     """A quotient of sizes, rounded down."""
-    return sizes.over(x, y) if sizes.symbolic(x, y) else x // y
+    return sizes.truncated_quotient(x, y) if sizes.symbolic(x, y) else x // y
 
 
 def ratio(x: Any, y: Any) -> Any:
     """A quotient of numbers; one of sizes is rounded down, as its readers do."""
-    return sizes.over(x, y) if sizes.symbolic(x, y) else x / y
+    return sizes.truncated_quotient(x, y) if sizes.symbolic(x, y) else x / y
 
 
 def item(values: Sequence[Any], at: int) -> Any:
@@ -79,17 +81,17 @@ def item(values: Sequence[Any], at: int) -> Any:
     return values[at]
 
 
-def differ(x: Size, y: Size) -> bool:
+def not_equal(x: Size, y: Size) -> bool:
     """An inequality of sizes, for all values of their symbols."""
     return not sizes.same(x, y)
 
 
-def opposite(x: Any) -> Any:
+def logical_not(x: Any) -> Any:
     """A logical not."""
     return not x if isinstance(x, bool) else ops.logical_not(operand(x, BOOL))
 
 
-def chosen(condition: Any, x: Any, y: Any) -> Any:
+def select_size(condition: Any, x: Any, y: Any) -> Any:
     """A selection."""
     if isinstance(condition, bool):
         return x if condition else y
@@ -107,7 +109,7 @@ def power(x: Any, y: Any) -> Any:
     if not isinstance(x, Dim):
         return x**y
     if not isinstance(y, int) or y < 0:
-        raise Unknown
+        raise NotConstant
     return product([x] * y)
 
 
@@ -116,17 +118,17 @@ def as_float(x: Any) -> Any:
     return operand(x, FLOAT64) if isinstance(x, Var | Dim) else float(x)
 
 
-def as_whole(x: Any) -> Any:
+def truncate(x: Any) -> Any:
     """A truncation to an integer."""
     return x if isinstance(x, Dim) else operand(x, INT64) if isinstance(x, Var) else int(x)
 
 
-def rounded(op_type: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def rounding_rule(op_type: str, plain: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Return the rule of a rounding; sizes are integers already."""
 
     def rule(x: Any) -> Any:
         if isinstance(x, Var):
-            return operand(arithmetic.whole(op_type)(x), INT64)
+            return operand(arithmetic.rounding_rule(op_type)(x), INT64)
         return x if isinstance(x, Dim) else plain(x)
 
     return rule
@@ -157,38 +159,38 @@ SIZING: Mapping[str, Callable[..., Any]] = {
     **dict.fromkeys(
         ("_assert_async", "_assert_scalar", "_assert_tensor_metadata", "python._assert",
          "python.sym_constrain_range_for_size", "sym_constrain_range",
-         "sym_constrain_range_for_size"), checked,
+         "sym_constrain_range_for_size"), dropped_check,
     ),
-    "python.add": computed(sizes.plus, arithmetic.add),
-    "python.and_": joined("logical_and"),
-    "python.ceil": rounded("ceil", math.ceil),
-    "python.eq": asked(sizes.same, "equal"),
-    "python.floor": rounded("floor", math.floor),
-    "python.floordiv": computed(quotient, arithmetic.floor_divide),
-    "python.ge": asked(sizes.at_least, "greater_equal"),
+    "python.add": size_arithmetic_rule(sizes.plus, arithmetic.add),
+    "python.and_": logical_rule("logical_and"),
+    "python.ceil": rounding_rule("ceil", math.ceil),
+    "python.eq": size_comparison_rule(sizes.same, "equal"),
+    "python.floor": rounding_rule("floor", math.floor),
+    "python.floordiv": size_arithmetic_rule(quotient, arithmetic.floor_divide),
+    "python.ge": size_comparison_rule(sizes.at_least, "greater_equal"),
     "python.getitem": item,
-    "python.gt": asked(sizes.above, "greater"),
-    "python.le": asked(sizes.at_most, "less_equal"),
-    "python.lt": asked(sizes.below, "less"),
-    "python.mod": computed(sizes.rest, arithmetic.remainder),
-    "python.mul": computed(sizes.times, arithmetic.multiply),
-    "python.ne": asked(differ, "not_equal"),
-    "python.neg": computed(sizes.negative, ops.negative),
-    "python.or_": joined("logical_or"),
+    "python.gt": size_comparison_rule(sizes.above, "greater"),
+    "python.le": size_comparison_rule(sizes.at_most, "less_equal"),
+    "python.lt": size_comparison_rule(sizes.below, "less"),
+    "python.mod": size_arithmetic_rule(sizes.modulo, arithmetic.remainder),
+    "python.mul": size_arithmetic_rule(sizes.times, arithmetic.multiply),
+    "python.ne": size_comparison_rule(not_equal, "not_equal"),
+    "python.neg": size_arithmetic_rule(sizes.negative, ops.negative),
+    "python.or_": logical_rule("logical_or"),
     "python.pow": power,
-    "python.round": rounded("round", round),
-    "python.sub": computed(sizes.minus, arithmetic.sub),
+    "python.round": rounding_rule("round", round),
+    "python.sub": size_arithmetic_rule(sizes.minus, arithmetic.sub),
     "python.sym_float": as_float,
-    "python.sym_int": as_whole,
-    "python.sym_ite": chosen,
-    "python.sym_max": computed(sizes.largest, arithmetic.binary("maximum")),
-    "python.sym_min": computed(sizes.smallest, arithmetic.binary("minimum")),
-    "python.sym_not": opposite,
+    "python.sym_int": truncate,
+    "python.sym_ite": select_size,
+    "python.sym_max": size_arithmetic_rule(sizes.largest, arithmetic.binary("maximum")),
+    "python.sym_min": size_arithmetic_rule(sizes.smallest, arithmetic.binary("minimum")),
+    "python.sym_not": logical_not,
     "python.sym_sqrt": function("sqrt"),
     "python._sym_sqrt": function("sqrt"),
     "python.sym_sum": total,
-    "python.truediv": computed(ratio, arithmetic.div),
-    "python.trunc": rounded("trunc", math.trunc),
+    "python.truediv": size_arithmetic_rule(ratio, arithmetic.div),
+    "python.trunc": rounding_rule("trunc", math.trunc),
     "sym_numel": numel,
     "sym_size": of_size,
 }  # fmt: skip

@@ -18,7 +18,7 @@ from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
-from braces.exchange.onnx.reader.rules.nn.quantized import alone, product
+from braces.exchange.onnx.reader.rules.nn.quantized import integer_matmul, squeeze_parameter
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
@@ -30,7 +30,7 @@ FILTER = -10000.0
 # ---- heads -----------------------------------------------------------------------------------
 
 
-def apart(node: Node, x: Var, heads: int) -> Var:
+def split_heads(node: Node, x: Var, heads: int) -> Var:
     """Split the last axis into heads."""
     batch, length, width = x.shape
     size = dims.divide_exactly(width, heads)
@@ -39,14 +39,14 @@ def apart(node: Node, x: Var, heads: int) -> Var:
     return ops.transpose(ops.reshape(x, (batch, length, heads, size)), (0, 2, 1, 3))
 
 
-def together(x: Var) -> Var:
+def merge_heads(x: Var) -> Var:
     """Merge heads into the last axis."""
     batch, heads, length, size = x.shape
     flat = (batch, length, sizes.times(heads, size))
     return ops.reshape(ops.transpose(x, (0, 2, 1, 3)), flat)
 
 
-def after(past: Var | None, x: Var) -> Var:
+def append_to_cache(past: Var | None, x: Var) -> Var:
     """Append new keys or values to cached ones."""
     return x if past is None else ops.concat([past, x], axis=2)
 
@@ -71,7 +71,7 @@ def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
     return ops.where(visible, np.zeros_like(mask_value), mask_value)
 
 
-def seen(queries: Size, keys: Size, window: int = -1) -> Var:
+def causal_mask(queries: Size, keys: Size, window: int = -1) -> Var:
     """Return the causal mask; the last query is aligned with the last key."""
     at = ops.expand_dims(
         one("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
@@ -123,7 +123,7 @@ class Scores:
         return ops.matmul(ops.softmax(scores, axis=-1), v)
 
 
-def added(x: Var | None, y: Var | None) -> Var | None:
+def add_optional(x: Var | None, y: Var | None) -> Var | None:
     """Add two optional values."""
     return y if x is None else x if y is None else x + y
 
@@ -141,8 +141,8 @@ def attention(node: Node) -> tuple[Value, ...]:
 
 def quantized_attention(node: Node) -> tuple[Value, ...]:
     """Attention whose input product is one of quantized integers."""
-    scale = alone(node.var(3)) * alone(node.var(4))
-    out = product(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
+    scale = squeeze_parameter(node.var(3)) * squeeze_parameter(node.var(4))
+    out = integer_matmul(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
     packed = ops.cast(out, "float32") * scale + node.var(2)
     return _packed_attention(node, packed, node.maybe(5), node.maybe(8), None)
 
@@ -154,26 +154,28 @@ def _packed_attention(
         node.refuse("rotates what it projects")
     heads, widths = node.attr("num_heads"), node.attr("qkv_hidden_sizes")
     sections = 3 if widths is None else tuple(widths)
-    q, k, v = (apart(node, x, heads) for x in ops.split(packed, sections=sections, axis=-1))
+    q, k, v = (
+        split_heads(node, x, heads) for x in ops.split(packed, sections=sections, axis=-1)
+    )
     if past is not None:
-        k, v = after(past[0], k), after(past[1], v)
+        k, v = append_to_cache(past[0], k), append_to_cache(past[1], v)
     queries, keys = q.shape[2], k.shape[2]
-    visible = seen(queries, keys) if node.flag("unidirectional") else None
-    total = added(mask_of(node, mask, keys), bias)
+    visible = causal_mask(queries, keys) if node.flag("unidirectional") else None
+    total = add_optional(mask_of(node, mask, keys), bias)
     out = Scores(node.attr("scale", 0.0), total, visible).attended(q, k, v)
-    return together(out), ops.stack([k, v]) if node.wants(1) else None
+    return merge_heads(out), ops.stack([k, v]) if node.wants(1) else None
 
 
 def multi_head_attention(node: Node) -> tuple[Value, ...]:
     """Attention of queries, keys and values, which may be packed in one array."""
     heads = node.attr("num_heads")
     q, k, v = _project_inputs(node, heads)
-    k, v = after(node.maybe(6), k), after(node.maybe(7), v)
+    k, v = append_to_cache(node.maybe(6), k), append_to_cache(node.maybe(7), v)
     queries, keys = q.shape[2], k.shape[2]
-    visible = seen(queries, keys) if node.flag("unidirectional") else None
-    total = added(mask_of(node, node.maybe(4), keys), node.maybe(5))
+    visible = causal_mask(queries, keys) if node.flag("unidirectional") else None
+    total = add_optional(mask_of(node, node.maybe(4), keys), node.maybe(5))
     out = Scores(node.attr("scale", 0.0), total, visible).attended(q, k, v)
-    return together(out), k, v
+    return merge_heads(out), k, v
 
 
 def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
@@ -188,7 +190,7 @@ def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
     if bias is not None:
         wide, deep = q.shape[-1], sizes.minus(bias.shape[0], sizes.times(q.shape[-1], 2))
         first, second, third = ops.split(bias, sections=(wide, wide, deep), axis=0)
-    q = apart(node, _add_bias(q, first), heads)
+    q = split_heads(node, _add_bias(q, first), heads)
     if k is None:
         node.refuse("has queries alone, that hold no keys")
     if k.ndim == 5:
@@ -198,7 +200,11 @@ def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
         node.refuse("has keys without values")
     if k.ndim == 4:
         return q, k, v
-    return q, apart(node, _add_bias(k, second), heads), apart(node, _add_bias(v, third), heads)
+    return (
+        q,
+        split_heads(node, _add_bias(k, second), heads),
+        split_heads(node, _add_bias(v, third), heads),
+    )
 
 
 def _add_bias(x: Var, bias: Var | None) -> Var:
@@ -218,18 +224,21 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
                 one("arange", stop=q.shape[2]) + _as_var(before), axis=0
             )
         tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
-        q, k = (rotated(x, positions, *tables, interleaved) for x in (q, k))
-    k, v = (_assert_total_length(node, x) for x in (after(past, k), after(node.maybe(4), v)))
+        q, k = (apply_rotary(x, positions, *tables, interleaved) for x in (q, k))
+    k, v = (
+        _assert_total_length(node, x)
+        for x in (append_to_cache(past, k), append_to_cache(node.maybe(4), v))
+    )
     queries, keys = q.shape[2], k.shape[2]
     lengths = ops.reshape(node.var(5), (-1, 1, 1, 1))
     visible = ops.logical_and(
-        seen(queries, keys, node.attr("local_window_size", -1)),
+        causal_mask(queries, keys, node.attr("local_window_size", -1)),
         ops.cast(one("arange", stop=keys), lengths.dtype) <= lengths,
     )
     scores = Scores(node.attr("scale", 0.0), node.maybe(10), visible, node.attr("softcap", 0.0))
     times = heads // groups
     repeated = [ops.repeat(x, times, axis=1) if times > 1 else x for x in (k, v)]
-    return together(scores.attended(q, *repeated)), k, v
+    return merge_heads(scores.attended(q, *repeated)), k, v
 
 
 def _assert_total_length(node: Node, x: Var) -> Var:
@@ -246,8 +255,8 @@ def _split_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
     q = node.var(0)
     if node.has(1):
         return (
-            apart(node, q, heads), apart(node, node.var(1), groups),
-            apart(node, node.var(2), groups),
+            split_heads(node, q, heads), split_heads(node, node.var(1), groups),
+            split_heads(node, node.var(2), groups),
         )  # fmt: skip
     size = dims.divide_exactly(q.shape[-1], heads + 2 * groups)
     if size is None:
@@ -255,12 +264,12 @@ def _split_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
     widths = tuple(sizes.times(size, count) for count in (heads, groups, groups))
     parts = ops.split(q, sections=widths, axis=-1)
     first, second, third = (
-        apart(node, x, n) for x, n in zip(parts, (heads, groups, groups), strict=True)
+        split_heads(node, x, n) for x, n in zip(parts, (heads, groups, groups), strict=True)
     )
     return first, second, third
 
 
-def rotated(x: Var, places: Var, cos: Var, sin: Var, interleaved: bool) -> Var:
+def apply_rotary(x: Var, places: Var, cos: Var, sin: Var, interleaved: bool) -> Var:
     """Apply rotary embeddings from tables of cosines and sines."""
     half = cos.shape[-1]
     wide = sizes.times(half, 2)
@@ -292,14 +301,16 @@ def rotary_embedding(node: Node) -> Var:
         )
     interleaved = node.flag("interleaved")
     if x.ndim == 4:
-        return rotated(x, positions, cos, sin, interleaved)
+        return apply_rotary(x, positions, cos, sin, interleaved)
     heads = node.attr("num_heads", 0)
     if not heads:
         half = dims.divide_exactly(x.shape[-1], sizes.times(cos.shape[-1], 2))
         if not isinstance(half, int):
             node.refuse("does not say how many heads there are")
         heads = half
-    return together(rotated(apart(node, x, heads), positions, cos, sin, interleaved))
+    return merge_heads(
+        apply_rotary(split_heads(node, x, heads), positions, cos, sin, interleaved)
+    )
 
 
 ATTENTION: Mapping[str, Rule] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dims import Size, product
-from braces.exchange.common.rules.elementwise import scaled
+from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import Node, Rule
@@ -21,7 +21,7 @@ OLDEST_EPSILON = 1e-12
 """The default epsilon of skip layer norms."""
 
 
-def one_of(value: object) -> Var:
+def single_output(value: object) -> Var:
     """Return the only array that a rule builds."""
     assert isinstance(value, Var), "these rules give one array"
     return value
@@ -33,7 +33,7 @@ def one_of(value: object) -> Var:
 def fused_matmul(node: Node) -> Var:
     """Alpha A B, with optional transposes of matrices and of batch axes."""
     a, b = (_matrix(node, at, operand) for at, operand in enumerate("AB"))
-    return scaled(ops.matmul(a, b), node.attr("alpha", 1.0))
+    return scale_by(ops.matmul(a, b), node.attr("alpha", 1.0))
 
 
 def _matrix(node: Node, at: int, which: str) -> Var:
@@ -43,14 +43,14 @@ def _matrix(node: Node, at: int, which: str) -> Var:
     return ops.matrix_transpose(x) if node.flag(f"trans{which}") else x
 
 
-def activated(node: Node, out: Var, **numbers: float) -> Var:
+def apply_activation(node: Node, out: Var, **numbers: float) -> Var:
     """Apply the activation that a node names."""
     name = node.attr("activation", "")
     if not name:
         return out
     if name not in ARITHMETIC:
         node.refuse(f"has the activation {name!r:.40}")
-    return one_of(ARITHMETIC[name](node.over(name, out, **numbers)))
+    return single_output(ARITHMETIC[name](node.over(name, out, **numbers)))
 
 
 def fused_gemm(node: Node) -> Var:
@@ -58,7 +58,7 @@ def fused_gemm(node: Node) -> Var:
     names = ("alpha", "beta", "gamma")
     values = {name: node.attr(f"activation_{name}") for name in names}
     numbers = {name: value for name, value in values.items() if value is not None}
-    return activated(node, gemm(node), **numbers)
+    return apply_activation(node, gemm(node), **numbers)
 
 
 def fused_conv(node: Node) -> Var:
@@ -71,7 +71,7 @@ def fused_conv(node: Node) -> Var:
     if name == "Clip":
         low, high = numbers
         return ops.clip(out, min=low, max=high)
-    return activated(node, out, **dict(zip(("alpha", "beta"), numbers, strict=False)))
+    return apply_activation(node, out, **dict(zip(("alpha", "beta"), numbers, strict=False)))
 
 
 def gelu(node: Node) -> Var:
@@ -163,7 +163,7 @@ def embed_layer_norm(node: Node) -> tuple[Value, ...]:
 # ---- sub-byte weights ------------------------------------------------------------------------
 
 
-def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:
+def unpack_bits(node: Node, x: Var, bits: int, wanted: Size) -> Var:
     """Unpack bytes of several numbers along the last axis, the lowest bits first."""
     if bits == 8:
         return x
@@ -179,14 +179,14 @@ def unpacked(node: Node, x: Var, bits: int, wanted: Size) -> Var:
     return flat if count == wanted else flat[..., :wanted]
 
 
-def real_blocks(
+def dequantize_blocks(
     node: Node, x: Var, scales: Var, zeros: Var | None, bits: int, block: int
 ) -> Var:
     """Dequantize unpacked integers in blocks along the last axis."""
     if zeros is None:
         zeros = ops.full_like(scales, 2 ** (bits - 1), dtype="uint8")
     elif zeros.dtype == x.dtype:
-        zeros = unpacked(node, zeros, bits, scales.shape[-1])
+        zeros = unpack_bits(node, zeros, bits, scales.shape[-1])
     if zeros.dtype == x.dtype:
         return call("dequantize", x, scales, zeros, axis=-1, block=block)
     scaled_values = call("dequantize", x, scales, axis=-1, block=block)
@@ -204,13 +204,13 @@ def matmul_n_bits(node: Node) -> Var:
     rows, deep, block = node.attr("N"), node.attr("K"), node.attr("block_size")
     blocks = -(-deep // block)
     packed = ops.reshape(b, (rows, product(b.shape[1:])))
-    weights = unpacked(node, packed, bits, deep)
+    weights = unpack_bits(node, packed, bits, deep)
     scales = ops.reshape(node.var(2), (rows, blocks))
     zeros = node.maybe(3)
     if zeros is not None:
         zeros_per_row = blocks if zeros.dtype != b.dtype else -(-blocks * bits // 8)
         zeros = ops.reshape(zeros, (rows, zeros_per_row))
-    dequantized = real_blocks(node, weights[..., :deep], scales, zeros, bits, block)
+    dequantized = dequantize_blocks(node, weights[..., :deep], scales, zeros, bits, block)
     out = ops.matmul(a, ops.transpose(dequantized))
     return out + node.var(5) if node.has(5) else out
 
@@ -224,8 +224,8 @@ def gather_block_quantized(node: Node) -> Var:
         node.refuse("takes anything but rows, or has blocks along another axis than the last")
     x, factors = ops.take(data, indices, axis=0), ops.take(scales, indices, axis=0)
     points = None if zeros is None else ops.take(zeros, indices, axis=0)
-    integers = unpacked(node, x, bits, sizes.times(x.shape[-1], 8 // bits))
-    return real_blocks(node, integers, factors, points, bits, block)
+    integers = unpack_bits(node, x, bits, sizes.times(x.shape[-1], 8 // bits))
+    return dequantize_blocks(node, integers, factors, points, bits, block)
 
 
 MICROSOFT: Mapping[str, Rule] = {

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from functools import partial
 
 from braces.builder.var import Var
-from braces.exchange.common.rules.elementwise import scaled
+from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values.constants import Value
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import WINDOWS
 from braces.exchange.onnx.reader.rules.nn.quantized import (
-    alone,
-    along,
+    align_with_axis,
+    dequantize_input,
     dequantize_linear,
-    dynamic,
-    given,
-    product,
+    integer_matmul,
+    quantize_dynamically,
     quantize_linear,
-    real,
+    quantize_result,
+    squeeze_parameter,
 )
 from braces.exchange.onnx.reader.rules.nn.recurrent import RECURRENT
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
@@ -27,20 +27,22 @@ from braces.frontend.core import functions as ops
 DOMAIN = "com.microsoft"
 
 
-def of_two(op_type: str, node: Node) -> Var:
+def quantized_binary(op_type: str, node: Node) -> Var:
     """A binary operator on dequantized inputs, with a quantized result."""
-    return given(node, ops.function_of(op_type)(real(node, 0), real(node, 3)), 6)
+    return quantize_result(
+        node, ops.function_of(op_type)(dequantize_input(node, 0), dequantize_input(node, 3)), 6
+    )
 
 
-def of_one(op_type: str, node: Node) -> Var:
+def quantized_unary(op_type: str, node: Node) -> Var:
     """A unary ONNX operator on a dequantized input, with a quantized result.
 
     Channels may come last.
     """
-    x, last = real(node, 0), node.flag("channels_last")
+    x, last = dequantize_input(node, 0), node.flag("channels_last")
     out = ONE[op_type](node.over(op_type, ops.moveaxis(x, -1, 1) if last else x))
     assert isinstance(out, Var), "these rules give one array"
-    return given(node, ops.moveaxis(out, 1, -1) if last else out, 3)
+    return quantize_result(node, ops.moveaxis(out, 1, -1) if last else out, 3)
 
 
 ONE: Mapping[str, Rule] = {
@@ -54,42 +56,49 @@ ONE: Mapping[str, Rule] = {
 
 def softmax(node: Node) -> Var:
     """A softmax, of the opset version in an attribute."""
-    x = real(node, 0)
+    x = dequantize_input(node, 0)
     at = node.axis("axis", -1, x.ndim)
     last = at + 1 if node.attr("opset", 1) >= 13 else x.ndim
     axes = tuple(range(at, last))
     out = ops.exp(x - ops.logsumexp(x, axis=axes, keepdims=True))
-    return given(node, out, 3)
+    return quantize_result(node, out, 3)
 
 
 def concat(node: Node) -> Var:
     """A concatenation; the output's scale and zero point come first, then three inputs each."""
-    xs = [real(node, at) for at in range(2, node.count, 3)]
-    return given(node, ops.concat(xs, axis=node.attr("axis")), 0, like=2)
+    xs = [dequantize_input(node, at) for at in range(2, node.count, 3)]
+    return quantize_result(node, ops.concat(xs, axis=node.attr("axis")), 0, like=2)
 
 
 def where(node: Node) -> Var:
     """A quantized `Where`."""
-    return given(node, ops.where(node.var(0), real(node, 1), real(node, 4)), 7, like=1)
+    return quantize_result(
+        node,
+        ops.where(node.var(0), dequantize_input(node, 1), dequantize_input(node, 4)),
+        7,
+        like=1,
+    )
 
 
 def matmul_to_float(node: Node) -> Var:
     """A product of quantized matrices, as floats."""
     a, b = node.var(0), node.var(1)
-    out = product(a, node.maybe(4), b, node.maybe(5))
-    factor = along(alone(node.var(2)), a, -2) * alone(node.var(3))
-    return biased(ops.cast(out, factor.dtype) * factor, node.maybe(6))
+    out = integer_matmul(a, node.maybe(4), b, node.maybe(5))
+    factor = align_with_axis(squeeze_parameter(node.var(2)), a, -2) * squeeze_parameter(
+        node.var(3)
+    )
+    return add_optional_bias(ops.cast(out, factor.dtype) * factor, node.maybe(6))
 
 
 def dynamic_matmul(node: Node) -> Var:
     """A product of a dynamically quantized matrix and a quantized one."""
-    a, scale, zero = dynamic(node.var(0))
-    out = product(a, zero, node.var(1), node.maybe(3))
-    factor = scale * alone(node.var(2))
-    return biased(ops.cast(out, factor.dtype) * factor, node.maybe(4))
+    a, scale, zero = quantize_dynamically(node.var(0))
+    out = integer_matmul(a, zero, node.var(1), node.maybe(3))
+    factor = scale * squeeze_parameter(node.var(2))
+    return add_optional_bias(ops.cast(out, factor.dtype) * factor, node.maybe(4))
 
 
-def biased(out: Var, bias: Var | None) -> Var:
+def add_optional_bias(out: Var, bias: Var | None) -> Var:
     """Add an optional bias."""
     return out if bias is None else out + bias
 
@@ -99,11 +108,13 @@ def gemm(node: Node) -> Var:
     a, b = node.var(0), node.var(3)
     a = ops.transpose(a) if node.flag("transA") else a
     b = ops.transpose(b) if node.flag("transB") else b
-    out = product(a, node.maybe(2), b, node.maybe(5))
-    out = biased(out, node.maybe(6))
-    factor = scaled(alone(node.var(1)) * alone(node.var(4)), node.attr("alpha", 1.0))
+    out = integer_matmul(a, node.maybe(2), b, node.maybe(5))
+    out = add_optional_bias(out, node.maybe(6))
+    factor = scale_by(
+        squeeze_parameter(node.var(1)) * squeeze_parameter(node.var(4)), node.attr("alpha", 1.0)
+    )
     wide = ops.cast(out, factor.dtype) * factor
-    return given(node, wide, 7) if node.has(7) else wide
+    return quantize_result(node, wide, 7) if node.has(7) else wide
 
 
 def lstm(node: Node) -> Value | tuple[Value, ...]:
@@ -124,15 +135,15 @@ def _weights(node: Node, at: int, first: int) -> Var:
 QUANTIZED_LAYERS: Mapping[str, Rule] = {
     f"{DOMAIN}.{name}": rule
     for name, rule in {
-        **{f"QLinear{name}": partial(of_one, name) for name in ONE},
+        **{f"QLinear{name}": partial(quantized_unary, name) for name in ONE},
         "DequantizeLinear": dequantize_linear,
         "DynamicQuantizeLSTM": lstm,
         "DynamicQuantizeMatMul": dynamic_matmul,
         "MatMulIntegerToFloat": matmul_to_float,
         "QGemm": gemm,
-        "QLinearAdd": partial(of_two, "add"),
+        "QLinearAdd": partial(quantized_binary, "add"),
         "QLinearConcat": concat,
-        "QLinearMul": partial(of_two, "multiply"),
+        "QLinearMul": partial(quantized_binary, "multiply"),
         "QLinearSoftmax": softmax,
         "QLinearWhere": where,
         "QuantizeLinear": quantize_linear,

@@ -18,16 +18,16 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type, unifies
-from braces.exchange.common.values.constants import Known, Value
-from braces.exchange.onnx.reader.graph.node import Names, Node
+from braces.exchange.common.values.constants import Constant, Value
+from braces.exchange.onnx.reader.graph.node import GraphScope, Node
 from braces.exchange.onnx.reader.graph.sequences import (
     common_type,
     is_list,
     is_sequence,
-    settled,
-    stacked,
+    lift_as,
+    stack_list,
 )
-from braces.exchange.onnx.reader.rules.control.row_wise_branch import row_wise
+from braces.exchange.onnx.reader.rules.control.row_wise_branch import match_row_wise
 from braces.frontend.control import lists
 from braces.frontend.core import functions as ops
 from braces.ops.control.construct.build import build_switch, close_block
@@ -45,7 +45,7 @@ def branch(node: Node) -> tuple[Value, ...]:
     if condition is not None:
         chosen = "then_branch" if condition.numbers().ravel()[0] else "else_branch"
         return tuple(node.names.runner.in_place(node, node.attrs[chosen]))
-    return row_wise(node) or _switch(node)
+    return match_row_wise(node) or _switch(node)
 
 
 def _switch(node: Node) -> tuple[Value, ...]:
@@ -100,7 +100,7 @@ class _Cases:
 
     @staticmethod
     def _rank(value: Value) -> int | None:
-        if isinstance(value, Known):
+        if isinstance(value, Constant):
             return value.array.ndim
         return value.ndim if isinstance(value, Var) and not is_list(value) else None
 
@@ -134,7 +134,7 @@ class _Cases:
             return build()
 
     def _of(self, type_: Type) -> Callable[[Value], Var]:
-        return lambda value: settled(self.node.names.runner, value, type_)
+        return lambda value: lift_as(self.node.names.runner, value, type_)
 
     def _element(self, pair: Sequence[Value]) -> TensorType:
         """Return the element type of a sequence, which one of the graphs determines."""
@@ -147,7 +147,7 @@ class _Cases:
         self.node.refuse("gives a sequence in one branch, and an array in the other one")
 
     def _stacked(self, value: Value) -> Value:
-        return stacked(self.node.names.runner, value) if is_list(value) else value
+        return stack_list(self.node.names.runner, value) if is_list(value) else value
 
     def _rows(self, x: Var) -> Var:
         """Return the rows of an array as a list: the list that was stacked, if there is one."""
@@ -169,7 +169,7 @@ def _differ_in_rows(no: TensorType, yes: TensorType) -> bool:
     return unifies(first, second, unifier)
 
 
-def _compared_sizes(names: Names, name: str) -> tuple[Size, Size] | None:
+def _compared_sizes(names: GraphScope, name: str) -> tuple[Size, Size] | None:
     """Return the two sizes whose equality a condition tests, or `None`."""
     definition = names.maker(name)
     while definition is not None and definition[1].op_type in ("Cast", "Identity"):
@@ -188,7 +188,7 @@ def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
     The results of a switch cannot differ in rank. Exporters write `x.squeeze(axis)` as a branch
     on whether a size is 1, which holds in every valid run.
     """
-    zeros = ops.broadcast_to(node.names.runner.lift(Known.of(np.float32(0))), (size,))
+    zeros = ops.broadcast_to(node.names.runner.lift(Constant.of(np.float32(0))), (size,))
     gate = ops.ensure_shape(zeros, (other,))
     then_values = map(node.names.runner.lift, node.graph("then_branch"))
     return tuple(one("fence", gate, value) for value in then_values)

@@ -20,21 +20,21 @@ from braces.dims import Dim, Size
 from braces.dtypes import INT64, TensorType, Type
 from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import scalar
-from braces.exchange.common.values.constants import Known, Value
+from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.file.dtypes import array_of
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
     common_type,
+    counted_loop,
     declared_element,
     element_of,
+    forget_inner_sizes,
     is_list,
+    lift_as,
     list_of,
-    lost_sizes,
-    repeated,
-    settled,
 )
 from braces.exchange.onnx.reader.rules.control.if_else import branch
-from braces.exchange.onnx.reader.rules.tensor.scatter import first_backwards
+from braces.exchange.onnx.reader.rules.tensor.scatter import reverse_prefix
 from braces.frontend.control.while_loop import create_while
 from braces.frontend.core import functions as ops
 from braces.ir.views import LoopView
@@ -156,7 +156,7 @@ def _infer_elements(
     runner = node.names.runner
 
     def first() -> dict[int, TensorType]:
-        start = [runner.lift(Known.of(one_value)) for one_value in (np.int64(0), np.True_)]
+        start = [runner.lift(Constant.of(one_value)) for one_value in (np.int64(0), np.True_)]
         outputs = node.names.runner.graph(node.names, body, [*start, *carried])[1:]
         types = dict[int, TensorType]()
         for at in positions_:
@@ -174,7 +174,7 @@ def _infer_elements(
             f"Nothing says what the sequence `{missing[0]:.80}` holds.",
             fix="Declare the type of its values in the graph of the loop, with their axes.",
         )
-    return {at: lost_sizes(type_) for at, type_ in types.items()}
+    return {at: forget_inner_sizes(type_) for at, type_ in types.items()}
 
 
 def _read_iteration(
@@ -185,7 +185,7 @@ def _read_iteration(
     outputs = runner.graph(node.names, body, given)[first:]
     before = 1 - first
     return [
-        settled(runner, value, types[at - before])
+        lift_as(runner, value, types[at - before])
         if before <= at < len(types) + before
         else runner.lift(value)
         for at, value in enumerate(outputs)
@@ -198,7 +198,7 @@ def _types(init: Sequence[Var]) -> list[Type]:
 
 def _counted_loop(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
     """Build a loop with a known trip count."""
-    true, types = Known.of(np.True_), _types(init)
+    true, types = Constant.of(np.True_), _types(init)
 
     def step(given: list[Var]) -> list[Var]:
         current_program().current.trip_index = given[0].name
@@ -221,22 +221,22 @@ def _is_counted_only(node: Node, body: Any, memories: int) -> bool:
 
 def _counted_at_run_time(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
     """Build a loop with a data-dependent trip count."""
-    true, types = Known.of(np.True_), _types(init)
+    true, types = Constant.of(np.True_), _types(init)
 
     def step(index: Var, memories: list[Var]) -> list[Var]:
         return _read_iteration(node, body, [index, true, *memories], types, 1)
 
-    return repeated(ops.cast(scalar(node.var(0)), INT64), init, step)
+    return counted_loop(ops.cast(scalar(node.var(0)), INT64), init, step)
 
 
 def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
     """Build a `While`; the condition and the iteration number are additional memories."""
     lift = node.names.runner.lift
     limit = ops.cast(scalar(node.var(0)), INT64) if node.has(0) else None
-    start = scalar(node.var(1)) if node.has(1) else lift(Known.of(np.True_))
+    start = scalar(node.var(1)) if node.has(1) else lift(Constant.of(np.True_))
     while_ = create_while()
     with while_.block() as block:
-        trip = block.add_memory(init=lift(Known.of(np.int64(0))))
+        trip = block.add_memory(init=lift(Constant.of(np.int64(0))))
         condition = block.add_memory(init=start)
         memories = [block.add_memory(init=value) for value in init]
         keep_going = condition if limit is None else ops.logical_and(condition, trip < limit)
@@ -266,7 +266,7 @@ def _unroll(
     carry_count = len(carried)
     rows: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - carry_count)]
     for trip in range(trips):
-        arguments = [Known.of(np.int64(trip)), Known.of(np.True_), *carried]
+        arguments = [Constant.of(np.int64(trip)), Constant.of(np.True_), *carried]
         outputs = node.names.runner.graph(node.names, body, arguments)
         carried = outputs[1 : 1 + carry_count]
         for row, value in zip(rows, outputs[1 + carry_count :], strict=True):
@@ -284,7 +284,7 @@ def scan(node: Node) -> tuple[Var, ...]:
         return _batched_scan(node)
     inputs = node.attr("num_scan_inputs")
     values = node.vars()
-    return scanned(node, values[: len(values) - inputs], values[len(values) - inputs :])
+    return build_scan(node, values[: len(values) - inputs], values[len(values) - inputs :])
 
 
 def _batched_scan(node: Node) -> tuple[Var, ...]:
@@ -297,7 +297,7 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
         node.refuse("has a symbolic number of examples", "Fix it: sizes=.")
     split = len(values) - inputs
     per_example = [
-        scanned(
+        build_scan(
             node,
             [v[i] for v in values[:split]],
             [v[i] for v in values[split:]],
@@ -308,7 +308,7 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
     return tuple(ops.stack(list(rows)) for rows in zip(*per_example, strict=True))
 
 
-def scanned(
+def build_scan(
     node: Node, init: Sequence[Var], given: Sequence[Var], length: Var | None = None
 ) -> tuple[Var, ...]:
     """Build the loop of a scan; return the final carries and the stacked outputs.
@@ -361,7 +361,7 @@ def _axes_and_directions(node: Node, of: str, count: int) -> tuple[list[int], li
 
 def _first_axis(x: Var, axis: int, back: int, length: Var | None) -> Var:
     if back and length is not None:
-        return first_backwards(x, length, axis)
+        return reverse_prefix(x, length, axis)
     x = ops.flip(x, axis=axis) if back else x
     return ops.moveaxis(x, axis, 0) if axis % x.ndim else x
 

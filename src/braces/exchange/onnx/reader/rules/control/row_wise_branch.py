@@ -21,16 +21,16 @@ from braces.builder.builder import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import BOOL, TensorType
 from braces.exchange.common.values.constants import Value
-from braces.exchange.onnx.reader.graph.node import STANDARD, Names, Node
+from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, Node
 from braces.frontend.control.construct import new_dim
 from braces.frontend.core import functions as ops
 from braces.ir.records import Body
 from braces.lazy import onnx
-from braces.ops.control.batch_axis.masking import follow_rows
+from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.construct.build import build_block, build_partition
 
 
-def row_wise(node: Node) -> tuple[Value, ...] | None:
+def match_row_wise(node: Node) -> tuple[Value, ...] | None:
     """Convert a branch to a row-wise one; return `None` if it does not match the pattern."""
     mask_source = _asked(node.names, node.proto.input[0])
     if mask_source is None:
@@ -42,7 +42,7 @@ def row_wise(node: Node) -> tuple[Value, ...] | None:
     return None if case is None else node.names.runner.tried(lambda: case.built(node, mask))
 
 
-def _asked(names: Names, name: str) -> tuple[Names, str] | None:
+def _asked(names: GraphScope, name: str) -> tuple[GraphScope, str] | None:
     """Return the mask that a condition tests for any true element."""
     definition = _maker_of_kind(names, name, "Greater")
     if definition is None or not _is_zero(definition[0], definition[1].input[1]):
@@ -54,18 +54,18 @@ def _asked(names: Names, name: str) -> tuple[Names, str] | None:
     return definition[0], definition[1].input[0]
 
 
-def _maker_of_kind(names: Names, name: str, kind: str) -> tuple[Names, Any] | None:
+def _maker_of_kind(names: GraphScope, name: str, kind: str) -> tuple[GraphScope, Any] | None:
     definition = names.maker(name)
     if (
         definition is None
         or definition[1].op_type != kind
-        or (definition[1].domain or STANDARD) != STANDARD
+        or (definition[1].domain or ONNX_DOMAIN) != ONNX_DOMAIN
     ):
         return None
     return definition[0], definition[1]
 
 
-def _is_zero(names: Names, name: str) -> bool:
+def _is_zero(names: GraphScope, name: str) -> bool:
     known = names.runner.known(names, name)
     return known is not None and known.plain and not known.numbers().any()
 
@@ -130,7 +130,7 @@ class _Case:
             table = current_program().current
             made = node.names.runner.graph(node.names, self._graph(order), given[1:])
             results = [lift(value) for value in made]
-            follow_rows(table, count, dict.fromkeys(table.params, (0,)))
+            analyze_row_axes(table, count, dict.fromkeys(table.params, (0,)))
             return results
 
         body: Body = build_block(types, build)

@@ -13,18 +13,18 @@ import numpy as np
 from braces.builder.append import one
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import TensorType
-from braces.exchange.common.values.constants import Known, Value
+from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
+    append_value,
     common_type,
-    grown,
-    inserted,
+    counted_loop,
+    forget_inner_sizes,
+    insert_value,
     is_list,
     is_sequence,
     list_of,
-    lost_sizes,
-    repeated,
-    stacked,
+    stack_list,
 )
 from braces.frontend.core import functions as ops
 
@@ -57,7 +57,7 @@ def _listed(node: Node, value: Value) -> Var:
     return list_of(runner, value, common_type(runner, value))
 
 
-def place(node: Node, at: int, length: int, default: int) -> int:
+def sequence_index(node: Node, at: int, length: int, default: int) -> int:
     """Return an index into a sequence; negative ones count from the end."""
     index = int(node.number(at, "The position", default))
     index += length if index < 0 else 0
@@ -66,7 +66,7 @@ def place(node: Node, at: int, length: int, default: int) -> int:
     return index
 
 
-def told_place(node: Node, at: int) -> Var:
+def run_time_index(node: Node, at: int) -> Var:
     """Return a run-time index into a list."""
     index = node.var(at)
     return ops.reshape(index, ()) if index.ndim else index
@@ -76,8 +76,8 @@ def take(node: Node) -> Value:
     """Convert `SequenceAt`."""
     values = known_sequence(node, 1)
     if not isinstance(values, list):
-        return one("list_get", values, told_place(node, 1))
-    at = place(node, 1, len(values), 0)
+        return one("list_get", values, run_time_index(node, 1))
+    at = sequence_index(node, 1, len(values), 0)
     if at >= len(values):
         node.refuse(f"has the position {at} in a sequence of {len(values)}")
     return values[at]
@@ -89,10 +89,10 @@ def insert(node: Node) -> tuple[Value, ...]:
     if not isinstance(values, list):
         value = node.var(1)
         if not node.has(2):
-            return (grown(values, value),)
-        return (inserted(values, told_place(node, 2), value),)
+            return (append_value(values, value),)
+        return (insert_value(values, run_time_index(node, 2), value),)
     extended = list(values)
-    extended.insert(place(node, 2, len(extended), len(extended)), node.value(1))
+    extended.insert(sequence_index(node, 2, len(extended), len(extended)), node.value(1))
     return (extended,)
 
 
@@ -100,9 +100,9 @@ def erase(node: Node) -> tuple[Value, ...]:
     """Remove the value at an index, or the last one."""
     values = known_sequence(node, 1)
     if not isinstance(values, list):
-        return (one("list_erase", values, told_place(node, 1) if node.has(1) else LAST),)
+        return (one("list_erase", values, run_time_index(node, 1) if node.has(1) else LAST),)
     remaining = list(values)
-    at = place(node, 1, len(remaining), len(remaining) - 1)
+    at = sequence_index(node, 1, len(remaining), len(remaining) - 1)
     del remaining[at : at + 1]
     return (remaining,)
 
@@ -111,7 +111,7 @@ def length(node: Node) -> Value:
     """Return the length of a sequence."""
     values = sequence(node)
     if isinstance(values, list):
-        return Known.of(np.int64(len(values)))
+        return Constant.of(np.int64(len(values)))
     return one("list_length", values)
 
 
@@ -136,7 +136,7 @@ def split_up(node: Node) -> tuple[Value, ...]:
     return (list[Value](parts),)
 
 
-def _section_lengths(node: Node, x: Var, axis: int, sizes: Known) -> list[int]:
+def _section_lengths(node: Node, x: Var, axis: int, sizes: Constant) -> list[int]:
     lengths = [int(n) for n in sizes.numbers().ravel()]
     if sizes.array.ndim:
         return lengths
@@ -147,11 +147,11 @@ def _section_lengths(node: Node, x: Var, axis: int, sizes: Known) -> list[int]:
     return [part] * (total // part) + ([remainder] if remainder else [])
 
 
-def joined(node: Node) -> Var:
+def concat_from_sequence(node: Node) -> Var:
     """Concatenate or stack a sequence."""
     values, axis = sequence(node), node.attr("axis")
     if not isinstance(values, list):
-        rows = stacked(node.names.runner, values)
+        rows = stack_list(node.names.runner, values)
         return _merge_rows(rows, axis, node.flag("new_axis"))
     parts = [node.names.runner.lift(value) for value in values]
     function: Callable[..., Var] = ops.stack if node.flag("new_axis") else ops.concat
@@ -173,7 +173,7 @@ def _merge_rows(rows: Var, axis: int, new: bool) -> Var:
 # ---- maps ------------------------------------------------------------------------------------
 
 
-def each(node: Node) -> tuple[Value, ...]:
+def sequence_map(node: Node) -> tuple[Value, ...]:
     """Map a graph over the values of sequences."""
     values = [node.value(at) for at in range(node.count)]
     if any(is_list(value) for value in values):
@@ -199,17 +199,17 @@ def _map_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
         return [runner.lift(value) for value in node.graph("body", elements_at)]
 
     def append_results(index: Var, before: list[Var]) -> list[Var]:
-        return [grown(xs, value) for xs, value in zip(before, at(index), strict=True)]
+        return [append_value(xs, value) for xs, value in zip(before, at(index), strict=True)]
 
     def types() -> list[TensorType]:
-        start = runner.lift(Known.of(np.int64(0)))
+        start = runner.lift(Constant.of(np.int64(0)))
         return [tensor_type(value) for value in at(start)]
 
     elements = runner.trial(types)
     if elements is None:
         node.refuse("has a graph that cannot be read")
-    init = [list_of(runner, (), lost_sizes(element)) for element in elements]
-    return repeated(one("list_length", first), init, append_results)
+    init = [list_of(runner, (), forget_inner_sizes(element)) for element in elements]
+    return counted_loop(one("list_length", first), init, append_results)
 
 
 def optional(node: Node) -> tuple[Value, ...]:
@@ -225,16 +225,16 @@ def content(node: Node) -> tuple[Value, ...]:
 
 
 SEQUENCES: Mapping[str, Rule] = {
-    "ConcatFromSequence": joined,
+    "ConcatFromSequence": concat_from_sequence,
     "Optional": optional,
     "OptionalGetElement": content,
-    "OptionalHasElement": lambda node: Known.of(np.bool_(node.count > 0 and node.has(0))),
+    "OptionalHasElement": lambda node: Constant.of(np.bool_(node.count > 0 and node.has(0))),
     "SequenceAt": take,
     "SequenceConstruct": lambda node: ([node.value(at) for at in range(node.count)],),
     "SequenceEmpty": lambda node: ([],),
     "SequenceErase": erase,
     "SequenceInsert": insert,
     "SequenceLength": length,
-    "SequenceMap": each,
+    "SequenceMap": sequence_map,
     "SplitToSequence": split_up,
 }

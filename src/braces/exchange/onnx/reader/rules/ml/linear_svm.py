@@ -9,28 +9,28 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32
-from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import LEARNED, Node, Rule
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
 from braces.exchange.onnx.reader.rules.ml.scores import (
-    classified,
+    apply_post_transform,
+    classify,
+    classify_binary,
     labels_of,
-    of_two,
     transform_of,
-    transformed,
 )
 from braces.frontend.core import functions as ops
 
 
-def examples(node: Node) -> Var:
+def batched_features(node: Node) -> Var:
     """Return the features, one row for each example; add the batch axis to a vector."""
     x = node.var(0)
     return ops.reshape(x, (1, -1)) if x.ndim == 1 else x
 
 
-def weighed(node: Node, count: int) -> Var:
+def linear_scores(node: Node, count: int) -> Var:
     """Return the scores of linear models."""
-    x, weights = in_dtype(examples(node), FLOAT32), node.floats("coefficients")
+    x, weights = cast_to_dtype(batched_features(node), FLOAT32), node.floats("coefficients")
     if not count or not len(weights) or len(weights) % count:
         node.refuse(f"has {len(weights)} coefficients for {count} scores")
     scores = ops.matmul(x, weights.reshape(count, -1).T)
@@ -42,19 +42,19 @@ def weighed(node: Node, count: int) -> Var:
 
 def linear_regressor(node: Node) -> Var:
     """Linear regression."""
-    return transformed(node, weighed(node, int(node.attr("targets", 1))))
+    return apply_post_transform(node, linear_scores(node, int(node.attr("targets", 1))))
 
 
 def linear_classifier(node: Node) -> tuple[Var, ...]:
     """Linear classification: the class with the largest score, and the scores."""
     labels = labels_of(node, "classlabels_ints")
     count = len(node.floats("intercepts")) or len(labels)
-    scores = weighed(node, count)
+    scores = linear_scores(node, count)
     if count == 1 and len(labels) == 2:
-        return of_two(node, scores, labels, 0.0, lambda score: 1.0 - score)
+        return classify_binary(node, scores, labels, 0.0, lambda score: 1.0 - score)
     if count != len(labels):
         node.refuse(f"has {len(labels)} labels for {count} classes")
-    return classified(node, scores, labels)
+    return classify(node, scores, labels)
 
 
 # ---- support vectors -------------------------------------------------------------------------
@@ -72,7 +72,7 @@ KERNELS: Mapping[str, Callable[[Var, float, float, float], Var]] = {
 """Kernel functions of the products of examples and support vectors."""
 
 
-def near(node: Node, x: Var, vectors: Array) -> Var:
+def kernel_values(node: Node, x: Var, vectors: Array) -> Var:
     """Return the kernel values of all pairs of examples and support vectors."""
     kind, params = str(node.attr("kernel_type", "LINEAR")), node.floats("kernel_params")
     gamma, bias, degree = params.tolist() if len(params) == 3 else (0.0, 0.0, 0.0)
@@ -86,15 +86,15 @@ def near(node: Node, x: Var, vectors: Array) -> Var:
 
 def svm_regressor(node: Node) -> Var:
     """Support vector regression; linear regression if there are no support vectors."""
-    x, count = in_dtype(examples(node), FLOAT32), int(node.attr("n_supports", 0))
+    x, count = cast_to_dtype(batched_features(node), FLOAT32), int(node.attr("n_supports", 0))
     weights, vectors = node.floats("coefficients"), node.floats("support_vectors")
     if count > 0:
         if len(weights) != count or not len(vectors) or len(vectors) % count:
             node.refuse(f"has other numbers of weights and vectors than of {count} supports")
-        x = near(node, x, vectors.reshape(count, -1))
+        x = kernel_values(node, x, vectors.reshape(count, -1))
     decision = ops.matmul(x, weights.reshape(-1, 1)) + node.floats("rho")[:1]
     if not node.flag("one_class"):
-        return transformed(node, decision)
+        return apply_post_transform(node, decision)
     return ops.where(decision > 0, number(1, FLOAT32), number(-1, FLOAT32))
 
 
@@ -110,7 +110,9 @@ def svm_classifier(node: Node) -> tuple[Var, ...]:
     counts_given = len(counts), len(weights), len(node.floats("rho")), len(vectors) % ends[-1]
     if counts_given != (classes, ends[-1] * (classes - 1), len(pairs), 0):
         node.refuse(f"has other numbers of weights and vectors than {classes} classes have")
-    likeness = near(node, in_dtype(examples(node), FLOAT32), vectors.reshape(ends[-1], -1))
+    likeness = kernel_values(
+        node, cast_to_dtype(batched_features(node), FLOAT32), vectors.reshape(ends[-1], -1)
+    )
     owner, each = np.repeat(range(classes), counts), weights.reshape(classes - 1, -1)
     duels = [(owner == a) * each[b - 1] + (owner == b) * each[a] for a, b in pairs]
     scores = ops.matmul(likeness, np.stack(duels, axis=1)) + node.floats("rho")
@@ -118,16 +120,16 @@ def svm_classifier(node: Node) -> tuple[Var, ...]:
     votes = ops.where(ops.expand_dims(scores, axis=-1) > 0, won[:, 0], won[:, 1])
     label = ops.take(labels, ops.argmax(ops.sum(votes, axis=1), axis=-1))
     if classes > 2:
-        return label, transformed(node, scores)
+        return label, apply_post_transform(node, scores)
     untransformed = transform_of(node) == "NONE"
-    return label, of_two(node, scores, labels, 0.0, lambda s: -s if untransformed else 1.0 - s)[
-        1
-    ]
+    return label, classify_binary(
+        node, scores, labels, 0.0, lambda s: -s if untransformed else 1.0 - s
+    )[1]
 
 
 LINEAR: Mapping[str, Rule] = {
-    f"{LEARNED}.LinearClassifier": linear_classifier,
-    f"{LEARNED}.LinearRegressor": linear_regressor,
-    f"{LEARNED}.SVMClassifier": svm_classifier,
-    f"{LEARNED}.SVMRegressor": svm_regressor,
+    f"{ML_DOMAIN}.LinearClassifier": linear_classifier,
+    f"{ML_DOMAIN}.LinearRegressor": linear_regressor,
+    f"{ML_DOMAIN}.SVMClassifier": svm_classifier,
+    f"{ML_DOMAIN}.SVMRegressor": svm_regressor,
 }

@@ -10,18 +10,18 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, INT64, is_float
-from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import LEARNED, Node, Rule
-from braces.exchange.onnx.reader.rules.ml.linear_svm import examples
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.rules.ml.linear_svm import batched_features
 from braces.frontend.core import functions as ops
 
 TEXTS = "Turn texts into numbers before the model."
 
 
-def extracted(node: Node) -> Var:
+def array_feature_extractor(node: Node) -> Var:
     """Entries of the last axis, by index."""
-    return ops.take(examples(node), ops.reshape(node.var(1), (-1,)), axis=-1)
+    return ops.take(batched_features(node), ops.reshape(node.var(1), (-1,)), axis=-1)
 
 
 def binarizer(node: Node) -> Var:
@@ -32,7 +32,7 @@ def binarizer(node: Node) -> Var:
 
 def scaler(node: Node) -> Var:
     """Features shifted and scaled, per feature or by common numbers."""
-    x = in_dtype(node.var(0), FLOAT32)
+    x = cast_to_dtype(node.var(0), FLOAT32)
     offset, scale = (
         _check_per_feature(node, x, node.floats(name), name) for name in ("offset", "scale")
     )
@@ -48,7 +48,7 @@ def _check_per_feature(node: Node, x: Var, numbers: Array, what: str) -> Array:
 
 def normalizer(node: Node) -> Var:
     """Rows divided by their maximum, L1 norm or L2 norm."""
-    x, kind = in_dtype(node.var(0), FLOAT32), str(node.attr("norm", "MAX"))
+    x, kind = cast_to_dtype(node.var(0), FLOAT32), str(node.attr("norm", "MAX"))
     if kind == "MAX":
         size = ops.max(x, axis=-1, keepdims=True)
     elif kind == "L1":
@@ -75,7 +75,7 @@ def one_hot(node: Node) -> Var:
     if node.attr("cats_strings"):
         node.refuse("has texts as categories", TEXTS)
     categories = np.asarray(node.attr("cats_int64s") or (), np.int64)
-    matches = ops.equal(ops.expand_dims(in_dtype(node.var(0), INT64), axis=-1), categories)
+    matches = ops.equal(ops.expand_dims(cast_to_dtype(node.var(0), INT64), axis=-1), categories)
     if node.flag("zeros", default=True):
         return ops.cast(matches, FLOAT32)
     return ops.one_hot(
@@ -86,7 +86,9 @@ def one_hot(node: Node) -> Var:
 def _first_true(matches: Var, otherwise: int) -> Var:
     """Return the index of the first true element of a row, or a default."""
     at = ops.argmax(ops.cast(matches, "int32"), axis=-1)
-    return ops.where(ops.any(matches, axis=-1), in_dtype(at, INT64), number(otherwise, INT64))
+    return ops.where(
+        ops.any(matches, axis=-1), cast_to_dtype(at, INT64), number(otherwise, INT64)
+    )
 
 
 def label_encoder(node: Node) -> Var:
@@ -144,9 +146,9 @@ def _default(node: Node, values: Array) -> Array:
     return np.asarray([value]).astype(values.dtype)
 
 
-def joined(node: Node) -> Var:
+def feature_vectorizer(node: Node) -> Var:
     """Concatenate all features."""
-    xs = [in_dtype(x, FLOAT32) for x in node.vars()]
+    xs = [cast_to_dtype(x, FLOAT32) for x in node.vars()]
     own_sizes = [x.shape[-1] for x in xs]
     declared_sizes = list(node.attr("inputdimensions") or own_sizes)
     if own_sizes != declared_sizes:
@@ -156,21 +158,21 @@ def joined(node: Node) -> Var:
     return ops.concat(xs, axis=-1)
 
 
-def refused(what: str, fix: str, node: Node) -> NoReturn:
+def refuse_node(what: str, fix: str, node: Node) -> NoReturn:
     """Raise an error with advice for an unsupported node."""
     node.refuse(what, fix)
 
 
 FEATURES: Mapping[str, Rule] = {
-    f"{LEARNED}.ArrayFeatureExtractor": extracted,
-    f"{LEARNED}.Binarizer": binarizer,
-    f"{LEARNED}.FeatureVectorizer": joined,
-    f"{LEARNED}.Imputer": imputer,
-    f"{LEARNED}.LabelEncoder": label_encoder,
-    f"{LEARNED}.Normalizer": normalizer,
-    f"{LEARNED}.OneHotEncoder": one_hot,
-    f"{LEARNED}.Scaler": scaler,
-    f"{LEARNED}.ZipMap": partial(
-        refused, "makes maps", "Export with zipmap off: options={'zipmap': False}."
+    f"{ML_DOMAIN}.ArrayFeatureExtractor": array_feature_extractor,
+    f"{ML_DOMAIN}.Binarizer": binarizer,
+    f"{ML_DOMAIN}.FeatureVectorizer": feature_vectorizer,
+    f"{ML_DOMAIN}.Imputer": imputer,
+    f"{ML_DOMAIN}.LabelEncoder": label_encoder,
+    f"{ML_DOMAIN}.Normalizer": normalizer,
+    f"{ML_DOMAIN}.OneHotEncoder": one_hot,
+    f"{ML_DOMAIN}.Scaler": scaler,
+    f"{ML_DOMAIN}.ZipMap": partial(
+        refuse_node, "makes maps", "Export with zipmap off: options={'zipmap': False}."
     ),
 }

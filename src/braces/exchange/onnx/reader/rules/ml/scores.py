@@ -21,7 +21,7 @@ NOTHING = 1e-7
 """The largest absolute score that SOFTMAX_ZERO treats as zero."""
 
 
-def softmax_of_others(scores: Var) -> Var:
+def softmax_zero(scores: Var) -> Var:
     """A softmax of the nonzero scores; zeros stay."""
     nonzero = ops.abs(scores) > NOTHING
     best = ops.max(scores, axis=-1, keepdims=True)
@@ -39,7 +39,7 @@ TRANSFORMS: Mapping[str, Callable[[Var], Var]] = {
     "NONE": lambda scores: scores,
     "SOFTMAX": lambda scores: ops.softmax(scores, axis=-1),
     "LOGISTIC": ops.sigmoid,
-    "SOFTMAX_ZERO": softmax_of_others,
+    "SOFTMAX_ZERO": softmax_zero,
     "PROBIT": probit,
 }
 """The transforms by name, in the order of their codes."""
@@ -55,7 +55,7 @@ def transform_of(node: Node) -> str:
     return str(transform)
 
 
-def transformed(node: Node, scores: Var) -> Var:
+def apply_post_transform(node: Node, scores: Var) -> Var:
     """Apply the post-transform of a node to a row of scores for each example."""
     transform = transform_of(node)
     if scores.shape[-1] == 1 and transform != "PROBIT":  # a single score has no other transform
@@ -80,7 +80,7 @@ def labels_of(node: Node, name: str) -> Array:
     return labels
 
 
-def classified(
+def classify(
     node: Node, scores: Var, labels: Array, heard: Array | None = None
 ) -> tuple[Var, Var]:
     """Return the label of the largest score of each row, and the scores.
@@ -94,10 +94,10 @@ def classified(
     best = scores
     if heard is not None and heard.any():
         best = ops.where(heard, scores, number(-np.inf, scores.dtype))
-    return ops.take(labels, ops.argmax(best, axis=-1)), transformed(node, scores)
+    return ops.take(labels, ops.argmax(best, axis=-1)), apply_post_transform(node, scores)
 
 
-def of_two(
+def classify_binary(
     node: Node, score: Var, labels: Array, bound: float, other: Callable[[Var], Var]
 ) -> tuple[Var, Var]:
     """Return the label of one of two classes, and the scores of both.

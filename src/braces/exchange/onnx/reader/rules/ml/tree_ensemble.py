@@ -12,9 +12,14 @@ from braces.builder.var import Var
 from braces.dtypes import DType
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import LEARNED, Node, Rule
-from braces.exchange.onnx.reader.rules.ml.scores import transformed
-from braces.exchange.onnx.reader.rules.ml.tree_traversal import MEMBER, Nodes, reached, written
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.rules.ml.scores import apply_post_transform
+from braces.exchange.onnx.reader.rules.ml.tree_traversal import (
+    MEMBER,
+    Nodes,
+    as_variable,
+    reached_leaves,
+)
 from braces.frontend.core import functions as ops
 
 MOST_TARGETS = 1 << 20
@@ -47,15 +52,17 @@ class Leaves:
 # ---- predictions -----------------------------------------------------------------------------
 
 
-def together(node: Node, leaves: Leaves, leaf: Var, trees: int) -> Var:
+def aggregate_leaves(node: Node, leaves: Leaves, leaf: Var, trees: int) -> Var:
     """Aggregate the leaves that a row reaches, for all trees at once."""
-    weight = ops.take(written(node, leaves.weights), leaf, axis=0)
+    weight = ops.take(as_variable(node, leaves.weights), leaf, axis=0)
     if leaves.count == 1 and leaves.how in (AVERAGE, SUM):
         totals = ops.sum(weight, axis=(1, 2))
         totals = ops.expand_dims(totals, axis=-1)
     else:
         flat_shape = (leaf.shape[0], trees * leaves.weights.shape[1])
-        target = ops.reshape(ops.take(written(node, leaves.targets), leaf, axis=0), flat_shape)
+        target = ops.reshape(
+            ops.take(as_variable(node, leaves.targets), leaf, axis=0), flat_shape
+        )
         totals = _by_target(leaves, target, ops.reshape(weight, flat_shape))
     return totals / float(trees) if leaves.how == AVERAGE else totals
 
@@ -84,14 +91,18 @@ def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
 def tree_ensemble(node: Node) -> Var:
     """The aggregated leaves that each row reaches, one number for each target."""
     x = node.var(0)
-    weights, targets = _numbers(node, "leaf_weights"), ints(node, "leaf_targetids")
+    weights, targets = _numbers(node, "leaf_weights"), integer_attribute(node, "leaf_targetids")
     count, how = int(node.attr("n_targets")), int(node.attr("aggregate_function", SUM))
-    if len(weights) != len(targets) or not among(targets, count) or how not in range(4):
+    if (
+        len(weights) != len(targets)
+        or not are_valid_indices(targets, count)
+        or how not in range(4)
+    ):
         node.refuse("has leaves that speak of no target")
     nodes = _parse_trees(node, x.dtype)
     leaves = Leaves(targets[:, None], weights[:, None], count, how)
-    leaf = reached(node, nodes, x, _parse_trees)
-    return transformed(node, together(node, leaves, leaf, len(nodes.roots)))
+    leaf = reached_leaves(node, nodes, x, _parse_trees)
+    return apply_post_transform(node, aggregate_leaves(node, leaves, leaf, len(nodes.roots)))
 
 
 def _parse_trees(node: Node, dtype: DType) -> Nodes:
@@ -99,9 +110,10 @@ def _parse_trees(node: Node, dtype: DType) -> Nodes:
     modes, missing = _numbers(node, "nodes_modes"), node.attr("nodes_missing_value_tracks_true")
     yes, no = (_successors(node, answer, len(modes)) for answer in ("true", "false"))
     return Nodes(
-        modes, ints(node, "nodes_featureids"), _numbers(node, "nodes_splits").astype(dtype),
+        modes, integer_attribute(node, "nodes_featureids"),
+        _numbers(node, "nodes_splits").astype(dtype),
         yes, no, np.asarray(missing, bool) if missing else None, _members(node, modes),
-        ints(node, "tree_roots"), len(_numbers(node, "leaf_weights")),
+        integer_attribute(node, "tree_roots"), len(_numbers(node, "leaf_weights")),
     )  # fmt: skip
 
 
@@ -112,12 +124,12 @@ def _numbers(node: Node, name: str) -> Array:
     return numbers_tensor.numbers().ravel()
 
 
-def ints(node: Node, name: str) -> Array:
+def integer_attribute(node: Node, name: str) -> Array:
     """Return an attribute that is a list of integers."""
     return np.asarray(node.attr(name) or (), np.int64)
 
 
-def among(places: Array, count: int) -> bool:
+def are_valid_indices(places: Array, count: int) -> bool:
     """Return whether indices are below a count that is not too large."""
     return 0 < count <= MOST_TARGETS and (
         not len(places) or 0 <= places.min() <= places.max() < count
@@ -126,7 +138,9 @@ def among(places: Array, count: int) -> bool:
 
 def _successors(node: Node, answer: str, nodes: int) -> Array:
     """Return the successors of nodes for one answer; leaves are numbered after the nodes."""
-    return ints(node, f"nodes_{answer}nodeids") + nodes * ints(node, f"nodes_{answer}leafs")
+    return integer_attribute(node, f"nodes_{answer}nodeids") + nodes * integer_attribute(
+        node, f"nodes_{answer}leafs"
+    )
 
 
 def _members(node: Node, modes: Array) -> Array | None:
@@ -148,4 +162,4 @@ def _members(node: Node, modes: Array) -> Array | None:
     return padded_sets
 
 
-TREES: Mapping[str, Rule] = {f"{LEARNED}.TreeEnsemble": tree_ensemble}
+TREES: Mapping[str, Rule] = {f"{ML_DOMAIN}.TreeEnsemble": tree_ensemble}

@@ -14,15 +14,15 @@ import numpy as np
 
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, INT64, DType, is_float
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import LEARNED, Node, Rule
-from braces.exchange.onnx.reader.rules.ml.linear_svm import examples
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.rules.ml.linear_svm import batched_features
 from braces.exchange.onnx.reader.rules.ml.scores import (
-    classified,
+    apply_post_transform,
+    classify,
+    classify_binary,
     labels_of,
-    of_two,
-    transformed,
 )
 from braces.exchange.onnx.reader.rules.ml.tree_ensemble import (
     AVERAGE,
@@ -30,71 +30,76 @@ from braces.exchange.onnx.reader.rules.ml.tree_ensemble import (
     MIN,
     SUM,
     Leaves,
-    among,
-    ints,
-    together,
+    aggregate_leaves,
+    are_valid_indices,
+    integer_attribute,
 )
-from braces.exchange.onnx.reader.rules.ml.tree_traversal import Nodes, reached
+from braces.exchange.onnx.reader.rules.ml.tree_traversal import Nodes, reached_leaves
 from braces.frontend.core import functions as ops
 
 MOST_WEIGHTS = 1 << 20
 """The largest padded table of leaf weights, unless the file itself has more weights."""
-ASKED = {
+TEST_CODES = {
     "BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4,
     "BRANCH_NEQ": 5,
 }  # fmt: skip
 """The codes of tests, by name."""
-TOGETHER = {"AVERAGE": AVERAGE, "SUM": SUM, "MIN": MIN, "MAX": MAX}
+AGGREGATIONS = {"AVERAGE": AVERAGE, "SUM": SUM, "MIN": MIN, "MAX": MAX}
 
 
 def tree_regressor(node: Node) -> Var:
     """The aggregated leaf weights of all trees, plus base values."""
-    how = TOGETHER.get(str(node.attr("aggregate_function", "SUM")))
+    how = AGGREGATIONS.get(str(node.attr("aggregate_function", "SUM")))
     if how is None:
         node.refuse(f"puts trees together by `{node.attr('aggregate_function'):.80}`")
     totals, _ = _aggregate(node, "target", int(node.attr("n_targets", 1)), how)
     base = node.floats("base_values")
     if len(base) not in (0, totals.shape[-1]):
         node.refuse(f"has {len(base)} base values for {totals.shape[-1]} targets")
-    return in_dtype(transformed(node, totals + base if len(base) else totals), FLOAT32)
+    return cast_to_dtype(
+        apply_post_transform(node, totals + base if len(base) else totals), FLOAT32
+    )
 
 
 def tree_classifier(node: Node) -> tuple[Var, ...]:
     """The class with the largest score, and the scores of all classes."""
     labels, base = labels_of(node, "classlabels_int64s"), node.floats("base_values")
-    weighted_classes = np.unique(ints(node, "class_ids"))
+    weighted_classes = np.unique(integer_attribute(node, "class_ids"))
     single_score = len(labels) == 2 and weighted_classes.tolist() == [0]
     totals, weights = _aggregate(node, "class", 1 if single_score else len(labels), SUM)
     if len(base) not in (0, totals.shape[-1]):
         node.refuse(f"has {len(base)} base values for {totals.shape[-1]} scores")
-    scores = in_dtype(totals + base if len(base) else totals, FLOAT32)
+    scores = cast_to_dtype(totals + base if len(base) else totals, FLOAT32)
     if len(labels) == 2 and len(weighted_classes) == 1:
         return _classify_by_one(node, scores, labels, positive=bool((weights >= 0).all()))
     heard = None if len(base) else np.isin(np.arange(len(labels)), weighted_classes)
-    return classified(node, scores, labels, heard)
+    return classify(node, scores, labels, heard)
 
 
 def _classify_by_one(node: Node, scores: Var, labels: Array, positive: bool) -> tuple[Var, ...]:
     """Classify into two classes by the weights of one: the second class if above the bound."""
     bound = 0.5 if positive else 0.0
     if scores.shape[-1] == 1:
-        return of_two(
+        return classify_binary(
             node, scores, labels, bound, lambda s: 1.0 - s if positive else ops.negative(s)
         )
     chosen = ops.cast(scores[:, 1] > bound, INT64)
-    return ops.take(labels, chosen), transformed(node, scores)
+    return ops.take(labels, chosen), apply_post_transform(node, scores)
 
 
 def _aggregate(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]:
     """Aggregate all trees per target or class; return this, and all weights."""
-    x = examples(node)
-    x = x if is_float(x.dtype) else in_dtype(x, FLOAT32)
+    x = batched_features(node)
+    x = x if is_float(x.dtype) else cast_to_dtype(x, FLOAT32)
     node_numbers, nodes = _nodes_by_name(node, x.dtype)
-    ids, weights = ints(node, f"{what}_ids"), node.floats(f"{what}_weights")
-    trees, names = ints(node, f"{what}_treeids"), ints(node, f"{what}_nodeids")
+    ids, weights = integer_attribute(node, f"{what}_ids"), node.floats(f"{what}_weights")
+    trees, names = (
+        integer_attribute(node, f"{what}_treeids"),
+        integer_attribute(node, f"{what}_nodeids"),
+    )
     if len({len(ids), len(weights), len(trees), len(names)}) > 1:
         node.refuse(f"has attributes `{what}_...` of unlike lengths")
-    if not among(ids, count):
+    if not are_valid_indices(ids, count):
         node.refuse(f"has weights of something else than its {count} scores")
     at, first = node_numbers(trees, names), len(nodes.modes)
     on_leaves = at >= first
@@ -105,12 +110,12 @@ def _aggregate(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]
         count,
         how,
     )
-    leaf = reached(node, nodes, x, lambda other, dtype: _nodes_by_name(other, dtype)[1])
-    return together(node, leaves, leaf, len(nodes.roots)), weights
+    leaf = reached_leaves(node, nodes, x, lambda other, dtype: _nodes_by_name(other, dtype)[1])
+    return aggregate_leaves(node, leaves, leaf, len(nodes.roots)), weights
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class NodeNumbering:
     """The numbers of nodes that are named by a tree and a number in it.
 
     Attributes:
@@ -130,7 +135,7 @@ class Places:
     leaves: int
 
     @staticmethod
-    def of(node: Node, trees: Array, names: Array, leaf: Array) -> Places:
+    def of(node: Node, trees: Array, names: Array, leaf: Array) -> NodeNumbering:
         """Number all nodes.
 
         Raises:
@@ -144,7 +149,7 @@ class Places:
             node.refuse("has two nodes of one tree with the same number")
         inner = len(leaf) - int(leaf.sum())
         numbers = np.where(leaf, inner + np.cumsum(leaf) - 1, np.cumsum(~leaf) - 1)
-        return Places(
+        return NodeNumbering(
             node, tree_names, node_names, keys[order], numbers[order], int(leaf.sum())
         )
 
@@ -167,23 +172,23 @@ def _index_of(ordered: Array, keys: Array) -> Array:
     return np.where(ordered[at] == keys, at, -1)
 
 
-def _nodes_by_name(node: Node, dtype: DType) -> tuple[Places, Nodes]:
+def _nodes_by_name(node: Node, dtype: DType) -> tuple[NodeNumbering, Nodes]:
     """Parse trees whose nodes are lists of attributes, leaves among them."""
     trees, names, features, true, false = (
-        ints(node, f"nodes_{name}ids")
+        integer_attribute(node, f"nodes_{name}ids")
         for name in ("tree", "node", "feature", "truenode", "falsenode")
     )
     texts, values = node.texts("nodes_modes"), node.floats("nodes_values")
-    missing = ints(node, "nodes_missing_value_tracks_true")
+    missing = integer_attribute(node, "nodes_missing_value_tracks_true")
     lists: list[Any] = [trees, names, features, true, false, texts, values]
     if len({*map(len, lists)}) > 1 or not texts or len(missing) not in (0, len(texts)):
         node.refuse("has attributes `nodes_...` of unlike lengths")
-    unknown_modes = {*texts} - {*ASKED, "LEAF"}
+    unknown_modes = {*texts} - {*TEST_CODES, "LEAF"}
     if unknown_modes:
         node.refuse(f"has a node that asks `{min(unknown_modes):.80}`")
-    is_inner = np.asarray([text in ASKED for text in texts], bool)
-    codes = np.asarray([ASKED[text] for text in texts if text in ASKED], np.uint8)
-    places = Places.of(node, trees, names, ~is_inner)
+    is_inner = np.asarray([text in TEST_CODES for text in texts], bool)
+    codes = np.asarray([TEST_CODES[text] for text in texts if text in TEST_CODES], np.uint8)
+    places = NodeNumbering.of(node, trees, names, ~is_inner)
     roots = np.sort(np.unique(trees, return_index=True)[1])
     yes, no = (places(trees[is_inner], after[is_inner]) for after in (true, false))
     return places, Nodes(
@@ -220,6 +225,6 @@ def _leaves(
 
 
 NAMED_TREES: Mapping[str, Rule] = {
-    f"{LEARNED}.TreeEnsembleClassifier": tree_classifier,
-    f"{LEARNED}.TreeEnsembleRegressor": tree_regressor,
+    f"{ML_DOMAIN}.TreeEnsembleClassifier": tree_classifier,
+    f"{ML_DOMAIN}.TreeEnsembleRegressor": tree_regressor,
 }

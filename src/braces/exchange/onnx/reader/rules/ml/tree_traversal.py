@@ -27,7 +27,7 @@ from braces.builder.var import Var
 from braces.dtypes import INT32, DType
 from braces.errors import BracesError
 from braces.exchange.common.rules.elementwise import number
-from braces.exchange.common.values.constants import Array, Known
+from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import Node
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.core import functions as ops
@@ -102,8 +102,8 @@ class WalkTable:
             members=None if nodes.members is None else _padded(nodes.members, leaves),
         )
         return WalkTable(
-            written(node, _padded(nodes.features, leaves).astype(np.int32)),
-            written(node, np.stack(successor_lists, axis=1).ravel().astype(np.int32)),
+            as_variable(node, _padded(nodes.features, leaves).astype(np.int32)),
+            as_variable(node, np.stack(successor_lists, axis=1).ravel().astype(np.int32)),
             _build_test(node, padded, nodes.modes, dtype),
         )
 
@@ -147,7 +147,7 @@ class Ensemble(NamedTuple):
     depth: int
 
 
-def reached(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
+def reached_leaves(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
     """Return the leaf of each tree that each row of features reaches.
 
     Args:
@@ -270,9 +270,9 @@ def _depth(node: Node, nodes: Nodes) -> int:
     return depth
 
 
-def written(node: Node, array: Array) -> Var:
+def as_variable(node: Node, array: Array) -> Var:
     """Return an array as a variable."""
-    return node.names.runner.lift(Known.of(array))
+    return node.names.runner.lift(Constant.of(array))
 
 
 def _padded(array: Array, count: int) -> Array:
@@ -292,11 +292,14 @@ def _build_test(
         dtype: The dtype of the features.
     """
     codes = np.unique(modes)
-    kinds, splits = written(node, nodes.modes), written(node, nodes.splits.astype(dtype))
-    members = None if nodes.members is None else written(node, nodes.members)
+    kinds, splits = (
+        as_variable(node, nodes.modes),
+        as_variable(node, nodes.splits.astype(dtype)),
+    )
+    members = None if nodes.members is None else as_variable(node, nodes.members)
     missing = None
     if nodes.missing is not None and nodes.missing.any():
-        missing = written(node, nodes.missing)
+        missing = as_variable(node, nodes.missing)
 
     def result_of(code: int, at: Var, value: Var) -> Var:
         if code != MEMBER:

@@ -11,12 +11,12 @@ from braces.builder.var import Var
 from braces.define.core.attribute_kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import is_float
-from braces.exchange.common.rules.reshape_slice_pad import padded
-from braces.exchange.common.values.equal_sizes import as_weights
+from braces.exchange.common.rules.reshape_slice_pad import pad_or_crop
+from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
-from braces.ops.conv_pool.cpu_algorithms import reach
-from braces.ops.indexing.symbolic_slice import number
+from braces.ops.conv_pool.cpu_algorithms import dilated_span
+from braces.ops.indexing.symbolic_slice import as_number
 
 Ints: TypeAlias = "Sequence[int]"
 
@@ -34,9 +34,9 @@ def padding_of(node: Node, sizes: Sequence[Size], reaches: Ints) -> Padding:
         return "valid" if mode == "VALID" else "same"
     if mode in ("NOTSET", ""):
         pads = [int(v) for v in node.attr("pads") or [0] * (2 * rank)]
-        return flat(zip(pads[:rank], pads[rank:], strict=True))
-    strides = ones(node, "strides", rank)
-    return flat(map(_same_lower, [node] * rank, sizes, reaches, strides))
+        return flatten_pads(zip(pads[:rank], pads[rank:], strict=True))
+    strides = per_axis(node, "strides", rank)
+    return flatten_pads(map(_same_lower, [node] * rank, sizes, reaches, strides))
 
 
 def _same_lower(node: Node, size: Size, reach: int, stride: int) -> tuple[int, int]:
@@ -52,18 +52,18 @@ def _same_lower(node: Node, size: Size, reach: int, stride: int) -> tuple[int, i
 
 def conv(node: Node) -> Var:
     """A convolution over one, two or three axes."""
-    return convolved(node, node.var(0), node.var(1), node.maybe(2))
+    return build_convolution(node, node.var(0), node.var(1), node.maybe(2))
 
 
-def convolved(node: Node, x: Var, w: Var, b: Var | None) -> Var:
+def build_convolution(node: Node, x: Var, w: Var, b: Var | None) -> Var:
     """Build the convolution of a node for these arrays."""
     rank, groups = rank_of(node, x), node.attr("group", 1)
-    x = as_weights(x, {1: w.shape[1] * groups})
-    dilations = ones(node, "dilations", rank)
-    reaches = list(map(reach, map(int, w.shape[2:]), dilations))
+    x = unify_weight_sizes(x, {1: w.shape[1] * groups})
+    dilations = per_axis(node, "dilations", rank)
+    reaches = list(map(dilated_span, map(int, w.shape[2:]), dilations))
     return call(
         f"conv{rank}d", x, w, b,
-        stride=ones(node, "strides", rank), padding=padding_of(node, x.shape[2:], reaches),
+        stride=per_axis(node, "strides", rank), padding=padding_of(node, x.shape[2:], reaches),
         dilation=dilations, groups=groups,
     )  # fmt: skip
 
@@ -75,8 +75,8 @@ def deform_conv(node: Node) -> Var:
         node.refuse("over other than two axes is not there")
     return call(
         "deform_conv2d", x, w, node.var(2), node.maybe(3), node.maybe(4),
-        stride=ones(node, "strides", 2), padding=padding_of(node, x.shape[2:], [1, 1]),
-        dilation=ones(node, "dilations", 2), groups=node.attr("group", 1),
+        stride=per_axis(node, "strides", 2), padding=padding_of(node, x.shape[2:], [1, 1]),
+        dilation=per_axis(node, "dilations", 2), groups=node.attr("group", 1),
         offset_groups=node.attr("offset_group", 1),
     )  # fmt: skip
 
@@ -84,10 +84,10 @@ def deform_conv(node: Node) -> Var:
 def conv_transpose(node: Node) -> Var:
     """A transposed convolution over one, two or three axes."""
     x, w, b = node.var(0), node.var(1), node.maybe(2)
-    x, rank = as_weights(x, {1: w.shape[0]}), rank_of(node, x)
-    strides, dilations = ones(node, "strides", rank), ones(node, "dilations", rank)
+    x, rank = unify_weight_sizes(x, {1: w.shape[0]}), rank_of(node, x)
+    strides, dilations = per_axis(node, "strides", rank), per_axis(node, "dilations", rank)
     extra = tuple(node.attr("output_padding") or [0] * rank)
-    reaches = list(map(reach, map(int, w.shape[2:]), dilations))
+    reaches = list(map(dilated_span, map(int, w.shape[2:]), dilations))
     pads, extra = _crop_and_extend(node, x.shape[2:], reaches, strides, extra)
     return call(
         f"conv_transpose{rank}d", x, w, b,
@@ -119,7 +119,7 @@ def _crop_and_extend(
         less, other_end = max(total, 0) // 2, max(total, 0) - max(total, 0) // 2
         pads.append((less, other_end) if mode == "SAME_UPPER" else (other_end, less))
         more.append(e + max(-total, 0))
-    return flat(pads), tuple(more)
+    return flatten_pads(pads), tuple(more)
 
 
 def rank_of(node: Node, x: Var) -> int:
@@ -130,24 +130,24 @@ def rank_of(node: Node, x: Var) -> int:
     return rank
 
 
-def ones(node: Node, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
     """Return an attribute with a number for each axis, 1 by default."""
     return tuple(node.attr(name) or [1] * rank)
 
 
-def flat(pads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+def flatten_pads(pads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """Flatten the pairs of axis ends."""
     return tuple(n for ends in pads for n in ends)
 
 
-def sliding(node: Node, x: Var) -> dict[str, Any]:
+def pool_attributes(node: Node, x: Var) -> dict[str, Any]:
     """Return the attributes that all pools have."""
     rank, window = rank_of(node, x), tuple(node.attr("kernel_shape"))
-    dilations = ones(node, "dilations", rank)
+    dilations = per_axis(node, "dilations", rank)
     return {
         "window": window,
-        "stride": ones(node, "strides", rank),
-        "padding": padding_of(node, x.shape[2:], list(map(reach, window, dilations))),
+        "stride": per_axis(node, "strides", rank),
+        "padding": padding_of(node, x.shape[2:], list(map(dilated_span, window, dilations))),
         "dilation": dilations,
         "ceil_mode": node.flag("ceil_mode"),
     }
@@ -156,7 +156,7 @@ def sliding(node: Node, x: Var) -> dict[str, Any]:
 def max_pool(node: Node) -> Any:
     """Max pooling, with optional indices."""
     x = node.var(0)
-    rank, attrs = rank_of(node, x), sliding(node, x)
+    rank, attrs = rank_of(node, x), pool_attributes(node, x)
     if not node.wants(1):
         return call(f"max_pool{rank}d", x, **attrs)
     out, at = call(f"max_pool_with_indices{rank}d", x, **attrs)
@@ -186,13 +186,15 @@ def avg_pool(node: Node) -> Var:
     x = node.var(0)
     include_padding = node.flag("count_include_pad")
     name = f"avg_pool{rank_of(node, x)}d"
-    return call(name, x, count_include_pad=include_padding, **sliding(node, x))
+    return call(name, x, count_include_pad=include_padding, **pool_attributes(node, x))
 
 
 def lp_pool(node: Node) -> Var:
     """Lp pooling."""
     x = node.var(0)
-    return call(f"lp_pool{rank_of(node, x)}d", x, p=node.attr("p", 2), **sliding(node, x))
+    return call(
+        f"lp_pool{rank_of(node, x)}d", x, p=node.attr("p", 2), **pool_attributes(node, x)
+    )
 
 
 def over_all(node: Node) -> Var:
@@ -218,7 +220,7 @@ def max_unpool(node: Node) -> Var:
     """Max unpooling; the indices count in the whole array."""
     x, at = node.var(0), node.var(1)
     rank, window = rank_of(node, x), list(node.attr("kernel_shape"))
-    pads, strides = node.attr("pads") or [0] * (2 * rank), ones(node, "strides", rank)
+    pads, strides = node.attr("pads") or [0] * (2 * rank), per_axis(node, "strides", rank)
     space = [
         (n - 1) * s + k - low - high
         for n, s, k, low, high in zip(
@@ -231,21 +233,21 @@ def max_unpool(node: Node) -> Var:
     if output_shape is None:
         return unpooled
     more = [(0, want - n) for want, n in zip(output_shape[2:], space, strict=True)]
-    return padded(unpooled, dict(enumerate(more, 2)), "constant", 0)
+    return pad_or_crop(unpooled, dict(enumerate(more, 2)), "constant", 0)
 
 
 def col2im(node: Node) -> Var:
     """Add columns back to the windows of an array."""
     x = node.var(0)
     image, window = node.ints(1, "The shape") or [], node.ints(2, "The window") or []
-    window_size, rank = math.prod(map(number, window)), len(window)
+    window_size, rank = math.prod(map(as_number, window)), len(window)
     channels = divide_exactly(x.shape[1], window_size)
     if channels is None:
         node.refuse(f"has columns of {x.shape[1]}, of windows of {window_size}")
     floats = x if is_float(x.dtype) else ops.cast(x, "float64")
     return call(
         "col2im", floats, shape=(x.shape[0], channels, *image), window=tuple(window),
-        stride=ones(node, "strides", rank), dilation=ones(node, "dilations", rank),
+        stride=per_axis(node, "strides", rank), dilation=per_axis(node, "dilations", rank),
         padding=padding_of(node, image, [1] * rank),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TypeAlias
 
 from braces.builder.var import Var
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 from braces.passes.autodiff.reverse_mode import gradients
@@ -22,7 +22,7 @@ Step: TypeAlias = "Callable[[Node, Var, Var, Sequence[Var]], Sequence[Var]]"
 """Maps a tensor, its gradient and its state to the next tensor and state."""
 
 
-def stepped(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
+def optimizer_rule(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
     """The rule of an optimizer with `kept` state arrays for each tensor."""
     count, extra = divmod(node.count - 2, kept + 2)
     if extra:
@@ -43,7 +43,7 @@ def _add_regularization(node: Node, x: Var, gradient: Var) -> Var:
 
 def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     """An Adagrad step."""
-    rate, count = node.var(0), in_dtype(node.var(1), x.dtype)
+    rate, count = node.var(0), cast_to_dtype(node.var(1), x.dtype)
     rate = rate / (1.0 + count * node.attr("decay_factor", 0.0))
     squares = kept[0] + g * g
     return x - rate * g / (ops.sqrt(squares) + node.attr("epsilon", 1e-6)), squares
@@ -51,7 +51,7 @@ def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
 
 def adam(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     """An Adam step."""
-    rate, count = node.var(0), in_dtype(node.var(1), x.dtype)
+    rate, count = node.var(0), cast_to_dtype(node.var(1), x.dtype)
     alpha, beta = node.attr("alpha", 0.9), node.attr("beta", 0.999)
     mean = alpha * kept[0] + (1 - alpha) * g
     squares = beta * kept[1] + (1 - beta) * (g * g)
@@ -89,8 +89,8 @@ def gradient(node: Node) -> tuple[Var, ...]:
 
 
 TRAINING: Mapping[str, Rule] = {
-    f"{DOMAIN}.Adagrad": partial(stepped, adagrad, 1),
-    f"{DOMAIN}.Adam": partial(stepped, adam, 2),
+    f"{DOMAIN}.Adagrad": partial(optimizer_rule, adagrad, 1),
+    f"{DOMAIN}.Adam": partial(optimizer_rule, adam, 2),
     f"{DOMAIN}.Gradient": gradient,
-    f"{DOMAIN}.Momentum": partial(stepped, momentum, 1),
+    f"{DOMAIN}.Momentum": partial(optimizer_rule, momentum, 1),
 }

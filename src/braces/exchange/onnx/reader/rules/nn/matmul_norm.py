@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from braces.builder.append import call
 from braces.builder.var import Var
 from braces.dims import product
-from braces.exchange.common.rules.elementwise import in_dtype, scaled
-from braces.exchange.common.values.equal_sizes import as_weights
+from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
+from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
 
 def matmul(node: Node) -> Var:
     """A matrix product."""
-    return multiplied(node.var(0), node.var(1))
+    return matmul_unified(node.var(0), node.var(1))
 
 
-def multiplied(a: Var, b: Var) -> Var:
+def matmul_unified(a: Var, b: Var) -> Var:
     """Return a matrix product; the inner sizes of the operands are unified."""
     if not a.ndim or not b.ndim:
         return ops.matmul(a, b)
     inner = -2 if b.ndim > 1 else -1
-    a = as_weights(a, {-1: b.shape[inner]})
-    return ops.matmul(a, as_weights(b, {inner: a.shape[-1]}))
+    a = unify_weight_sizes(a, {-1: b.shape[inner]})
+    return ops.matmul(a, unify_weight_sizes(b, {inner: a.shape[-1]}))
 
 
 def gemm(node: Node) -> Var:
@@ -32,8 +32,8 @@ def gemm(node: Node) -> Var:
     a, b, c = node.var(0), node.var(1), node.maybe(2)
     a = ops.transpose(a) if node.flag("transA") else a
     b = ops.transpose(b) if node.flag("transB") else b
-    scaled_product = scaled(multiplied(a, b), node.attr("alpha", 1.0))
-    return scaled_product if c is None else scaled_product + scaled(c, node.attr("beta", 1.0))
+    scaled_product = scale_by(matmul_unified(a, b), node.attr("alpha", 1.0))
+    return scaled_product if c is None else scaled_product + scale_by(c, node.attr("beta", 1.0))
 
 
 def einsum(node: Node) -> Var:
@@ -75,7 +75,7 @@ def _normalize_features(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...
 
 def _normalize(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
     scale, shift, mean, variance = params
-    x = as_weights(x, {1: scale.shape[0]})
+    x = unify_weight_sizes(x, {1: scale.shape[0]})
     infers_mode = node.version < SAYS_WHETHER_IT_TRAINS
     is_training = (
         any(map(node.wants, range(1, 5))) if infers_mode else node.flag("training_mode")
@@ -91,13 +91,13 @@ def _normalize(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
         if infers_mode and is_training
         else ()
     )
-    return (in_dtype(out, x.dtype), *running_stats, *saved)
+    return (cast_to_dtype(out, x.dtype), *running_stats, *saved)
 
 
 def instance_norm(node: Node) -> Var:
     """Instance norm."""
     x, scale, shift = node.vars()
-    x, epsilon = as_weights(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
+    x, epsilon = unify_weight_sizes(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
@@ -110,7 +110,7 @@ def layer_norm(node: Node) -> Var | tuple[Var, ...]:
         node.attr("epsilon", 1e-5),
     )
     axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
-    x = as_weights(x, dict(zip(axes[::-1], scale.shape[::-1], strict=False)))
+    x = unify_weight_sizes(x, dict(zip(axes[::-1], scale.shape[::-1], strict=False)))
     out = call("layer_norm", x, scale, shift, axis=axes, epsilon=epsilon)
     if not node.wants(1) and not node.wants(2):
         return out

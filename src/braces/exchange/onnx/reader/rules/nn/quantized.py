@@ -16,7 +16,7 @@ from braces.builder.append import call, one
 from braces.builder.var import Var
 from braces.dtypes import ONE_BYTE, DType, is_float
 from braces.exchange.onnx.reader.graph.node import Node, Rule
-from braces.exchange.onnx.reader.rules.nn.conv_pool import convolved
+from braces.exchange.onnx.reader.rules.nn.conv_pool import build_convolution
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
@@ -29,23 +29,23 @@ FARTHEST = 255
 # ---- scales and zero points ------------------------------------------------------------------
 
 
-def alone(parameter: Var) -> Var:
+def squeeze_parameter(parameter: Var) -> Var:
     """Return a scale or zero point; a single number becomes a scalar."""
     return ops.reshape(parameter, ()) if parameter.shape == (1,) else parameter
 
 
 def scale_of(node: Node) -> Var:
     """Return the scales of a node; powers of two and integers become float32."""
-    scale = alone(node.var(1))
+    scale = squeeze_parameter(node.var(1))
     return scale if is_float(scale.dtype) else ops.cast(scale, "float32")
 
 
-def maybe_alone(parameter: Var | None) -> Var | None:
+def squeeze_optional_parameter(parameter: Var | None) -> Var | None:
     """Return an optional scale or zero point."""
-    return None if parameter is None else alone(parameter)
+    return None if parameter is None else squeeze_parameter(parameter)
 
 
-def ways(node: Node, x: Var, scale: Var) -> dict[str, Any]:
+def scale_layout(node: Node, x: Var, scale: Var) -> dict[str, Any]:
     """Return the axis and the block size of scales."""
     if not scale.ndim:
         return {}
@@ -53,79 +53,86 @@ def ways(node: Node, x: Var, scale: Var) -> dict[str, Any]:
     return {"axis": node.axis("axis", 1, x.ndim), "block": block}
 
 
-def quantized(x: Var, scale: Var, zero: Var | None, dtype: DType, **along: Any) -> Var:
+def quantize_to(x: Var, scale: Var, zero: Var | None, dtype: DType, **along: Any) -> Var:
     """Quantize numbers to a dtype."""
-    return call("quantize", x, alone(scale), maybe_alone(zero), dtype=dtype, **along)
+    return call(
+        "quantize",
+        x,
+        squeeze_parameter(scale),
+        squeeze_optional_parameter(zero),
+        dtype=dtype,
+        **along,
+    )
 
 
 def quantize_linear(node: Node) -> Var:
     """Quantize to the dtype of the zero point, or the declared one."""
-    x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
+    x, scale, zero = node.var(0), scale_of(node), squeeze_optional_parameter(node.maybe(2))
     declared = np.dtype("uint8")
     if node.attr("output_dtype"):
         declared = node.dtype_attr("output_dtype")
     dtype = declared if zero is None else zero.dtype
     if dtype in ONE_BYTE.values() and not node.flag("saturate", default=True):
-        return ops.cast(x / beside(x, scale, **ways(node, x, scale)), dtype)
-    return quantized(x, scale, zero, dtype, **ways(node, x, scale))
+        return ops.cast(x / align_scales(x, scale, **scale_layout(node, x, scale)), dtype)
+    return quantize_to(x, scale, zero, dtype, **scale_layout(node, x, scale))
 
 
-def beside(x: Var, scale: Var, axis: int | None = None, block: int = 0) -> Var:
+def align_scales(x: Var, scale: Var, axis: int | None = None, block: int = 0) -> Var:
     """Broadcast scales to the elements that they scale."""
     if axis is None:
         return scale
     if block:
         repeated = ops.repeat(scale, block, axis=axis)
         return one("window", repeated, start=0, size=x.shape[axis], axis=axis)
-    return along(scale, x, axis)
+    return align_with_axis(scale, x, axis)
 
 
 def dynamic_quantize_linear(node: Node) -> tuple[Var, ...]:
     """Dynamic quantization to uint8."""
-    return dynamic(node.var(0))
+    return quantize_dynamically(node.var(0))
 
 
-def dynamic(x: Var) -> tuple[Var, Var, Var]:
+def quantize_dynamically(x: Var) -> tuple[Var, Var, Var]:
     """Return numbers as uint8, with the scale of their range and the zero point."""
     low, high = ops.minimum(ops.min(x), 0), ops.maximum(ops.max(x), 0)
     scale = (high - low) / 255.0
     zero = ops.cast(ops.clip(ops.round(-low / scale), min=0, max=255), "uint8")
-    return quantized(x, scale, zero, zero.dtype), scale, zero
+    return quantize_to(x, scale, zero, zero.dtype), scale, zero
 
 
 def dequantize_linear(node: Node) -> Var:
     """Dequantize integers."""
-    x, scale, zero = node.var(0), scale_of(node), maybe_alone(node.maybe(2))
+    x, scale, zero = node.var(0), scale_of(node), squeeze_optional_parameter(node.maybe(2))
     if node.attr("output_dtype"):
         scale = ops.cast(scale, node.dtype_attr("output_dtype"))
-    return call("dequantize", x, scale, zero, **ways(node, x, scale))
+    return call("dequantize", x, scale, zero, **scale_layout(node, x, scale))
 
 
-def real(node: Node, at: int) -> Var:
+def dequantize_input(node: Node, at: int) -> Var:
     """Dequantize an input that is followed by its scale and zero point."""
-    zero = maybe_alone(node.maybe(at + 2))
-    return call("dequantize", node.var(at), alone(node.var(at + 1)), zero)
+    zero = squeeze_optional_parameter(node.maybe(at + 2))
+    return call("dequantize", node.var(at), squeeze_parameter(node.var(at + 1)), zero)
 
 
-def given(node: Node, out: Var, at: int, like: int = 0) -> Var:
+def quantize_result(node: Node, out: Var, at: int, like: int = 0) -> Var:
     """Quantize a result by the scale and zero point from an input on."""
     zero = node.maybe(at + 1)
     dtype = zero.dtype if zero is not None else node.var(like).dtype
-    return quantized(out, node.var(at), zero, dtype)
+    return quantize_to(out, node.var(at), zero, dtype)
 
 
 # ---- integers --------------------------------------------------------------------------------
 
 
-def shifted(x: Var, zero: Var | None, axis: int | None = None) -> Var:
+def subtract_zero_point(x: Var, zero: Var | None, axis: int | None = None) -> Var:
     """Return integers minus their zero point, which may differ along an axis, in int32."""
     integers = ops.cast(x, "int32")
     if zero is None:
         return integers
-    return integers - along(ops.cast(alone(zero), "int32"), x, axis)
+    return integers - align_with_axis(ops.cast(squeeze_parameter(zero), "int32"), x, axis)
 
 
-def along(parameter: Var, x: Var, axis: int | None) -> Var:
+def align_with_axis(parameter: Var, x: Var, axis: int | None) -> Var:
     """Align a vector with an axis of an array."""
     if parameter.ndim != 1 or axis is None:
         return parameter
@@ -135,32 +142,34 @@ def along(parameter: Var, x: Var, axis: int | None) -> Var:
 
 def matmul_integer(node: Node) -> Var:
     """A product of integer matrices, in int32."""
-    return product(node.var(0), node.maybe(2), node.var(1), node.maybe(3))
+    return integer_matmul(node.var(0), node.maybe(2), node.var(1), node.maybe(3))
 
 
-def product(a: Var, a_zero: Var | None, b: Var, b_zero: Var | None) -> Var:
+def integer_matmul(a: Var, a_zero: Var | None, b: Var, b_zero: Var | None) -> Var:
     """Return a product of integer matrices, with zero points of rows and of columns."""
-    return ops.matmul(shifted(a, a_zero, -2), shifted(b, b_zero, -1))
+    return ops.matmul(subtract_zero_point(a, a_zero, -2), subtract_zero_point(b, b_zero, -1))
 
 
 def conv_integer(node: Node) -> Var:
     """A convolution of integers, in int32."""
-    return convolution(node, node.var(0), node.maybe(2), node.var(1), node.maybe(3))
+    return integer_convolution(node, node.var(0), node.maybe(2), node.var(1), node.maybe(3))
 
 
-def convolution(node: Node, x: Var, x_zero: Var | None, w: Var, w_zero: Var | None) -> Var:
+def integer_convolution(
+    node: Node, x: Var, x_zero: Var | None, w: Var, w_zero: Var | None
+) -> Var:
     """Convolve integers in a float dtype that holds all sums exactly."""
-    x, w = shifted(x, x_zero), shifted(w, w_zero, 0)
+    x, w = subtract_zero_point(x, x_zero), subtract_zero_point(w, w_zero, 0)
     largest_sum = prod(map(int, w.shape[1:])) * FARTHEST**2
     dtype = "float32" if largest_sum < EXACT else "float64"
-    sums = convolved(node, ops.cast(x, dtype), ops.cast(w, dtype), None)
+    sums = build_convolution(node, ops.cast(x, dtype), ops.cast(w, dtype), None)
     return ops.cast(sums, "int32")
 
 
-def rescaled(out: Var, factor: Var, scale: Var, zero: Var | None, dtype: DType) -> Var:
+def requantize(out: Var, factor: Var, scale: Var, zero: Var | None, dtype: DType) -> Var:
     """Requantize int32 sums by the quotient of both scales."""
     scaled_sums = ops.cast(out, "float32") * (factor / ops.cast(scale, "float32"))
-    return quantized(
+    return quantize_to(
         scaled_sums, one("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype
     )
 
@@ -169,19 +178,19 @@ def qlinear_matmul(node: Node) -> Var:
     """A product of quantized matrices, rounded once."""
     a, b = node.var(0), node.var(3)
     zero = node.var(7)
-    out = product(a, node.var(2), b, node.var(5))
-    a_scale, b_scale = (alone(ops.cast(node.var(at), "float32")) for at in (1, 4))
-    factor = along(a_scale, a, -2) * b_scale
-    return rescaled(out, factor, node.var(6), zero, zero.dtype)
+    out = integer_matmul(a, node.var(2), b, node.var(5))
+    a_scale, b_scale = (squeeze_parameter(ops.cast(node.var(at), "float32")) for at in (1, 4))
+    factor = align_with_axis(a_scale, a, -2) * b_scale
+    return requantize(out, factor, node.var(6), zero, zero.dtype)
 
 
 def qlinear_conv(node: Node) -> Var:
     """A quantized convolution, rounded once; its bias is in int32."""
     x, w, zero, bias = node.var(0), node.var(3), node.var(7), node.maybe(8)
-    out = convolution(node, x, node.var(2), w, node.var(5))
-    factor = alone(node.var(1)) * alone(node.var(4))
-    out = out if bias is None else out + along(bias, out, 1)
-    return rescaled(out, along(factor, out, 1), node.var(6), zero, zero.dtype)
+    out = integer_convolution(node, x, node.var(2), w, node.var(5))
+    factor = squeeze_parameter(node.var(1)) * squeeze_parameter(node.var(4))
+    out = out if bias is None else out + align_with_axis(bias, out, 1)
+    return requantize(out, align_with_axis(factor, out, 1), node.var(6), zero, zero.dtype)
 
 
 QUANTIZED: Mapping[str, Rule] = {

@@ -15,9 +15,9 @@ from braces.exchange.common.rules.recurrent_cells import (
     lstm_step,
     rnn_step,
     run_cell,
-    zeros,
+    zero_memory,
 )
-from braces.exchange.common.values.equal_sizes import as_weights
+from braces.exchange.common.values.equal_sizes import unify_weight_sizes
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.rules.tensor import arithmetic
 from braces.frontend.core import functions as ops
@@ -44,7 +44,7 @@ ACTIVATIONS: Mapping[str, tuple[Callable[..., Var], tuple[float, ...]]] = {
     "softplus": (ops.softplus, ()),
     "softsign": (ops.softsign, ()),
     "tanh": (ops.tanh, ()),
-    "thresholdedrelu": (arithmetic.thresholded, (1.0,)),
+    "thresholdedrelu": (arithmetic.thresholded_relu, (1.0,)),
 }
 """The activations of gates, with the default values of their numbers."""
 
@@ -77,7 +77,9 @@ def _apply_numbers(function: Callable[..., Var], numbers: Sequence[float], x: Va
 def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
     """A layer of one or two directions: all outputs, and the last memories."""
     x, batch_first = node.var(0), node.flag("layout")
-    x = as_weights(ops.swapaxes(x, 0, 1) if batch_first else x, {2: node.var(1).shape[2]})
+    x = unify_weight_sizes(
+        ops.swapaxes(x, 0, 1) if batch_first else x, {2: node.var(1).shape[2]}
+    )
     direction = node.attr("direction", "forward")
     directions = 2 if direction == "bidirectional" else 1
     functions = functions_of(node, directions)
@@ -116,7 +118,7 @@ def cell_of(node: Node, order: str, d: int, functions: Sequence[Function]) -> Ce
 def _start(node: Node, at: int, d: int, x: Var, cell: Cell, batch_first: bool) -> Var:
     initial = node.maybe(at)
     if initial is None:
-        return zeros(cell.r, x.shape[1], cell.size)
+        return zero_memory(cell.r, x.shape[1], cell.size)
     return (ops.swapaxes(initial, 0, 1) if batch_first else initial)[d]
 
 

@@ -9,8 +9,8 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import DType
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.rules.resize import brought, larger
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
@@ -20,7 +20,9 @@ OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
 # ---- sizes -----------------------------------------------------------------------------------
 
 
-def of_one_ratio(node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str) -> Any:
+def keep_aspect_ratio(
+    node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str
+) -> Any:
     """Return sizes and factors that keep the aspect ratio, at most or at least the target."""
     if any(isinstance(size, Dim) for size in (*sizes, *wanted)):
         node.refuse("keeps the ratio of symbolic sizes", "Fix them: sizes=.")
@@ -34,8 +36,8 @@ def by_scales(
     node: Node, x: Var, axes: Sequence[int], scales: Sequence[float], **options: Any
 ) -> Var:
     """Resize axes by factors."""
-    sizes = [larger(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
-    return brought(x, axes, sizes, scales, **options)
+    sizes = [scale_size(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
+    return resize_axes(x, axes, sizes, scales, **options)
 
 
 # ---- resize ----------------------------------------------------------------------------------
@@ -107,8 +109,8 @@ def resize(node: Node) -> Var:
     policy = node.attr("keep_aspect_ratio_policy", "stretch")
     if policy != "stretch":
         own = [x.shape[axis] for axis in axes]
-        sizes, scales = of_one_ratio(node, own, sizes, policy)
-    return brought(x, axes, sizes, scales, **options)
+        sizes, scales = keep_aspect_ratio(node, own, sizes, policy)
+    return resize_axes(x, axes, sizes, scales, **options)
 
 
 # ---- sampling --------------------------------------------------------------------------------
@@ -124,7 +126,7 @@ def grid_sample(node: Node) -> Var:
         padding_mode=node.attr("padding_mode", "zeros"),
         align_corners=node.flag("align_corners"),
     )
-    return in_dtype(sampled, x.dtype)
+    return cast_to_dtype(sampled, x.dtype)
 
 
 def affine_grid(node: Node) -> Var:
@@ -134,25 +136,25 @@ def affine_grid(node: Node) -> Var:
     rank = len(plane)
     if rank not in (2, 3) or theta.shape[1:] != (rank, rank + 1):
         node.refuse(f"has matrices of the shape {theta.shape[1:]} for {rank} axes")
-    grid = in_front(theta[:, :, rank], rank)
+    grid = broadcast_over_plane(theta[:, :, rank], rank)
     for axis, size in enumerate(plane):
-        at = places(size, theta.dtype, align_corners=node.flag("align_corners"))
+        at = pixel_positions(size, theta.dtype, align_corners=node.flag("align_corners"))
         coordinate = ops.reshape(at, (size, *[1] * (rank - axis)))
-        grid = grid + coordinate * in_front(theta[:, :, rank - 1 - axis], rank)
+        grid = grid + coordinate * broadcast_over_plane(theta[:, :, rank - 1 - axis], rank)
     return grid
 
 
-def in_front(x: Var, rank: int) -> Var:
+def broadcast_over_plane(x: Var, rank: int) -> Var:
     """Broadcast numbers per image and coordinate over the positions."""
     images, coordinates = x.shape
     return ops.reshape(x, (images, *[1] * rank, coordinates))
 
 
-def places(size: Size, dtype: DType, *, align_corners: bool) -> Var:
+def pixel_positions(size: Size, dtype: DType, *, align_corners: bool) -> Var:
     """Return pixel positions in [-1, 1]: pixel centers, or with both ends included."""
-    count = in_dtype(ops.size(size), dtype)
+    count = cast_to_dtype(ops.size(size), dtype)
     span = ops.maximum(count - 1, 1) if align_corners else count
-    return (2 * in_dtype(one("arange", stop=size), dtype) - (count - 1)) / span
+    return (2 * cast_to_dtype(one("arange", stop=size), dtype) - (count - 1)) / span
 
 
 # ---- regions ---------------------------------------------------------------------------------
@@ -175,7 +177,7 @@ def roi_align(node: Node) -> Var:
         mode=node.attr("mode", "avg"),
         aligned=node.attr("coordinate_transformation_mode", legacy_mode) == "half_pixel",
     )
-    return in_dtype(regions, x.dtype)
+    return cast_to_dtype(regions, x.dtype)
 
 
 def max_roi_pool(node: Node) -> Var:

@@ -11,18 +11,18 @@ import ml_dtypes
 from braces.builder.var import Var
 from braces.dtypes import STORED, DType, is_float, is_narrow, is_stored
 from braces.exchange.common.rules.elementwise import (
+    cast_to_dtype,
     clamp,
     elu,
     hard_sigmoid,
-    in_dtype,
     number,
-    remainder_towards_zero,
     swish,
-    thresholded,
-    whole_quotient,
+    thresholded_relu,
+    truncated_divide,
+    truncated_remainder,
 )
-from braces.exchange.common.values.constants import Known, Value
-from braces.exchange.common.values.equal_sizes import alike
+from braces.exchange.common.values.constants import Constant, Value
+from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
@@ -45,43 +45,43 @@ SAME = {
 """Operators with an equivalent of ours on the same inputs."""
 
 
-def same(op_type: str, node: Node) -> Var:
+def equivalent_operator(op_type: str, node: Node) -> Var:
     """An equivalent operator on the same inputs."""
-    return ops.function_of(op_type)(*alike(node.vars()))
+    return ops.function_of(op_type)(*unify_sizes(node.vars()))
 
 
-def folded(op_type: str, node: Node) -> Var:
+def fold_inputs(op_type: str, node: Node) -> Var:
     """A binary operator folded over all inputs."""
-    return reduce(ops.function_of(op_type), alike(node.vars()))
+    return reduce(ops.function_of(op_type), unify_sizes(node.vars()))
 
 
 def mean(node: Node) -> Var:
     """The mean of all inputs."""
-    return folded("add", node) / float(node.count)
+    return fold_inputs("add", node) / float(node.count)
 
 
 def divide(node: Node) -> Var:
     """A quotient; that of integers is truncated towards zero."""
-    x, y = alike(node.vars())
+    x, y = unify_sizes(node.vars())
     if is_float(x.dtype):
         return ops.divide(x, y)
-    return whole_quotient(x, y)
+    return truncated_divide(x, y)
 
 
 def modulo(node: Node) -> Var:
     """A remainder, with the sign of the divisor or of the dividend."""
-    x, y = alike(node.vars())
+    x, y = unify_sizes(node.vars())
     if node.flag("fmod"):
-        return remainder_towards_zero(x, y)
+        return truncated_remainder(x, y)
     return ops.remainder(x, y)
 
 
 def power(node: Node) -> Var:
     """A power, in the dtype of the base."""
-    x, y = alike(node.vars())
+    x, y = unify_sizes(node.vars())
     if is_float(x.dtype) or not is_float(y.dtype):
-        return ops.pow(x, in_dtype(y, x.dtype))
-    return in_dtype(ops.pow(ops.cast(x, y.dtype), y), x.dtype)
+        return ops.pow(x, cast_to_dtype(y, x.dtype))
+    return cast_to_dtype(ops.pow(ops.cast(x, y.dtype), y), x.dtype)
 
 
 def clip(node: Node) -> Var:
@@ -98,7 +98,7 @@ def clip(node: Node) -> Var:
 def _bound(node: Node, at: int) -> Any:
     """Return a bound: a number if it is constant, else a variable."""
     value = node.value(at)
-    if isinstance(value, Known) and not value.weight and value.array.size == 1:
+    if isinstance(value, Constant) and not value.weight and value.array.size == 1:
         return value.numbers().ravel()[0]
     return node.maybe(at)
 
@@ -106,31 +106,31 @@ def _bound(node: Node, at: int) -> Any:
 def cast(node: Node) -> Value:
     """A cast; symbolic sizes stay symbolic."""
     value, dtype = node.value(0), node.dtype_attr("to")
-    is_constant = isinstance(value, Known) and value.plain and not value.weight
-    if isinstance(value, Known) and is_constant and not is_stored(dtype):
-        return Known.of(value.numbers().astype(dtype))
-    return converted(node, node.var(0), dtype)
+    is_constant = isinstance(value, Constant) and value.plain and not value.weight
+    if isinstance(value, Constant) and is_constant and not is_stored(dtype):
+        return Constant.of(value.numbers().astype(dtype))
+    return cast_saturated(node, node.var(0), dtype)
 
 
 def cast_like(node: Node) -> Var:
     """A cast to the dtype of another array."""
-    return converted(node, node.var(0), node.var(1).dtype)
+    return cast_saturated(node, node.var(0), node.var(1).dtype)
 
 
-def converted(node: Node, x: Var, dtype: DType) -> Var:
+def cast_saturated(node: Node, x: Var, dtype: DType) -> Var:
     """Cast to another dtype; casts to one-byte floats saturate."""
     if not is_stored(dtype) or is_narrow(dtype) or not is_float(x.dtype):
-        return in_dtype(x, dtype)
+        return cast_to_dtype(x, dtype)
     saturate = node.flag("saturate", default=True)
     if dtype == POWERS:
-        return powers(x, node.attr("round_mode", "up"), saturate)
+        return round_to_power_of_two(x, node.attr("round_mode", "up"), saturate)
     if saturate:
         largest = float(LIMITS(dtype).max)
         x = ops.clip(x, min=-largest, max=largest)
     return ops.cast(x, dtype)
 
 
-def powers(x: Var, way: str, saturate: bool) -> Var:
+def round_to_power_of_two(x: Var, way: str, saturate: bool) -> Var:
     """Round to powers of two by the exponent bits."""
     bits = ops.bitcast(ops.abs(ops.cast(x, "float32")), dtype="uint32")
     exponent = ops.bitwise_right_shift(bits, ops.full_like(bits, 23))
@@ -147,14 +147,14 @@ def powers(x: Var, way: str, saturate: bool) -> Var:
     return ops.bitcast(ops.cast(result, "uint8"), dtype=POWERS)
 
 
-def computed(x: Var) -> Var:
+def as_computable(x: Var) -> Var:
     """Cast a storage dtype to one that operators support."""
     return ops.cast(x, "float32") if is_stored(x.dtype) else x
 
 
 def is_infinite(node: Node) -> Var:
     """Test for infinity, of one sign or both."""
-    x = computed(node.var(0))
+    x = as_computable(node.var(0))
     infinite = ops.isinf(x)
     if not node.flag("detect_positive", default=True):
         infinite = infinite & (x < 0)
@@ -163,12 +163,12 @@ def is_infinite(node: Node) -> Var:
     return infinite
 
 
-def on(function: Callable[[Var], Var]) -> Rule:
+def unary_rule(function: Callable[[Var], Var]) -> Rule:
     """Return the rule of a function of the first input."""
     return lambda node: function(node.var(0))
 
 
-def with_numbers(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
+def activation_rule(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
     """Return the rule of an activation with numbers as attributes."""
 
     def rule(node: Node) -> Var:
@@ -182,14 +182,14 @@ def selu(x: Var, alpha: float, gamma: float) -> Var:
     return elu(x, alpha, gamma)
 
 
-def shrunk(node: Node) -> Var:
+def shrink(node: Node) -> Var:
     """Shrinkage: numbers beyond a bound move towards zero, others and NaN become 0.
 
     Integers are computed as float32.
     """
     x = node.var(0)
     as_float_ = x if is_float(x.dtype) else ops.cast(x, "float32")
-    return in_dtype(
+    return cast_to_dtype(
         _shrink_floats(as_float_, node.attr("lambd", 0.5), node.attr("bias", 0.0)), x.dtype
     )
 
@@ -201,7 +201,7 @@ def _shrink_floats(x: Var, bound: float, bias: float) -> Var:
 
 def prelu(node: Node) -> Var:
     """Leaky ReLU with learned slopes."""
-    x, slope = alike(node.vars())
+    x, slope = unify_sizes(node.vars())
     return ops.where(x < 0, x * slope, x)
 
 
@@ -211,30 +211,30 @@ def gelu(node: Node) -> Var:
 
 
 ARITHMETIC: Mapping[str, Rule] = {
-    **{name: partial(same, op_type) for name, op_type in SAME.items()},
+    **{name: partial(equivalent_operator, op_type) for name, op_type in SAME.items()},
     "Cast": cast,
     "CastLike": cast_like,
-    "Celu": with_numbers(ops.celu, alpha=1.0),
+    "Celu": activation_rule(ops.celu, alpha=1.0),
     "Clip": clip,
     "Div": divide,
-    "Elu": with_numbers(ops.elu, alpha=1.0),
+    "Elu": activation_rule(ops.elu, alpha=1.0),
     "Gelu": gelu,
-    "HardSigmoid": with_numbers(hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSigmoid": activation_rule(hard_sigmoid, alpha=0.2, beta=0.5),
     "Identity": lambda node: node.value(0),
     "IsInf": is_infinite,
-    "IsNaN": lambda node: ops.isnan(computed(node.var(0))),
-    "LeakyRelu": with_numbers(ops.leaky_relu, alpha=0.01),
-    "Max": partial(folded, "maximum"),
+    "IsNaN": lambda node: ops.isnan(as_computable(node.var(0))),
+    "LeakyRelu": activation_rule(ops.leaky_relu, alpha=0.01),
+    "Max": partial(fold_inputs, "maximum"),
     "Mean": mean,
-    "Min": partial(folded, "minimum"),
+    "Min": partial(fold_inputs, "minimum"),
     "Mod": modulo,
     "PRelu": prelu,
     "Pow": power,
-    "Selu": with_numbers(
+    "Selu": activation_rule(
         selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875
     ),
-    "Shrink": shrunk,
-    "Sum": partial(folded, "add"),
-    "Swish": with_numbers(swish, alpha=1.0),
-    "ThresholdedRelu": with_numbers(thresholded, alpha=1.0),
+    "Shrink": shrink,
+    "Sum": partial(fold_inputs, "add"),
+    "Swish": activation_rule(swish, alpha=1.0),
+    "ThresholdedRelu": activation_rule(thresholded_relu, alpha=1.0),
 }

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from braces.builder.var import Var
-from braces.exchange.common.values.equal_sizes import alike
+from braces.exchange.common.values.equal_sizes import unify_sizes
 from braces.exchange.onnx.reader.graph.node import Node, Rule
-from braces.exchange.onnx.reader.rules.tensor.arithmetic import same
+from braces.exchange.onnx.reader.rules.tensor.arithmetic import equivalent_operator
 from braces.frontend.core import functions as ops
 
 
@@ -18,7 +18,7 @@ def bit_shift(node: Node) -> Var:
     function = functions.get(node.attr("direction"))
     if function is None:
         node.refuse(f"has the direction {node.attr('direction')!r:.20}", "Say LEFT or RIGHT.")
-    return function(*alike(node.vars()))
+    return function(*unify_sizes(node.vars()))
 
 
 def bit_cast(node: Node) -> Var:
@@ -29,8 +29,8 @@ def bit_cast(node: Node) -> Var:
 BITS: Mapping[str, Rule] = {
     "BitCast": bit_cast,
     "BitShift": bit_shift,
-    "BitwiseAnd": partial(same, "bitwise_and"),
-    "BitwiseNot": partial(same, "bitwise_invert"),
-    "BitwiseOr": partial(same, "bitwise_or"),
-    "BitwiseXor": partial(same, "bitwise_xor"),
+    "BitwiseAnd": partial(equivalent_operator, "bitwise_and"),
+    "BitwiseNot": partial(equivalent_operator, "bitwise_invert"),
+    "BitwiseOr": partial(equivalent_operator, "bitwise_or"),
+    "BitwiseXor": partial(equivalent_operator, "bitwise_xor"),
 }

@@ -11,8 +11,8 @@ from braces import dims
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32, FLOAT64
-from braces.exchange.common.rules.elementwise import in_dtype
-from braces.exchange.common.values.constants import Array, Known
+from braces.exchange.common.rules.elementwise import cast_to_dtype
+from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 
@@ -57,12 +57,14 @@ def dft(node: Node) -> Var:
     x = node.var(0)
     axis, n = transform_axis(node, x.ndim), size_of(node, 1, LENGTH)
     inverse, onesided = node.flag("inverse"), node.flag("onesided")
-    signal = numbers_of(node, x if inverse else in_dtype(x, FLOAT64))
+    signal = numbers_of(node, x if inverse else cast_to_dtype(x, FLOAT64))
     if inverse and onesided:
-        return in_dtype(ops.expand_dims(ops.irfft(signal, n=n, axis=axis), axis=-1), x.dtype)
+        return cast_to_dtype(
+            ops.expand_dims(ops.irfft(signal, n=n, axis=axis), axis=-1), x.dtype
+        )
     if inverse:
-        return in_dtype(pairs_of(ops.ifft(signal, n=n, axis=axis)), x.dtype)
-    return in_dtype(pairs_of(frequencies(signal, n, axis, onesided=onesided)), x.dtype)
+        return cast_to_dtype(pairs_of(ops.ifft(signal, n=n, axis=axis)), x.dtype)
+    return cast_to_dtype(pairs_of(frequencies(signal, n, axis, onesided=onesided)), x.dtype)
 
 
 def frequencies(x: Var, n: Size | None, axis: int, *, onesided: bool) -> Var:
@@ -88,14 +90,14 @@ def stft(node: Node) -> Var:
     if window is not None:
         frames = frames * window
     onesided = node.flag("onesided", default=True)
-    return in_dtype(pairs_of(frequencies(frames, None, 2, onesided=onesided)), x.dtype)
+    return cast_to_dtype(pairs_of(frequencies(frames, None, 2, onesided=onesided)), x.dtype)
 
 
 MOST_WEIGHTS = 1 << 24
 """The most weights of a Mel matrix that are written into a program."""
 
 
-def mel_weights(node: Node) -> Known:
+def mel_weights(node: Node) -> Constant:
     """The matrix from spectrum bins to Mel bands, as overlapping triangles."""
     labels = ("bands", "length", "rate", "lowest", "highest")
     bands, length, rate, lowest, highest = (
@@ -106,7 +108,7 @@ def mel_weights(node: Node) -> Known:
     edges = mel_edges(bands, lowest, highest)
     bins = np.floor((length + 1) * edges / rate).astype(np.int64)
     weights = triangles(int(length) // 2 + 1, bins)
-    return Known.of(weights.astype(node.dtype_attr("output_datatype", FLOAT32)))
+    return Constant.of(weights.astype(node.dtype_attr("output_datatype", FLOAT32)))
 
 
 def mel_edges(bands: int, lowest: float, highest: float) -> Array:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
 from braces.frontend.core import functions as ops
@@ -21,7 +21,7 @@ def gather(node: Node) -> Var:
 def one_hot(node: Node) -> Var:
     """One value at the class of each index, another one elsewhere."""
     (depth,) = sizes_at(node, 1) or [0]
-    classes, values = in_dtype(node.var(0), INT64), node.var(2)
+    classes, values = cast_to_dtype(node.var(0), INT64), node.var(2)
     class_indices = one("arange", stop=depth)
     at = ops.where(classes < 0, classes + node_size(depth), classes)
     chosen = ops.equal(ops.expand_dims(at, axis=-1), class_indices)
@@ -43,9 +43,9 @@ def top_k(node: Node) -> tuple[Var, Var]:
     if not (largest and isinstance(k, int)):
         order = ops.argsort(x, axis=axis, descending=largest)
         at = one("window", order, start=0, size=k, axis=axis % x.ndim)
-        return ops.take_along_axis(x, at, axis=axis), in_dtype(at, INT64)
+        return ops.take_along_axis(x, at, axis=axis), cast_to_dtype(at, INT64)
     values, at = ops.topk(x, k=k, axis=axis)
-    return values, in_dtype(at, INT64)
+    return values, cast_to_dtype(at, INT64)
 
 
 GATHERING: Mapping[str, Rule] = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.array_api import data_dependent as found
 from braces.frontend.core import functions as ops
@@ -40,7 +40,7 @@ def non_max_suppression(node: Node) -> Var:
     boxes, scores = node.var(0), node.var(1)
     if node.flag("center_point_box"):
         boxes = _corners(boxes)
-    limit = ops.reshape(in_dtype(node.var(2), INT64), ()) if node.has(2) else 0
+    limit = ops.reshape(cast_to_dtype(node.var(2), INT64), ()) if node.has(2) else 0
     chosen = ops.non_max_suppression(
         ops.expand_dims(boxes, axis=1),
         scores,

@@ -12,7 +12,7 @@ from typing import Any
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, INT32
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend import random
 from braces.frontend.core import functions as ops
@@ -56,7 +56,7 @@ def bernoulli(node: Node) -> Var:
     """1 with the probability that the input gives, else 0."""
     x = node.var(0)
     drawn = random.uniform(x.shape, dtype=x.dtype) < x
-    return in_dtype(drawn, node.dtype_attr("dtype", x.dtype))
+    return cast_to_dtype(drawn, node.dtype_attr("dtype", x.dtype))
 
 
 def multinomial(node: Node) -> Var:
@@ -64,7 +64,7 @@ def multinomial(node: Node) -> Var:
     logits, count = node.var(0), int(node.attr("sample_size", 1))
     rows, classes = logits.shape
     repeated = ops.broadcast_to(ops.expand_dims(logits, axis=1), (rows, count, classes))
-    return in_dtype(random.categorical(repeated), node.dtype_attr("dtype", INT32))
+    return cast_to_dtype(random.categorical(repeated), node.dtype_attr("dtype", INT32))
 
 
 def dropout(node: Node) -> Any:
@@ -102,7 +102,7 @@ def _dynamic_dropout(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
     rate_ = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
     effective_rate = ops.where(trains, rate_, 0.0) * (1.0 - in_test)
     mask = random.uniform(x.shape) >= effective_rate
-    scaled = x * in_dtype(1 / (1 - effective_rate), x.dtype)
+    scaled = x * cast_to_dtype(1 / (1 - effective_rate), x.dtype)
     return ops.where(mask, scaled, ops.zeros_like(x)), mask
 
 

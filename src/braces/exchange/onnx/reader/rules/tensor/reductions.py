@@ -13,7 +13,7 @@ from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
-from braces.exchange.common.rules.elementwise import in_dtype, number
+from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.onnx.reader.graph.node import Node, Rule
 from braces.frontend.core import functions as ops
 from braces.ir.records import DATA
@@ -54,12 +54,12 @@ def reduction(
         if not axes and node.flag("noop_with_empty_axes"):
             return x if single is None else single(x)
         keepdims_ = node.flag("keepdims", default=True)
-        return in_dtype(function(x, axis=axes or None, keepdims=keepdims_), x.dtype)
+        return cast_to_dtype(function(x, axis=axes or None, keepdims=keepdims_), x.dtype)
 
     return reduce_axes
 
 
-def of_bools(function: Reduction) -> Reduction:
+def reduce_bools_as_integers(function: Reduction) -> Reduction:
     """Return a reduction that takes bools as 0 and 1."""
 
     def reduce_axes(x: Var, **options: Any) -> Var:
@@ -70,7 +70,7 @@ def of_bools(function: Reduction) -> Reduction:
 
 def extreme(function: Reduction, otherwise: Callable[[DType], float]) -> Reduction:
     """Return a minimum or maximum whose empty result is the identity element."""
-    reduce = of_bools(function)
+    reduce = reduce_bools_as_integers(function)
 
     def reduce_axes(x: Var, *, axis: tuple[int, ...] | None, keepdims: bool) -> Var:
         axes = range(x.ndim) if axis is None else [a % x.ndim for a in axis]
@@ -127,21 +127,21 @@ def log_sum(x: Var, **options: Any) -> Var:
     return ops.log(ops.sum(x, **options))
 
 
-def best(function: Callable[..., Var]) -> Rule:
+def arg_extreme_rule(function: Callable[..., Var]) -> Rule:
     """Return the rule of an argmax or argmin, with the first or the last of ties."""
 
     def rule(node: Node) -> Var:
         x = node.var(0)
         axis, keepdims_ = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
         if not node.flag("select_last_index"):
-            return in_dtype(function(x, axis=axis, keepdims=keepdims_), INT64)
+            return cast_to_dtype(function(x, axis=axis, keepdims=keepdims_), INT64)
         from_end = function(ops.flip(x, axis=axis), axis=axis, keepdims=keepdims_)
         return ops.size(x.shape[axis], dtype="int64") - 1 - from_end
 
     return rule
 
 
-def along(function: Callable[..., Var]) -> Rule:
+def softmax_rule(function: Callable[..., Var]) -> Rule:
     """Return the rule of a softmax; before version 13 all axes from one on are merged."""
 
     def rule(node: Node) -> Var:
@@ -162,7 +162,7 @@ def hardmax(x: Var, axis: int) -> Var:
     return ops.moveaxis(ones, -1, at)
 
 
-def running(function: Callable[..., Var], first: float) -> Rule:
+def cumulative_rule(function: Callable[..., Var], first: float) -> Rule:
     """Return the rule of a cumulative sum or product.
 
     Exclusive ones leave out the number itself: they shift the input by one.
@@ -176,18 +176,18 @@ def running(function: Callable[..., Var], first: float) -> Rule:
             widths[axis] = (0, 1) if reverse else (1, 0)
             padded, size = ops.pad(x, widths, value=first), x.shape[axis]
             x = one("window", padded, start=1 if reverse else 0, size=size, axis=axis)
-        return in_dtype(function(x, axis=axis, reverse=reverse), x.dtype)
+        return cast_to_dtype(function(x, axis=axis, reverse=reverse), x.dtype)
 
     return rule
 
 
 REDUCTIONS: Mapping[str, Rule] = {
-    "ArgMax": best(ops.argmax),
-    "ArgMin": best(ops.argmin),
-    "CumProd": running(ops.cumprod, 1.0),
-    "CumSum": running(ops.cumsum, 0.0),
-    "Hardmax": along(hardmax),
-    "LogSoftmax": along(ops.log_softmax),
+    "ArgMax": arg_extreme_rule(ops.argmax),
+    "ArgMin": arg_extreme_rule(ops.argmin),
+    "CumProd": cumulative_rule(ops.cumprod, 1.0),
+    "CumSum": cumulative_rule(ops.cumsum, 0.0),
+    "Hardmax": softmax_rule(hardmax),
+    "LogSoftmax": softmax_rule(ops.log_softmax),
     "ReduceL1": reduction(absolute_sum, single=ops.abs),
     "ReduceL2": reduction(ops.norm, single=ops.abs),
     "ReduceLogSum": reduction(log_sum, single=ops.log),
@@ -198,5 +198,5 @@ REDUCTIONS: Mapping[str, Rule] = {
     "ReduceProd": reduction(ops.prod),
     "ReduceSum": reduction(ops.sum, since=13),
     "ReduceSumSquare": reduction(square_sum, single=ops.square),
-    "Softmax": along(ops.softmax),
+    "Softmax": softmax_rule(ops.softmax),
 }

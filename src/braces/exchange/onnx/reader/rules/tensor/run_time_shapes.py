@@ -10,26 +10,26 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import is_integer
-from braces.exchange.common.rules.reshape_slice_pad import number_of, steps_between
+from braces.exchange.common.rules.reshape_slice_pad import number_of, range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.onnx.reader.graph.node import Node
 from braces.exchange.onnx.reader.graph.run_time_sizes import (
     Part,
-    Told,
+    RunTimeSize,
+    as_size_or_number,
     as_sizes,
     sizes_at,
-    told,
 )
 from braces.frontend.array_api import data_dependent as finding
 from braces.frontend.core import functions as ops
 
 
-def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
+def run_time_shape(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
     """Return the sizes of a reshape with run-time numbers; 0 keeps a size, -1 infers one.
 
     Known sizes stay known; a known -1 becomes a data-dependent size.
     """
-    if not any(isinstance(part, Told) for part in given):
+    if not any(isinstance(part, RunTimeSize) for part in given):
         return as_sizes(node.names, list(given))
     own_sizes = [x.shape[i] if i < x.ndim else 1 for i in range(len(given))]
     keeps = not node.flag("allowzero")
@@ -42,29 +42,31 @@ def shape_told(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
     inferred = number_of(dims.product(x.shape)) // ops.maximum(others, 1)
     run_time_sizes = ops.where(missing, inferred, target)
     return [
-        finding.as_size(run_time_sizes[i]) if isinstance(part, Told) or part == -1 else part
+        finding.as_size(run_time_sizes[i])
+        if isinstance(part, RunTimeSize) or part == -1
+        else part
         for i, part in enumerate(given)
     ]
 
 
 def _keep_if_zero(part: Part, own: Size, keeps: bool) -> Var:
-    number = number_of(told(part))
-    if not (keeps and isinstance(part, Told)):
+    number = number_of(as_size_or_number(part))
+    if not (keeps and isinstance(part, RunTimeSize)):
         return number
     return ops.where(ops.equal(number, 0), number_of(own), number)
 
 
-def no_smaller(x: Var, given: Sequence[Part]) -> Var:
+def assert_not_stretched(x: Var, given: Sequence[Part]) -> Var:
     """Return an operand of a broadcast whose symbolic sizes are never stretched.
 
     Each run checks that such a size equals the target; it may be 1 if it has no number.
     """
     own, target = x.shape[::-1], [*given[::-1], *[1] * x.ndim]
     shape = [_unify_size(size, part) for size, part in zip(own, target, strict=False)][::-1]
-    return x if tuple(shape) == x.shape else looked_at(x, shape)
+    return x if tuple(shape) == x.shape else assert_shape(x, shape)
 
 
-def looked_at(x: Var, shape: Sequence[Size]) -> Var:
+def assert_shape(x: Var, shape: Sequence[Size]) -> Var:
     """Check the sizes of an array in each run; symbolic sizes keep their names."""
     named_shape = [
         n if isinstance(n, int) else own for n, own in zip(shape, x.shape, strict=True)
@@ -78,12 +80,12 @@ def looked_at(x: Var, shape: Sequence[Size]) -> Var:
 
 
 def _unify_size(own: Size, target: Part) -> Size:
-    if not isinstance(own, Dim) or isinstance(target, Told) or target in (own, 1):
+    if not isinstance(own, Dim) or isinstance(target, RunTimeSize) or target in (own, 1):
         return own
     return target if isinstance(target, int) else sizes.largest(own, target)
 
 
-def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
+def broadcast_sizes(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
     """Return the shape of a broadcast: the array's own sizes unless they are 1."""
     rank = max(len(given), len(shape))
     own: list[Size] = [*[1] * (rank - len(shape)), *shape]
@@ -92,7 +94,7 @@ def expanded(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[S
     return as_sizes(node.names, sizes_)
 
 
-def counted_told(node: Node, bounds: Sequence[Any]) -> Var:
+def run_time_range(node: Node, bounds: Sequence[Any]) -> Var:
     """Return a range of data-dependent length.
 
     Args:
@@ -103,6 +105,6 @@ def counted_told(node: Node, bounds: Sequence[Any]) -> Var:
     if bounds[0] == 0 and bounds[2] == 1 and is_integer(limit.dtype):
         (count,) = sizes_at(node, 1) or [0]
     else:
-        count = finding.as_size(ops.reshape(steps_between(start, limit, delta), ()))
+        count = finding.as_size(ops.reshape(range_length(start, limit, delta), ()))
     steps = ops.cast(one("arange", stop=count), start.dtype)
     return steps * ops.reshape(delta, ()) + ops.reshape(start, ())

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dtypes import INT64
-from braces.exchange.common.rules.elementwise import in_dtype
+from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
-from braces.exchange.onnx.reader.rules.tensor.arithmetic import computed
+from braces.exchange.onnx.reader.rules.tensor.arithmetic import as_computable
 from braces.frontend.core import functions as ops
 
 REDUCTIONS = {"none": "set", "mul": "mul", "min": "min", "max": "max"}
@@ -20,11 +20,11 @@ def gather_nd(node: Node) -> Var:
     """A gather by index vectors, with batch axes."""
     x, indices = node.var(0), node.var(1)
     batches = range(node.attr("batch_dims", 0))
-    rows = [counted(x, axis, axis, indices.ndim - 1) for axis in batches]
+    rows = [axis_indices(x, axis, axis, indices.ndim - 1) for axis in batches]
     return ops.gather_nd(x, [*rows, *ops.unstack(indices, axis=-1)])
 
 
-def counted(x: Var, axis: int, at: int, rank: int) -> Var:
+def axis_indices(x: Var, axis: int, at: int, rank: int) -> Var:
     """Return the indices along an axis, shaped to broadcast with other indices."""
     shape = [1] * rank
     return ops.reshape(
@@ -73,7 +73,7 @@ def _covers_other_axes(x: Var, indices: Var, axis: int) -> bool:
 def _index_arrays(indices: Var, axis: int) -> list[Var]:
     """Return an index array for each axis, from one for a single axis."""
     rank = indices.ndim
-    return [indices if i == axis else counted(indices, i, i, rank) for i in range(rank)]
+    return [indices if i == axis else axis_indices(indices, i, i, rank) for i in range(rank)]
 
 
 def _adds(node: Node) -> bool:
@@ -89,11 +89,11 @@ def _reduction(node: Node) -> str:
 
 def tensor_scatter(node: Node) -> Var:
     """Write new entries to a cache, from a position that differs per batch element."""
-    cache, updates = computed(node.var(0)), computed(node.var(1))
+    cache, updates = as_computable(node.var(0)), as_computable(node.var(1))
     axis = node.axis("axis", -2, cache.ndim)
-    at = counted(updates, axis, axis, cache.ndim)
+    at = axis_indices(updates, axis, axis, cache.ndim)
     if node.has(2):
-        first = in_dtype(node.var(2), INT64)
+        first = cast_to_dtype(node.var(2), INT64)
         at = at + ops.expand_dims(first, axis=tuple(range(1, cache.ndim)))
     if node.attr("mode", "linear") == "circular":
         at = ops.remainder(at, one("size", value=cache.shape[axis], dtype=INT64))
@@ -103,15 +103,15 @@ def tensor_scatter(node: Node) -> Var:
 
 def reverse_sequence(node: Node) -> Var:
     """Reverse the first entries of each row, as many as its length."""
-    x, lengths = node.var(0), in_dtype(node.var(1), INT64)
+    x, lengths = node.var(0), cast_to_dtype(node.var(1), INT64)
     time, batch = node.axis("time_axis", 0, x.ndim), node.axis("batch_axis", 1, x.ndim)
     length = ops.expand_dims(lengths, axis=[i for i in range(x.ndim) if i != batch])
-    return first_backwards(x, length, time)
+    return reverse_prefix(x, length, time)
 
 
-def first_backwards(x: Var, length: Var, axis: int) -> Var:
+def reverse_prefix(x: Var, length: Var, axis: int) -> Var:
     """Reverse the first entries along an axis, as many as a broadcastable length gives."""
-    steps = counted(x, axis, axis, x.ndim)
+    steps = axis_indices(x, axis, axis, x.ndim)
     at = ops.where(steps < length, length - 1 - steps, steps)
     return ops.take_along_axis(x, ops.broadcast_to(at, x.shape), axis=axis)
 

@@ -15,34 +15,40 @@ from braces.dims import Size
 from braces.dtypes import FLOAT32
 from braces.errors import ShapeError
 from braces.exchange.common.rules.reshape_slice_pad import (
-    FAR,
-    clipped,
-    cut_told,
-    filled,
-    in_shape,
-    numbers_between,
-    padded,
+    OPEN_END,
+    build_range,
+    clip_bound,
+    dynamic_slice,
+    fill_shape,
+    pad_or_crop,
+    reshape_checked,
 )
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.common.values.constants import MOST_ELEMENTS, Known, Value
-from braces.exchange.common.values.equal_sizes import as_long
-from braces.exchange.onnx.reader.file.dtypes import dense
+from braces.exchange.common.values.constants import MOST_ELEMENTS, Constant, Value
+from braces.exchange.common.values.equal_sizes import unify_concat_sizes
+from braces.exchange.onnx.reader.file.dtypes import densify
 from braces.exchange.onnx.reader.graph.constant_folding import shape_of
 from braces.exchange.onnx.reader.graph.node import Node, Rule
-from braces.exchange.onnx.reader.graph.run_time_sizes import Part, Told, parts, sizes_at, told
+from braces.exchange.onnx.reader.graph.run_time_sizes import (
+    Part,
+    RunTimeSize,
+    as_size_or_number,
+    sizes_at,
+    split_parts,
+)
 from braces.exchange.onnx.reader.rules.tensor.reductions import axes_of
 from braces.exchange.onnx.reader.rules.tensor.run_time_shapes import (
-    counted_told,
-    expanded,
-    looked_at,
-    no_smaller,
-    shape_told,
+    assert_not_stretched,
+    assert_shape,
+    broadcast_sizes,
+    run_time_range,
+    run_time_shape,
 )
 from braces.frontend.core import functions as ops
 from braces.frontend.nn.pooling import pixel_shuffle
 
 
-def constant(node: Node) -> Known:
+def constant(node: Node) -> Constant:
     """The constant of a node."""
     tensor_value = node.tensor("value")
     if tensor_value is not None:
@@ -50,23 +56,23 @@ def constant(node: Node) -> Known:
     for name, dtype in (("int", "int64"), ("float", "float32")):
         for name_ in (f"value_{name}", f"value_{name}s"):
             if name_ in node.attrs:
-                return Known.of(node.attrs[name_], dtype)
+                return Constant.of(node.attrs[name_], dtype)
     if "sparse_value" in node.attrs:
-        return Known.of(dense(node.attrs["sparse_value"]))
+        return Constant.of(densify(node.attrs["sparse_value"]))
     node.refuse("holds texts")
 
 
-def shape(node: Node) -> Known:
+def shape(node: Node) -> Constant:
     """The shape, or a slice of it."""
     part = slice(node.attr("start", 0), node.attr("end"))
-    return Known.sizes(shape_of(node.value(0))[part])
+    return Constant.sizes(shape_of(node.value(0))[part])
 
 
-def size(node: Node) -> Known:
+def size(node: Node) -> Constant:
     """The number of elements."""
     array = np.empty((), object)
     array[()] = dims.product(shape_of(node.value(0)))
-    return Known.of(array)
+    return Constant.of(array)
 
 
 def reshape(node: Node) -> Var:
@@ -75,10 +81,10 @@ def reshape(node: Node) -> Var:
     if node.version < 5:
         target: list[Part] = list(node.attr("shape"))
     else:
-        target = parts(node.names, node.proto.input[1])
+        target = split_parts(node.names, node.proto.input[1])
     if not node.flag("allowzero"):
         target = [x.shape[i] if n == 0 else n for i, n in enumerate(target)]
-    return in_shape(x, shape_told(node, x, target))
+    return reshape_checked(x, run_time_shape(node, x, target))
 
 
 def flatten(node: Node) -> Var:
@@ -104,7 +110,7 @@ def unsqueeze(node: Node) -> Var:
     return ops.expand_dims(x, axis=sorted(axis % rank for axis in axes)) if axes else x
 
 
-def longer(size: Size) -> Size:
+def at_least_two(size: Size) -> Size:
     """Return a size that each run checks not to be 1, for a squeeze without axes."""
     return sizes.largest(size, 2)
 
@@ -118,7 +124,7 @@ def squeeze(node: Node) -> Var:
     x, axes = node.var(0), axes_of(node, 1, 13)
     if axes is None:
         if sizes.symbolic(*x.shape):
-            x = looked_at(x, [n if isinstance(n, int) else longer(n) for n in x.shape])
+            x = assert_shape(x, [n if isinstance(n, int) else at_least_two(n) for n in x.shape])
         axes = tuple(i for i, n in enumerate(x.shape) if n == 1)
     squeezed_axes = {axis % x.ndim for axis in axes}
     if not squeezed_axes:
@@ -132,7 +138,7 @@ def concat(node: Node) -> Var:
     """A concatenation; the sizes of other axes are unified."""
     xs = node.vars()
     axis = node.axis("axis", 1, xs[0].ndim)
-    return ops.concat(as_long(xs, axis), axis=axis)
+    return ops.concat(unify_concat_sizes(xs, axis), axis=axis)
 
 
 def split(node: Node) -> tuple[Value, ...]:
@@ -148,9 +154,9 @@ def split(node: Node) -> tuple[Value, ...]:
             node.refuse(f"has {output_count} outputs, and not as many as it says")
         part_sizes = _equal_parts(shape[axis], output_count)
     x = node.value(0)
-    if isinstance(x, Known) and x.small and not x.weight and sum(part_sizes) == shape[axis]:
+    if isinstance(x, Constant) and x.small and not x.weight and sum(part_sizes) == shape[axis]:
         parts = np.split(x.array, np.cumsum(np.asarray(part_sizes, np.int64))[:-1], axis)
-        return tuple(Known(part, x.dtype) for part in parts)
+        return tuple(Constant(part, x.dtype) for part in parts)
     return tuple(ops.split(node.var(0), sections=tuple(part_sizes), axis=axis))
 
 
@@ -171,7 +177,7 @@ def slice_(node: Node) -> Var:
         starts, ends, axes = (node.attr(name) for name in ("starts", "ends", "axes"))
         steps = None
     else:
-        starts, ends = (parts(node.names, node.proto.input[at]) for at in (1, 2))
+        starts, ends = (split_parts(node.names, node.proto.input[at]) for at in (1, 2))
         axes, steps = node.ints(3, "The axes"), node.ints(4, "The steps")
     slice_axes = range(len(starts)) if axes is None else axes
     for axis, start, end, step in zip(
@@ -184,16 +190,16 @@ def slice_(node: Node) -> Var:
 def _slice_axis(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
-    if isinstance(start, Told) or isinstance(end, Told):
-        return cut_told(x, axis, told(start), told(end), step)
+    if isinstance(start, RunTimeSize) or isinstance(end, RunTimeSize):
+        return dynamic_slice(x, axis, as_size_or_number(start), as_size_or_number(end), step)
     if isinstance(start, int) and isinstance(end, int):
-        first, last = (None if abs(n) >= FAR else n for n in (start, end))
+        first, last = (None if abs(n) >= OPEN_END else n for n in (start, end))
         if step == 1 and not first and last in (None, x.shape[axis]):
             return x
         return x[(slice(None),) * axis + (slice(first, last, step),)]
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
-    low, high = (clipped(x.shape[axis], bound) for bound in (start, end))
+    low, high = (clip_bound(x.shape[axis], bound) for bound in (start, end))
     if low == 0 and high == x.shape[axis]:  # a full slice keeps the size
         return x
     return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
@@ -201,9 +207,9 @@ def _slice_axis(node: Node, x: Var, axis: int, start: Part, end: Part, step: Siz
 
 def expand(node: Node) -> Var:
     """A broadcast along axes of size 1 and along new ones."""
-    x, target = node.var(0), parts(node.names, node.proto.input[1])
-    x = no_smaller(x, target)
-    return ops.broadcast_to(x, expanded(node, x.shape, target))
+    x, target = node.var(0), split_parts(node.names, node.proto.input[1])
+    x = assert_not_stretched(x, target)
+    return ops.broadcast_to(x, broadcast_sizes(node, x.shape, target))
 
 
 def tile(node: Node) -> Var:
@@ -213,21 +219,21 @@ def tile(node: Node) -> Var:
 
 def constant_of_shape(node: Node) -> Value:
     """An array filled with one number."""
-    fill = node.tensor("value") or Known.of(np.zeros(1, FLOAT32))
+    fill = node.tensor("value") or Constant.of(np.zeros(1, FLOAT32))
     target, value = sizes_at(node, 0) or [], fill.array.ravel()[0]
     numbers = [n for n in target if isinstance(n, int)]
     if len(numbers) == len(target) and prod(numbers) <= MOST_ELEMENTS:
-        return Known(np.full(numbers, value, fill.dtype), fill.dtype)
-    return filled(target, value, fill.dtype)
+        return Constant(np.full(numbers, value, fill.dtype), fill.dtype)
+    return fill_shape(target, value, fill.dtype)
 
 
 def range_(node: Node) -> Var:
     """A range: known, symbolic with step 1, or data-dependent."""
     bounds = [node.maybe_known(at) for at in range(3)]
     if None in bounds:
-        return counted_told(node, [None if b is None else b.items()[0] for b in bounds])
+        return run_time_range(node, [None if b is None else b.items()[0] for b in bounds])
     known_bounds = [bound for bound in bounds if bound is not None]
-    return numbers_between(
+    return build_range(
         node, [bound.items()[0] for bound in known_bounds], known_bounds[0].dtype
     )
 
@@ -249,7 +255,7 @@ def pad(node: Node) -> Var:
         axes, fill = node.ints(3, "The axes"), _fill(node)
     padded_axes = [int(a) % x.ndim for a in (range(x.ndim) if axes is None else axes)]
     ends = list(zip(widths[: len(padded_axes)], widths[len(padded_axes) :], strict=True))
-    return padded(x, dict(zip(padded_axes, ends, strict=True)), mode, fill)
+    return pad_or_crop(x, dict(zip(padded_axes, ends, strict=True)), mode, fill)
 
 
 def _fill(node: Node) -> Any:
