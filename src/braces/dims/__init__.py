@@ -33,10 +33,10 @@ from braces.dims.size import (
     never_negative,
     of_atom,
     product,
-    substitute,
     sum_of,
 )
 from braces.dims.solver import solved
+from braces.dims.substitution import substitute
 from braces.dims.unifier import Unifier
 
 __all__ = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from braces.dims.size import Dim, Size, divide_exactly, substitute
+from braces.dims.size import Dim, Size, divide_exactly
+from braces.dims.substitution import substitute
 
 
 def solved(size: Dim, known: Size) -> tuple[str, Size] | None:

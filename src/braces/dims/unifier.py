@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from braces.dims.size import Dim, Size, substitute
+from braces.dims.size import Dim, Size
+from braces.dims.substitution import substitute
 
 
 class Unifier:

@@ -43,8 +43,8 @@ class Executor(Hinted):
     """Runs programs.
 
     The first compiled run configures JAX to compute on a CPU in the calling thread
-    (`jax_cpu_enable_async_dispatch` off). This holds for the whole process, unless it has
-    computed with JAX before. Interpretation does not change the setting.
+    (`jax_cpu_enable_async_dispatch` off), for the whole process, unless it has computed with
+    JAX before. Interpretation does not change the setting.
 
     Compiled code is stored for later processes in a persistent cache of up to 1 GiB, in the
     user's cache folder: `~/.cache/braces/xla` on Linux. The environment variable
@@ -53,8 +53,8 @@ class Executor(Hinted):
     so a folder that is not the user's, or that others can write to, is not used. If JAX has a
     cache folder (`JAX_COMPILATION_CACHE_DIR`), or its cache is disabled
     (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. The settings of JAX are
-    changed only while a program compiles, or is interpreted for the first time, and then
-    restored: other JAX compilations of the process are not stored.
+    changed only while a program compiles, or is first interpreted, and then restored: other
+    JAX compilations of the process are not stored.
 
     Args:
         mode: `compile` lowers a program to one function, compiled by XLA. `interpret` runs
@@ -485,19 +485,20 @@ class Executor(Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reduce to the settings: a copy, or an unpickled executor, compiles anew."""
-        settings = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
-        return _again, settings
+        return _again, (
+            self.mode,
+            self.device_name,
+            self.layout,
+            self._plans.limit,
+            self.passes,
+        )
 
 
 def _again(
-    mode: str,
-    device: str | None,
-    layout: Layout | None,
-    max_executables: int,
-    passes: tuple[Pass, ...],
+    mode: str, device: str | None, layout: Layout | None, limit: int, passes: tuple[Pass, ...]
 ) -> Executor:
     """Return an executor with these settings."""
-    return Executor(mode, device, layout=layout, max_executables=max_executables, passes=passes)
+    return Executor(mode, device, layout=layout, max_executables=limit, passes=passes)
 
 
 def _value(scope: Scope, name: str) -> Any:

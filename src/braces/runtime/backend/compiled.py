@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from operator import attrgetter
@@ -12,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from braces.define.core.jax_settings import braces_jax_settings, is_jit_disabled, traceable
+from braces.define.core.jax_settings import is_jit_disabled, traceable
 from braces.define.core.kernel_call import is_out_of_memory
 from braces.errors import BracesError, DeviceError, ProgramError, RunError
 from braces.ir.records import Op, ProgramDef
 from braces.lazy import jax
-from braces.lower.cache.persistent_cache import code_name, compile_or_read, count_cache_hits
-from braces.lower.checks.array_size_limit import refuse_huge
+from braces.lower.cache.persistent_cache import count_cache_hits
 from braces.lower.checks.out_of_memory import (
     LARGE_BYTES,
     needed_bytes,
@@ -46,9 +44,9 @@ from braces.lower.xla.concrete_attributes import Sizes
 from braces.lower.xla.fused_initializers import BatchedInitializers
 from braces.lower.xla.interruptible_loops import may_be_interruptible, ticket
 from braces.lower.xla.narrow_dtypes import from_carriers
-from braces.ops.linalg.einsum import keep_axes_separate
 from braces.passes.rows.pad_row_count import EXACT, pad_for_run
 from braces.runtime.backend import interpreted
+from braces.runtime.compile.compile_code import CompileTarget, compile_function
 from braces.runtime.compile.compile_variant import CompileVariant, find_padded_axes
 from braces.runtime.compile.executable import (
     DonatedError,
@@ -72,10 +70,8 @@ from braces.runtime.devices.device_placement import (
 )
 from braces.runtime.inputs.feeds import check_shape
 from braces.runtime.inputs.persistables import Run, check_states, keep_on_device
-from braces.runtime.monitoring.compile_listener import CompileListener
 from braces.runtime.monitoring.stats import Compilation
 from braces.runtime.plan.plan import Plan
-from braces.target import ROUNDED
 
 MAX_REPEATS, WIDE_BYTES = 64, 8
 _type, _description = attrgetter("shape", "dtype"), attrgetter("aval")
@@ -482,7 +478,11 @@ class CompiledPlan:
         arguments = self._arguments(run)
         wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
         options = {} if self.placed is None else self.placed.options(bool(flags))
-        code = self._code(function, [*arguments, *lowerer.draws.starts], form, making, options)
+        target = CompileTarget(
+            self.device, self.placed is not None, len(self.plan.replaced), options
+        )
+        inputs = [*arguments, *lowerer.draws.starts]
+        code = compile_function(function, inputs, form.body.ops, making, target)
         size_bytes = needed_bytes(code) if self.target.host_memory else 0
         facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
         call = partial(call_on_device, code, self.device)
@@ -490,39 +490,6 @@ class CompiledPlan:
         if not wide and self.device is None:
             executable.call = partial(call_first, executable)
         return executable
-
-    def _code(
-        self,
-        function: Callable[..., Any],
-        arguments: list[Any],
-        form: CompileVariant,
-        making: CompileListener,
-        options: Mapping[str, Any],
-    ) -> Any:
-        """Compile a function for arguments of these types."""
-        function.__name__ = making.named(code_name(form.body.ops, arguments))
-        donated = tuple(range(len(self.plan.replaced)))
-        xla_options = dict(ROUNDED)
-        call = jax.jit(
-            function, donate_argnums=donated, compiler_options=xla_options, **options
-        )
-        with ExitStack() as settings:
-            settings.enter_context(braces_jax_settings())
-            settings.enter_context(jax.threefry_partitionable(True))
-            if self.placed is not None:
-                settings.enter_context(keep_axes_separate())
-            if self.device is not None:
-                settings.enter_context(jax.default_device(self.device))
-                arguments = jax.device_put(arguments, self.device)
-            with making.phase("trace"):
-                traced = call.trace(*arguments)
-                refuse_huge(traced.jaxpr, form.body.ops)
-            with making.phase("lower"):
-                lowered = traced.lower()
-            with making.phase("XLA or kept code"):
-                code = compile_or_read(lowered, function.__name__)
-            making.made(code)
-        return code
 
 
 def _locate_error(error: BaseException, path: str, op: Op) -> BaseException:
