@@ -53,8 +53,7 @@ class Executor(Hinted):
     so a folder that is not the user's, or that others can write to, is not used. If JAX has a
     cache folder (`JAX_COMPILATION_CACHE_DIR`), or its cache is disabled
     (`JAX_ENABLE_COMPILATION_CACHE=0`), that holds for Braces too. The settings of JAX are
-    changed only while a program compiles, or is first interpreted, and then restored: other
-    JAX compilations of the process are not stored.
+    changed only while a program compiles, or is first interpreted, and then restored.
 
     Args:
         mode: `compile` lowers a program to one function, compiled by XLA. `interpret` runs
@@ -485,13 +484,8 @@ class Executor(Hinted):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Reduce to the settings: a copy, or an unpickled executor, compiles anew."""
-        return _again, (
-            self.mode,
-            self.device_name,
-            self.layout,
-            self._plans.limit,
-            self.passes,
-        )
+        options = self.mode, self.device_name, self.layout, self._plans.limit, self.passes
+        return _again, options
 
 
 def _again(

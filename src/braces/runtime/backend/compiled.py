@@ -431,7 +431,6 @@ class CompiledPlan:
         plan, sites, making = self.plan, form.sites, run.making
         if self.placed is None:
             refuse_sharded_values(self.states, run.states)
-        names = (*plan.states, *plan.feeds)
         rooms, assumed_sizes = self.known.capacities(), self.known.sizes(form.rounded)
         lowerer = Lowerer(
             sizes | assumed_sizes,
@@ -451,9 +450,8 @@ class CompiledPlan:
         if self.placed is None:  # otherwise each value is drawn on its own device
             lowerer.draws = BatchedInitializers.of(form.body, returned_names, self.target.drawn)
         flags = [*sites, NAN_CHECK] if self.check_nan else list(sites)
-        limits = (*(form.limit(site, rooms, assumed_sizes) for site in sites.values()), 0)[
-            : len(flags)
-        ]
+        limits = tuple(form.limit(site, rooms, assumed_sizes) for site in sites.values())
+        limits = (*limits, 0)[: len(flags)]
         early = not self.check_nan and (flags or self.asks)
         places = find_early_updates(form.body, form.updates, flags) if early else {}
 
@@ -461,7 +459,7 @@ class CompiledPlan:
             inputs = lowerer.draws.begin(inputs)
             *values, lowerer.ticket = inputs if self.asks else (*inputs, None)
             lowerer.loops = []
-            env = dict(zip(names, values, strict=True))
+            env = dict(zip((*plan.states, *plan.feeds), values, strict=True))
             commits = Commits((*flags, STOP_CHECK), (*limits, 0), dict(env), places)
             lowerer.commits = commits
             state = lowerer.run(body, env, "", start_state([*flags, STOP_CHECK]))
@@ -476,7 +474,6 @@ class CompiledPlan:
             return *fetches, *committed, commits.status(state.sites)[: len(flags)]
 
         arguments = self._arguments(run)
-        wide = any(x.dtype.itemsize >= WIDE_BYTES for x in arguments)
         options = {} if self.placed is None else self.placed.options(bool(flags))
         target = CompileTarget(
             self.device, self.placed is not None, len(self.plan.replaced), options
@@ -487,7 +484,7 @@ class CompiledPlan:
         facts = tuple(sites.values()), limits, assumed_sizes, tuple(lowerer.loops), size_bytes
         call = partial(call_on_device, code, self.device)
         executable = Executable(code, *facts, call, lowerer.draws.starts)
-        if not wide and self.device is None:
+        if self.device is None and not any(x.dtype.itemsize >= WIDE_BYTES for x in arguments):
             executable.call = partial(call_first, executable)
         return executable
 
