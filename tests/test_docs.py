@@ -115,6 +115,7 @@ def test_the_program_that_is_planned_is_planned_in_a_shell_alike(
 
 LINKED = (
     *PAGES,
+    "docs/decisions/README.md",
     "docs/gradients.md",
     "docs/interchange.md",
     "docs/real_models.md",
