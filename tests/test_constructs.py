@@ -15,9 +15,14 @@ from braces.passes.cleanup.loop_invariant_code_motion import REPEATED
 SRC = Path(__file__).resolve().parent.parent / "src" / "braces"
 FAMILIES = SRC / "ops"
 """Operators that own no blocks; some have slots of the same names."""
-TABLE = SRC / "exchange" / "onnx_out"
+CONTROL = FAMILIES / "control"
+TABLE = SRC / "exchange" / "onnx" / "writer"
 """What ONNX has for each operator, by its type."""
-SCHEMAS = {FAMILIES / "control" / f"{name}.py" for name in VIEWS}
+SCHEMAS = {
+    CONTROL / "plain_block.py",
+    CONTROL / "custom_gradient.py",
+    *(CONTROL / name / "op.py" for name in ("loop", "switch", "partition")),
+}
 """Where slots are declared, and their types inferred."""
 
 
@@ -36,7 +41,8 @@ OWN = SLOTS - names_of(OTHERS)
 
 def known(path: Path) -> set[str]:
     """The names that stand for slots of constructs in a file."""
-    return OWN if path.parent in (FAMILIES, TABLE) else SLOTS
+    family = FAMILIES in path.parents and CONTROL not in path.parents
+    return OWN if family or TABLE in path.parents else SLOTS
 
 
 def places(path: Path, text: str) -> Iterator[str]:
@@ -104,7 +110,7 @@ def untyped(path: Path) -> list[str]:
 
 
 def test_only_values_of_jax_are_untyped_where_constructs_are_differentiated() -> None:
-    passes = {SRC / "passes" / f"{name}.py" for name in ("backward", "forward")}
-    control = {*(FAMILIES / "control").glob("*.py")} - {FAMILIES / "control" / "rows.py"}
-    # Arrays of JAX are `Value` there; `rows` has fills, which are numbers of any dtype.
+    passes = {SRC / "passes" / "autodiff" / f"{way}_mode.py" for way in ("reverse", "forward")}
+    control = {*CONTROL.rglob("*.py")} - {CONTROL / "batch_axis" / "masking.py"}
+    # Arrays of JAX are `Value` there; masks have fills, which are numbers of any dtype.
     assert [place for path in passes | control for place in untyped(path)] == []
