@@ -43,7 +43,7 @@ def text_row(text: str) -> Piece:
     """Return a line of text.
 
     Example:
-        >>> row("a < b")[0].endswith(">a &lt; b</div>")
+        >>> text_row("a < b")[0].endswith(">a &lt; b</div>")
         True
     """
     return f'<div style="{_ROW}">{escape_html(shorten_text(text))}</div>', 0

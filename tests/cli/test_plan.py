@@ -39,7 +39,7 @@ def compiled_here(monkeypatch: pytest.MonkeyPatch) -> None:
             compile_and_report(definition, question.layout, question.fetches, question.sizes)
         )
 
-    monkeypatch.setattr(planner, "_asked", asked)
+    monkeypatch.setattr(planner, "_run_worker", asked)
 
 
 def test_options_say_how_all_lies(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -344,12 +344,16 @@ def test_an_unknown_pass_is_bad_usage_and_all_are_listed(
     ("words", "wrong", "way_out"),
     [
         ("gradients", "gradients needs words", "write gradients:TARGET,INPUT,..."),
-        ("segments:", "segments needs words", "write segments:TRIPS,LOOP,..."),
+        ("checkpoint:", "checkpoint needs words", "write checkpoint:TRIPS,LOOP,..."),
         ("gradients:y", "There is no input for the gradient of `y`.", "TARGET,INPUT"),
         ("jvp:y", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
         ("jvp:y,x", "Not each input has a tangent behind it", "write jvp:TARGET,INPUT,TANGENT"),
-        ("lengths:x", "No loop is to have the lengths `x`.", "write lengths:LENGTHS,LOOP"),
-        ("segments:x", "cannot take every='x'", "write segments:TRIPS,LOOP"),
+        (
+            "ragged_steps:x",
+            "No loop is to have the lengths `x`.",
+            "write ragged_steps:LENGTHS,LOOP",
+        ),
+        ("checkpoint:x", "cannot take every='x'", "write checkpoint:TRIPS,LOOP"),
     ],
 )
 def test_a_pass_without_the_words_that_it_needs_is_bad_usage_with_the_way_out(
@@ -397,7 +401,15 @@ def test_a_derivative_is_one_more_result(
 
 @pytest.mark.parametrize(
     "given",
-    ["segments", "segments:", "segments:0", "segments:x", "prune:1", "gradients", "jvp:,x"],
+    [
+        "checkpoint",
+        "checkpoint:",
+        "checkpoint:0",
+        "checkpoint:x",
+        "prune:1",
+        "gradients",
+        "jvp:,x",
+    ],
 )
 def test_words_that_a_pass_does_not_take_are_bad_usage(
     given: str, program_file: str, capsys: pytest.CaptureFixture[str]

@@ -112,8 +112,8 @@ def test_what_killed_writers_left_is_removed_by_the_next_save_of_anything(
 ) -> None:
     killed = """
 import os, signal, sys
-from braces.ir.files.atomic_write import replacing
-with replacing(sys.argv[1]) as file:
+from braces.ir.files.atomic_write import replace_atomically
+with replace_atomically(sys.argv[1]) as file:
     file.write(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
 """

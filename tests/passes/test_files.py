@@ -28,7 +28,7 @@ ONCE = ("gradients/", "jvp/")
 SETTLED = {name: case for name, case in WELL_FORMED.items() if not name.startswith(ONCE)}
 EVERY = {
     name: one
-    for name, one in {**PASSES, "segments": br.passes.checkpoint(2)}.items()
+    for name, one in {**PASSES, "checkpoint": br.passes.checkpoint(2)}.items()
     if f"{name}/" not in ONCE
 }
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -60,7 +60,7 @@ def test_gradients_stay_the_same_in_both_modes(seed: int) -> None:
     fetch = differentiate(made, second=False)
     wanted = outcome(made.program, feeds | moves, fetch, "interpret", ())
     for mode in ("interpret", "compile"):
-        for name in ("hoist", "share", "simplify", "all"):
+        for name in ("licm", "cse", "canonicalize", "all"):
             found = outcome(made.program, feeds | moves, fetch, mode, TRIED[name])
             check_same(found, wanted, f"{mode}, {name}")
 
@@ -87,6 +87,6 @@ def test_gradients_of_loops_in_segments_are_those_of_whole_loops(seed: int) -> N
 
 def test_the_programs_give_passes_something_to_do() -> None:
     programs = [generate(seed, size=6).program.definition for seed in range(4000, 4040)]
-    for name in ("hoist", "share", "simplify"):
+    for name in ("licm", "cse", "canonicalize"):
         assert sum(PASSES[name].run(one) is not one for one in programs) > 10, name
     assert sum(br.passes.checkpoint(2).run(one) is not one for one in programs) > 10

@@ -33,8 +33,8 @@ from braces.remote.protocol.messages import (
     pack_message,
     unpack_message,
 )
-from braces.remote.worker.server import MOST_UNAUTHENTICATED
-from braces.remote.worker.session import PROGRAM
+from braces.remote.serving.server import MOST_UNAUTHENTICATED
+from braces.remote.serving.session import PROGRAM
 
 
 @contextmanager

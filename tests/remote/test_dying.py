@@ -190,7 +190,7 @@ def test_a_run_that_ends_every_worker_is_given_up(
 ) -> None:
     program, y, scope = linear()
     with monkeypatch.context() as patched:
-        patched.setattr("braces.remote.worker.session.Session.answer", ending)
+        patched.setattr("braces.remote.serving.session.Session.answer", ending)
         one = br.remote.worker(several.addresses[0], TOKEN)
         one.load(program, scope)
         with pytest.raises(br.RemoteError, match="3 times in this run"):
@@ -219,7 +219,7 @@ def test_a_worker_that_does_not_answer_is_given_up(
     with br.remote.worker(several.addresses[0], TOKEN) as one:
         one.load(program, scope)
         with monkeypatch.context() as patched:
-            patched.setattr("braces.remote.worker.session.Session._run", sleeping)
+            patched.setattr("braces.remote.serving.session.Session._run", sleeping)
             with pytest.raises(br.RunError, match="did not answer"):
                 one.run({"x": [[1.0, 10.0]]}, y, timeout_s=0.1)
         assert one.run({"x": [[1.0, 10.0]]}, y) == 32.0
@@ -231,7 +231,7 @@ def test_a_worker_closed_in_a_run_raises_there(
     program, y, scope = linear()
     one = br.remote.worker(several.addresses[0], TOKEN)
     one.load(program, scope)
-    monkeypatch.setattr("braces.remote.worker.session.Session._run", sleeping)
+    monkeypatch.setattr("braces.remote.serving.session.Session._run", sleeping)
     waiting = [one.submit({"x": [[1.0, 10.0]]}, y) for _ in range(3)]
     time.sleep(0.1)
     begun = time.monotonic()

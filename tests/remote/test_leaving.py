@@ -23,9 +23,9 @@ from braces.remote.protocol.addresses import parse_address
 from braces.remote.protocol.connection import Link
 from braces.remote.protocol.handshake import introduce, key_of
 from braces.remote.protocol.messages import ERROR, RUN, Message, pack_message
-from braces.remote.worker import server as serving
-from braces.remote.worker.server import MOST_CLIENTS, MOST_UNAUTHENTICATED
-from braces.remote.worker.session import Session
+from braces.remote.serving import server as serving
+from braces.remote.serving.server import MOST_CLIENTS, MOST_UNAUTHENTICATED
+from braces.remote.serving.session import Session
 
 pytestmark = pytest.mark.unoptimized
 GONE_S = 20.0

@@ -224,13 +224,14 @@ def test_a_folder_that_cannot_be_written_to_is_not_used(
 RACE = """
 import sys
 from pathlib import Path
-from braces.lower.cache.cache_directory import kept_in, made_ready, processor, trim
+from braces.lower.cache.cache_directory import evict_entries, prepare_cache, processor_name
 folder = Path(sys.argv[1])
 sys.stdin.read()
 for number in range(100):
-    assert made_ready(folder)
-    (folder / processor() / f"jit_{sys.argv[2]}{number}-{'0' * 64}-cache").write_bytes(b"12345")
-    trim(folder, most_bytes=100)
+    assert prepare_cache(folder)
+    name = f"jit_{sys.argv[2]}{number}-{'0' * 64}-cache"
+    (folder / processor_name() / name).write_bytes(b"12345")
+    evict_entries(folder, most_bytes=100)
 """
 
 

@@ -19,7 +19,7 @@ def normalize_host(address: str) -> str:
         ValueError: It is not an IP address.
 
     Example:
-        >>> as_host("::ffff:10.0.0.1"), as_host("fd00::1")
+        >>> normalize_host("::ffff:10.0.0.1"), normalize_host("fd00::1")
         ('10.0.0.1', 'fd00::1')
     """
     ip = ipaddress.ip_address(address)
@@ -48,9 +48,9 @@ def reachable_hosts(theirs: Mapping[int, str], here: Mapping[int, str]) -> dict[
         here: By process: the address at the end of process 0.
 
     Example:
-        >>> hosts_of_all({1: "127.0.0.1", 2: "10.0.0.2"}, {1: "127.0.0.1", 2: "10.0.0.1"})
+        >>> reachable_hosts({1: "127.0.0.1", 2: "10.0.0.2"}, {1: "127.0.0.1", 2: "10.0.0.1"})
         {0: '10.0.0.1', 1: '10.0.0.1', 2: '10.0.0.2'}
-        >>> hosts_of_all({1: "127.0.0.1"}, {1: "127.0.1.1"})
+        >>> reachable_hosts({1: "127.0.0.1"}, {1: "127.0.1.1"})
         {0: '127.0.1.1', 1: '127.0.1.1'}
     """
     indices = sorted(here)
@@ -63,7 +63,7 @@ def join_address(host: str, port: int) -> str:
     """Return `host:port`, with brackets around an IPv6 address.
 
     Example:
-        >>> joined_address("fd00::1", 80), joined_address("10.0.0.1", 80)
+        >>> join_address("fd00::1", 80), join_address("10.0.0.1", 80)
         ('[fd00::1]:80', '10.0.0.1:80')
     """
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

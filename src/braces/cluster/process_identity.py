@@ -71,8 +71,8 @@ def find_identity(given: LauncherInfo, environment: Environment) -> ProcessIdent
         ClusterError: A field is missing, or is not a valid number.
 
     Example:
-        >>> find_place(Told(), {})
-        >>> find_place(Told(1, 2, "10.0.0.7:9000"), {}).address
+        >>> find_identity(LauncherInfo(), {})
+        >>> find_identity(LauncherInfo(1, 2, "10.0.0.7:9000"), {}).address
         '10.0.0.7:9000'
     """
     info, origins = given, ["arguments"] if given != LauncherInfo() else []

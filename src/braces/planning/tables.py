@@ -105,7 +105,7 @@ def first_names(names: Sequence[str]) -> str:
     """Return the first names, shortened to their ends, and the number of the others.
 
     Example:
-        >>> some(["a", "b", "c"]), some(["layer0/attention/body/matmul"])
+        >>> first_names(["a", "b", "c"]), first_names(["layer0/attention/body/matmul"])
         ('a, b (+1)', '…attention/body/matmul')
     """
     more = f" (+{len(names) - _MANY})" if len(names) > _MANY else ""

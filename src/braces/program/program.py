@@ -331,7 +331,7 @@ class Program(Builder, hints.Hinted):
             >>> prog = br.parse('''program {
             ...   data x: f32[3]  y: f32[3] = tanh(x=x)  z: f32[3] = exp(x=x)  return y }''')
             >>> print(prog.explain(passes=(br.passes.dce,)))
-            eliminate: Eliminate operators that no result or update needs.
+            dce: Eliminate operators that no result or update needs.
               block 0: 1 removed (z)
               in all
                 operations: 6 FLOP → 3 FLOP

@@ -8,7 +8,7 @@ executor.
 
 from braces.remote.client import Worker as Worker, worker as worker
 from braces.remote.pool import Workers as Workers
-from braces.remote.worker.server import Server as Server
+from braces.remote.serving.server import Server as Server
 
 
 def __dir__() -> list[str]:

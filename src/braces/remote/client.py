@@ -17,8 +17,8 @@ from braces.remote.package import Package
 from braces.remote.protocol.connection import LONGEST_S
 from braces.remote.protocol.error_records import as_error
 from braces.remote.protocol.messages import ERROR, VALUES, Message
-from braces.remote.worker.ray_actor import RAY, RayEndpoint
-from braces.remote.worker.session import fetch_name
+from braces.remote.serving.ray_actor import RAY, RayEndpoint
+from braces.remote.serving.session import fetch_name
 from braces.runtime.inputs.fetches import read_fetch
 from braces.scope import Scope
 from braces.storage.tensor_file import Array

@@ -21,7 +21,7 @@ from braces.lower.xla.concrete_attributes import Sizes
 from braces.ops.random.stateless import runs_counted
 from braces.program import Block, Program
 from braces.remote.protocol.messages import LOAD, RUN, Message
-from braces.remote.worker.session import DRAWN_FROM, PROGRAM
+from braces.remote.serving.session import DRAWN_FROM, PROGRAM
 from braces.runtime.inputs.feeds import check_names, check_shape, convert_feed
 from braces.runtime.inputs.persistables import check_states, read_states, seed_random_states
 from braces.runtime.plan.plan import declared_data

@@ -22,7 +22,7 @@ def attribute_text(value: Attr) -> str:
     """Return the text of an attribute, with blocks as `{…}` and long texts cut.
 
     Example:
-        >>> shown((1, 2.5, "a", None))
+        >>> attribute_text((1, 2.5, "a", None))
         '[1, 2.5, "a", none]'
     """
     text = _shown(value)

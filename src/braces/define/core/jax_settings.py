@@ -22,7 +22,7 @@ def braces_jax_settings() -> Generator[None]:
 
     Example:
         >>> import jax
-        >>> with jax.numpy_rank_promotion("raise"), own_settings():
+        >>> with jax.numpy_rank_promotion("raise"), braces_jax_settings():
         ...     (jax.numpy.ones((2, 3)) + jax.numpy.ones(3)).dtype
         dtype('float64')
     """

@@ -75,9 +75,9 @@ def is_in_packages(file: str, *packages: ModuleType) -> bool:
     """Return whether a file is in the folder of one of these packages.
 
     Example:
-        >>> in_packages(np.linalg.__file__, np), in_packages("<stdin>", np)
+        >>> is_in_packages(np.linalg.__file__, np), is_in_packages("<stdin>", np)
         (True, False)
-        >>> in_packages(np.__path__[0] + "ro/__init__.py", np)
+        >>> is_in_packages(np.__path__[0] + "ro/__init__.py", np)
         False
     """
     folders = (str(Path(str(package.__file__)).parent) for package in packages)
@@ -85,7 +85,7 @@ def is_in_packages(file: str, *packages: ModuleType) -> bool:
 
 
 def _user_frames(places: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    ours = str(Path(__file__).parents[1])
+    ours = str(Path(__file__).parents[2])
     return [place for place in places if not place[0].startswith(ours)]
 
 

@@ -48,7 +48,7 @@ def tree_unflatten(tree: Any, new: Iterable[Any]) -> Any:
     """Return a tree of the same structure with new leaves.
 
     Example:
-        >>> rebuild({"a": 1, "b": (2, [3])}, "xyz")
+        >>> tree_unflatten({"a": 1, "b": (2, [3])}, "xyz")
         {'a': 'x', 'b': ('y', ['z'])}
     """
     return _rebuild(tree, iter(new))

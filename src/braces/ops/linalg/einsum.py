@@ -106,9 +106,9 @@ def parse_equation(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]
     """Parse an equation: a letter for each axis of operands and result, also for `...`.
 
     Example:
-        >>> read("ij,jk", [2, 2])
+        >>> parse_equation("ij,jk", [2, 2])
         (['ij', 'jk'], 'ik')
-        >>> read("...i,i->...", [3, 1])
+        >>> parse_equation("...i,i->...", [3, 1])
         (['abi', 'i'], 'ab')
     """
     left, arrow, right = equation.replace(" ", "").partition("->")
@@ -220,7 +220,7 @@ def mergeable_letters(terms: Sequence[str], alone: Set[str]) -> set[str]:
     """Return the letters to merge: each follows one letter, which nothing else follows.
 
     Example:
-        >>> sorted(joining(["abcd", "xabd", "cxd"], set()))
+        >>> sorted(mergeable_letters(["abcd", "xabd", "cxd"], set()))
         ['b']
     """
     after, before = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)

@@ -33,7 +33,7 @@ def format_address(host: str, port: int) -> str:
     """Format an address.
 
     Example:
-        >>> shown_address("::1", 7000)
+        >>> format_address("::1", 7000)
         '[::1]:7000'
     """
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -97,7 +97,7 @@ def shorten_value(value: str) -> str:
     """Return a text that is short enough to be compared, and differs if the value differs.
 
     Example:
-        >>> shortened("a"), len(shortened("a" * 5000))
+        >>> shorten_value("a"), len(shorten_value("a" * 5000))
         ('a', 1066)
     """
     if len(value) <= _SHORT:
@@ -139,7 +139,7 @@ def check_equal_values(name: str, brought: Mapping[int, str], fix: str = "") -> 
         ClusterError: There are several values; the error lists the processes of each.
 
     Example:
-        >>> check_alike("version of JAX", {0: "0.10.2", 1: "0.10.1", 2: "0.10.2"})
+        >>> check_equal_values("version of JAX", {0: "0.10.2", 1: "0.10.1", 2: "0.10.2"})
         Traceback (most recent call last):
         braces.errors.ClusterError: The processes do not have the same version of JAX.
           given: processes 0 and 2: 0.10.2; process 1: 0.10.1
@@ -160,7 +160,7 @@ def describe_processes(numbers: list[int]) -> str:
     """Return some processes in words; long lists are truncated.
 
     Example:
-        >>> said_processes([1]), said_processes([0, 2, 3])
+        >>> describe_processes([1]), describe_processes([0, 2, 3])
         ('Process 1', 'Processes 0, 2 and 3')
     """
     shown = [str(number) for number in numbers[:16]]

@@ -49,7 +49,7 @@ def clean_name(name: str, otherwise: str = "value") -> str:
     """Replace the characters of a model's name that names of programs cannot have.
 
     Example:
-        >>> cleaned("/encoder/layers.0/MatMul_output_0"), cleaned("x:0"), cleaned("")
+        >>> clean_name("/encoder/layers.0/MatMul_output_0"), clean_name("x:0"), clean_name("")
         ('encoder/layers.0/MatMul_output_0', 'x_0', 'value')
     """
     word = _STRANGE.sub("_", name).strip("/")[-LONGEST_PREFIX:].strip("/") or otherwise

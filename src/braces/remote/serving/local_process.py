@@ -18,7 +18,7 @@ from threading import Thread, Timer
 from typing import Any
 
 from braces.errors import RemoteError
-from braces.remote.worker.server import Server
+from braces.remote.serving.server import Server
 
 LOOPBACK = "127.0.0.1:0"
 START_S = 120.0
@@ -29,7 +29,7 @@ _CODE = """\
 import json, sys
 given = json.loads(sys.stdin.readline())
 sys.path[:] = given["path"]
-from braces.remote.worker.local_process import serve
+from braces.remote.serving.local_process import serve
 serve(given["token"])
 """
 

@@ -15,8 +15,8 @@ from braces.remote.protocol.connection import Link, close_socket
 from braces.remote.protocol.error_records import as_record
 from braces.remote.protocol.handshake import admit, key_of, welcome
 from braces.remote.protocol.messages import ERROR, Message
-from braces.remote.worker.disconnect_monitor import DisconnectMonitor
-from braces.remote.worker.session import Session
+from braces.remote.serving.disconnect_monitor import DisconnectMonitor
+from braces.remote.serving.session import Session
 
 MOST_CLIENTS = 64
 MOST_UNAUTHENTICATED = 64

@@ -13,7 +13,7 @@ from typing import Any
 from braces.errors import RemoteError
 from braces.lazy import ray
 from braces.remote.protocol.messages import LENGTH_BYTES, Message, pack_message, unpack_message
-from braces.remote.worker.session import Session
+from braces.remote.serving.session import Session
 
 RAY = "ray"
 
