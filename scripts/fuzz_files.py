@@ -33,7 +33,7 @@ import program_mutations as pm
 
 import braces as br
 from braces.ir.fingerprint import fingerprint
-from braces.passes.verify.program import verify
+from braces.passes.verifier.program import verify
 from braces.storage.model_files import read_programs
 
 MEMORY = 1 << 29

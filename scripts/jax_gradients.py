@@ -44,7 +44,7 @@ def gradient_outcome(call: Call, mode: str = "interpret") -> str:
             wanted = jax.jit(slope)(*floats)
             program, values = br.from_jax(loss, *floats)
         except (TypeError, ValueError, NotImplementedError, ProgramError):
-            return ""
+            return ""  # JAX has no gradient of it, or Braces says why it cannot read it
         with program:
             given = [program.var(name) for name in program.feeds]
             grads = br.gradients(program.var(program.fetches[0]), given)

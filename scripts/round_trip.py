@@ -24,8 +24,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "control")]
 
 from battery import CASES  # noqa: E402 - the path comes first
-from checking import derive, direction  # noqa: E402
-from tests.exported import block_names, run_model  # noqa: E402
+from checking import derive, direction  # noqa: E402 - as above
+from tests.exported import block_names, run_model  # noqa: E402 - as above
 
 PAGE = ROOT / "docs/round_trip.md"
 HEAD = """# Programs through ONNX and back

@@ -16,6 +16,7 @@ from braces.errors import ProgramError
 from braces.jaxpr.core.custom_derivatives import struct_of, with_jax_derivative
 from braces.jaxpr.core.equation import Equation, Value
 from braces.jaxpr.core.tracing import closed_jaxpr
+from braces.ops.control.partition.kernel_cost import inner_jaxprs
 
 
 def _implementation(e: Equation, *values: Value) -> Sequence[Value]:
@@ -24,9 +25,8 @@ def _implementation(e: Equation, *values: Value) -> Sequence[Value]:
         closed = _trace_implementation(e)
     except ProgramError:
         e.refuse("for which there is no operator")
-    if _binds_primitive(
-        closed, e.eqn.primitive
-    ):  # JAX implements its own primitives by binding them
+    # JAX implements its own primitives by binding them.
+    if _binds_primitive(closed, e.eqn.primitive):
         e.refuse("for which there is no operator")
     return e.call(closed, values)
 
@@ -48,9 +48,7 @@ def _binds_primitive(closed: Any, primitive: Any) -> bool:
     return any(
         eqn.primitive is primitive
         or any(
-            _binds_primitive(inner, primitive)
-            for inner in eqn.params.values()
-            if hasattr(inner, "eqns")
+            _binds_primitive(inner, primitive) for inner in inner_jaxprs(eqn.params.values())
         )
         for eqn in closed.eqns
     )

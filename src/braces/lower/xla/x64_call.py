@@ -127,19 +127,13 @@ def _transpose(cotangents: Sequence[Any], *operands: Any, code: Traced) -> list[
         return jax.linear_transpose(of_linear, *shapes)(cotangents)
 
     with braces_jax_settings():
-        made = call_with_x64(of_known, (known, [_instantiated(one) for one in cotangents]))
+        made = call_with_x64(of_known, (known, list(map(ad.instantiate_zeros, cotangents))))
     by_position = dict(zip(linear, made, strict=True))
     return [by_position.get(at) for at in range(len(operands))]
 
 
 def _is_zero(tangent: Any) -> bool:
     return isinstance(tangent, ad.Zero)
-
-
-def _instantiated(cotangent: Any) -> Any:
-    if not _is_zero(cotangent):
-        return cotangent
-    return jnp.zeros(cotangent.aval.shape, cotangent.aval.dtype)
 
 
 def _smooth(avals: Sequence[Any]) -> list[int]:
