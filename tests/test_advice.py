@@ -16,7 +16,7 @@ import braces as br
 from braces import hints
 from braces.define import decorator
 from braces.define.decorator import OPS
-from braces.frontend.control import if_else as branches, rnn, while_loop as while_blocks
+from braces.frontend.control import if_else, rnn, while_loop
 from braces.ir import records
 from braces.runtime.profiling import profile
 
@@ -61,7 +61,7 @@ def options() -> frozenset[str]:
     """All that is passed by name to anything public."""
     found = {spec.name for d in OPS.definitions.values() for spec in (*d.attrs, *d.inputs)}
     modules = [br, br.layers, br.optimizer, br.init, br.random, br.metrics, br.remote]
-    modules += [br.distributions, branches, decorator, profile, records, rnn, while_blocks]
+    modules += [br.distributions, if_else, decorator, profile, records, rnn, while_loop]
     for thing in (thing for module in modules for thing in vars(module).values()):
         found.update(_parameters(thing))
         if inspect.isclass(thing):

@@ -22,7 +22,7 @@ from braces.dims import (
     substitute,
 )
 from braces.errors import BracesError, ShapeError
-from braces.passes.verify.program import verify
+from braces.passes.verifier.program import verify
 
 NAMES: tuple[str, ...] = ("b", "t", "h.w", "n_0")
 B, T = Dim.named("b"), Dim.named("t")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -12,8 +14,9 @@ from pathlib import Path
 
 import grimp
 import pytest
+from size import ROOT, sources
 
-SOURCES = Path(__file__).parents[1] / "src" / "braces"
+SOURCES = ROOT / "src" / "braces"
 WORD = re.compile(r"[A-Za-z']+")
 VAGUE_STARTS = {"what", "whether", "how", "which", "where"}
 GENERAL = {
@@ -31,8 +34,8 @@ LOCALS = {"found": 17, "given": 193, "made": 30, "one": 11}
 
 @cache
 def trees() -> dict[Path, ast.Module]:
-    paths = (path for path in SOURCES.rglob("*.py") if not path.name.endswith("_pb2.py"))
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    own = (path for path in sources() if path.is_relative_to(SOURCES))
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in own}
 
 
 def nodes() -> Iterator[ast.AST]:
@@ -69,6 +72,21 @@ def test_folders_do_not_import_in_circles() -> None:
             if folder(imported) != folder(module):
                 below[folder(module)].add(folder(imported))
     TopologicalSorter(below).prepare()  # raises CycleError, which shows the circle
+
+
+def test_no_module_hides_a_package() -> None:
+    """`import braces.ops.linalg as linalg` is the package, whatever its parent imports."""
+    program = (
+        "import importlib, pkgutil, sys, braces\n"
+        "for found in pkgutil.walk_packages(braces.__path__, 'braces.'):\n"
+        "    importlib.import_module(found.name)\n"
+        "for name, module in sorted(sys.modules.items()):\n"
+        "    if name.startswith('braces.') and hasattr(module, '__path__'):\n"
+        "        parent, _, leaf = name.rpartition('.')\n"
+        "        if getattr(sys.modules[parent], leaf) is not module: print(name)\n"
+    )
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == ""
 
 
 def test_docstrings_use_nouns() -> None:

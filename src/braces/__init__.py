@@ -129,7 +129,7 @@ from braces.passes.autodiff.reverse_mode import (
 )
 from braces.passes.cleanup.prune import prune as prune
 from braces.passes.training.inference_mode import for_test as for_test
-from braces.passes.verify.program import verify as verify
+from braces.passes.verifier.program import verify as verify
 from braces.planning.planner import plan as plan
 from braces.program import (
     Block as Block,

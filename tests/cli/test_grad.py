@@ -10,7 +10,7 @@ from saved_files import forward, saved, training
 
 import braces as br
 from braces.cli.main import main
-from braces.passes.verify.program import verify
+from braces.passes.verifier.program import verify
 
 
 @pytest.fixture

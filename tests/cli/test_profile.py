@@ -12,7 +12,7 @@ import pytest
 from saved_files import model
 from tests.runtime.profiled import check_trace, tracks
 
-from braces.cli.commands import run as command
+from braces.cli.commands import run
 from braces.cli.main import main
 
 TEXT = """
@@ -117,7 +117,7 @@ def test_a_bad_path_is_refused_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "prepare_run", never)
+    monkeypatch.setattr(run, "prepare_run", never)
     folder = Path(file).parent
     (folder / "folder.json").mkdir()
     with pytest.raises(SystemExit) as stopped:
@@ -150,7 +150,7 @@ def test_what_does_not_go_together_is_refused(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(command, "prepare_run", never)
+    monkeypatch.setattr(run, "prepare_run", never)
     assert main(["run", file, *FEEDS, *arguments]) == 1
     assert what in capsys.readouterr().err
 

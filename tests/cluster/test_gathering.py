@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from braces.cluster import pending_connections as reception
+from braces.cluster import pending_connections
 from braces.cluster.host_addresses import reachable_hosts
 from braces.cluster.json_connection import MAX_RECORD_BYTES, JsonConnection
 from braces.cluster.process_identity import ProcessIdentity
@@ -258,7 +258,7 @@ def test_idle_connections_do_not_keep_a_job_from_meeting(
 def test_more_idle_connections_than_are_kept_end_the_oldest_ones(
     address: str, go: Any, silent: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "MAX_PENDING", 8)
+    monkeypatch.setattr(pending_connections, "MAX_PENDING", 8)
     one, two = places(2, address)
     first = go(one, timeout_s=10.0)
     silent(50)
@@ -269,7 +269,7 @@ def test_more_idle_connections_than_are_kept_end_the_oldest_ones(
 def test_a_connection_that_says_nothing_is_ended_after_its_time(
     address: str, go: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reception, "GREETING_S", 0.3)
+    monkeypatch.setattr(pending_connections, "GREETING_S", 0.3)
     first = go(places(2, address)[0], timeout_s=10.0)
     host, _, port = address.partition(":")
     with connected(host, int(port)) as stranger:

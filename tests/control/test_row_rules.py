@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.define.axes import axis_map as axes
+from braces.define.axes import axis_map
 from braces.define.decorator import OPS
 from braces.errors import OpDefinitionError, ProgramError
 from braces.ir.walk import all_ops
@@ -30,7 +30,7 @@ def test_every_operator_says_how_its_axes_map() -> None:
 
 
 def test_the_rules_name_no_operator() -> None:
-    nodes = ast.walk(ast.parse(inspect.getsource(axes)))
+    nodes = ast.walk(ast.parse(inspect.getsource(axis_map)))
     texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
     assert "keepdims" in texts
     assert texts.isdisjoint(DEFINITIONS)

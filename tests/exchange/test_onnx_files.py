@@ -13,7 +13,7 @@ from tests.exported import run_model
 
 import braces as br
 from braces.exchange.onnx.writer.graph import files
-from braces.ir.files import atomic_write as atomic
+from braces.ir.files import atomic_write
 
 
 class Killed(BaseException):
@@ -121,7 +121,7 @@ def stop_at(step: str, monkeypatch: pytest.MonkeyPatch, *, cleans_up: bool) -> N
         raise Killed
 
     def replaced_and_stop(path: Any, data: bytes) -> None:
-        atomic.write_atomically(path, data)
+        atomic_write.write_atomically(path, data)
         raise Killed
 
     if step == "weights":

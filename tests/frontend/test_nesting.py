@@ -12,7 +12,7 @@ from braces.ir.fingerprint import fingerprint
 from braces.ir.limits import DEEPEST_NESTING
 from braces.ir.records import Attr, Body, Op, ProgramDef
 from braces.ir.text.printer import print_body
-from braces.passes.verify.program import verify
+from braces.passes.verifier.program import verify
 
 
 def loops(x: br.Var, depth: int) -> br.Var:

@@ -17,7 +17,7 @@ from typing import IO
 import pytest
 from tests.interrupting import interrupted
 
-from braces.ir.files import atomic_write as atomic
+from braces.ir.files import atomic_write
 from braces.ir.files.atomic_write import replace_atomically, write_atomically
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes and locks are those of POSIX")
@@ -153,14 +153,14 @@ def test_what_is_no_file_is_neither_followed_nor_waited_for(tmp_path: Path) -> N
 def test_a_writer_that_looked_abandoned_before_it_was_locked_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock, late = atomic._lock, [True]
+    lock, late = atomic_write._lock, [True]
 
     def others_first(file: IO[bytes], *, wait: bool) -> None:
         if wait and late and late.pop():
             write_atomically(tmp_path / "other", b"other")
         lock(file, wait=wait)
 
-    monkeypatch.setattr(atomic, "_lock", others_first)
+    monkeypatch.setattr(atomic_write, "_lock", others_first)
     write_atomically(tmp_path / "f", b"whole")
     assert (tmp_path / "f").read_bytes() == b"whole"
     assert left(tmp_path) == ["f", "other"]
@@ -292,7 +292,9 @@ def test_ctrl_c_anywhere_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> N
     path, ends = tmp_path / "f", set[bytes]()
     for count in itertools.count(1):
         path.write_bytes(b"old")
-        if not interrupted(lambda: write_atomically(path, b"new"), count, atomic.__file__):
+        if not interrupted(
+            lambda: write_atomically(path, b"new"), count, atomic_write.__file__
+        ):
             break
         ends.add(path.read_bytes())
         write_atomically(tmp_path / "other", b"")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.ops.conv_pool import cpu_algorithms as convolution_ways
+from braces.ops.conv_pool import cpu_algorithms
 from braces.ops.conv_pool.conv import convolve
 from braces.ops.conv_pool.cpu_algorithms import ALGORITHMS, ConvGeometry
 from braces.ops.conv_pool.lax_conv import convolution
@@ -103,7 +103,7 @@ def test_derivatives_of_every_order_are_those_of_jax(name: str, rng: Any) -> Non
 def test_a_kernel_is_derived_from_pieces_of_the_batch(
     count: int, rng: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(convolution_ways, "PIECE_BYTES", 1)
+    monkeypatch.setattr(cpu_algorithms, "PIECE_BYTES", 1)
     x, out = (rng.normal(size=(count, 5, 4, n)).astype("f4") for n in (2, 3))
     windows = ConvGeometry((1, 1), ((1, 1), (1, 1)), (1, 1), (1, 1), 1)
 

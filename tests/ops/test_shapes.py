@@ -10,7 +10,7 @@ import pytest
 
 import braces as br
 from braces.builder.append import one
-from braces.define import type_inference as inference
+from braces.define import type_inference
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.errors import ShapeError
@@ -136,7 +136,7 @@ def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPa
     with br.Program():
         x, y = br.data("x", ["b", 3]), br.data("y", [3, 4])
         first = br.matmul(x, y)
-        monkeypatch.setattr(inference, "infer_shapes", None)
+        monkeypatch.setattr(type_inference, "infer_shapes", None)
         assert br.matmul(x, y).type == first.type
 
 

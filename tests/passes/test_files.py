@@ -12,7 +12,7 @@ from braces.errors import BracesError
 from braces.ir.text.printer import print_program
 from braces.passes.core.pipeline import run_pass
 from braces.passes.registry import MAKERS, PASSES
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 
 
 def refused(case: Case) -> bool:

@@ -18,7 +18,7 @@ from braces.passes.core.rewrite import (
     contains_loops,
     rewrite,
 )
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 
 LOOP = """
 program {

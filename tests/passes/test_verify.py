@@ -19,8 +19,8 @@ from braces.ir import serde
 from braces.ir.records import Op, ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import rename_op
-from braces.passes.verify.program import verify
-from braces.passes.verify.rules import CODES
+from braces.passes.verifier.program import verify
+from braces.passes.verifier.rules import CODES
 from braces.program import Program
 
 LOOP = """
@@ -296,7 +296,7 @@ def test_what_the_library_builds_is_well_formed() -> None:
 def test_verifying_imports_no_jax(tmp_path: Path) -> None:
     built().save(tmp_path / "p.braces")
     code = (
-        "import sys, braces as br; from braces.passes.verify.program import verify\n"
+        "import sys, braces as br; from braces.passes.verifier.program import verify\n"
         "verify(br.Program.load(sys.argv[1])); assert 'jax' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "p.braces")], check=True)

@@ -13,7 +13,7 @@ from braces.ir.views import LoopView
 from braces.passes.cleanup.loop_invariant_code_motion import move_before
 from braces.passes.core.untrusted_input import complete_attributes
 from braces.passes.loops.loop_condition import extract_condition
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 
 
 def loop_with(body: str) -> Body:

@@ -20,7 +20,7 @@ from tests.remote.workers import (
 )
 
 import braces as br
-from braces.remote import client as connecting
+from braces.remote import client
 from braces.remote.protocol.messages import DONE, RUN, Message
 
 pytestmark = pytest.mark.unoptimized
@@ -215,7 +215,7 @@ def test_a_worker_that_does_not_answer_is_given_up(
     several: Several, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, y, scope = linear()
-    monkeypatch.setattr(connecting, "GRACE_S", 0.1)
+    monkeypatch.setattr(client, "GRACE_S", 0.1)
     with br.remote.worker(several.addresses[0], TOKEN) as one:
         one.load(program, scope)
         with monkeypatch.context() as patched:

@@ -17,7 +17,7 @@ from tests.storage.checkpoints import state, steps
 
 import braces as br
 from braces.errors import BracesError
-from braces.storage import background_write as writing, checkpoint as module
+from braces.storage import background_write, checkpoint as module
 from braces.storage.checkpoint import Checkpoint, load_checkpoint
 from braces.storage.tensor_file import write_tensors
 
@@ -153,7 +153,7 @@ def test_what_cannot_be_saved_is_refused_at_once(scope: br.Scope, tmp_path: Path
 def test_ctrl_c_anywhere_in_a_save_leaves_what_can_be_used(
     scope: br.Scope, tmp_path: Path
 ) -> None:
-    places = (module.__file__, writing.__file__, threading.Thread.start.__code__)
+    places = (module.__file__, background_write.__file__, threading.Thread.start.__code__)
     for count in itertools.count(1):
         job = Checkpoint(tmp_path / str(count), keep=None)
         job.save(scope, 1)
@@ -175,7 +175,7 @@ def test_ctrl_c_while_the_last_write_is_awaited_loses_nothing(
     job = Checkpoint(tmp_path)
     job.save(scope, 1)
     for count in range(1, 4):
-        assert interrupted(job.wait, count, module.__file__, writing.__file__)
+        assert interrupted(job.wait, count, module.__file__, background_write.__file__)
     gate.opened.set()
     assert job.steps == [1]
 
@@ -200,7 +200,7 @@ def test_where_no_thread_is_to_be_had_a_save_writes_at_once(
 
 def test_a_write_keeps_no_copies_when_it_is_done(scope: br.Scope, tmp_path: Path) -> None:
     kept = np.zeros(3)
-    done = writing.BackgroundWrite(functools.partial(np.sum, kept))
+    done = background_write.BackgroundWrite(functools.partial(np.sum, kept))
     counted = sys.getrefcount(kept)
     done.start()
     assert done.finish() is None

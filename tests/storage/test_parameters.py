@@ -22,7 +22,7 @@ from braces.errors import (
     UninitializedError,
     UnknownNameError,
 )
-from braces.storage import tensor_file as tensors
+from braces.storage import tensor_file
 from braces.storage.parameters import Loaded, load_parameters, save_parameters
 
 SRC = Path(br.__file__).resolve().parent.parent
@@ -216,7 +216,7 @@ def test_a_failed_save_leaves_the_old_file(
     def fills_the_disk(_: object) -> None:  # the header is written by then
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tensors, "_in_order", fills_the_disk)
+    monkeypatch.setattr(tensor_file, "_in_order", fills_the_disk)
     with pytest.raises(OSError, match="No space left"):
         save_parameters(scope, tmp_path / "p")
     assert (tmp_path / "p").read_bytes() == before

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as arrays_of
 
 from braces.dtypes import COMPUTED, SHORT_NAMES, STORED
 from braces.errors import FileFormatError, UnknownNameError
-from braces.storage import tensor_file as tensors
+from braces.storage import tensor_file
 from braces.storage.tensor_file import Array, open_tensors, write_tensors
 
 SHAPES = [(), (1,), (3,), (2, 3), (0,), (4, 0, 2), (2, 1, 1, 3)]
@@ -385,7 +385,7 @@ def test_an_array_that_cannot_be_written_leaves_the_old_file(
     def fail(*_: object) -> None:
         raise OSError(28, "no space left on device")
 
-    monkeypatch.setattr(tensors, "_in_order", fail)
+    monkeypatch.setattr(tensor_file, "_in_order", fail)
     with pytest.raises(OSError, match="no space left"):
         write_tensors(tmp_path / "f", {"a": np.ones(3)}, "braces.test")
     assert os.listdir(tmp_path) == ["f"]

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from tests.viewer.programs import nested
 
-from braces.viewer import html, layout_library as library
+from braces.viewer import html, layout_library
 
 
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
-    library.layout_library.cache_clear()
+    layout_library.layout_library.cache_clear()
     yield
-    library.layout_library.cache_clear()
+    layout_library.layout_library.cache_clear()
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
             raise PackageNotFoundError(name)
         return distribution(name)
 
-    monkeypatch.setattr(library, "distribution", found)
+    monkeypatch.setattr(layout_library, "distribution", found)
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def put(name: str, file: str, text: str | None) -> None:
@@ -52,36 +52,36 @@ def unpacked(letters: str) -> str:
 
 
 def test_the_library_that_development_installs_is_elkjs() -> None:
-    text = unpacked(library.layout_library())
+    text = unpacked(layout_library.layout_library())
     assert len(text) > 1_000_000
     assert "org.eclipse.elk.layered" in text
     assert "longeron" not in sys.modules
 
 
 def test_a_package_that_ships_the_library_is_enough(install) -> None:
-    assert library.layout_library() == ""
-    library.layout_library.cache_clear()
+    assert layout_library.layout_library() == ""
+    layout_library.layout_library.cache_clear()
     install("ipyelk", "share/static/elk-worker.0f.worker.js", "self.onmessage = 1")
-    assert unpacked(library.layout_library()) == "self.onmessage = 1"
+    assert unpacked(layout_library.layout_library()) == "self.onmessage = 1"
 
 
 def test_the_lighter_package_comes_first_wherever_its_file_lies(install) -> None:
     install("ipyelk", "share/elk-worker.0f.worker.js", "worker")
     install("longeron", "longeron/some/where/elk.bundled.js", "bundle")
-    assert unpacked(library.layout_library()) == "bundle"
+    assert unpacked(layout_library.layout_library()) == "bundle"
 
 
 def test_a_file_that_was_removed_is_not_missed(install) -> None:
     install("longeron", "longeron/elk.bundled.js", None)
     install("ipyelk", "share/elk-worker.0f.worker.js", "worker")
-    assert unpacked(library.layout_library()) == "worker"
+    assert unpacked(layout_library.layout_library()) == "worker"
 
 
 def test_a_page_carries_the_library_as_letters_without_meaning() -> None:
     page = html.program_html(nested())
     carried = re.search(r'<template id="library">(.*?)</template>', page, re.S)
     assert carried is not None
-    assert carried.group(1) == library.layout_library()
+    assert carried.group(1) == layout_library.layout_library()
     assert re.fullmatch(r"[A-Za-z0-9+/=]{100000,}", carried.group(1))
     assert html.program_html(nested()) == page
 

@@ -19,7 +19,7 @@ from braces.errors import (
 )
 from braces.ir import limits, serde
 from braces.ir.names import Names
-from braces.ir.plain_blocks import escaping_values as inside
+from braces.ir.plain_blocks import escaping_values
 from braces.ir.records import ARGUMENT, BLOCK, VALUE, Attr, Body, Op, Slots, Source, VarInfo
 from braces.ir.walk import resolve_vars
 
@@ -378,7 +378,7 @@ class SymbolTable:
         at = len(self.ops) if missing else 0
         while at and missing:  # from the end: mostly it is the block closed last
             at -= 1
-            exposed = inside.export_values(self.ops[at], missing)
+            exposed = escaping_values.export_values(self.ops[at], missing)
             if exposed is not None:
                 for info in exposed.infos:
                     self.new_var(info.name, info.type)
@@ -439,7 +439,7 @@ class SymbolTable:
         self.unknown = body.unknown
         self.root.any_axes |= any(info.axes for info in body.vars.values())
         self.names.take((*body.vars, *(op.name for op in body.ops)))
-        self.names.blocks.update(dict.fromkeys(inside.plain_blocks(body)))
+        self.names.blocks.update(dict.fromkeys(escaping_values.plain_blocks(body)))
         self.touch()
         return self
 

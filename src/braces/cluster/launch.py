@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, cast
 
-from braces.cluster import process_identity as places
+from braces.cluster import process_identity
 from braces.cluster.failure_detector import PEER_FAILED_STATUS
 from braces.cluster.process_logs import ProcessLog
 from braces.errors import ClusterError, visible_lines
@@ -92,7 +92,7 @@ class Job:
                 fix="Say --address HOST:PORT with the name of host 0, the same on all hosts.",
             )
         if self.address is not None:
-            places.split_address(self.address)
+            process_identity.split_address(self.address)
 
     def check_file(self) -> None:
         """Check that the program file exists, before it fails in each process.
@@ -111,14 +111,14 @@ class Job:
     def environment(self, local: int, attempt: int, address: str, name: str) -> dict[str, str]:
         """Return the environment variables of one process."""
         variables = {
-            places.INDEX: self.host_index * self.processes + local,
-            places.COUNT: self.hosts * self.processes,
-            places.ADDRESS: address,
-            places.JOB: name,
-            places.ATTEMPT: attempt,
-            places.TIMEOUT: self.timeout_s,
-            places.LOCAL_INDEX: local,
-            places.LOCAL_COUNT: self.processes,
+            process_identity.INDEX: self.host_index * self.processes + local,
+            process_identity.COUNT: self.hosts * self.processes,
+            process_identity.ADDRESS: address,
+            process_identity.JOB: name,
+            process_identity.ATTEMPT: attempt,
+            process_identity.TIMEOUT: self.timeout_s,
+            process_identity.LOCAL_INDEX: local,
+            process_identity.LOCAL_COUNT: self.processes,
             "PYTHONUNBUFFERED": 1,
         }
         if self.devices is not None:
@@ -212,7 +212,7 @@ def _free_port() -> int:
 
 def _start(job: Job, variables: Mapping[str, str], folder: Path, shown: bool) -> Child:
     """Start one process, with a log."""
-    index = int(variables[places.INDEX])
+    index = int(variables[process_identity.INDEX])
     log = ProcessLog(
         folder / f"process-{index}.log", int(job.log_mb * _MB), shown, print_message
     )

@@ -28,7 +28,7 @@ from braces.passes.rows.pad_row_count import PAD_ROW_COUNT
 from braces.passes.rows.ragged_steps import ragged_steps
 from braces.passes.training.inference_mode import FOR_TEST
 from braces.passes.training.mixed_precision import mixed_precision
-from braces.passes.verify.program import verified
+from braces.passes.verifier.program import verified
 
 VERIFY = Pass("verify", verified, "Refuse a program that is not well formed.", trusted=True)
 

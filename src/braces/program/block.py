@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from braces.builder.symbol_table import SymbolTable
 from braces.ir import serde
 from braces.ir.records import Body, Op, VarInfo
-from braces.ir.text import printer as text
+from braces.ir.text import printer
 from braces.runtime.bare_block import BlockRunner
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Block:
         return {**outer, **self.vars}
 
     def __str__(self) -> str:
-        return text.print_body(self.desc)
+        return printer.print_body(self.desc)
 
     def __repr__(self) -> str:
         return f"<Block: {len(self.ops)} ops, {len(self.vars)} vars>"

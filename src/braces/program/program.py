@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from braces import hints
-from braces.builder import builder as building
+from braces.builder import builder
 from braces.builder.builder import Builder
 from braces.builder.var import Var, main_var
 from braces.errors import UnknownNameError
 from braces.ir import serde
 from braces.ir.records import DATA, PARAMETER, ProgramDef
-from braces.ir.text import printer as text
+from braces.ir.text import printer
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_bodies
 from braces.passes.analysis.flops import cost
@@ -133,7 +133,7 @@ class Program(Builder, hints.Hinted):
     # ---- text, bytes, files, pictures --------------------------------------------------------
 
     def __str__(self) -> str:
-        return text.print_program(self.definition)
+        return printer.print_program(self.definition)
 
     def __repr__(self) -> str:
         main = self.definition.main
@@ -404,7 +404,7 @@ def default_program() -> Program:
     Operators are added to the program of their variables; an operator without variables is
     refused there.
     """
-    program = building.current_program()
+    program = builder.current_program()
     assert isinstance(program, Program)
     return program
 
@@ -428,4 +428,4 @@ def _build_verified(main: ProgramDef, startup: ProgramDef | None) -> Program:
     return program
 
 
-building.new_default = Program
+builder.new_default = Program

@@ -20,7 +20,7 @@ from braces.ir.records import ProgramDef
 from braces.ir.text.parser import parse_program
 from braces.ir.walk import all_ops
 from braces.passes.core.untrusted_input import complete_attributes, op_versions
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 from braces.storage.model_files import FORMAT, read_programs
 from braces.storage.tensor_file import RESERVED, open_tensors
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from braces.builder.numpy_dispatch import NumPyDispatch
 from braces.frontend.array_api import (
-    fft_windows as signals,
-    linalg as matrices,
-    meshgrid as grids,
-    norms as matrix_norms,
+    fft_windows,
+    linalg,
+    meshgrid,
+    norms,
     pointwise,
     quantiles,
-    segment_ops as segments,
-    signal_series as series,
+    segment_ops,
+    signal_series,
     statistics,
 )
 
 MODULES = (
-    grids, matrices, matrix_norms, pointwise, quantiles, segments, series, signals, statistics,
+    meshgrid, linalg, norms, pointwise, quantiles, segment_ops, signal_series, fft_windows,
+    statistics,
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Operators that own sub-blocks."""
 
-from braces.ops.control import custom_gradient, plain_block as block
-from braces.ops.control.loop import op as loop
-from braces.ops.control.partition import op as partition
-from braces.ops.control.switch import op as switch
+from braces.ops.control import custom_gradient, plain_block
+from braces.ops.control.loop import op as loop_op
+from braces.ops.control.partition import op as partition_op
+from braces.ops.control.switch import op as switch_op
 
-__all__ = ["block", "custom_gradient", "loop", "partition", "switch"]
+__all__ = ["custom_gradient", "loop_op", "partition_op", "plain_block", "switch_op"]

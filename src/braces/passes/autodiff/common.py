@@ -15,7 +15,7 @@ from braces.ir.records import VALUE, Body, Op, VarInfo
 from braces.ops.control.core.block_op import BlockOp
 from braces.ops.lists.cotangents import has_cotangent
 from braces.passes.cleanup.dead_code import eliminate
-from braces.passes.verify.program import verified_at_end
+from braces.passes.verifier.program import verified_at_end
 
 Named: TypeAlias = "str | Var | VarInfo"
 """A variable, its name or its declaration; all are accepted."""

@@ -29,7 +29,7 @@ from braces.ir.walk import all_bodies, dimensions
 from braces.passes.cleanup.dead_code import eliminate as eliminate, eliminate_dead_code
 from braces.passes.core.pipeline import Pass
 from braces.passes.core.random_effects import random_states
-from braces.passes.verify.program import verified
+from braces.passes.verifier.program import verified
 
 P = TypeVar("P", bound=Builder)
 

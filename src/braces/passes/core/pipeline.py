@@ -23,7 +23,7 @@ from braces.builder.builder import Builder
 from braces.errors import BracesError, ProgramError, UnknownNameError, suggest
 from braces.ir.records import VALUE, ProgramDef
 from braces.passes.core.initial_values import hold_initial_values
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 
 VERIFY = "BRACES_VERIFY_PASSES"
 """Environment variable that turns on verification after every pass, trusted ones included."""

@@ -51,7 +51,7 @@ from braces.ir.walk import (
 )
 from braces.passes.core.initial_values import attach_initial_values, save_initial_values
 from braces.passes.core.pipeline import note
-from braces.passes.verify.program import next_dim_number
+from braces.passes.verifier.program import next_dim_number
 
 Replacement: TypeAlias = "Op | InlinedBlock | Mapping[str, str] | None"
 """Replacement of an operator; see `rewrite`."""

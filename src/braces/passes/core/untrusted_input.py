@@ -16,7 +16,7 @@ from braces.errors import BracesError
 from braces.ir.files.bounded_read import stored_path
 from braces.ir.records import Attr, Body, Op, ProgramDef
 from braces.ir.walk import map_bodies
-from braces.passes.verify.program import check
+from braces.passes.verifier.program import check
 
 
 def complete_and_verify(
@@ -25,7 +25,7 @@ def complete_and_verify(
     """Complete and verify a program and its startup program.
 
     Raises:
-        VerifyError: A rule is broken; see `braces.passes.verify.rules`.
+        VerifyError: A rule is broken; see `braces.passes.verifier.rules`.
     """
     completed_main = complete_attributes(main)
     completed_startup = complete_attributes(startup) if startup is not None else None

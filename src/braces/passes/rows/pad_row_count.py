@@ -37,7 +37,7 @@ from braces.ops.control.batch_axis.masking import mask_rows
 from braces.passes.cleanup.dead_code import data_dependent_size
 from braces.passes.cleanup.inline import inline_blocks
 from braces.passes.core.pipeline import Note, Pass, collect_notes, note
-from braces.passes.verify.program import next_dim_number
+from braces.passes.verifier.program import next_dim_number
 
 EXACT = "keeps exact sizes, each of which is compiled"
 

@@ -17,7 +17,7 @@ from braces.builder.builder import Builder
 from braces.errors import UnknownNameError, suggest
 from braces.ir.records import ProgramDef
 from braces.passes.cleanup.prune import updated_with_targets
-from braces.passes.verify.program import verified
+from braces.passes.verifier.program import verified
 
 P = TypeVar("P", bound=Builder)
 

@@ -26,7 +26,7 @@ from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.random_effects import random_states
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite
 from braces.passes.training.replace_parameters import replace_parameters
-from braces.passes.verify.program import verified
+from braces.passes.verifier.program import verified
 
 P = TypeVar("P", bound=Builder)
 _cached_forms: WeakKeyDictionary[Builder, tuple[Any, Any]] = WeakKeyDictionary()

@@ -19,7 +19,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constant_folding import numeric_range
 from braces.exchange.common.values.symbolic_arithmetic import Number
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
@@ -139,7 +139,7 @@ def dynamic_slice(x: Var, axis: int, start: Size | Var, end: Size | Var, step: i
     first = ops.minimum(ops.maximum(first, 0), last)
     stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
     count = ops.maximum(-((first - stop) // step), 0)
-    indices = first + one("arange", stop=finding.as_size(count)) * step
+    indices = first + one("arange", stop=data_dependent.as_size(count)) * step
     return ops.take(x, indices, axis=axis)
 
 

@@ -33,7 +33,7 @@ from braces.exchange.onnx.reader.file.dtypes import dtype_named
 from braces.exchange.onnx.reader.file.example_inputs import Examples, read_examples
 from braces.exchange.onnx.reader.file.external_data import load_external_data
 from braces.exchange.onnx.reader.files import admit, load
-from braces.exchange.onnx.reader.graph import function_bodies as bodies
+from braces.exchange.onnx.reader.graph import function_bodies
 from braces.exchange.onnx.reader.graph.call_counting import TooManyNodes
 from braces.exchange.onnx.reader.graph.node import GraphScope
 from braces.exchange.onnx.reader.graph.sequences import is_list, stack_list
@@ -133,7 +133,7 @@ def _read(
     unused_examples = examples.keys() - fixed.keys()
     updates = _updates(proto, file)
     reader = OnnxReader(
-        program, file, bodies.own_functions(proto), unused_examples, updates, blocks
+        program, file, function_bodies.own_functions(proto), unused_examples, updates, blocks
     )
     names = GraphScope(reader, versions)
     reader.admit(proto.graph.node)

@@ -37,7 +37,7 @@ from braces.exchange.common.values.speculative_read import (
     reporting_invalid_operator,
 )
 from braces.exchange.onnx.reader.file.dtypes import array_of, densify
-from braces.exchange.onnx.reader.graph import function_bodies as bodies
+from braces.exchange.onnx.reader.graph import function_bodies
 from braces.exchange.onnx.reader.graph.call_counting import DEEPEST, NodeCounter, TooManyNodes
 from braces.exchange.onnx.reader.graph.constant_folding import fold_constants
 from braces.exchange.onnx.reader.graph.node import (
@@ -91,7 +91,7 @@ class OnnxReader:
 
     program: Builder
     file: str
-    functions: Mapping[bodies.FunctionId, Any]
+    functions: Mapping[function_bodies.FunctionId, Any]
     examples: Collection[str]
     updates: Mapping[str, str] = field(default_factory=dict[str, str])
     blocks: bool = True
@@ -190,11 +190,13 @@ class OnnxReader:
 
     def _made(self, names: GraphScope, proto: Any) -> Sequence[Value]:
         """Return the outputs of a node."""
-        function = self.functions.get(bodies.called_by(proto))
+        function = self.functions.get(function_bodies.called_by(proto))
         if function is not None:
-            return self._by_function(bodies.call_node(names, proto, function), function)
+            return self._by_function(
+                function_bodies.call_node(names, proto, function), function
+            )
         node = Node.of(names, proto)
-        if node.type not in RULES and not bodies.has_body(proto, node.version):
+        if node.type not in RULES and not function_bodies.has_body(proto, node.version):
             node.refuse("is an operator that cannot be read", ADVICE.get(node.type))
         operands = [names.value(name) if name else None for name in proto.input]
         constants = self._folded(node, operands, weights=False)
@@ -204,7 +206,7 @@ class OnnxReader:
         return self._by_body(node) if rule is None else self._by_rule(node, rule)
 
     def _by_body(self, node: Node) -> Sequence[Value]:
-        body = bodies.schema_body(node)
+        body = function_bodies.schema_body(node)
         assert body is not None, "what has a body has one"
         first = next((name for name in node.proto.output if name), node.proto.op_type)
         outputs = self._call(node, body, f"{self.path_of(node.names, first)}/")
@@ -216,7 +218,7 @@ class OnnxReader:
         The call is inlined if the name of the block, with its prefix, would be too long.
         """
         table, path = self.program.current, node.names.path
-        body = bodies.inline_attributes(function, node, {})
+        body = function_bodies.inline_attributes(function, node, {})
         block_name = clean_name(node.proto.name or node.proto.op_type).rpartition("/")[2]
         if not self.blocks or len(f"{path}{block_name}") > LONGEST_PREFIX:
             return self._call(node, body, f"{self.path_of(node.names, block_name)}/")
@@ -225,7 +227,9 @@ class OnnxReader:
             return self._call(node, body, self.program.current.names.prefix)
 
         with table.naming(path):
-            return build_plain_block(block_name, build_body, bodies.is_rematerialized(function))
+            return build_plain_block(
+                block_name, build_body, function_bodies.is_rematerialized(function)
+            )
 
     def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
         table = self.program.current
@@ -249,7 +253,9 @@ class OnnxReader:
         """Return the name of a model's value in the program."""
         return clean_name(f"{names.path}{clean_name(name)}")
 
-    def _call(self, node: Node, body: bodies.FunctionBody, path: str) -> Sequence[Value]:
+    def _call(
+        self, node: Node, body: function_bodies.FunctionBody, path: str
+    ) -> Sequence[Value]:
         """Read a function body inline, with names that begin with this path."""
         inner = GraphScope(self, body.versions, None, path)
         for at, name in enumerate(body.inputs):

@@ -21,7 +21,7 @@ from braces.exchange.paddle.graph.environment import (
     Value,
 )
 from braces.exchange.paddle.graph.program_desc import Operator
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 Results: TypeAlias = "Value | Mapping[str, Value | Sequence[Value]]"
@@ -166,13 +166,13 @@ class Node:
     def _size(self, value: Value) -> Size:
         if isinstance(value, Constant) and value.array.size == 1:
             return _as_size(value.items()[0])
-        return finding.as_size(self._number(self.runner.lift(value)))
+        return data_dependent.as_size(self._number(self.runner.lift(value)))
 
     def _told(self, var: Var) -> list[Size]:
         count = var.shape[0] if var.ndim == 1 else None
         if not isinstance(count, int):
             self.refuse(f"is told sizes, but not how many: {var.type}")
-        return [finding.as_size(self._number(var[i])) for i in range(count)]
+        return [data_dependent.as_size(self._number(var[i])) for i in range(count)]
 
     @staticmethod
     def _number(var: Var) -> Var:

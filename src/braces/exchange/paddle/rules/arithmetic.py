@@ -8,7 +8,7 @@ from typing import Any
 
 from braces.builder.var import Var
 from braces.dtypes import BOOL, INT64, is_float
-from braces.exchange.common.rules import elementwise as numbers
+from braces.exchange.common.rules import elementwise
 from braces.exchange.common.rules.elementwise import (
     cast_to_dtype,
     clamp,
@@ -58,7 +58,7 @@ def divide(x: Var, y: Var) -> Var:
     """Return a quotient; that of integers is truncated towards zero."""
     if is_float(x.dtype) or is_float(y.dtype):
         return ops.divide(x, y)
-    return numbers.truncated_divide(x, y)
+    return elementwise.truncated_divide(x, y)
 
 
 def scale(node: Node) -> Var:
@@ -104,11 +104,11 @@ def total(node: Node) -> Var:
 def power(node: Node) -> Var:
     """A power with one exponent."""
     x, exponent = node.var("X"), node.number("factor", "FactorTensor", 1.0)
-    special_case = numbers.small_power(x, exponent)
+    special_case = elementwise.small_power(x, exponent)
     if special_case is not None:
         return special_case
-    base = numbers.as_float(x) if isinstance(exponent, float) else x
-    return ops.pow(base, numbers.number(exponent, base.dtype))
+    base = elementwise.as_float(x) if isinstance(exponent, float) else x
+    return ops.pow(base, elementwise.number(exponent, base.dtype))
 
 
 def clip(node: Node) -> Var:
@@ -153,7 +153,7 @@ def logical(op_type: str) -> Rule:
 
 def hard_sigmoid(node: Node) -> Var:
     """A hard sigmoid."""
-    return numbers.hard_sigmoid(
+    return elementwise.hard_sigmoid(
         node.var("X"), node.attr("slope", 0.2), node.attr("offset", 0.5)
     )
 
@@ -169,7 +169,7 @@ def hard_swish(node: Node) -> Var:
 
 def swish(node: Node) -> Var:
     """X times the sigmoid of a multiple."""
-    return numbers.swish(node.var("X"), node.attr("beta", 1.0))
+    return elementwise.swish(node.var("X"), node.attr("beta", 1.0))
 
 
 def relu6(node: Node) -> Var:
@@ -183,12 +183,14 @@ def selu(node: Node) -> Var:
         node.attr("alpha", 1.6732632423543772),
         node.attr("scale", 1.0507009873554805),
     )
-    return numbers.elu(node.var("X"), alpha, factor)
+    return elementwise.elu(node.var("X"), alpha, factor)
 
 
 def softplus(node: Node) -> Var:
     """The softplus, linear beyond a threshold."""
-    return numbers.softplus(node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0))
+    return elementwise.softplus(
+        node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0)
+    )
 
 
 def prelu(node: Node) -> Var:
@@ -242,13 +244,13 @@ ARITHMETIC: Mapping[str, Rule] = {
         "less_than": "less", "not_equal": "not_equal", "maximum": "maximum",
         "minimum": "minimum", "atan2": "arctan2",
     }.items()},
-    **{f"bitwise_{word}": binary_rule(partial(numbers.bitwise, word))
+    **{f"bitwise_{word}": binary_rule(partial(elementwise.bitwise, word))
        for word in ("and", "or", "xor")},
     **{f"logical_{word}": logical(f"logical_{word}") for word in ("and", "or", "xor", "not")},
     "acos": unary_rule(ops.arccos),
     "asin": unary_rule(ops.arcsin),
     "atan": unary_rule(ops.arctan),
-    "bitwise_not": unary_rule(numbers.invert_bits),
+    "bitwise_not": unary_rule(elementwise.invert_bits),
     "brelu": hard_tanh,
     "cast": cast,
     "celu": with_number(ops.celu, "alpha", 1.0),

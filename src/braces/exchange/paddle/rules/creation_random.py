@@ -18,7 +18,7 @@ from braces.exchange.paddle.graph.constant_folding import attribute_array, numbe
 from braces.exchange.paddle.graph.environment import Value
 from braces.exchange.paddle.graph.node import Node, Rule
 from braces.frontend import random
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
@@ -93,7 +93,7 @@ def _dynamic_range(bounds: list[Any], dtype: Any) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (_var(bound, dtype) for bound in bounds)
     count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)
-    steps = cast_to_dtype(one("arange", stop=finding.as_size(count)), dtype)
+    steps = cast_to_dtype(one("arange", stop=data_dependent.as_size(count)), dtype)
     return steps * step + start
 
 

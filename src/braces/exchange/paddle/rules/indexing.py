@@ -8,7 +8,7 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.node import Node, Rule
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
@@ -65,7 +65,7 @@ def put_along(node: Node) -> Var:
 
 def where_index(node: Node) -> Var:
     """The indices of nonzero elements, one row for each."""
-    return ops.stack(list(finding.nonzero(node.var("Condition"))), axis=1)
+    return ops.stack(list(data_dependent.nonzero(node.var("Condition"))), axis=1)
 
 
 INDEXING: Mapping[str, Rule] = {

@@ -12,7 +12,7 @@ from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.environment import RaggedSequences
 from braces.exchange.paddle.graph.node import Node, Results, Rule
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.core import functions as ops
 
@@ -169,7 +169,7 @@ def mask(node: Node) -> Results:
     """A mask of positions below lengths."""
     lengths, max_length = node.var("X"), node.number("maxlen", "MaxLenTensor", -1)
     if max_length == -1:
-        max_length = finding.as_size(cast_to_dtype(ops.max(lengths), INT64))
+        max_length = data_dependent.as_size(cast_to_dtype(ops.max(lengths), INT64))
     steps = one("arange", stop=max_length)
     is_inside = steps < ops.expand_dims(cast_to_dtype(lengths, steps.dtype), axis=lengths.ndim)
     return {"Y": cast_to_dtype(is_inside, node.dtype("out_dtype", INT64))}

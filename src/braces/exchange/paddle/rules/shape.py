@@ -10,7 +10,7 @@ import numpy as np
 from braces import dims
 from braces.builder.var import Var
 from braces.dims import Dim, Size
-from braces.exchange.common.rules import reshape_slice_pad as shaping
+from braces.exchange.common.rules import reshape_slice_pad
 from braces.exchange.common.rules.reshape_slice_pad import (
     at_axis,
     dynamic_slice,
@@ -26,7 +26,7 @@ from braces.exchange.paddle.graph.environment import is_list
 from braces.exchange.paddle.graph.node import Node, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import slice_element
 from braces.frontend.core import functions as ops
-from braces.frontend.nn import pooling as pool_layers
+from braces.frontend.nn import pooling
 
 
 def reshape(node: Node) -> Var:
@@ -48,7 +48,7 @@ def squeeze(node: Node) -> Var:
     if any(isinstance(x.shape[axis], Dim) for axis in axes):
         shape = [1 if at in axes and isinstance(n, Dim) else n for at, n in enumerate(x.shape)]
         x = ops.ensure_shape(x, shape)
-    return shaping.squeeze(x, sorted(axes) or None)
+    return reshape_slice_pad.squeeze(x, sorted(axes) or None)
 
 
 def unsqueeze(node: Node) -> Var:
@@ -67,7 +67,7 @@ def flatten_matrix(node: Node) -> Var:
 
 def flatten(node: Node) -> Var:
     """Merge several axes into one."""
-    return shaping.flatten(
+    return reshape_slice_pad.flatten(
         node.var("X"), node.attr("start_axis", 1), node.attr("stop_axis", -1)
     )
 
@@ -148,7 +148,7 @@ def expand(node: Node) -> Var:
     """A broadcast; -1 keeps a size."""
     x = node.var("X")
     target = node.sizes("shape", "Shape", "expand_shapes_tensor")
-    return shaping.expand(x, target)
+    return reshape_slice_pad.expand(x, target)
 
 
 def expand_as(node: Node) -> Var:
@@ -157,7 +157,7 @@ def expand_as(node: Node) -> Var:
     for slot in ("Y", "target_tensor"):
         if node.has(slot):
             return ops.broadcast_to(x, node.shape(slot))
-    return shaping.expand(x, node.attr("target_shape"))
+    return reshape_slice_pad.expand(x, node.attr("target_shape"))
 
 
 def tile(node: Node) -> Var:
@@ -173,13 +173,13 @@ def tile(node: Node) -> Var:
 def flip(node: Node) -> Var:
     """Reverse the order along axes."""
     axes = node.attr("axis")
-    return shaping.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
+    return reshape_slice_pad.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
 
 
 def roll(node: Node) -> Var:
     """Roll along axes, or the flattened array if there are none."""
     shifts = [int(str(n)) for n in node.sizes("shifts", "ShiftsTensor")]
-    return shaping.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
+    return reshape_slice_pad.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
 
 
 PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "replicate": "edge",
@@ -214,7 +214,7 @@ def pad_space(node: Node) -> Var:
 
 def pixel_shuffle(node: Node) -> Var:
     """Move channels into blocks of the plane."""
-    return pool_layers.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
+    return pooling.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
 def triangle(node: Node) -> Var:

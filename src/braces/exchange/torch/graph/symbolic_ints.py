@@ -18,7 +18,7 @@ from braces.errors import ShapeError
 from braces.exchange.common.model.names import dimension_name
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.frontend.array_api import data_dependent as found
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 SIZE_ARITHMETIC: Mapping[str, Callable[[Size, Size], Size]] = {
@@ -70,7 +70,9 @@ class Symbols:
         try:
             return self.size(said)
         except ShapeError:
-            size = self.known[str(said.node.expr)] = found.as_size(ops.reshape(number, ()))
+            size = self.known[str(said.node.expr)] = data_dependent.as_size(
+                ops.reshape(number, ())
+            )
             return size
 
     def agreed(self, own: Size, said: Any) -> Size:

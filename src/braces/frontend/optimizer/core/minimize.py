@@ -18,7 +18,7 @@ from braces.frontend.optimizer.core.transforms import Transform
 from braces.ir.records import PARAMETER, VarInfo
 from braces.passes.autodiff.common import Named, differentiable_vars
 from braces.passes.autodiff.reverse_mode import append_backward
-from braces.passes.verify.program import verified_at_end
+from braces.passes.verifier.program import verified_at_end
 
 
 @dataclass(frozen=True, eq=False, repr=False)

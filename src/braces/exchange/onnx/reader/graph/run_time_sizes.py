@@ -18,7 +18,7 @@ from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
 from braces.exchange.common.values.constants import MOST_ELEMENTS
 from braces.exchange.onnx.reader.graph.node import GraphScope, Node, operator_of
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
 """Operators that change neither numbers nor their order."""
@@ -87,7 +87,7 @@ def _named_size(names: GraphScope, part: RunTimeSize) -> Size:
     sizes = names.runner.sizes
     key = part.var.name, part.at, id(part.var.program.current)
     if key not in sizes:
-        sizes[key] = finding.as_size(part.number())
+        sizes[key] = data_dependent.as_size(part.number())
     return sizes[key]
 
 

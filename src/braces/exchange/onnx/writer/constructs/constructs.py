@@ -21,7 +21,7 @@ from braces.exchange.onnx.writer.constructs.functions import (
     data_dependent_sizes,
     function,
 )
-from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
+from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import Node
@@ -65,7 +65,7 @@ def switch(n: Node, write: Write) -> OutputNames:
         )
         label = f"{n.label}.{number}"
         other_cases = partial(nested_if, number + 1)
-        return loops.branch(g, label, is_case, partial(run, number), other_cases, types)
+        return loop_if.branch(g, label, is_case, partial(run, number), other_cases, types)
 
     outputs = nested_if(0, n.g.beside(n.label))
     results = len(n.types)
@@ -96,7 +96,7 @@ def partition(n: Node, write: Write) -> OutputNames:
         run = _Case(n, view, number, case, mask, as_integers, write)
         before = tuple(merged)
         label = f"{n.label}.{number}"
-        merged = loops.branch(
+        merged = loop_if.branch(
             g,
             label,
             has_rows,
@@ -212,8 +212,8 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> OutputNames:
     ends = [inner.op("Identity", result) for result in results]
     outputs = zip(ends, (*_memories(view), *_rows(n, view)), strict=True)
     body = inner.proto(
-        (loops.value_info(names[param], types[param]) for param in order),
-        (loops.value_info(*output) for output in outputs),
+        (loop_if.value_info(names[param], types[param]) for param in order),
+        (loop_if.value_info(*output) for output in outputs),
     )
     scan_count, rows, direction = len(view.slices) + 1, len(view.rows), int(view.reverse)
     scan_results = g.several(
@@ -239,17 +239,17 @@ def _counted(n: Node, view: LoopView, write: Write) -> OutputNames:
     sources = [g.name(slice_.source) for slice_ in view.slices]
 
     def step(inner: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
-        position = loops.reversed_index(inner, count, index) if view.reverse else index
-        slices_ = [loops.take_index(inner, source, position) for source in sources]
+        position = loop_if.reversed_index(inner, count, index) if view.reverse else index
+        slices_ = [loop_if.take_index(inner, source, position) for source in sources]
         outputs = write(inner, view.body, [position, *carried, *slices_])
         return IterationResult(outputs[: len(carried)], outputs[len(carried) :])
 
     inits = [g.name(memory.init) for memory in view.memories]
-    outputs = loops.loop(g, n.label, inits, _memories(view), step, count=count, rows=rows)
+    outputs = loop_if.loop(g, n.label, inits, _memories(view), step, count=count, rows=rows)
     stacked = zip(outputs.rows, rows, strict=True)
     return view.bound(
         outputs.carried,
-        [loops.stacked_output(g, name, length, row, view.reverse) for name, row in stacked],
+        [loop_if.stacked_output(g, name, length, row, view.reverse) for name, row in stacked],
         count,
     )
 
@@ -267,7 +267,7 @@ def _while(n: Node, view: LoopView, write: Write) -> OutputNames:
         (goes_on,) = write(g.beside(f"{n.label}/first"), cond, inits)
 
     def step(inner: OnnxGraph, index: str, carried: list[str]) -> IterationResult:
-        position = loops.reversed_index(inner, limit, index) if view.reverse else index
+        position = loop_if.reversed_index(inner, limit, index) if view.reverse else index
         after = write(inner, view.body, [position, *carried[:-1]])
         trips = inner.op("Add", index, inner.constant(1, INT64))
         if cond is None:
@@ -276,8 +276,10 @@ def _while(n: Node, view: LoopView, write: Write) -> OutputNames:
         return IterationResult([*after, trips], goes_on=next_condition)
 
     start = g.constant(0, INT64)
-    types = [*_memories(view), loops.SCALAR]
-    outputs = loops.loop(g, n.label, [*inits, start], types, step, count=limit, goes_on=goes_on)
+    types = [*_memories(view), loop_if.SCALAR]
+    outputs = loop_if.loop(
+        g, n.label, [*inits, start], types, step, count=limit, goes_on=goes_on
+    )
     return view.bound(outputs.carried[:-1], (), outputs.carried[-1])
 
 

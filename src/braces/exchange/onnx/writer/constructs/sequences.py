@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from braces.dtypes import INT64, ListType, TensorType
-from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
+from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, code_of
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.graph.node import Node, Rule
@@ -64,7 +64,7 @@ def resize_list(n: Node) -> tuple[str, str]:
 
     def value(g: OnnxGraph, index: str) -> str:
         exists = g.op("Less", index, before)
-        return loops.branch(
+        return loop_if.branch(
             g,
             n.label,
             exists,
@@ -113,7 +113,7 @@ def extend_list(n: Node) -> str:
         )
 
     inits, count = [n.input("list")], n.g.op("SequenceLength", sequence)
-    return loops.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
+    return loop_if.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
 
 
 def split_list(n: Node) -> tuple[str, str]:
@@ -131,7 +131,9 @@ def split_list(n: Node) -> tuple[str, str]:
 
     values = _collect_values(n, count, value, element)
     types = [ListType(element)]
-    return values, loops.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[0]
+    return values, loop_if.loop(n.g, n.label, [sequence], types, shorter, count=count).carried[
+        0
+    ]
 
 
 def add_lists(n: Node) -> str:
@@ -157,7 +159,7 @@ def stack_list(n: Node) -> str:
     def empty_stack(inner: OnnxGraph) -> Sequence[str]:
         return [fill_type(inner, 0, element_type.with_shape((0, *element_type.shape)))]
 
-    return loops.branch(g, n.label, is_nonempty, stack_values, empty_stack, [type_])[0]
+    return loop_if.branch(g, n.label, is_nonempty, stack_values, empty_stack, [type_])[0]
 
 
 def unstack_array(n: Node) -> str:
@@ -167,7 +169,7 @@ def unstack_array(n: Node) -> str:
     count_names = n.op.inputs.get("count", ())
     count = g.name(count_names[0]) if count_names else g.number(n.type("x").shape[0])
     return _collect_values(
-        n, count, lambda inner, index: loops.take_index(inner, x, index), element
+        n, count, lambda inner, index: loop_if.take_index(inner, x, index), element
     )
 
 
@@ -204,7 +206,7 @@ def _collect_values(
         return IterationResult([g.op("SequenceInsert", carried[0], value(g, index))])
 
     init = _empty(n.g, element)
-    outputs = loops.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
+    outputs = loop_if.loop(n.g, n.label, [init], [ListType(element)], step, count=count)
     return outputs.carried[0]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from braces.dims import product
 from braces.dtypes import INT64, TensorType
-from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
+from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, Equation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
@@ -53,7 +53,7 @@ def cond(e: Equation, index: str, *values: str) -> list[str]:
             g, "Equal", index, g.constant(number, dtype), dtype=dtype
         )
         other_cases = partial(nested_if, number + 1)
-        return loops.branch(
+        return loop_if.branch(
             g, f"cond.{number}", is_case, partial(case, number), other_cases, types
         )
 
@@ -98,7 +98,7 @@ def while_loop(e: Equation, *values: str) -> list[str]:
             ]
         return IterationResult(next_values, goes_on=goes_on(g, next_values))
 
-    return loops.loop(e.g, "while", inits, types, step, goes_on=goes_on(e.g, inits)).carried
+    return loop_if.loop(e.g, "while", inits, types, step, goes_on=goes_on(e.g, inits)).carried
 
 
 def select_rows(
@@ -120,16 +120,16 @@ def scan(e: Equation, *values: str) -> list[str]:
     rows = [output_type.with_shape(output_type.shape[1:]) for output_type in types[carried:]]
 
     def step(g: OnnxGraph, index: str, before: list[str]) -> IterationResult:
-        position = loops.reversed_index(g, count, index) if reverse else index
-        slices_ = [loops.take_index(g, x, position) for x in scanned]
+        position = loop_if.reversed_index(g, count, index) if reverse else index
+        slices_ = [loop_if.take_index(g, x, position) for x in scanned]
         outputs = e.runner.run(g, closed.jaxpr, closed.consts, [*consts, *before, *slices_])
         return IterationResult(outputs[:carried], outputs[carried:])
 
-    results = loops.loop(e.g, "scan", inits, types[:carried], step, count=count, rows=rows)
+    results = loop_if.loop(e.g, "scan", inits, types[:carried], step, count=count, rows=rows)
     stacked = zip(results.rows, rows, strict=True)
     return [
         *results.carried,
-        *(loops.stacked_output(e.g, name, length, row, reverse) for name, row in stacked),
+        *(loop_if.stacked_output(e.g, name, length, row, reverse) for name, row in stacked),
     ]
 
 

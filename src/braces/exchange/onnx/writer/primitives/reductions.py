@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from braces.dtypes import BOOL, FLOAT32, INT32, INT64, DType
-from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if as loops
+from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
 from braces.exchange.onnx.writer.primitives.conv_pool import identity_element
@@ -67,7 +67,7 @@ def cumulative(kind: str, e: Equation, x: str) -> str:
         accumulated = widths.widened_op(inner, kind, before, piece, dtype=e.dtype)
         return accumulated, inner.op("Identity", accumulated)
 
-    return loops.scan_axis(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
+    return loop_if.scan_axis(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
 def running_log(e: Equation, x: str) -> str:
@@ -87,7 +87,9 @@ def running_log(e: Equation, x: str) -> str:
         accumulated = same("Add", same("Log", same("Add", *parts)), shift)
         return accumulated, inner.op("Identity", accumulated)
 
-    return loops.scan_axis(e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
+    return loop_if.scan_axis(
+        e.g, x, type_, axis, start, step, reverse=bool(e.params["reverse"])
+    )
 
 
 def stable_sort(e: Equation, *values: str) -> list[str]:

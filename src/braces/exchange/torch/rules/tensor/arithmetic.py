@@ -12,7 +12,7 @@ from braces.builder.append import one
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
-from braces.exchange.common.rules import elementwise as numbers
+from braces.exchange.common.rules import elementwise
 from braces.exchange.common.rules.elementwise import (
     as_float,
     cast_to_dtype,
@@ -159,7 +159,7 @@ def clamp(x: Var, low: Any = None, high: Any = None) -> Var:
     """Clamp to bounds."""
     dtype = promoted_dtype(*(v for v in (x, low, high) if v is not None))
     low, high = (None if v is None else operand(v, dtype) for v in (low, high))
-    return numbers.clamp(cast_to_dtype(x, dtype), low, high)
+    return elementwise.clamp(cast_to_dtype(x, dtype), low, high)
 
 
 def bitwise(op_type: str, logical: str) -> Callable[..., Var]:

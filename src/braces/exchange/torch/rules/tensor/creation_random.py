@@ -17,7 +17,7 @@ from braces.exchange.common.rules.reshape_slice_pad import range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.arithmetic import as_variable, operand, promoted_dtype
 from braces.frontend import random
-from braces.frontend.array_api import data_dependent as found
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
@@ -88,7 +88,7 @@ def arange(*bounds: Any, dtype: DType | None = None) -> Var:
 def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
-    count = found.as_size(range_length(start, stop, step))
+    count = data_dependent.as_size(range_length(start, stop, step))
     return cast_to_dtype(one("arange", stop=count), dtype) * step + start
 
 

@@ -16,7 +16,7 @@ from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.torch.rules.tensor.creation_random import fill_shape
 from braces.exchange.torch.rules.tensor.shape import broadcast_tensors
-from braces.frontend.array_api import data_dependent as found
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
@@ -28,7 +28,7 @@ def mask_indices(mask: Var) -> list[Var]:
     """
     if not mask.ndim:
         raise ProgramError("A mask without axes is not read.", fix="Use torch.where.")
-    return list(found.nonzero(mask))
+    return list(data_dependent.nonzero(mask))
 
 
 def nonzero(x: Var) -> Var:
@@ -43,7 +43,7 @@ def nonzero_numpy(x: Var) -> list[Var]:
 
 def nonzero_static(x: Var, *, size: int, fill_value: int = -1) -> Var:
     """The first indices of nonzero elements, padded to a fixed number."""
-    indices_ = ops.stack(list(found.nonzero(x, size)), axis=1)
+    indices_ = ops.stack(list(data_dependent.nonzero(x, size)), axis=1)
     count = ops.sum(cast_to_dtype(ops.not_equal(x, ops.zeros_like(x)), INT64))
     is_valid = ops.expand_dims(one("arange", stop=size), axis=1) < count
     return ops.where(is_valid, indices_, fill_value)
@@ -76,7 +76,7 @@ def unique(
     x: Var, in_order: bool = True, inverse: bool = False, counts: bool = False
 ) -> tuple[Var, Var | None, Var | None]:
     """Sorted unique numbers, with optional inverse indices and counts."""
-    values, _, inverse_indices, occurrences = found.unique(x)
+    values, _, inverse_indices, occurrences = data_dependent.unique(x)
     return (
         values, ops.reshape(inverse_indices, x.shape) if inverse else None,
         occurrences if counts else None,
@@ -87,7 +87,7 @@ def unique_dim(
     x: Var, axis: int, in_order: bool = True, inverse: bool = False, counts: bool = False
 ) -> tuple[Var, Var | None, Var | None]:
     """Unique slices, with optional inverse indices and counts."""
-    values, _, inverse_indices, occurrences = found.unique(x, axis)
+    values, _, inverse_indices, occurrences = data_dependent.unique(x, axis)
     return values, inverse_indices if inverse else None, occurrences if counts else None
 
 
@@ -101,7 +101,7 @@ def unique_consecutive(
     others = tuple(at for at in range(values_.ndim) if at != axis)
     differs = ops.any(differs, axis=others) if others else differs
     first = ops.logical_or(differs, ops.equal(one("arange", stop=values_.shape[axis]), 0))
-    (first_positions,) = found.nonzero(first)
+    (first_positions,) = data_dependent.nonzero(first)
     inverse_indices = ops.cumsum(cast_to_dtype(first, INT64), axis=0) - 1
     zeros_ = ops.zeros_like(first_positions)
     occurrences = (
@@ -121,7 +121,7 @@ def bincount(x: Var, weights: Var | None = None, least: Size = 0) -> Var:
     """The number of occurrences of each number, or the sum of its weights."""
     minus_one = fill_shape((1,), -1, dtype=INT64)
     highest = ops.max(ops.concat([cast_to_dtype(x, INT64), minus_one], axis=0))
-    count = found.as_size(ops.maximum(highest + 1, number_of(least)))
+    count = data_dependent.as_size(ops.maximum(highest + 1, number_of(least)))
     increments = ops.ones_like(x, dtype=INT64) if weights is None else weights
     start = fill_shape((count,), 0, dtype=increments.dtype)
     return ops.scatter_add(start, cast_to_dtype(x, INT64), increments, axis=0)
@@ -130,7 +130,7 @@ def bincount(x: Var, weights: Var | None = None, least: Size = 0) -> Var:
 def repeat_by_counts(repeats: Var, *, output_size: Size | None = None) -> Var:
     """The indices, each repeated by its number."""
     times = cast_to_dtype(repeats, INT64)
-    total = found.as_size(ops.sum(times)) if output_size is None else output_size
+    total = data_dependent.as_size(ops.sum(times)) if output_size is None else output_size
     starts = ops.cumsum(times, axis=0) - times
     marks = fill_shape((sizes.plus(total, 1),), 0, dtype=INT64)
     marks = ops.scatter_add(marks, starts, ops.ones_like(starts), axis=0)

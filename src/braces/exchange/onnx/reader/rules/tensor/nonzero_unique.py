@@ -9,7 +9,7 @@ from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.onnx.reader.graph.node import Node, Rule
-from braces.frontend.array_api import data_dependent as found
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
@@ -18,21 +18,21 @@ def nonzero(node: Node) -> Var:
     x = node.var(0)
     if not x.ndim:
         x = ops.expand_dims(x, axis=0)
-    return ops.stack(found.nonzero(x), axis=0)
+    return ops.stack(data_dependent.nonzero(x), axis=0)
 
 
 def compress(node: Node) -> Var:
     """The slices where a condition holds."""
     x, axis = node.var(0), node.attr("axis")
     at = None if axis is None else node.axis("axis", 0, x.ndim)
-    return found.compress(node.var(1), x, axis=at)
+    return data_dependent.compress(node.var(1), x, axis=at)
 
 
 def unique(node: Node) -> tuple[Var, ...]:
     """Unique slices, with their first indices, the inverse, and the counts."""
     x = node.var(0)
     axis = None if node.attr("axis") is None else node.axis("axis", 0, x.ndim)
-    return tuple(found.unique(x, axis, node.flag("sorted", default=True)))
+    return tuple(data_dependent.unique(x, axis, node.flag("sorted", default=True)))
 
 
 def non_max_suppression(node: Node) -> Var:
@@ -48,7 +48,7 @@ def non_max_suppression(node: Node) -> Var:
         iou_threshold=node.number(3, "The threshold", 0.0),
         score_threshold=node.number(4, "The threshold of scores"),
     )
-    chosen_indices = found.nonzero(ops.greater_equal(chosen, 0))
+    chosen_indices = data_dependent.nonzero(ops.greater_equal(chosen, 0))
     return ops.stack([*chosen_indices[:2], ops.gather_nd(chosen, chosen_indices)], axis=1)
 
 

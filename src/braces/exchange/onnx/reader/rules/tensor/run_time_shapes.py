@@ -20,7 +20,7 @@ from braces.exchange.onnx.reader.graph.run_time_sizes import (
     as_sizes,
     sizes_at,
 )
-from braces.frontend.array_api import data_dependent as finding
+from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
@@ -42,7 +42,7 @@ def run_time_shape(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
     inferred = number_of(dims.product(x.shape)) // ops.maximum(others, 1)
     run_time_sizes = ops.where(missing, inferred, target)
     return [
-        finding.as_size(run_time_sizes[i])
+        data_dependent.as_size(run_time_sizes[i])
         if isinstance(part, RunTimeSize) or part == -1
         else part
         for i, part in enumerate(given)
@@ -105,6 +105,6 @@ def run_time_range(node: Node, bounds: Sequence[Any]) -> Var:
     if bounds[0] == 0 and bounds[2] == 1 and is_integer(limit.dtype):
         (count,) = sizes_at(node, 1) or [0]
     else:
-        count = finding.as_size(ops.reshape(range_length(start, limit, delta), ()))
+        count = data_dependent.as_size(ops.reshape(range_length(start, limit, delta), ()))
     steps = ops.cast(one("arange", stop=count), start.dtype)
     return steps * ops.reshape(delta, ()) + ops.reshape(start, ())

@@ -18,8 +18,8 @@ from braces.errors import BracesError, OpDefinitionError, did_you_mean, suggest
 from braces.ir.records import Body, Op
 from braces.ir.walk import captures_of
 from braces.ops.control.core.block_op import BlockOp, Interface
-from braces.passes.verify.rules import Report
-from braces.passes.verify.scoping import ScopeChain
+from braces.passes.verifier.rules import Report
+from braces.passes.verifier.scoping import ScopeChain
 
 _slot_name: Callable[[Slot], str] = attrgetter("name")
 

@@ -20,14 +20,14 @@ from braces.errors import VerifyError, suggest
 from braces.ir.limits import are_axes, check_nesting
 from braces.ir.records import ARGUMENT, PARAMETER, VALUE, Body, Op, ProgramDef, VarInfo
 from braces.ir.walk import all_bodies, dimensions
-from braces.passes.verify.operator import (
+from braces.passes.verifier.operator import (
     check_captures,
     check_definition,
     check_interface,
     check_types,
 )
-from braces.passes.verify.rules import CODES as CODES, Report
-from braces.passes.verify.scoping import ScopeChain
+from braces.passes.verifier.rules import CODES as CODES, Report
+from braces.passes.verifier.scoping import ScopeChain
 
 
 def verify(
