@@ -80,7 +80,7 @@ COMPLEX64 = SHORT_NAMES["c64"]
 COMPLEX128 = SHORT_NAMES["c128"]
 
 
-def dtype_of(given: object) -> DType:
+def dtype_of(value: object) -> DType:
     """Return the dtype that a user means.
 
     Raises:
@@ -90,19 +90,19 @@ def dtype_of(given: object) -> DType:
         >>> dtype_of("f32") == dtype_of("float32") == dtype_of(float)
         True
     """
-    if isinstance(given, np.dtype) and given in _SHORT_OF:
-        return cast("DType", given)
-    if isinstance(given, type) and given in _PYTHON:
-        return _LONG_NAMES[_PYTHON[given]]
-    if isinstance(given, str) and (given in SHORT_NAMES or given in _LONG_NAMES):
-        return SHORT_NAMES.get(given) or _LONG_NAMES[given]
+    if isinstance(value, np.dtype) and value in _SHORT_OF:
+        return cast("DType", value)
+    if isinstance(value, type) and value in _PYTHON:
+        return _LONG_NAMES[_PYTHON[value]]
+    if isinstance(value, str) and (value in SHORT_NAMES or value in _LONG_NAMES):
+        return SHORT_NAMES.get(value) or _LONG_NAMES[value]
     try:
-        candidate = np.dtype(given)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        candidate = np.dtype(value)  # pyright: ignore[reportArgumentType, reportCallIssue]
     except TypeError:
         candidate = None
     if candidate is None or candidate not in _SHORT_OF:
         raise DTypeError(
-            f"There is no dtype {given!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
+            f"There is no dtype {value!r}.", fix=f"Use one of {', '.join(_LONG_NAMES)}."
         )
     return candidate
 
@@ -337,18 +337,18 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*")
 
 
 @overload
-def named_size(given: Extent) -> int: ...
+def named_size(size: Extent) -> int: ...
 
 
 @overload
-def named_size(given: Extent | None) -> int | None: ...
+def named_size(size: Extent | None) -> int | None: ...
 
 
 @overload
-def named_size(given: object) -> Any: ...
+def named_size(size: object) -> Any: ...
 
 
-def named_size(given: Any) -> Any:
+def named_size(size: Any) -> Any:
     """Return a named size for a pair of name and number; others are returned unchanged.
 
     Raises:
@@ -358,9 +358,9 @@ def named_size(given: Any) -> Any:
         >>> named_size(("mlp", 32)).name, named_size(32)
         ('mlp', 32)
     """
-    pair = cast("tuple[Any, ...]", given if isinstance(given, tuple) else ())
+    pair = cast("tuple[Any, ...]", size if isinstance(size, tuple) else ())
     if not (pair and isinstance(pair[0], str)):
-        return cast("Any", given)
+        return cast("Any", size)
     counted = len(pair) == 2 and is_number(pair[1]) and pair[1] >= 0
     if not counted or not is_axis_name(pair[0]):
         raise ShapeError(
@@ -370,32 +370,32 @@ def named_size(given: Any) -> Any:
     return NamedSize.of(int(pair[1]), pair[0])
 
 
-def is_number(given: object) -> bool:
+def is_number(value: object) -> bool:
     """Return whether this is an integer, of Python or NumPy."""
-    return isinstance(given, int | np.integer) and not isinstance(given, bool)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def is_axis_name(given: object) -> bool:
+def is_axis_name(value: object) -> bool:
     """Return whether this is a valid name of a size or an axis."""
-    return isinstance(given, str) and _NAME.fullmatch(given) is not None
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
-def size_of(given: object, fresh: Callable[[], Dim]) -> Size:
+def size_of(value: object, fresh: Callable[[], Dim]) -> Size:
     """Return the size for a user's int, name, `None` or -1 for unnamed, or `Dim`."""
-    if isinstance(given, Dim):
-        return given
-    if given is None or (isinstance(given, int | np.integer) and given == -1):
+    if isinstance(value, Dim):
+        return value
+    if value is None or (isinstance(value, int | np.integer) and value == -1):
         return fresh()
-    if isinstance(given, str):
-        if not is_axis_name(given):
-            raise ShapeError(f"{given!r} is not a name for a dimension.", fix="Use a word.")
-        return Dim.named(given)
-    if isinstance(given, np.integer):
-        given = given.item()
-    if isinstance(given, int) and not isinstance(given, bool) and given >= 0:
-        return given
+    if isinstance(value, str):
+        if not is_axis_name(value):
+            raise ShapeError(f"{value!r} is not a name for a dimension.", fix="Use a word.")
+        return Dim.named(value)
+    if isinstance(value, np.integer):
+        value = value.item()
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
     raise ShapeError(
-        f"{given!r} is not the size of an axis.",
+        f"{value!r} is not the size of an axis.",
         fix="Use a number, a name for a symbolic dimension, a size found in a shape, as "
         "x.shape[0], or None for an unnamed one.",
     )

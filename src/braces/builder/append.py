@@ -126,13 +126,13 @@ def _append(
         )
         outputs[slot] = names
         infos.extend(map(VarInfo, names, out_types))
-    given: dict[str, tuple[str, ...]] = {}
+    input_names: dict[str, tuple[str, ...]] = {}
     for slot, values in operands.items():
         if values:
-            given[slot] = tuple(map(_name, values))
-    table.append(Op(definition.type, op_name, given, outputs, attrs, source), infos)
+            input_names[slot] = tuple(map(_name, values))
+    table.append(Op(definition.type, op_name, input_names, outputs, attrs, source), infos)
     if table.root.any_axes:
-        _follow_names(definition, table, given, outputs, {**inferred, **types}, attrs)
+        _follow_names(definition, table, input_names, outputs, {**inferred, **types}, attrs)
     out_vars: dict[str, tuple[Var, ...]] = {}
     for slot, names in outputs.items():
         for var_name in names:
@@ -258,12 +258,12 @@ def _program_outside(op_type: str, inputs: Mapping[str, Sequence[Any]]) -> Build
     Raises:
         ProgramError: There are operands, and none is a variable.
     """
-    given = [value for values in inputs.values() for value in values]
-    if given and not any(isinstance(value, Var | VarInfo) for value in given):
+    input_values = [value for values in inputs.values() for value in values]
+    if input_values and not any(isinstance(value, Var | VarInfo) for value in input_values):
         raise ProgramError(
             f"{op_type} builds a program, and is given values outside of any.",
             at=user_line(),
-            given="   ".join(" ".join(repr(value).split())[:40] for value in given[:4]),
+            given="   ".join(" ".join(repr(value).split())[:40] for value in input_values[:4]),
             fix="To compute at once, use NumPy. To build, write `with br.Program() as prog:` "
             "around it, or give it a variable: br.data(...), br.constant(...).",
         )

@@ -61,7 +61,7 @@ class LauncherInfo:
         return LauncherInfo(**{n: others[n] if x is None else x for n, x in mine.items()})
 
 
-def find_identity(given: LauncherInfo, environment: Environment) -> ProcessIdentity | None:
+def find_identity(arguments: LauncherInfo, environment: Environment) -> ProcessIdentity | None:
     """Return the number and address of this process, or `None` if it is alone.
 
     Sources, in order: arguments, the variables `BRACES_…`, then the first of Slurm, MPI and
@@ -75,7 +75,7 @@ def find_identity(given: LauncherInfo, environment: Environment) -> ProcessIdent
         >>> find_identity(LauncherInfo(1, 2, "10.0.0.7:9000"), {}).address
         '10.0.0.7:9000'
     """
-    info, origins = given, ["arguments"] if given != LauncherInfo() else []
+    info, origins = arguments, ["arguments"] if arguments != LauncherInfo() else []
     for name, find in SOURCES:
         more = find(environment)
         if more is not None and (name == "environment" or None in _required_fields(info)):

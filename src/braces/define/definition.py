@@ -271,12 +271,12 @@ class OpDef:
             return None
         return count_combinations(axes, inputs, outputs) * (self.operations or 1)
 
-    def failure(self, attrs: Attrs, found: int) -> BracesError:
-        """Return the error of a run that fails at this operator with check code `found`."""
+    def failure(self, attrs: Attrs, code: int) -> BracesError:
+        """Return the error of a run that fails at this operator with check code `code`."""
         del attrs
         check = self.check
         assert check is not None
-        return check.error(check.message, given=decode_offender(found), fix=check.fix)
+        return check.error(check.message, given=decode_offender(code), fix=check.fix)
 
     def infer_blocks(
         self, context: Any, types: Types, attrs: Attrs, outer: Mapping[str, Type]
@@ -284,14 +284,14 @@ class OpDef:
         """Infer the outputs of an operator with blocks; `outer` has the types of captures."""
         raise OpDefinitionError(f"{self.type} owns blocks and does not infer them.")
 
-    def bind_attrs(self, given: Mapping[str, Any]) -> dict[str, Attr]:
+    def bind_attrs(self, attrs: Mapping[str, Any]) -> dict[str, Attr]:
         """Return all attributes, with defaults, converted to their kinds.
 
         Raises:
             ProgramError: One is missing, unknown, or of another kind.
         """
         bound, specs = dict(self._defaults), self._spec_of
-        bound.update(self.coerced(given))
+        bound.update(self.coerced(attrs))
         for name, value in bound.items():
             if value is REQUIRED:
                 raise ProgramError(
@@ -299,19 +299,19 @@ class OpDef:
                 )
         return bound
 
-    def coerced(self, given: Mapping[str, Any]) -> dict[str, Attr]:
+    def coerced(self, attrs: Mapping[str, Any]) -> dict[str, Attr]:
         """Return the given attributes, converted to their kinds.
 
         Raises:
             ProgramError: One is unknown, or of another kind.
         """
         converted, specs = dict[str, Attr](), self._spec_of
-        for name in given:
+        for name in attrs:
             if name not in specs:
                 raise ProgramError(
                     f"{self.type} has no attribute `{name}`.", fix=suggest(name, specs)
                 )
-        for name, value in given.items():
+        for name, value in attrs.items():
             kind = specs[name].kind
             plain = UNCONVERTED_TYPES.get(kind)
             alike = plain is not None and type(value) is plain

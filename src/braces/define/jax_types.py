@@ -28,11 +28,11 @@ from braces.ir.walk import dimensions
 from braces.lazy import jax
 
 
-def require_array(given: Type) -> TensorType:
+def require_array(input_type: Type) -> TensorType:
     """Return the type of an array input; reject lists."""
-    if not isinstance(given, TensorType):
-        raise ShapeError(f"A list ({given}) cannot be an input here.")
-    return given
+    if not isinstance(input_type, TensorType):
+        raise ShapeError(f"A list ({input_type}) cannot be an input here.")
+    return input_type
 
 
 _WORD = re.compile(r"[A-Za-z]\w*", re.ASCII)
@@ -89,9 +89,9 @@ class JaxTypeConverter:
             return size
         return substitute(parse_size(str(size)), self.back)
 
-    def struct(self, given: Type) -> Any:
+    def struct(self, input_type: Type) -> Any:
         """Convert a type to a `jax.ShapeDtypeStruct`."""
-        array = require_array(given)
+        array = require_array(input_type)
         return jax.ShapeDtypeStruct(tuple(map(self.size, array.shape)), array.dtype)
 
     def attr(self, value: Attr) -> Any:

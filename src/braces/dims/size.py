@@ -219,8 +219,8 @@ class Terms:
         if nonzero.keys() == {()}:
             return nonzero[()]
         check_count(len(nonzero))
-        found = find_complements(nonzero)
-        return Dim(nonzero) if found is None else self._merged(found)
+        complements = find_complements(nonzero)
+        return Dim(nonzero) if complements is None else self._merged(complements)
 
     def _merged(self, complements: Complements) -> Size:
         """Return the sum after replacing complementary terms by their total."""

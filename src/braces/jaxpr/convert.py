@@ -101,18 +101,18 @@ class Importer:
         results = self._equation(eqn, cast("list[Value]", values))
         return results[list(eqn.outvars).index(variable)]
 
-    def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
+    def run(self, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """Append the operators of a jaxpr.
 
         Args:
             jaxpr: The jaxpr.
             consts: The captured arrays.
-            given: Its arguments.
+            inputs: Its arguments.
 
         Raises:
             ProgramError: An equation is not supported.
         """
-        environment: dict[Any, Value] = dict(zip(jaxpr.invars, given, strict=True))
+        environment: dict[Any, Value] = dict(zip(jaxpr.invars, inputs, strict=True))
         environment.update(zip(jaxpr.constvars, map(self._brought, consts), strict=True))
 
         def read(atom: Any) -> Value:

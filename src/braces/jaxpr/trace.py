@@ -55,18 +55,18 @@ class TracedFunction:
         used, _ = eliminate_dead_equations(self.closed.jaxpr)
         return frozenset(i for i, v in enumerate(self.closed.jaxpr.invars) if v in used)
 
-    def append(self, given: Sequence[Value], whole: ProgramImport) -> list[Var]:
+    def append(self, inputs: Sequence[Value], whole: ProgramImport) -> list[Var]:
         """Append its operators to a program of its own.
 
         Args:
-            given: Its arguments, leaf by leaf.
+            inputs: Its arguments, leaf by leaf.
             whole: The program, and the treatment of arrays and problems.
 
         Returns:
             The results, leaf by leaf.
         """
         importer = Importer(self.what, self.translation, whole)
-        results = importer.run(self.closed.jaxpr, self.closed.consts, given)
+        results = importer.run(self.closed.jaxpr, self.closed.consts, inputs)
         return [importer.lift(value) for value in results]
 
     def build(self, *arguments: Any) -> Any:

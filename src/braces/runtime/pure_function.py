@@ -64,27 +64,27 @@ class PureFunction:
         self, values: Mapping[str, Any], feeds: Mapping[str, Any]
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Return results, next values and status; see the class."""
-        given = {
+        inputs = {
             **_select_inputs(values, self.states, "value"),
             **_select_inputs(feeds, self.feeds, "feed"),
         }
         sizes = Sizes()
         for name, info in {**self.states, **self.feeds}.items():
-            conflict = bind_sizes(info.type, np.shape(given[name]), sizes)
+            conflict = bind_sizes(info.type, np.shape(inputs[name]), sizes)
             if conflict is not None:
                 raise ShapeError(
-                    f"`{name}` has the shape {list(np.shape(given[name]))}: {conflict}.",
+                    f"`{name}` has the shape {list(np.shape(inputs[name]))}: {conflict}.",
                     given=f"{name}: {info.type}",
                 )
-        return self.computed(given, sizes)
+        return self.computed(inputs, sizes)
 
     def computed(
-        self, given: Mapping[str, Any], sizes: Sizes
+        self, inputs: Mapping[str, Any], sizes: Sizes
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Return the same, from all inputs by name and their sizes."""
         call = _call if _jax.config.jax_enable_x64 else call_with_x64
         with braces_jax_settings(), jax.threefry_partitionable(True):
-            return call(lambda given: self._run(given, sizes), self._typed(given))
+            return call(lambda inputs: self._run(inputs, sizes), self._typed(inputs))
 
     def _typed(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Convert inputs to the dtypes of the program."""
@@ -160,19 +160,19 @@ def _refuse_unknown_sizes(plan: Plan, sites: Sequence[CheckPoint], room: int) ->
 
 
 def _select_inputs(
-    given: Mapping[str, Any], wanted: Mapping[str, VarInfo], what: str
+    inputs: Mapping[str, Any], wanted: Mapping[str, VarInfo], what: str
 ) -> dict[str, Any]:
     """Select inputs by name; additional inputs are allowed except for feeds."""
     for name in wanted:
-        if name not in given:
+        if name not in inputs:
             raise UnknownNameError(
                 f"The function needs a {what} for `{name}`.",
-                given=", ".join(given) or "nothing",
-                fix=suggest(name, given) or f"It has the type {wanted[name].type}.",
+                given=", ".join(inputs) or "nothing",
+                fix=suggest(name, inputs) or f"It has the type {wanted[name].type}.",
             )
-    unknown = [name for name in given if name not in wanted]
+    unknown = [name for name in inputs if name not in wanted]
     if what == "feed" and unknown:
         raise UnknownNameError(
             f"The function reads no feed `{unknown[0]}`.", fix=suggest(unknown[0], wanted)
         )
-    return {name: given[name] for name in wanted}
+    return {name: inputs[name] for name in wanted}

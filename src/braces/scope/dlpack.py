@@ -64,16 +64,16 @@ def export_array(raw: Any, **options: Any) -> Any:
     return capsule
 
 
-def import_array(given: object) -> Array | None:
+def import_array(value: object) -> Array | None:
     """Import an array as a NumPy array that shares its memory; `None` for no DLPack exporter.
 
     Raises:
         BufferError: The array is not exported, or is not on a CPU. Some libraries raise other
             built-in errors instead.
     """
-    if isinstance(given, np.ndarray):
-        return cast("Array", given)
-    return _import_array(given) if isinstance(given, DLPackExporter) else None
+    if isinstance(value, np.ndarray):
+        return cast("Array", value)
+    return _import_array(value) if isinstance(value, DLPackExporter) else None
 
 
 def _import_array(lender: DLPackExporter) -> Array:
@@ -88,23 +88,23 @@ def _import_array(lender: DLPackExporter) -> Array:
     return np.from_dlpack(_CapsuleExporter(capsule, device)).view(_BFLOAT16)
 
 
-def as_numpy(given: object) -> Any:
+def as_numpy(value: object) -> Any:
     """Convert an array of another library to NumPy without a copy; return others unchanged.
 
     Raises:
         TypeError: The array is on another device, or cannot be read; the library says why. It
             may raise another built-in error.
     """
-    if isinstance(given, np.ndarray | np.generic) or not isinstance(given, DLPackExporter):
-        return cast("Any", given)
+    if isinstance(value, np.ndarray | np.generic) or not isinstance(value, DLPackExporter):
+        return cast("Any", value)
     try:
-        array = np.asarray(given)
+        array = np.asarray(value)
     except TypeError as error:
         try:
-            return _import_array(given)
+            return _import_array(value)
         except FAILURES:
             raise error from None
-    return _import_array(given) if array.dtype == object else array
+    return _import_array(value) if array.dtype == object else array
 
 
 def _type_code(capsule: object) -> ctypes.c_uint8:

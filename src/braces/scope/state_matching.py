@@ -33,12 +33,12 @@ def type_of(raw: Any) -> TensorType | None:
     return None if is_list(raw) else TensorType(raw.dtype, tuple(raw.shape))
 
 
-def differences(held: Mapping[str, Any], given: Mapping[str, Any], source: str) -> list[str]:
+def differences(held: Mapping[str, Any], new: Mapping[str, Any], source: str) -> list[str]:
     """List the differences between the types of a scope and those of `source`, one per line."""
     return [
-        f"{name}: {held.get(name, 'none')} in the scope, {given.get(name, 'none')} in {source}"
-        for name in sorted(held.keys() | given.keys())
-        if held.get(name) != given.get(name)
+        f"{name}: {held.get(name, 'none')} in the scope, {new.get(name, 'none')} in {source}"
+        for name in sorted(held.keys() | new.keys())
+        if held.get(name) != new.get(name)
     ]
 
 
@@ -61,7 +61,7 @@ def array_in(name: str, held: Mapping[str, Any]) -> Any:
     return raw
 
 
-def match_states(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool) -> Loaded:
+def match_states(held: Mapping[str, Any], values: Mapping[str, Any], strict: bool) -> Loaded:
     """Match loaded values with those of a scope.
 
     Raises:
@@ -70,7 +70,7 @@ def match_states(held: Mapping[str, Any], given: Mapping[str, Any], strict: bool
         ShapeError: A value has another shape.
     """
     old = {name: type_of(raw) for name, raw in held.items()}
-    new = {name: type_of(raw) for name, raw in given.items()}
+    new = {name: type_of(raw) for name, raw in values.items()}
     both = sorted(old.keys() & new.keys())
     missing, extra = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
     if strict and (missing or extra):

@@ -17,9 +17,9 @@ _LISTS = (list, tuple)
 _KNOWN = frozenset(SHORT_NAMES.values())
 
 
-def short_repr(given: object) -> str:
+def short_repr(value: object) -> str:
     """Return a shortened `repr` of user input, on one line."""
-    return " ".join(reprlib.repr(given).split())
+    return " ".join(reprlib.repr(value).split())
 
 
 def is_list(raw: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
@@ -97,40 +97,40 @@ def _default_dtype(value: object) -> DType | None:
     return None
 
 
-def convert_value(given: object, at: str) -> Any:
-    """Copy `given` to a NumPy array in native byte order.
+def convert_value(value: object, at: str) -> Any:
+    """Copy `value` to a NumPy array in native byte order.
 
     Raises:
         DTypeError: The dtype is not supported, or a number is out of range.
         ShapeError: Nested lists differ in length.
     """
-    dtype = _default_dtype(given)
+    dtype = _default_dtype(value)
     try:
         with np.errstate(over="raise"):
-            array = np.array(as_numpy(given), dtype=dtype)
+            array = np.array(as_numpy(value), dtype=dtype)
     except ValueError as error:
         message, fix = "These lists differ in length and make no array.", "Pad or cut them."
-        raise ShapeError(message, at=at, given=short_repr(given), fix=fix) from error
+        raise ShapeError(message, at=at, given=short_repr(value), fix=fix) from error
     except (TypeError, ArithmeticError, RuntimeError) as error:
         message = f"This makes no array of {dtype or 'numbers'}."
         fix = array_fix(error, "Give a NumPy array of the dtype that is wanted; it is kept.")
-        raise DTypeError(message, at=at, given=short_repr(given), fix=fix) from error
-    return _check_dtype(array.astype(array.dtype.newbyteorder("="), copy=False), given, at)
+        raise DTypeError(message, at=at, given=short_repr(value), fix=fix) from error
+    return _check_dtype(array.astype(array.dtype.newbyteorder("="), copy=False), value, at)
 
 
-def share_value(given: object, at: str) -> Any:
-    """Return a NumPy array that shares the memory of `given`.
+def share_value(value: object, at: str) -> Any:
+    """Return a NumPy array that shares the memory of `value`.
 
     Raises:
         DTypeError: The dtype is not supported, or NumPy cannot use the memory.
     """
     try:
-        array = import_array(given)
+        array = import_array(value)
     except FAILURES as error:
-        raise _copy_needed_error(given, at, str(error)) from error
+        raise _copy_needed_error(value, at, str(error)) from error
     if array is None or not array.dtype.isnative:
-        raise _copy_needed_error(given, at)
-    return _check_dtype(array, given, at)
+        raise _copy_needed_error(value, at)
+    return _check_dtype(array, value, at)
 
 
 def _copy_needed_error(given: object, at: str, why: str = "") -> DTypeError:

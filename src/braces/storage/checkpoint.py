@@ -370,15 +370,15 @@ def _checked_step(step: Any) -> int:
     return number
 
 
-def _checked_position(given: Any) -> Any:
+def _checked_position(position: Any) -> Any:
     """Return a deep copy of a data position.
 
     Raises:
         DTypeError: It is not plain JSON.
     """
     try:
-        _check_plain(given)
-        text = json.dumps(given, allow_nan=False)
+        _check_plain(position)
+        text = json.dumps(position, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise DTypeError(
             "The data position is not plain JSON.",
@@ -394,13 +394,13 @@ def _checked_position(given: Any) -> Any:
     return json.loads(text)
 
 
-def _check_plain(given: Any) -> None:
+def _check_plain(content: Any) -> None:
     """Refuse dict keys that are not strings, which JSON would change silently."""
-    if isinstance(given, dict):
-        for key, value in given.items():
+    if isinstance(content, dict):
+        for key, value in content.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r:.80} is not a text")
             _check_plain(value)
-    elif isinstance(given, list | tuple):
-        for item in given:
+    elif isinstance(content, list | tuple):
+        for item in content:
             _check_plain(item)

@@ -72,28 +72,28 @@ class Drawing:
             yield f"{pad}{label} [label={quote(name)}, shape=plaintext]"
             self.edge(body, name, {**outer, **binders}, label)
 
-    def op(self, op: Op, body: Body, made: Mapping[str, str], pad: str) -> Iterator[str]:
+    def op(self, op: Op, body: Body, node_ids: Mapping[str, str], pad: str) -> Iterator[str]:
         """Yield the clusters of an operator's blocks, then its own node."""
         for label, inner in op.bodies().items():
             yield f"{pad}subgraph cluster_{self.clusters} {{"
             self.clusters += 1
             yield f"{pad}  label={quote(f'{op.name} {label}')}"
-            yield from self.block(inner, made, pad + "  ")
+            yield from self.block(inner, node_ids, pad + "  ")
             yield f"{pad}}}"
         node = self.node()
         yield f"{pad}{node} [label={quote(op.type)}, tooltip={quote(op.describe())}]"
         captured = CAPTURES if op.captures() else ""
         for slot, names in op.inputs.items():
             for name in names if slot != captured else ():
-                self.edge(body, name, made, node)
+                self.edge(body, name, node_ids, node)
 
-    def edge(self, body: Body, name: str, made: Mapping[str, str], to: str) -> None:
+    def edge(self, body: Body, name: str, node_ids: Mapping[str, str], to: str) -> None:
         """Add an edge from the node that binds a name, if it is known."""
-        if name not in made:
+        if name not in node_ids:
             return
         label = str(body.vars[name].type) if name in body.vars else name
         style = "" if name in body.vars else ", style=dashed"
-        self.edges.append(f"  {made[name]} -> {to} [label={quote(label)}{style}]")
+        self.edges.append(f"  {node_ids[name]} -> {to} [label={quote(label)}{style}]")
 
 
 def _input(info: VarInfo) -> str:

@@ -20,7 +20,7 @@ _DEFAULT_SIZE = 4
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> dict[str, Any]:
+def read_feeds(texts: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> dict[str, Any]:
     """Read the feeds given as `NAME=VALUE`.
 
     A value is `@FILE.npy`, `@FILE.npz:KEY`, a literal of JSON, `random`, or `random:TYPE`.
@@ -31,7 +31,7 @@ def read_feeds(given: Iterable[str], data: Mapping[str, VarInfo], seed: int) -> 
         FileFormatError: A file is a folder, or not a regular file.
         OSError: A file does not exist.
     """
-    values = dict(_split_feed(text, data) for text in given)
+    values = dict(_split_feed(text, data) for text in texts)
     feeds = {
         name: _read_value(name, value)
         for name, value in values.items()

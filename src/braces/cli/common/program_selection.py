@@ -107,14 +107,14 @@ def shown_name(path: str) -> str:
     return "standard input" if path == STDIN else visible(path)
 
 
-def split_names(given: Sequence[str]) -> list[str]:
+def split_names(texts: Sequence[str]) -> list[str]:
     """Split names given separately or with commas.
 
     Example:
         >>> split_names(["a,b", "c"])
         ['a', 'b', 'c']
     """
-    return [name for text in given for name in text.split(",") if name]
+    return [name for text in texts for name in text.split(",") if name]
 
 
 def count_ops(program: Program) -> int:

@@ -304,18 +304,18 @@ def mix_along_axis(types: Types, attrs: Attrs) -> AxisMap:
     return make_axis_map(types, inputs, outputs, [indices[i] for i in mixed_axes])
 
 
-def with_tails(found: AxisMap, fills: IdentityElements) -> AxisMap:
+def with_tails(axis_map: AxisMap, fills: IdentityElements) -> AxisMap:
     """Return a map with these fills to exclude trailing entries along all mixed axes."""
-    return replace(found, tails=dict.fromkeys(found.mixed, fills))
+    return replace(axis_map, tails=dict.fromkeys(axis_map.mixed, fills))
 
 
-def resize_axis(found: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
+def resize_axis(axis_map: AxisMap, axis: int, index: str, size: Size) -> AxisMap:
     """Return a map of one output with another size along an axis, which is mixed."""
-    ((slot, (indices,)),) = found.outputs.items()
+    ((slot, (indices,)),) = axis_map.outputs.items()
     out = list(indices)
     out[axis] = index
-    mixed = found.mixed | {index}
-    return replace(found, outputs={slot: (tuple(out),)}, mixed=mixed, sizes={index: size})
+    mixed = axis_map.mixed | {index}
+    return replace(axis_map, outputs={slot: (tuple(out),)}, mixed=mixed, sizes={index: size})
 
 
 def _indices_and_axes(type_: Type, attrs: Attrs) -> tuple[Names, list[int]]:

@@ -54,10 +54,10 @@ def count_product_operations(axes: AxisMap, inputs: Types, outputs: Types) -> Si
     return total
 
 
-def require_size(found: object) -> Size:
+def require_size(result: object) -> Size:
     """Return the checked result of an operation count rule, a size."""
-    if isinstance(found, int | Dim):
-        return found
+    if isinstance(result, int | Dim):
+        return result
     raise TypeError
 
 

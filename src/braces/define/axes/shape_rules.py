@@ -189,8 +189,10 @@ class _AxisSizes:
     def outputs(self) -> Shapes | None:
         """Return the output shapes, or `None` if the size of an axis is unknown."""
         shapes: Shapes = {}
-        for slot, made in self.made.items():
-            sizes_of_variables = [[self._size(index) for index in indices] for indices in made]
+        for slot, entries in self.made.items():
+            sizes_of_variables = [
+                [self._size(index) for index in indices] for indices in entries
+            ]
             known_shapes = [
                 tuple(size for size in sizes if size is not None)
                 for sizes in sizes_of_variables
@@ -251,7 +253,9 @@ class _AxisSizes:
         if self._broadcasts(slot, index):
             return _not_broadcast(self.type, known, size, axis - len(indices))
         first = self._first(index)
-        is_in_output = any(index in entry for made in self.made.values() for entry in made)
+        is_in_output = any(
+            index in entry for entries in self.made.values() for entry in entries
+        )
         has_shape_text = slot in self.wanted or self._equal_partner(slot, i, indices)
         if not has_shape_text and (index.isidentifier() or not is_in_output):
             verb = "match" if is_in_output or first[0] == slot else "contract"

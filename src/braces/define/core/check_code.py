@@ -28,9 +28,9 @@ def encode_offender(wrong: Any, value: Any) -> Any:
     return jnp.where(wrong, jnp.where(near < 0, 1 - 2 * near, 2 * near + 2), 0)
 
 
-def worst_code(found: Any) -> Any:
+def worst_code(codes: Any) -> Any:
     """Return the largest code of a check's result: bools, or codes."""
-    return jnp.max(jnp.asarray(found).astype(jnp.int32), initial=0)
+    return jnp.max(jnp.asarray(codes).astype(jnp.int32), initial=0)
 
 
 def decode_offender(code: int) -> str | None:

@@ -174,13 +174,13 @@ def _struct(leaf: Leaf, translation: JaxTypeConverter) -> Any:
     return _jax.ShapeDtypeStruct(shape, dtype, weak_type=weak)
 
 
-def _check_limits(leaf: Leaf, given: Var) -> Var:
+def _check_limits(leaf: Leaf, array: Var) -> Var:
     """Check the sizes of an array against their declared limits in each run."""
-    words = given.shape[len(leaf.axes) :]
+    words = array.shape[len(leaf.axes) :]
     within = (*(axis.within for axis in leaf.axes), *words)
-    if within == given.shape:
-        return given
-    return one("ensure_shape", one("ensure_shape", given, shape=within), shape=given.shape)
+    if within == array.shape:
+        return array
+    return one("ensure_shape", one("ensure_shape", array, shape=within), shape=array.shape)
 
 
 @dataclass(eq=False)
@@ -253,8 +253,8 @@ class JaxImporter:
     def _give(
         self,
         leaves: Sequence[Leaf],
-        given: Sequence[Var],
-        made: Sequence[Var],
+        arguments: Sequence[Var],
+        results: Sequence[Var],
         moved: Mapping[str, int],
     ) -> None:
         paths = [path for path, _ in leaves_of(self.found.shapes)]
@@ -263,12 +263,12 @@ class JaxImporter:
             result_indices = [at for at, p in enumerate(paths) if p[:1] == (str(result),)]
             olds = [
                 var
-                for leaf, var in zip(leaves, given, strict=True)
+                for leaf, var in zip(leaves, arguments, strict=True)
                 if leaf.argument == argument
             ]
-            self._move(argument, result, olds, [made[at] for at in result_indices])
+            self._move(argument, result, olds, [results[at] for at in result_indices])
             taken.update(result_indices)
-        for at, (path, var) in enumerate(zip(paths, made, strict=True)):
+        for at, (path, var) in enumerate(zip(paths, results, strict=True)):
             if at not in taken:
                 fetch_as(self.program, var, clean_name(".".join(("out", *path))))
 

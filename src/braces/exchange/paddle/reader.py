@@ -125,7 +125,7 @@ class PaddleReader:
         problems = len(self.problems)
         try:
             with self._attempt(), _sensible(node):
-                made = self._made(node)
+                values = self._made(node)
                 if len(self.problems) > problems:
                     raise MissingValue
         except TooManyOperators:
@@ -135,7 +135,7 @@ class PaddleReader:
                 self.problems.append(UnsupportedNode(node.type[:80], str(node), error))
             node.names.values.update(dict.fromkeys(node.op.made(), MissingValue))
             return
-        node.names.values.update(made)
+        node.names.values.update(values)
 
     def _attempt(self) -> AbstractContextManager[None]:
         """Return a transaction that an exception rolls back."""
@@ -176,28 +176,27 @@ class PaddleReader:
         first = next((name for name in node.made(node.main)), node.type)
         path = f"{node.names.path}{clean_name(first)}"
         with table.naming(f"{path}/"):
-            made = RULES[node.type](node)
+            results = RULES[node.type](node)
         lifted_names = names_lifted(self._lifted, lifted)
-        if isinstance(made, Var):
-            made = self._as_said(node, first, made)
-            made = rename_result(table, before, made, path, lifted_names)
-        elif isinstance(made, RaggedSequences):
-            made = made.like(rename_result(table, before, made.flat, path, lifted_names))
-        return self._bound(node, made)
+        if isinstance(results, Var):
+            results = self._as_said(node, first, results)
+            results = rename_result(table, before, results, path, lifted_names)
+        elif isinstance(results, RaggedSequences):
+            flat = rename_result(table, before, results.flat, path, lifted_names)
+            results = results.like(flat)
+        return self._bound(node, results)
 
     @staticmethod
-    def _as_said(node: Node, name: str, made: Var) -> Var:
+    def _as_said(node: Node, name: str, var: Var) -> Var:
         """Reshape a single number to the declared shape: older versions give it an axis."""
         declaration = node.names.declared(name)
         if (
             declaration is None
-            or is_list(made)
-            or any(n != 1 for n in (*made.shape, *declaration.dims))
+            or is_list(var)
+            or any(n != 1 for n in (*var.shape, *declaration.dims))
         ):
-            return made
-        return (
-            made if made.ndim == len(declaration.dims) else ops.reshape(made, declaration.dims)
-        )
+            return var
+        return var if var.ndim == len(declaration.dims) else ops.reshape(var, declaration.dims)
 
     def _by_rows(self, node: Node) -> dict[str, Value]:
         """Apply a row-wise operator to the rows of all sequences."""
@@ -227,12 +226,12 @@ class PaddleReader:
         return like.like(value)
 
     @staticmethod
-    def _bound(node: Node, made: Results) -> dict[str, Value]:
+    def _bound(node: Node, results: Results) -> dict[str, Value]:
         """Return the values by the output names of the operator."""
-        if not isinstance(made, Mapping):
-            made = {node.main: made}
+        if not isinstance(results, Mapping):
+            results = {node.main: results}
         bound = dict[str, Value]()
-        for slot, values in made.items():
+        for slot, values in results.items():
             slot_values = cast(
                 "Sequence[Value]", values if isinstance(values, list) else [values]
             )

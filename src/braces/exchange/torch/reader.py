@@ -115,9 +115,9 @@ class TorchReader:
 
     # ---- nodes -------------------------------------------------------------------------------
 
-    def run(self, module: Any, given: Sequence[Value]) -> list[Value]:
+    def run(self, module: Any, inputs: Sequence[Value]) -> list[Value]:
         """Read the nodes of a graph in order, and return its outputs."""
-        values, remaining = dict[Any, Value](), iter(given)
+        values, remaining = dict[Any, Value](), iter(inputs)
         for node in module.graph.nodes:
             if node.op == "placeholder":
                 values[node] = next(remaining)

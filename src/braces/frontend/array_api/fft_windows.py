@@ -223,19 +223,19 @@ def ifftshift(x: Var, axes: int | Sequence[int] | None = None) -> Var:
 
 
 def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var:
-    given = operand(x, what)
+    var = operand(x, what)
     indices = axis_indices(axes if axes is None or isinstance(axes, int) else tuple(axes),
-                         given.ndim, what)  # fmt: skip
+                         var.ndim, what)  # fmt: skip
     shifts: list[int] = []
     for axis in indices:
-        size = given.shape[axis]
+        size = var.shape[axis]
         if not isinstance(size, int):
             raise ShapeError(
                 f"{what} needs sizes that are known.",
-                given=f"{given.name}: {given.type}   axis={axis}",
+                given=f"{var.name}: {var.type}   axis={axis}",
             )
         shifts.append(shift(size))
-    return one("roll", given, shift=tuple(shifts), axis=indices) if indices else given
+    return one("roll", var, shift=tuple(shifts), axis=indices) if indices else var
 
 
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:

@@ -65,8 +65,8 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         return one("tensordot", x, y, axes=axes)
     left, right = as_var(x), as_var(y)
     chosen = [
-        [axis_index(axis, var.ndim, "tensordot") for axis in _as_axes(given)]
-        for var, given in zip((left, right), axes, strict=True)
+        [axis_index(axis, var.ndim, "tensordot") for axis in _as_axes(own_axes)]
+        for var, own_axes in zip((left, right), axes, strict=True)
     ]
     if len(chosen[0]) != len(chosen[1]) or any(
         len({*axes_of_var}) != len(axes_of_var) for axes_of_var in chosen

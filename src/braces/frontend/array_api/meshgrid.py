@@ -46,18 +46,18 @@ def meshgrid(*xs: Operand, indexing: str = "xy") -> list[Var]:
         raise ProgramError(
             f"meshgrid has no indexing {indexing!r:.40}.", fix="Use 'xy' or 'ij'."
         )
-    given = [as_var(x) for x in xs]
-    for x in given:
+    coordinates = [as_var(x) for x in xs]
+    for x in coordinates:
         if x.ndim > 1:
             raise ShapeError(
                 "meshgrid needs coordinates along one axis each.", given=format_types({"x": x})
             )
-    sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in given]
-    out_axes = list(range(len(given)))
-    if indexing == "xy" and len(given) > 1:
+    sizes: list[Size] = [x.shape[0] if x.ndim else 1 for x in coordinates]
+    out_axes = list(range(len(coordinates)))
+    if indexing == "xy" and len(coordinates) > 1:
         out_axes[:2] = 1, 0
     out_shape = [sizes[at] for at in out_axes]
-    return [_broadcast_along(x, out_axes[n], out_shape) for n, x in enumerate(given)]
+    return [_broadcast_along(x, out_axes[n], out_shape) for n, x in enumerate(coordinates)]
 
 
 def _broadcast_along(x: Var, axis: int, out_shape: list[Size]) -> Var:
@@ -117,8 +117,8 @@ def interp(
         if period is not None:
             return _interpolate(*_extend_period(positions, points, known, period))
         value_at = _interpolate(positions, points, known)
-        for end, given, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
-            end_value = known[end] if given is None else given
+        for end, fill, beyond in ((0, left, ops.less), (-1, right, ops.greater)):
+            end_value = known[end] if fill is None else fill
             value_at = ops.where(beyond(positions, points[end]), end_value, value_at)
         return value_at
 

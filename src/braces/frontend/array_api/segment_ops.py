@@ -153,11 +153,11 @@ def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
     return one("group_ids", ids, count=count)
 
 
-def _count(what: str, option: str, given: Size) -> Size:
+def _count(what: str, option: str, count: Size) -> Size:
     """Check the number of segments."""
-    if isinstance(given, int) and given < 0:
-        raise ProgramError(f"{what} cannot have {option}={given}.")
-    return given
+    if isinstance(count, int) and count < 0:
+        raise ProgramError(f"{what} cannot have {option}={count}.")
+    return count
 
 
 def _sum_by_id(x: Var, ids: Var, count: Size) -> Var:
@@ -220,19 +220,19 @@ def bincount(x: Var, weights: Operand | None = None, *, length: Size) -> Var:
     if weights is None:
         ids = _check_ids("bincount", "x", var, count)
         return _sum_by_id(ops.ones_like(ids, dtype=INT64), ids, count)
-    given = _weights("bincount", var, weights)
-    return _sum_by_id(given, _check_ids("bincount", "x", var, count), count)
+    weight_var = _weights("bincount", var, weights)
+    return _sum_by_id(weight_var, _check_ids("bincount", "x", var, count), count)
 
 
 def _weights(what: str, x: Var, weights: Operand) -> Var:
     """Check the weight of each number."""
-    given = as_var(weights)
-    if given.shape != x.shape:
+    var = as_var(weights)
+    if var.shape != x.shape:
         raise ShapeError(
             f"{what} needs a weight for each number.",
-            given=format_types({"x": x, "weights": given}),
+            given=format_types({"x": x, "weights": var}),
         )
-    return given
+    return var
 
 
 @transactional
@@ -266,17 +266,17 @@ def digitize(x: Operand, bins: Operand, right: bool = False) -> Var:
     return ops.searchsorted(edges, x, side="left" if right else "right")
 
 
-def _edges(what: str, given: Any) -> Var:
+def _edges(what: str, edges: Any) -> Var:
     """Convert the edges of bins to a variable with one axis."""
-    var = as_var(given)
+    var = as_var(edges)
     if var.ndim != 1:
         raise ShapeError(
             f"{what} needs edges along one axis.", given=format_types({"bins": var})
         )
-    if not isinstance(given, Var) and not np.all(np.diff(np.asarray(given, float)) >= 0.0):
+    if not isinstance(edges, Var) and not np.all(np.diff(np.asarray(edges, float)) >= 0.0):
         raise ProgramError(
             f"{what} needs edges in ascending order.",
-            given=f"bins={given!r:.60}",
+            given=f"bins={edges!r:.60}",
             fix="Sort them: sorted(bins).",
         )
     return var
@@ -320,7 +320,7 @@ def histogram(
         [[1, 2], [0.0, 1.0, 2.0]]
     """
     var = as_var(x)
-    given = None if weights is None else _weights("histogram", var, weights)
+    weight_var = None if weights is None else _weights("histogram", var, weights)
     if var.dtype.kind == "c":
         raise DTypeError("histogram needs real numbers.", given=format_types({"x": var}))
 
@@ -330,7 +330,7 @@ def histogram(
         count = edges.shape[0]
         bin_ids = ops.searchsorted(edges, flat, side="right")
         bin_ids = ops.where(flat == edges[-1], ops.size(count - 1), bin_ids)
-        ones = ops.ones_like(bin_ids) if given is None else ops.reshape(given, (-1,))
+        ones = ops.ones_like(bin_ids) if weight_var is None else ops.reshape(weight_var, (-1,))
         counts = _sum_by_id(ones, bin_ids, count + 1)[1:-1]
         if not density:
             return counts, edges
@@ -359,11 +359,11 @@ def _bin_edges(x: Var, bins: Any, bounds: tuple[float, float] | None) -> Var:
     return ops.concat([edges, ops.expand_dims(high, axis=0)], axis=0)
 
 
-def _bounds(given: tuple[float, float]) -> tuple[float, float]:
+def _bounds(bounds: tuple[float, float]) -> tuple[float, float]:
     """Return the lowest and the highest edge; an empty range is widened by 0.5 on each side."""
-    low, high = given
+    low, high = bounds
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
         raise ProgramError(
-            f"histogram needs a range from one number to a higher one, not {given!r:.60}.",
+            f"histogram needs a range from one number to a higher one, not {bounds!r:.60}.",
         )
     return (low - 0.5, high + 0.5) if low == high else (low, high)

@@ -265,8 +265,8 @@ def correlate(x: Operand, y: Operand, mode: str = "valid") -> Var:
             given=format_types({"x": long, "y": short}),
             fix="Exchange them: the result is reversed.",
         )
-    given = ops.conj(short) if short.dtype.kind == "c" else short
-    return _correlate(long, given, _padding(mode, count))
+    kernel = ops.conj(short) if short.dtype.kind == "c" else short
+    return _correlate(long, kernel, _padding(mode, count))
 
 
 def _padding(mode: str, count: int) -> tuple[int, int]:

@@ -177,8 +177,8 @@ def multi_head_attention(
     x = operand(x, what)
     key = x if key is None else operand(key, what)
     value = key if value is None else operand(value, what)
-    for given in (x, key, value):
-        check_steps(what, given)
+    for sequence in (x, key, value):
+        check_steps(what, sequence)
     if cache is not None and (key is not x or value is not x or lengths is not None):
         raise ProgramError(
             f"{what} takes a cache for the steps of `x` alone.",

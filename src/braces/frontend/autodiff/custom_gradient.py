@@ -337,14 +337,14 @@ def custom_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
     def differentiable_function(*args: Any, **kwargs: Any) -> Any:
         custom = create_custom_gradient(name or "custom")
         with custom.block() as f:
-            given = [f.add_input(arg) if isinstance(arg, Var) else arg for arg in args]
+            arguments = [f.add_input(arg) if isinstance(arg, Var) else arg for arg in args]
             if not f.inputs:
                 raise GradientError(
                     "No argument is a variable that a gradient could be with respect to.",
                     given=f"{args!r:.80}",
                     fix="Give variables by position; br.constant(...) makes one of an array.",
                 )
-            outputs, gradient = _pair(function(*given, **kwargs))
+            outputs, gradient = _pair(function(*arguments, **kwargs))
             f.add_output(*tree_leaves(outputs))
         with custom.gradient() as g:
             input_grads = gradient(*g.cotangents)

@@ -191,7 +191,7 @@ class PlainBlock(SubBlock):
             problem.at = f"call of the block `{self.name}`, at {user_source()}{inside}"
             raise
 
-    def _assigned(self, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _assigned(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of a call by input name."""
         names = self.inputs
         prefix = self.outer.names.prefix
@@ -204,13 +204,13 @@ class PlainBlock(SubBlock):
                     fix=suggest(name, names),
                 )
         unnamed = [name for name in names if name not in values]
-        if given and len(given) != len(unnamed):
+        if arguments and len(arguments) != len(unnamed):
             raise ProgramError(
-                f"The block `{self.name}` takes {len(unnamed)} inputs here, not {len(given)}.",
+                f"The block `{self.name}` takes {len(unnamed)} inputs here, not {len(arguments)}.",
                 given=f"inputs: {', '.join(unnamed) or 'none'}",
                 fix="Give a value for each, in this order, or set some by name.",
             )
-        return values | dict(zip(unnamed, given, strict=False))
+        return values | dict(zip(unnamed, arguments, strict=False))
 
 
 def _last_value(body: Body, moved: Set[str]) -> str | None:

@@ -293,8 +293,8 @@ class LoopBlock(SubBlock):
             init: The value before the first iteration; a tuple `(t-1, t-2, …)` for `pre(n)`.
         """
         self.require_open("add_memory")
-        given = cast("tuple[Any, ...]", init) if isinstance(init, tuple) else (init,)
-        inits = tuple(outer_var(self, value, "add_memory(init=)") for value in given)
+        initial = cast("tuple[Any, ...]", init) if isinstance(init, tuple) else (init,)
+        inits = tuple(outer_var(self, value, "add_memory(init=)") for value in initial)
         for other in inits[1:]:
             if not types_agree(self, inits[0].type, other.type):
                 raise add_location(

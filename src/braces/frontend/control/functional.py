@@ -77,9 +77,9 @@ def _initial(path: str, leaf: Any) -> Any:
 
 def _update(memories: Sequence[Memory], init: Any, after: Any, giver: str) -> None:
     """Set the next carry, which must have the structure and types of the current one."""
-    given = match_structure(init, after, "carry", "init", giver)
+    leaves = match_structure(init, after, "carry", "init", giver)
     for (path, _), memory, value in zip(
-        leaves_with_paths(init, "carry"), memories, given, strict=True
+        leaves_with_paths(init, "carry"), memories, leaves, strict=True
     ):
         dtype = literal_dtype(memory.type)
         new = as_var(value, dtype)
@@ -234,8 +234,8 @@ def _branch(
         block.add_output(*tree_leaves(outputs))
         return outputs
     source, wanted = first
-    given = match_structure(wanted, result, "result", source, what)
-    for (path, like), value in zip(leaves_with_paths(wanted, "result"), given, strict=True):
+    leaves = match_structure(wanted, result, "result", source, what)
+    for (path, like), value in zip(leaves_with_paths(wanted, "result"), leaves, strict=True):
         new = as_var(value, literal_dtype(like.type))
         _check_alike(path, {source: like, what: new})
         block.add_output(new)

@@ -291,16 +291,16 @@ def _pass_value(missing: Branch, value: Any, output: Var) -> Var:
     if not isinstance(value, Var):
         with missing.program.building(missing.outer):
             value = as_var(value, literal_dtype(output.type))
-    given = missing.take(value, "pass_through")
+    replacement = missing.take(value, "pass_through")
     if not types_agree(
-        missing, _element_type(missing, given.type), _element_type(missing, output.type)
+        missing, _element_type(missing, replacement.type), _element_type(missing, output.type)
     ):
         raise ShapeError(
             f"`{value.name}` passes through in place of an output of another type.",
             given=f"{value.name}: {value.type}   output {output.name}: {output.type}",
             fix="It must have the dtype and shape of the output of the written block.",
         )
-    return given
+    return replacement
 
 
 def _element_type(block: Branch, type_: Type) -> Type:
@@ -350,13 +350,13 @@ def selected_type(block: SubBlock, var: Var, predicate: Var, rows: Dim) -> Tenso
     return type_.with_shape((rows, *type_.shape[1:]))
 
 
-def as_predicate(given: Any, what: str, rows: bool = False) -> Var:
+def as_predicate(value: Any, what: str, rows: bool = False) -> Var:
     """Convert a predicate to a bool scalar; if `rows`, a bool vector is allowed too.
 
     Raises:
         ShapeError: It is anything else.
     """
-    var = as_var(given)
+    var = as_var(value)
     article = "an" if what.startswith("if") else "a"
     if var.dtype != BOOL or var.ndim > int(rows):
         raise add_location(

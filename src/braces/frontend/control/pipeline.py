@@ -132,11 +132,11 @@ def _shift_stages(outputs: Any, enters: Any, stages: int) -> Var:
     return ops.where(is_first, enters, ops.roll(var, 1, axis=0))
 
 
-def _run_stage(stage: Callable[[Any], Any], given: Any) -> Any:
+def _run_stage(stage: Callable[[Any], Any], carry: Any) -> Any:
     """Run a stage and check that its output has the types of its input."""
-    result = stage(given)
+    result = stage(carry)
     wanted, actual = (
-        [str(as_var(leaf).type) for leaf in tree_leaves(x)] for x in (given, result)
+        [str(as_var(leaf).type) for leaf in tree_leaves(x)] for x in (carry, result)
     )
     if wanted != actual:
         raise ShapeError(

@@ -406,13 +406,13 @@ def _count_own_steps(steps: Size | None, lengths: Var | None) -> int:
     return steps
 
 
-def check_lengths(given: Any) -> Var:
+def check_lengths(value: Any) -> Var:
     """Convert sequence lengths to an integer vector with one entry per batch element.
 
     Raises:
         ShapeError: It is not an integer vector.
     """
-    var = as_var(given)
+    var = as_var(value)
     if not is_integer(var.dtype) or var.ndim != 1:
         raise add_location(
             ShapeError(

@@ -57,13 +57,13 @@ def time_axis(what: str, x: Var, axis: int) -> int:
     return at
 
 
-def check_row_lengths(what: str, x: Var, rows: tuple[Size, ...], given: Any) -> Var:
+def check_row_lengths(what: str, x: Var, rows: tuple[Size, ...], value: Any) -> Var:
     """Check sequence lengths against the batch axis of a layer's input.
 
     Raises:
         ShapeError: There is no batch axis, or its size differs.
     """
-    lengths = check_lengths(given)
+    lengths = check_lengths(value)
     if not rows or not same_size(rows[0], lengths.shape[0]):
         raise ShapeError(
             f"{what} needs lengths= with an entry for each row of its input.",

@@ -50,11 +50,11 @@ def roles_to_create(said: Mapping[str, Weight], *, beside: bool = False) -> list
         said: Weight arguments by role, in the order of `params=`.
         beside: Whether another weight of the layer is given explicitly.
     """
-    given = beside or any(map(is_given, said.values()))
+    has_shared = beside or any(map(is_given, said.values()))
     return [
         role
         for role, weight in said.items()
-        if weight is True or (weight is None and not given)
+        if weight is True or (weight is None and not has_shared)
     ]
 
 

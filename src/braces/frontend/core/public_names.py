@@ -56,16 +56,16 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
         value = as_var(value)
         filled = value if dtype is None else one("cast", value, dtype=dtype)
         return one("broadcast_to", filled, shape=sizes)
-    given: Any = numbers(value)
-    if given.ndim:
+    number: Any = numbers(value)
+    if number.ndim:
         raise DTypeError(
             f"full repeats one number, not {value!r:.60}.", fix="Use br.constant for an array."
         )
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
-    if given.dtype.kind == "c" or float(given) != given.item() == given.item():
+    if number.dtype.kind == "c" or float(number) != number.item() == number.item():
         # The attribute is a float and cannot represent this number exactly.
         return one("broadcast_to", as_var(array), shape=sizes)
-    return one("full", shape=sizes, value=float(given), dtype=array.dtype)
+    return one("full", shape=sizes, value=float(number), dtype=array.dtype)
 
 
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:

@@ -69,31 +69,31 @@ def _rebuild(tree: Any, new: Iterator[Any]) -> Any:
 
 
 def match_structure(
-    wanted: Any, given: Any, path: str, want_name: str, give_name: str
+    wanted: Any, value: Any, path: str, want_name: str, give_name: str
 ) -> list[Any]:
-    """Return the leaves of `given`, which must have the structure of `wanted`, in its order.
+    """Return the leaves of `value`, which must have the structure of `wanted`, in its order.
 
     Args:
         wanted: The expected structure.
-        given: The tree to match.
+        value: The tree to match.
         path: The user's name of the tree, as `carry`.
         want_name: The origin of `wanted`, as `init`.
-        give_name: The origin of `given`, as `the body`.
+        give_name: The origin of `value`, as `the body`.
 
     Raises:
         ProgramError: The structures differ; the message names the path.
     """
-    if _kind(wanted) != _kind(given) or _size(wanted) != _size(given):
+    if _kind(wanted) != _kind(value) or _size(wanted) != _size(value):
         raise ProgramError(
             f"`{path}` is {_describe(wanted)} in {want_name}, but {give_name} returns "
-            f"{_describe(given)}.",
+            f"{_describe(value)}.",
             fix=f"Return the structure of {want_name}, with a variable or number for each.",
         )
     if is_leaf(wanted):
-        return [given]
+        return [value]
     matched = list[Any]()
     for key, (where, child) in zip(_keys(wanted), children(wanted, path), strict=True):
-        matched += match_structure(child, given[key], where, want_name, give_name)
+        matched += match_structure(child, value[key], where, want_name, give_name)
     return matched
 
 

@@ -88,8 +88,8 @@ def as_shape(shape: Sequence[Any] | Size) -> Shape:
     Raises:
         ShapeError: A size is unnamed, a variable, or not a size.
     """
-    given = shape if isinstance(shape, list | tuple) else (shape,)
-    for size in given:
+    sizes = shape if isinstance(shape, list | tuple) else (shape,)
+    for size in sizes:
         if isinstance(size, Var):
             raise ShapeError(
                 f"`{size.name}` has a value in a run, and sizes are known before it.",
@@ -97,7 +97,7 @@ def as_shape(shape: Sequence[Any] | Size) -> Shape:
                 fix=f"For the shape of `{size.name}` write br.zeros_like or {size.name}.shape; "
                 'else use a size of a shape, as x.shape[0], or name a dimension, as "batch".',
             )
-    return tuple(size_of(size, _refuse_unnamed) for size in given)
+    return tuple(size_of(size, _refuse_unnamed) for size in sizes)
 
 
 def _refuse_unnamed() -> Dim:
@@ -198,9 +198,9 @@ def to_common_dtype(what: str, dtype: object, **given: Operand) -> tuple[DType, 
     return float_dtype_, {name: ops.cast(var, float_dtype_) for name, var in vars.items()}
 
 
-def _float_dtype(what: str, dtype: object, given: Mapping[str, Operand]) -> DType:
+def _float_dtype(what: str, dtype: object, operands: Mapping[str, Operand]) -> DType:
     if dtype is None:
-        vars = [var for var in given.values() if isinstance(var, Var)]
+        vars = [var for var in operands.values() if isinstance(var, Var)]
         dtype = float_dtype(promote(*(var.dtype for var in vars))) if vars else FLOAT32
     result = dtype_of(dtype)
     if not is_float(result) or result.kind == "c":

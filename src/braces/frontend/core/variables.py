@@ -56,9 +56,9 @@ def _sizes(program: Builder, shape: Any) -> tuple[tuple[Size, ...], AxisNames]:
         raise ShapeError(
             f"{shape!r} is not a shape.", fix='Write a list of sizes, as ["batch", 8].'
         )
-    given = [named_size(size) for size in cast("Sequence[Any]", shape)]
-    names = tuple(map(axis_name, given))
-    sizes = (size_of(size, program.table.unifier.fresh) for size in given)
+    named_sizes = [named_size(size) for size in cast("Sequence[Any]", shape)]
+    names = tuple(map(axis_name, named_sizes))
+    sizes = (size_of(size, program.table.unifier.fresh) for size in named_sizes)
     plain = tuple(int(size) if isinstance(size, int) else size for size in sizes)
     return plain, names if any(names) else ()
 

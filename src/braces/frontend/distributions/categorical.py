@@ -32,15 +32,15 @@ RELAXED = "RelaxedOneHotCategorical, or the score: " + SCORE
 class ClassFamily(BinaryFamily):
     """A family with class probabilities, or logits, along the last axis of a parameter."""
 
-    def completed(self, given: DistributionParams) -> DistributionParams:
+    def completed(self, params: DistributionParams) -> DistributionParams:
         """Add normalized probabilities and their logarithms."""
-        if "logits" in given.vars:
-            log_probs = ops.log_softmax(given.logits, axis=-1)
-            return given.but(probs=ops.exp(log_probs), log_probs=log_probs)
-        probs = given.probs / ops.sum(given.probs, axis=-1, keepdims=True)
+        if "logits" in params.vars:
+            log_probs = ops.log_softmax(params.logits, axis=-1)
+            return params.but(probs=ops.exp(log_probs), log_probs=log_probs)
+        probs = params.probs / ops.sum(params.probs, axis=-1, keepdims=True)
         is_possible = probs > 0.0
         log_probs = ops.where(is_possible, ops.log(ops.where(is_possible, probs, 1.0)), -np.inf)
-        return given.but(probs=probs, log_probs=log_probs)
+        return params.but(probs=probs, log_probs=log_probs)
 
 
 def class_mean(d: DistributionParams, what: Var) -> Var:
@@ -142,17 +142,17 @@ class Vectors(Support):
     part: Interval
     total: Form
 
-    def outside(self, given: DistributionParams, x: Var) -> Var | None:
+    def outside(self, params: DistributionParams, x: Var) -> Var | None:
         """See Support."""
         tolerance = math.sqrt(cast("Any", ml_dtypes).finfo(x.dtype).eps)
-        total = self.total(given)
+        total = self.total(params)
         is_off = ops.abs(ops.sum(x, axis=-1) - total) > tolerance * (1.0 + total)
-        is_outside = self.part.outside(given, x)
+        is_outside = self.part.outside(params, x)
         return is_off if is_outside is None else ops.any(is_outside, axis=-1) | is_off
 
-    def inner(self, given: DistributionParams, x: Var) -> Var | float:
+    def inner(self, params: DistributionParams, x: Var) -> Var | float:
         """See Support."""
-        del given
+        del params
         return 1.0 / last_axis_size(x)
 
 

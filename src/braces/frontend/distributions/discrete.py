@@ -33,9 +33,11 @@ class BinaryFamily(Family):
                 fix="Give probs=... or logits=...",
             )
 
-    def completed(self, given: DistributionParams) -> DistributionParams:
+    def completed(self, params: DistributionParams) -> DistributionParams:
         """Add probabilities if logits are given."""
-        return given.but(probs=ops.sigmoid(given.logits)) if "logits" in given.vars else given
+        if "logits" not in params.vars:
+            return params
+        return params.but(probs=ops.sigmoid(params.logits))
 
 
 def binary_log_prob(d: DistributionParams, yes: Var | float, no: Var | float) -> Var:

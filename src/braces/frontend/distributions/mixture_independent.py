@@ -100,11 +100,11 @@ class Independent(Distribution):
         return self.base.without_gradient()
 
 
-def check_distribution(what: str, given: object) -> None:
+def check_distribution(what: str, value: object) -> None:
     """Check that an argument is a distribution."""
-    if not isinstance(given, Distribution):
+    if not isinstance(value, Distribution):
         raise ProgramError(
-            f"{what} takes a distribution, not {given!r:.80}.",
+            f"{what} takes a distribution, not {value!r:.80}.",
             fix="Make one, as br.distributions.Normal(0.0, 1.0).",
         )
 
@@ -191,9 +191,9 @@ class MixtureSameFamily(Distribution):
         """See Distribution."""
         count = self._shapes()[-1]
         draws = self.component_distribution.drawn((*sizes, count))
-        given = self.mixture_distribution.given()
+        params = self.mixture_distribution.given()
         one_hot_choice = self._wide(
-            one_hot(self.mixture_distribution.drawn(sizes), given.probs)
+            one_hot(self.mixture_distribution.drawn(sizes), params.probs)
         )
         selected = ops.where(one_hot_choice > 0.0, draws, ops.zeros_like(draws))
         return ops.sum(selected, axis=-1 - self._events)

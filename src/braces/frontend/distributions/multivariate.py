@@ -176,8 +176,8 @@ class MultivariateNormal(Family):
                 fix="Give covariance_matrix=... or scale_tril=...",
             )
 
-    def completed(self, given: DistributionParams) -> DistributionParams:
+    def completed(self, params: DistributionParams) -> DistributionParams:
         """Add the Cholesky factor if the covariance is given."""
         if self.scale_tril is None:
-            return given.but(scale_tril=ops.cholesky(given.covariance_matrix))
-        return given
+            return params.but(scale_tril=ops.cholesky(params.covariance_matrix))
+        return params

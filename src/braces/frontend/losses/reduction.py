@@ -78,15 +78,15 @@ def check_reduction(what: str, reduction: Reduction) -> None:
     check_one_of(what, "reduction", reduction, REDUCTIONS)
 
 
-def check_one_of(what: str, option: str, given: Any, known: Sequence[str]) -> None:
+def check_one_of(what: str, option: str, value: Any, known: Sequence[str]) -> None:
     """Refuse a value that is not among the known values of an option.
 
     Raises:
         ProgramError: It is not one of them.
     """
-    if given not in known:
+    if value not in known:
         raise ProgramError(
-            f"{what} has no {option} {given!r:.40}.",
+            f"{what} has no {option} {value!r:.40}.",
             fix=f"Use one of {', '.join(map(repr, known))}.",
         )
 

@@ -93,20 +93,20 @@ def weights_of(kind: str, values: Var, weights: Operand | None) -> Var:
     """
     if weights is None:
         return ops.ones_like(values, dtype=FLOAT64)
-    given = as_var(weights)
-    is_numeric = is_float(given.dtype) or is_integer(given.dtype) or given.dtype == BOOL
-    if not is_numeric or given.dtype.kind == "c":
-        raise DTypeError(f"{kind} takes weights that are numbers or a mask, not {given.type}.")
-    if given.ndim > values.ndim or not all(
+    var = as_var(weights)
+    is_numeric = is_float(var.dtype) or is_integer(var.dtype) or var.dtype == BOOL
+    if not is_numeric or var.dtype.kind == "c":
+        raise DTypeError(f"{kind} takes weights that are numbers or a mask, not {var.type}.")
+    if var.ndim > values.ndim or not all(
         left == 1 or same_size(left, right)
-        for left, right in zip(given.shape[::-1], values.shape[::-1], strict=False)
+        for left, right in zip(var.shape[::-1], values.shape[::-1], strict=False)
     ):
         raise ShapeError(
             f"{kind} cannot weigh values by these weights.",
-            given=f"values: {values.type}   weights={given.name}: {given.type}",
+            given=f"values: {values.type}   weights={var.name}: {var.type}",
             fix="Give one for each value, or what is broadcast to their shape.",
         )
-    return ops.broadcast_to(ops.cast(given, FLOAT64), values.shape)
+    return ops.broadcast_to(ops.cast(var, FLOAT64), values.shape)
 
 
 def zero_unweighted(values: Var, weight: Var) -> Var:

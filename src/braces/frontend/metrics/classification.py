@@ -31,10 +31,10 @@ def _counts(
     An example with a label out of range has weight 0.
     """
     predicted, true = operand(predictions, kind), operand(labels, kind)
-    for given in (predicted, true):
-        if not (is_integer(given.dtype) or given.dtype == BOOL):
+    for ids in (predicted, true):
+        if not (is_integer(ids.dtype) or ids.dtype == BOOL):
             raise DTypeError(
-                f"{kind} takes classes by number, not {given.type}.",
+                f"{kind} takes classes by number, not {ids.type}.",
                 fix="Take br.argmax(logits, axis=-1), or br.cast(scores > 0.5, 'int32').",
             )
     if classes < 2:

@@ -83,9 +83,9 @@ def edit_distance(
     true = check_row_labels(what, predicted, labels, (rows,))
     ends = [
         one("broadcast_to", one("size", value=size), shape=(rows,))
-        if given is None
-        else _checked_lengths(check_row_lengths(what, predicted, (rows,), given), size)
-        for given, size in ((lengths, steps), (label_lengths, true.shape[1]))
+        if row_lengths is None
+        else _checked_lengths(check_row_lengths(what, predicted, (rows,), row_lengths), size)
+        for row_lengths, size in ((lengths, steps), (label_lengths, true.shape[1]))
     ]
     distance = ops.cast(_distance(predicted, true, *ends), FLOAT64)
     weight = weights_of(what, distance, weights)

@@ -182,15 +182,15 @@ def _best_under_constraint(
     kind: str, scores: Any, labels: Any, least: float, weights: Operand | None,
     thresholds: int, name: str | None,
 ) -> Metric:  # fmt: skip
-    wanted, _, given = kind.partition("_at_")
+    wanted, _, other = kind.partition("_at_")
     if not 0 <= least <= 1:
-        raise ProgramError(f"{kind} needs a {given} from 0 to 1, not {least!r:.40}.")
+        raise ProgramError(f"{kind} needs a {other} from 0 to 1, not {least!r:.40}.")
 
     def number(sums: Sums) -> Var:
         curves = _threshold_curves(sums)
-        is_sufficient = curves[given] >= least
+        is_sufficient = curves[other] >= least
         best = ops.max(ops.where(is_sufficient, curves[wanted], 0.0))
-        return best + 0.0 * ops.sum(curves[wanted] + curves[given])  # NaN of nothing
+        return best + 0.0 * ops.sum(curves[wanted] + curves[other])  # NaN of nothing
 
     return _curve(kind, scores, labels, weights, thresholds, name, number)
 

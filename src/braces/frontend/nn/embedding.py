@@ -141,11 +141,11 @@ def embedding_bag(
     return compose_block(name or what, build)
 
 
-def _check_like_ids(ids: Var, role: str, given: Operand | None) -> Var | None:
+def _check_like_ids(ids: Var, role: str, operand: Operand | None) -> Var | None:
     """Return an argument that must have the shape of the ids."""
-    if given is None:
+    if operand is None:
         return None
-    var = as_var(given)
+    var = as_var(operand)
     if var.ndim != ids.ndim or not all(map(same_size, var.shape, ids.shape)):
         raise ShapeError(
             f"embedding_bag takes {role}= of the shape of the ids.",
@@ -214,8 +214,8 @@ def _create_table(parameters: LayerParameters, size: Any, init: Any, dtype: obje
     return table
 
 
-def _check_table(ids: Var, given: Any) -> Var:
-    table = as_var(given)
+def _check_table(ids: Var, value: Any) -> Var:
+    table = as_var(value)
     if is_float(ids.dtype) and is_integer(table.dtype):
         raise DTypeError(
             "embedding takes the ids first, then the table.",

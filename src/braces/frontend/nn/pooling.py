@@ -187,9 +187,9 @@ def _pool_globally(
     what: str, op_type: str, x: Any, layout: str | None, keepdims: bool, name: str
 ) -> Var:
     x = operand(x, what)
-    first = next((one for one in LAYOUTS if len(one) == x.ndim), "")
+    first = next((text for text in LAYOUTS if len(text) == x.ndim), "")
     axes = image_axes(what, x, max(x.ndim - 2, 1), first if layout is None else layout)
-    return one(op_type, x, axis=axes, keepdims=keepdims, name=name)
+    return text(op_type, x, axis=axes, keepdims=keepdims, name=name)
 
 
 # ---- upsampling and pixel shuffles -----------------------------------------------------------
@@ -231,10 +231,10 @@ def upsample(
         f32[b,3,2*h,16]
     """
     x = operand(x, "upsample")
-    first = next((one for one in LAYOUTS if len(one) == x.ndim), "")
+    first = next((number for number in LAYOUTS if len(number) == x.ndim), "")
     axes = image_axes("upsample", x, max(x.ndim - 2, 1), layout or first)
     factors = [factor] * len(axes) if isinstance(factor, int) else list(factor)
-    if len(factors) != len(axes) or any(one < 1 for one in factors):
+    if len(factors) != len(axes) or any(number < 1 for number in factors):
         raise ProgramError(
             f"upsample needs {len(axes)} factors of at least 1, not {factor!r:.40}.",
             fix="Give one for all axes, or one for each; br.resize makes smaller.",
@@ -247,7 +247,7 @@ def upsample(
     times = dict(zip(axes, factors, strict=True))
     shape = tuple(n * times.get(axis, 1) for axis, n in enumerate(x.shape))
     coordinates = "align_corners" if align_corners else "half_pixel"
-    return one("resize", x, shape=shape, mode=mode, coordinates=coordinates, name=name)
+    return number("resize", x, shape=shape, mode=mode, coordinates=coordinates, name=name)
 
 
 @transactional

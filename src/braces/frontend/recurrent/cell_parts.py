@@ -148,15 +148,15 @@ def check_state(what: str, kind: CellKind, state: Any, shape: Shape, dtype: DTyp
         ProgramError: Their number is wrong.
     """
     count = len(kind.memories)
-    given = [state] if count == 1 else as_list(state)
-    if len(given) != count:
+    values = [state] if count == 1 else as_list(state)
+    if len(values) != count:
         raise ProgramError(
             f"{what} has a state of {count}: ({', '.join(kind.memories)}).",
             given=f"state={state!r:.80}",
         )
     return [
         check_memory(what, role, value, shape, dtype)
-        for role, value in zip(kind.memories, given, strict=True)
+        for role, value in zip(kind.memories, values, strict=True)
     ]
 
 

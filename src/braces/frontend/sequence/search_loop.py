@@ -60,10 +60,10 @@ class Search:
     @classmethod
     def of(cls, what: str, step: Step, init: Any, start: Any, end: int, length: int) -> Self:
         """Validate the arguments of a user."""
-        for name, given in (("end", end), ("max_length", length)):
-            if given < 0:
+        for name, number in (("end", end), ("max_length", length)):
+            if number < 0:
                 raise ProgramError(
-                    f"{what} takes {name}=, a number that is not negative, not {given}."
+                    f"{what} takes {name}=, a number that is not negative, not {number}."
                 )
         if not callable(step):
             raise ProgramError(f"{what} takes a step, a function, not {step!r:.60}.")

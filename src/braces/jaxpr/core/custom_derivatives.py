@@ -95,7 +95,7 @@ def attach_jax_gradient(
     e: Equation,
     runner: JaxprReader,
     values: Sequence[Value],
-    found: Sequence[Value],
+    results: Sequence[Value],
     function: Callable[..., Any] | None = None,
 ) -> list[Value]:
     """Attach JAX's gradient to the results of an equation.
@@ -107,14 +107,14 @@ def attach_jax_gradient(
         e: The equation.
         runner: The importer of the current block.
         values: Its arguments.
-        found: Its results.
+        results: Its results.
         function: The function to differentiate, from arrays to a sequence of arrays; by default
             the primitive itself. It must have a gradient.
 
     Raises:
         ProgramError: JAX has no gradient of it.
     """
-    ends, variables = _float_results(e), [runner.lift(value) for value in found]
+    ends, variables = _float_results(e), [runner.lift(value) for value in results]
     outputs, sources = [variables[at] for at in ends], _sources_of(e, values)
     try:
         rule = _pullback(e, function or _primitive_function(e), [at for at, _ in sources], ends)

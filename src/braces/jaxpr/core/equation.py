@@ -77,7 +77,7 @@ class JaxprReader(Protocol):
         """The user's line for the operator that is being appended."""
         ...
 
-    def run(self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Value]) -> list[Value]:
+    def run(self, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """Append the operators of a jaxpr, and return its results."""
         ...
 
@@ -131,9 +131,9 @@ class Equation:
         """The shape of the first result."""
         return self.sizes(abstract_words(self.eqn.outvars[0].aval).shape)
 
-    def sizes(self, given: Sequence[Any]) -> Shape:
+    def sizes(self, jax_sizes: Sequence[Any]) -> Shape:
         """Convert sizes of JAX."""
-        return self.runner.translation.shape(given)
+        return self.runner.translation.shape(jax_sizes)
 
     def lift(self, value: Value) -> Var:
         """Return a value as a variable."""
@@ -143,9 +143,9 @@ class Equation:
         """Return an index as a variable."""
         return self.runner.lift(np.asarray(number, np.int32))
 
-    def call(self, closed: Any, given: Sequence[Value]) -> list[Value]:
+    def call(self, closed: Any, inputs: Sequence[Value]) -> list[Value]:
         """Inline the equations of a called jaxpr."""
-        return self.runner.run(closed.jaxpr, closed.consts, given)
+        return self.runner.run(closed.jaxpr, closed.consts, inputs)
 
     def written(self, function: Callable[..., Any], *given: Value) -> list[Value]:
         """Replace the equation by a JAX function.

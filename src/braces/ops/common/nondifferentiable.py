@@ -15,7 +15,7 @@ from braces.ops.common.rules import Backward
 
 
 def refuse_derivative_if(
-    definition: KernelOp, refused: Callable[[VarSlots, Attrs], str | None], given: str
+    definition: KernelOp, refused: Callable[[VarSlots, Attrs], str | None], description: str
 ) -> None:
     """Use the derivatives derived from the kernel, except for nondifferentiable uses.
 
@@ -23,14 +23,14 @@ def refuse_derivative_if(
         definition: The operator.
         refused: Maps inputs and attributes to a fix if the use has no derivative, else to
             `None`.
-        given: The result of nondifferentiable uses, as named in the error message.
+        description: The result of nondifferentiable uses, as named in the error message.
     """
 
     def check(values: VarSlots, attrs: Attrs) -> None:
         fix = refused(values, attrs)
         if fix is not None:
             raise GradientError(
-                f"{definition.type} has no derivative where it gives {given}.",
+                f"{definition.type} has no derivative where it gives {description}.",
                 given=describe_operands({s.name: values[s.name] for s in definition.inputs}),
                 fix=fix,
             )

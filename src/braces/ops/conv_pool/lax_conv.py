@@ -45,10 +45,10 @@ def convolution(x: Any, kernel: Any, windows: ConvGeometry) -> Any:
 
 
 def bind_convolution(
-    part: str, given: Mapping[str, Any], windows: ConvGeometry, shape: Shape
+    part: str, arrays: Mapping[str, Any], windows: ConvGeometry, shape: Shape
 ) -> Any:
     """Compute the factor of one of the three arrays, of its shape, from the two others."""
-    others = (given[name] for name in PARTS if name != part)
+    others = (arrays[name] for name in PARTS if name != part)
     return _primitive(part).bind(*others, windows=windows, shape=shape)
 
 

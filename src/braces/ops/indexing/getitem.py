@@ -119,10 +119,10 @@ def _parse_bound(bound: Any) -> Size | None:
     return int(bound)
 
 
-def _index_variable(given: Any) -> Var:
-    if isinstance(given, list) and not given:
-        given = np.zeros(0, np.int64)
-    var = as_var(given)
+def _index_variable(index: Any) -> Var:
+    if isinstance(index, list) and not index:
+        index = np.zeros(0, np.int64)
+    var = as_var(index)
     if var.dtype.kind == "b":
         raise DTypeError(
             "A mask cannot be an index: the size of the result would depend on values.",

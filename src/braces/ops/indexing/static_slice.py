@@ -78,7 +78,7 @@ LEADING_AXIS_RULES["Index"] = lambda index, size, rank: (WHOLE, *index)
 # ---- size of a slice -------------------------------------------------------------------------
 
 
-def slice_length(size: Size, given: Slice) -> Size:
+def slice_length(size: Size, bounds: Slice) -> Size:
     """Return the number of elements of a slice on an axis.
 
     Example:
@@ -88,10 +88,10 @@ def slice_length(size: Size, given: Slice) -> Size:
         >>> [slice_length(b, one) for one in slices]
         [max(b - 1, 0), max(b - 1, 0), min(b, 3), min(b, 3), floordiv(b + 1, 2)]
     """
-    start, stop, step = given
+    start, stop, step = bounds
     if isinstance(size, int):
         return len(range(*slice(start, stop, step).indices(size)))
-    low, high = _ascending(size, given)
+    low, high = _ascending(size, bounds)
     if never_negative(size - high):
         room = high - low if never_negative(low) else call("min", high, high - low)
     elif never_negative(low):
@@ -102,9 +102,9 @@ def slice_length(size: Size, given: Slice) -> Size:
     return length if step in (1, -1) else (length + (abs(step) - 1)) // abs(step)
 
 
-def _ascending(size: Size, given: Slice) -> tuple[Size, Size]:
+def _ascending(size: Size, bounds: Slice) -> tuple[Size, Size]:
     """Return the first position and the one after the last, before clipping to the axis."""
-    start, stop, step = given
+    start, stop, step = bounds
     low, high = (start, stop) if step > 0 else (stop, start)
     shift = 0 if step > 0 else 1
     return (

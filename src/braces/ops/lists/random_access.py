@@ -51,18 +51,18 @@ def index_axes(types: Types, attrs: Attrs) -> AxisMap:
     return make_axis_map(types, inputs, {"out": (axes,), "before": ((),)}, fills={})
 
 
-def require_list(context: InferenceContext, given: Type) -> ListType:
+def require_list(context: InferenceContext, input_type: Type) -> ListType:
     """Return the type of a list, with known sizes resolved.
 
     Raises:
         DTypeError: It is an array.
     """
-    if not isinstance(given, ListType):
+    if not isinstance(input_type, ListType):
         raise DTypeError(
-            f"{context.type} needs a list, not the array {given}.",
+            f"{context.type} needs a list, not the array {input_type}.",
             fix="Begin one with br.create_list, or br.list_unstack(x) of the rows of an array.",
         )
-    return given.map_sizes(context.unifier.resolve)
+    return input_type.map_sizes(context.unifier.resolve)
 
 
 def check_index(context: InferenceContext, index: Type) -> None:

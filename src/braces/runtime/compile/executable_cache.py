@@ -138,14 +138,14 @@ class CompileReporter:
         for note in notes:
             LOGGER.info("Program %d: %s %s.", self.program, note.where, note.what.rstrip("."))
 
-    def tell(self, made: Compilation) -> None:
+    def tell(self, compilation: Compilation) -> None:
         """Log a compilation of the program."""
         LOGGER.info(
             "Program %d was compiled in %.2f s%s: %s.",
-            made.program,
-            made.seconds,
-            " (XLA's code was kept)" if made.read else "",
-            made.change,
+            compilation.program,
+            compilation.seconds,
+            " (XLA's code was kept)" if compilation.read else "",
+            compilation.change,
         )
 
 

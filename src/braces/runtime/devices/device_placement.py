@@ -87,10 +87,10 @@ class ShardedPlan:
     def options(self, told: bool) -> dict[str, Any]:
         """Return the shardings of inputs and outputs; `told` if there is a status."""
         plan, whole = self.plan, self.placement.whole
-        given = [self.lies[name] for name in (*plan.states, *plan.feeds)]
+        placements = [self.lies[name] for name in (*plan.states, *plan.feeds)]
         after = [self.lies[name] for name in plan.updates]
         return {
-            "in_shardings": tuple(given),
+            "in_shardings": tuple(placements),
             "out_shardings": (*[whole] * len(plan.fetches), *after, *[whole] * told),
         }
 

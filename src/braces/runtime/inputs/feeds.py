@@ -44,7 +44,7 @@ def check_order(program: Any, scope: Any) -> None:
 
 
 def check_names(
-    given: Iterable[str],
+    names: Iterable[str],
     needed: Mapping[str, VarInfo],
     declared: Mapping[str, VarInfo],
     fetched: Callable[[], Container[str]],
@@ -52,7 +52,7 @@ def check_names(
     """Refuse feeds that are missing or unknown.
 
     Args:
-        given: The names that are fed.
+        names: The names that are fed.
         needed: The data that the run reads.
         declared: All data variables of the program.
         fetched: Returns the data that the fetches alone need.
@@ -60,17 +60,17 @@ def check_names(
     Raises:
         FeedError: A feed is missing or unknown; the error names it and the declared data.
     """
-    given = list(given)
-    for name in given:
+    names = list(names)
+    for name in names:
         if name not in declared:
             raise FeedError(f"The program has no data `{name}`.", fix=suggest(name, declared))
-    missing = [info for name, info in needed.items() if name not in given]
+    missing = [info for name, info in needed.items() if name not in names]
     if missing:
         shown = ", ".join(f"`{info.name}`: {info.type}" for info in missing)
         instead = _hint_evaluate(missing, fetched())
         raise FeedError(
             f"The run needs data that was not fed: {shown}.",
-            given=f"fed: {', '.join(given) or 'nothing'}",
+            given=f"fed: {', '.join(names) or 'nothing'}",
             fix=f"Pass feed={{{missing[0].name!r}: array, …}}.{instead}",
         )
 

@@ -101,12 +101,12 @@ class Counters:
     repeats: int = 0
     listed: list[Compilation] = field(default_factory=list[Compilation])
 
-    def add(self, made: Compilation) -> None:
+    def add(self, compilation: Compilation) -> None:
         """Count a compilation."""
         self.compilations += 1
-        self.reads += made.read
-        self.seconds += made.seconds
-        self.listed.append(made)
+        self.reads += compilation.read
+        self.seconds += compilation.seconds
+        self.listed.append(compilation)
         del self.listed[:-MAX_LISTED]
 
     def stats(self) -> Stats:

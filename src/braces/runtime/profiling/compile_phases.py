@@ -67,10 +67,10 @@ class PhaseRecorder:
         self.phases = outer
         self.spans.append(Span(name, start, end, TRACK, {}))
 
-    def run_pass(self, one: Pass, program: ProgramDef) -> ProgramDef:
+    def run_pass(self, pass_: Pass, program: ProgramDef) -> ProgramDef:
         """Run a pass on a program."""
-        with self.phase(one.name):
-            return run_pass(one, program)
+        with self.phase(pass_.name):
+            return run_pass(pass_, program)
 
     def scopes(self, body: Body) -> Callable[[str, Op], str]:
         """Return a naming with numbers, unique for each operator."""

@@ -157,8 +157,8 @@ def _parse_numbers(line: str) -> tuple[int, ...]:
         part
         for path, joined in zip(paths, several, strict=True)
         for part in (
-            [f"{joined[1]}/{one}" for one in joined[2].split(":")] if joined else [path]
+            [f"{joined[1]}/{number}" for number in joined[2].split(":")] if joined else [path]
         )
     ]
     numbers = (_NUMBER.findall(path) for path in paths)
-    return tuple(dict.fromkeys(int(one[-1]) for one in numbers if one))
+    return tuple(dict.fromkeys(int(number[-1]) for number in numbers if number))

@@ -82,7 +82,7 @@ class TimeAccount:
     threads: int = 0
 
     def add(
-        self, made: Mapping[str, ProfiledCode], events: Sequence[TraceEvent]
+        self, code: Mapping[str, ProfiledCode], events: Sequence[TraceEvent]
     ) -> tuple[int, int] | None:
         """Record the events of one run.
 
@@ -91,7 +91,7 @@ class TimeAccount:
         """
         tracks = _Tracks()
         for module in dict.fromkeys(event.module for event in events):
-            compiled = made[module]
+            compiled = code[module]
             executed = _link_parents(compiled.code, [e for e in events if e.module == module])
             entered = {ran.parent.instruction.name for ran in executed if ran.parent}
             for ran in executed:

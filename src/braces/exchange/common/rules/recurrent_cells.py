@@ -103,8 +103,8 @@ def gru_step(cell: Cell, x: Var, memories: Sequence[Var]) -> list[Var]:
     gates = cell.gates(x, h, 2)
     z, r = (first(cell.bounded(gates[letter])) for letter in "zr")
     u = ops.transpose(cell.part(cell.r, 2))
-    given, recurrent_bias = (None, None) if cell.biases is None else cell.biases
-    new = add_bias(cell.given(x, 2), given, cell)
+    input_bias, recurrent_bias = (None, None) if cell.biases is None else cell.biases
+    new = add_bias(cell.given(x, 2), input_bias, cell)
     if cell.reset_after:
         new = new + r * add_bias(ops.matmul(h, u), recurrent_bias, cell)
     else:

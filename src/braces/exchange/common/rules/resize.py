@@ -48,9 +48,9 @@ def resize_axes(
     return round_to_dtype_of(resized, x) if resized.dtype != x.dtype else resized
 
 
-def round_to_dtype_of(made: Var, like: Var) -> Var:
+def round_to_dtype_of(numbers: Var, like: Var) -> Var:
     """Cast numbers to the dtype of others; for integers, round and saturate."""
     if is_integer(like.dtype):
         info = np.iinfo(like.dtype)
-        made = ops.clip(ops.round(made), min=float(info.min), max=float(info.max))
-    return cast_to_dtype(made, like.dtype)
+        numbers = ops.clip(ops.round(numbers), min=float(info.min), max=float(info.max))
+    return cast_to_dtype(numbers, like.dtype)

@@ -18,26 +18,26 @@ OLDEST = 7
 """The oldest opset version that is supported."""
 
 
-def load(given: Any) -> tuple[Any, str, Path | None]:
+def load(source: Any) -> tuple[Any, str, Path | None]:
     """Return a model, its name for messages, and the folder of its external files.
 
     Args:
-        given: A path, or a `ModelProto`.
+        source: A path, or a `ModelProto`.
 
     Raises:
         FileFormatError: The file is not a model.
         OSError: There is no such file, or it cannot be read.
-        ProgramError: `given` is neither.
+        ProgramError: `source` is neither.
     """
-    if isinstance(given, str | os.PathLike):
-        path = Path(cast("str | os.PathLike[str]", given))
+    if isinstance(source, str | os.PathLike):
+        path = Path(cast("str | os.PathLike[str]", source))
         return _parse_file(path), path.name, path.parent
-    if isinstance(given, onnx.ModelProto):
+    if isinstance(source, onnx.ModelProto):
         copy = onnx.ModelProto()
-        copy.CopyFrom(given)
+        copy.CopyFrom(source)
         return copy, copy.graph.name or "model", None
     raise ProgramError(
-        f"{given!r:.80} is no model of ONNX.", fix="Give a path, or an onnx.ModelProto."
+        f"{source!r:.80} is no model of ONNX.", fix="Give a path, or an onnx.ModelProto."
     )
 
 

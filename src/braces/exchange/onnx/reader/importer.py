@@ -168,18 +168,18 @@ def _updates(proto: Any, file: str) -> dict[str, str]:
     Raises:
         FileFormatError: The metadata contains an unknown name.
     """
-    given = next((entry.value for entry in proto.metadata_props if entry.key == UPDATES), "{}")
+    text = next((entry.value for entry in proto.metadata_props if entry.key == UPDATES), "{}")
     weights = {tensor.name for tensor in proto.graph.initializer}
     outputs = {entry.name for entry in proto.graph.output}
     try:
-        updates = dict[str, str](json.loads(given))
+        updates = dict[str, str](json.loads(text))
         is_valid = updates.keys() <= weights and outputs.issuperset(updates.values())
     except (ValueError, TypeError, RecursionError):
         updates, is_valid = {}, False
     if not is_valid:
         raise FileFormatError(
             f"{file} says of other names than its own which are next values.",
-            given=f"{UPDATES}: {given:.100}",
+            given=f"{UPDATES}: {text:.100}",
             fix="Take the entry out of the metadata, or write the model anew.",
         )
     return updates

@@ -283,9 +283,9 @@ class OnnxReader:
         finally:
             self._depth -= 1
 
-    def graph(self, outer: GraphScope, graph: Any, given: Sequence[Value]) -> list[Value]:
+    def graph(self, outer: GraphScope, graph: Any, inputs: Sequence[Value]) -> list[Value]:
         """Read a subgraph, and return its outputs."""
-        inner = self._inside(outer, graph, given)
+        inner = self._inside(outer, graph, inputs)
         return [inner.value(entry.name) for entry in graph.output]
 
     def in_place(self, node: Node, graph: Any) -> list[Value]:

@@ -193,9 +193,9 @@ def _next_outputs(g: OnnxGraph, updates: Mapping[str, str]) -> Iterator[tuple[st
         yield _copy_as(g, g.name(value), f"{name}.next"), name
 
 
-def _copy_as(g: OnnxGraph, made: str, wanted: str, kept: bool = False) -> str:
+def _copy_as(g: OnnxGraph, value_name: str, wanted: str, kept: bool = False) -> str:
     """Return a value under another name."""
-    copy_name = g.op("Identity", made)
+    copy_name = g.op("Identity", value_name)
     g.model.called[copy_name] = wanted if kept else g.model.fresh(wanted)
     return g.model.called[copy_name]
 

@@ -59,14 +59,14 @@ class KernelExporter:
         self.translation = translation
 
     def run(
-        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
+        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[str]
     ) -> list[str]:
         """Export the equations of a jaxpr; return the names of its results.
 
         Raises:
             Cannot: A primitive has no rule.
         """
-        names: dict[Any, str] = dict(zip(jaxpr.invars, given, strict=True))
+        names: dict[Any, str] = dict(zip(jaxpr.invars, inputs, strict=True))
         names.update(
             (var, g.constant(np.asarray(value)))
             for var, value in zip(jaxpr.constvars, consts, strict=True)
@@ -97,7 +97,7 @@ class KernelExporter:
         g: OnnxGraph,
         function: Callable[..., Any],
         structs: Sequence[Any],
-        given: Sequence[str],
+        inputs: Sequence[str],
     ) -> list[str]:
         """Trace a JAX function for abstract arrays, and export its equations."""
         try:
@@ -105,7 +105,7 @@ class KernelExporter:
                 closed = _trace(function, *structs)
         except Exception as error:  # JAX may reject operations on symbolic sizes
             raise _size_error(error) from None
-        return self.run(g, closed.jaxpr, closed.consts, given)
+        return self.run(g, closed.jaxpr, closed.consts, inputs)
 
 
 def write_kernel(g: OnnxGraph, op: Op) -> Mapping[str, Sequence[str]]:

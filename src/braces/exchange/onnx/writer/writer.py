@@ -64,9 +64,9 @@ class Writer:
 
     problems: Problems = field(default_factory=Problems)
 
-    def body(self, g: OnnxGraph, body: Body, given: Sequence[str]) -> list[str]:
+    def body(self, g: OnnxGraph, body: Body, inputs: Sequence[str]) -> list[str]:
         """Export a block with these parameter names; return the names of its results."""
-        for param, name in zip(body.params, given, strict=True):
+        for param, name in zip(body.params, inputs, strict=True):
             g.bind(param, name, body.vars[param].type)
             g.call(name, param)
         for op in body.ops:

@@ -34,12 +34,12 @@ Fold: TypeAlias = "Callable[[Node], Array | Constant | list[Constant]]"
 """Maps an operator to an array of the dtype of its first input, or to values with dtypes."""
 
 
-def fold_operator(node: Node, given: Sequence[Held]) -> Results:
+def fold_operator(node: Node, inputs: Sequence[Held]) -> Results:
     """Return the results of an operator if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None:
         return None
-    for value in given:
+    for value in inputs:
         if not isinstance(value, Constant) or value.weight or not value.small:
             return None
     try:

@@ -120,22 +120,22 @@ def _holds_newer(folder: Path) -> bool:
     return any(_is_newer(path) for path in folder.glob("*.json"))
 
 
-def find_files(given: Path) -> Files:
+def find_files(path: Path) -> Files:
     """Return the files of the program in a folder, or of a program file.
 
     Raises:
         FileFormatError: There is none, or more than one.
         OSError: There is no such folder.
     """
-    if given.is_dir():
-        return _in_folder(given)
-    if not given.exists():
-        with_suffix = given.with_name(
-            f"{given.name}{PROGRAM_SUFFIX}"
+    if path.is_dir():
+        return _in_folder(path)
+    if not path.exists():
+        with_suffix = path.with_name(
+            f"{path.name}{PROGRAM_SUFFIX}"
         )  # as Paddle's own functions do
-        given = with_suffix if with_suffix.exists() else given
-    given.stat()
-    return _of_file(given)
+        path = with_suffix if with_suffix.exists() else path
+    path.stat()
+    return _of_file(path)
 
 
 def _in_folder(folder: Path) -> Files:

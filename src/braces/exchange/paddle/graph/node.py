@@ -223,8 +223,8 @@ class Node:
         return own[0] if own else next((s for s, names in self.op.outputs.items() if names), "")
 
     def __str__(self) -> str:
-        made = next(iter(self.op.made()), "")
-        return f"`{made:.80}`" if made else f"`{self.type:.80}`"
+        output = next(iter(self.op.made()), "")
+        return f"`{output:.80}`" if output else f"`{self.type:.80}`"
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
         """Raise an error that this operator is not supported.

@@ -146,20 +146,20 @@ def fit_to_memory(value: Var, memory: Var) -> Var:
 def recurrent(node: Node) -> Results:
     """Convert a StaticRNN: a counted loop over the first axis of its inputs."""
     at, back = owned_block(node), bool(node.attr("reverse", False))
-    given, states = node.given("inputs"), node.vars("initial_states")
+    sequences, states = node.given("inputs"), node.vars("initial_states")
     old_names, new_names = node.many("ex_states"), node.many("states")
-    made = node.made("outputs")
+    output_names = node.made("outputs")
     xs = node.vars("inputs")
     rnn = create_rnn(reverse=back)
     with rnn.stepnet() as net:
         inner = node.names.inner()
-        inner.values.update(zip(given, (net.add_input(x) for x in xs), strict=True))
+        inner.values.update(zip(sequences, (net.add_input(x) for x in xs), strict=True))
         memories = [net.add_memory(init=state) for state in states]
         inner.values.update(zip(old_names, (m.pre() for m in memories), strict=True))
         node.runner.run(inner, at)
         for memory, name in zip(memories, new_names, strict=True):
             memory.update(fit_to_memory(node.runner.lift(inner.value(name)), memory))
-        results = [node.runner.lift(inner.value(name)) for name in made]
+        results = [node.runner.lift(inner.value(name)) for name in output_names]
         net.add_output(*(ops.identity(row) for row in results))
     outputs = rnn()
     return {"outputs": [outputs] if isinstance(outputs, Var) else list(outputs)}
@@ -172,17 +172,17 @@ def conditional(node: Node) -> Results:
     """Convert a conditional block."""
     if not node.attr("is_scalar_condition", False):
         node.refuse("whose condition has a value for each row is not read")
-    at, made = owned_block(node), node.made("Out")
+    at, output_names = owned_block(node), node.made("Out")
     known = node.known("Cond")
     if known is not None and known.plain:
         if not known.numbers().ravel()[0]:
             return {}
         inner = node.names.inner()
         node.runner.run(inner, at)
-        return {"Out": [inner.value(name) for name in made]}
+        return {"Out": [inner.value(name) for name in output_names]}
     predicate, names = node.var("Cond"), node.names.frozen()
-    previous = [node.names.find(name) for name in made]
-    return {"Out": _cases(names, at, made, predicate, previous)}
+    previous = [node.names.find(name) for name in output_names]
+    return {"Out": _cases(names, at, output_names, predicate, previous)}
 
 
 def _cases(

@@ -151,10 +151,15 @@ def add_gate_bias(node: Node, x: Var, size: int) -> Var:
 
 
 def run_over_sequences(
-    node: Node, rows: RaggedSequences, given: Var, cell: Cell, step: Step, starts: Sequence[str]
+    node: Node,
+    rows: RaggedSequences,
+    sequences: Var,
+    cell: Cell,
+    step: Step,
+    starts: Sequence[str],
 ) -> tuple[RaggedSequences, RaggedSequences]:
     """Run a cell over sequences; return all outputs, and all values of the last memory."""
-    x = ops.swapaxes(rows.like(given).padded(), 0, 1)
+    x = ops.swapaxes(rows.like(sequences).padded(), 0, 1)
     zero_state = zero_memory(cell.r, rows.batch, cell.size)
     first = [node.var(slot) if node.has(slot) else zero_state for slot in starts]
     lengths = cast_to_dtype(rows.lengths, INT64)

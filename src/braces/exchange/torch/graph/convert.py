@@ -19,13 +19,13 @@ from braces.ir.records import Source
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)', re.MULTILINE)
 
 
-def dtype_from(given: Any) -> DType:
+def dtype_from(torch_dtype: Any) -> DType:
     """Return the dtype of a torch dtype.
 
     Raises:
         DTypeError: Braces has no such dtype.
     """
-    return dtype_of(str(given).removeprefix("torch."))
+    return dtype_of(str(torch_dtype).removeprefix("torch."))
 
 
 def is_torch(value: Any, name: str) -> bool:

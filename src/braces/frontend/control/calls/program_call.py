@@ -138,12 +138,12 @@ class _ProgramCall:
         self.prefix = f"{host.current.prefixed(name)}/"
 
     def results(
-        self, given: Sequence[Any], named: Mapping[str, Any], fetch: Any
+        self, arguments: Sequence[Any], named: Mapping[str, Any], fetch: Any
     ) -> tuple[Var, ...]:
         """Append the block, and declare its parameters and states; return the results."""
         target = self._prune(fetch)
         main = target.main
-        values = self._bind_feeds(main, given, named)
+        values = self._bind_feeds(main, arguments, named)
         random = random_states(main) & {RANDOM_STATE}
         self._declare([i for n, i in main.vars.items() if i.persistable and n not in random])
         for info in main.vars.values():
@@ -171,7 +171,7 @@ class _ProgramCall:
     # ---- feeds -------------------------------------------------------------------------------
 
     def _bind_feeds(
-        self, needed: Body, given: Sequence[Any], named: Mapping[str, Any]
+        self, needed: Body, arguments: Sequence[Any], named: Mapping[str, Any]
     ) -> dict[str, Var]:
         """Return the values of the feeds that the block reads."""
         all_feeds = [n for n, i in self.program.infos.items() if i.kind == DATA]
@@ -183,12 +183,12 @@ class _ProgramCall:
                     fix=suggest(name, all_feeds),
                 )
         unnamed = [name for name in all_feeds if name not in named]
-        if len(given) > len(unnamed):
+        if len(arguments) > len(unnamed):
             raise ProgramError(
-                f"The program takes {len(unnamed)} values here, not {len(given)}.",
+                f"The program takes {len(unnamed)} values here, not {len(arguments)}.",
                 given=f"feeds: {', '.join(unnamed) or 'none'}",
             )
-        values = {**dict(zip(unnamed, given, strict=False)), **named}
+        values = {**dict(zip(unnamed, arguments, strict=False)), **named}
         feeds = [info for info in needed.vars.values() if info.kind == DATA]
         missing = [info.name for info in feeds if info.name not in values]
         if missing:

@@ -22,17 +22,17 @@ class Support(ABC):
     """Set of the values that can be drawn."""
 
     @abstractmethod
-    def outside(self, given: DistributionParams, x: Var) -> Var | None:
+    def outside(self, params: DistributionParams, x: Var) -> Var | None:
         """Return a mask of the numbers outside the support; None if there are none."""
 
     @abstractmethod
-    def inner(self, given: DistributionParams, x: Var) -> Var | float:
+    def inner(self, params: DistributionParams, x: Var) -> Var | float:
         """Return a value inside the support, as a substitute for values outside."""
 
-    def cut(self, given: DistributionParams, x: Var, form: ValueForm) -> Var:
+    def cut(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
         """Extend a cumulative distribution function: 0 below the support and 1 above."""
         del self
-        return form(given, x)
+        return form(params, x)
 
 
 @final
@@ -52,35 +52,35 @@ class Interval(Support):
     open: bool = False
     whole: bool = False
 
-    def outside(self, given: DistributionParams, x: Var) -> Var | None:
+    def outside(self, params: DistributionParams, x: Var) -> Var | None:
         """See Support."""
         below, above = (
             (ops.less_equal, ops.greater_equal) if self.open else (ops.less, ops.greater)
         )
         bounds = ((below, self.low), (above, self.high))
-        masks = [compare(x, bound(given)) for compare, bound in bounds if bound is not None]
+        masks = [compare(x, bound(params)) for compare, bound in bounds if bound is not None]
         if self.low is not None and self.high is None:
             masks.append(x == np.inf)
         if self.whole:
             masks.append(x != ops.floor(x))
         return functools.reduce(ops.logical_or, masks) if masks else None
 
-    def inner(self, given: DistributionParams, x: Var) -> Var | float:
+    def inner(self, params: DistributionParams, x: Var) -> Var | float:
         """See Support."""
         del x
         if self.low is not None and self.high is not None:
-            return (self.low(given) + self.high(given)) * 0.5
-        return self.low(given) + 1.0 if self.low is not None else 0.0
+            return (self.low(params) + self.high(params)) * 0.5
+        return self.low(params) + 1.0 if self.low is not None else 0.0
 
-    def cut(self, given: DistributionParams, x: Var, form: ValueForm) -> Var:
+    def cut(self, params: DistributionParams, x: Var, form: ValueForm) -> Var:
         """See Support."""
         if self.low is None:
-            return form(given, x)
+            return form(params, x)
         x = ops.floor(x) if self.whole else x
-        low, high = self.low(given), np.inf if self.high is None else self.high(given)
+        low, high = self.low(params), np.inf if self.high is None else self.high(params)
         below = x < low if self.whole else x <= low
         above = x >= high
-        inner_cdf = form(given, ops.where(below | above, self.inner(given, x), x))
+        inner_cdf = form(params, ops.where(below | above, self.inner(params, x), x))
         return ops.where(below, 0.0, ops.where(above, 1.0, inner_cdf))
 
 

@@ -117,9 +117,9 @@ class Family(Distribution):
         named_vars = to_common_dtype(self.what, self.dtype, **self.parameters(), **values)[1]
         return self.completed(DistributionParams(named_vars))
 
-    def completed(self, given: DistributionParams) -> DistributionParams:
+    def completed(self, params: DistributionParams) -> DistributionParams:
         """Add derived parameters."""
-        return given
+        return params
 
     def drawn(self, sizes: Shape) -> Var:
         """See Distribution."""
@@ -130,24 +130,24 @@ class Family(Distribution):
         form = getattr(self.forms, what)
         if form is None:
             raise self.without(what)
-        given = self.given(**dict(zip(("value",), value, strict=False)))
-        return (
-            self._of_value(what, form, given) if value else given.but(found=form(given)).found
-        )
+        params = self.given(**dict(zip(("value",), value, strict=False)))
+        if value:
+            return self._of_value(what, form, params)
+        return params.but(found=form(params)).found
 
-    def _of_value(self, what: str, form: ValueForm, given: DistributionParams) -> Var:
-        x = given.value
+    def _of_value(self, what: str, form: ValueForm, params: DistributionParams) -> Var:
+        x = params.value
         if what == "cdf":
-            return self.support.cut(given, x, form)
+            return self.support.cut(params, x, form)
         if what == "icdf":
             outside = (x < 0.0) | (x > 1.0)
-            return ops.where(outside, np.nan, form(given, ops.where(outside, 0.5, x)))
-        outside = self.support.outside(given, x)
+            return ops.where(outside, np.nan, form(params, ops.where(outside, 0.5, x)))
+        outside = self.support.outside(params, x)
         if outside is None:
-            return form(given, x)
+            return form(params, x)
         expanded = ops.expand_dims(outside, axis=-1) if self.event_axes else outside
-        safe = ops.where(expanded, self.support.inner(given, x), x)
-        return ops.where(outside, -np.inf, form(given, safe))
+        safe = ops.where(expanded, self.support.inner(params, x), x)
+        return ops.where(outside, -np.inf, form(params, safe))
 
     def without_gradient(self) -> ProgramError:
         """See Distribution."""

@@ -68,8 +68,8 @@ def forms_of(
     """
 
     def reparameterized(form: Callable[..., Any]) -> Callable[..., Any]:
-        def of_other(given: DistributionParams, *value: Any) -> Any:
-            return form(by(given), *value)
+        def of_other(params: DistributionParams, *value: Any) -> Any:
+            return form(by(params), *value)
 
         return of_other
 

@@ -143,10 +143,10 @@ class Optimizer(RecordedCall):
 
 
 def refuse_scaling(
-    what: str, given: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
+    what: str, optimizer: Optimizer, fix: str = "dynamic_loss_scale goes around all of it."
 ) -> None:
     """Refuse an optimizer with loss scaling where it is unsupported or not outermost."""
-    if given.scaling is not None:
+    if optimizer.scaling is not None:
         raise ProgramError(f"{what} takes no optimizer that scales the loss.", fix=fix)
 
 

@@ -81,18 +81,18 @@ class Schedule(RecordedCall):
 
 
 @with_user_line
-def append_schedule(given: Schedule, count: Operand, dtype: object) -> Var:
+def append_schedule(schedule: Schedule, count: Operand, dtype: object) -> Var:
     """Append the numbers of a schedule after these counts of steps."""
     steps = as_var(count)
-    numbers = _numbers(given, steps.type, steps.dtype, steps.ndim, dtype)
-    return trace(f"The schedule {given}", numbers, steps).build(steps)
+    numbers = _numbers(schedule, steps.type, steps.dtype, steps.ndim, dtype)
+    return trace(f"The schedule {schedule}", numbers, steps).build(steps)
 
 
 @with_user_line
-def evaluate_schedule(given: Schedule, count: Any, dtype: object) -> Any:
+def evaluate_schedule(schedule: Schedule, count: Any, dtype: object) -> Any:
     """Return the numbers of a schedule as values: a float for one count, else an array."""
     steps = as_array(count)
-    numbers = _numbers(given, steps.dtype, steps.dtype, steps.ndim, dtype)
+    numbers = _numbers(schedule, steps.dtype, steps.dtype, steps.ndim, dtype)
     numpy: Any = jnp  # its own types are not all known
     with jax.enable_x64(True):
         array = np.asarray(numbers(numpy.asarray(steps)))

@@ -127,9 +127,9 @@ class OptimizerState:
                     "a learning rate that is a number.",
                 )
         pairs = zip(leaves, first_values, strict=True)
-        given = [leaf if first is None else first for leaf, first in pairs]
+        initial = [leaf if first is None else first for leaf, first in pairs]
         with startup.building(startup.table):
-            return traced.build(with_leaves(arguments, given))
+            return traced.build(with_leaves(arguments, initial))
 
     def _first_value(self, leaf: Var | TensorType) -> Var | None:
         return first_value(self.program, leaf.name) if isinstance(leaf, Var) else None

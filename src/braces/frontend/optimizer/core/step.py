@@ -155,8 +155,8 @@ def _cast_like(tree: Tree, template: Tree) -> Tree:
     """Cast a tree of arrays to the dtypes of another of the same shapes."""
     numpy: Any = jnp  # its type annotations are incomplete
 
-    def like(given: Any, other: Any) -> Any:
-        array = numpy.asarray(given)
+    def like(value: Any, other: Any) -> Any:
+        array = numpy.asarray(value)
         if array.shape != other.shape:
             raise ShapeError(
                 "A transformation changes the shape of what it is given or keeps.",

@@ -25,22 +25,22 @@ from braces.runtime.inputs.feeds import convert_feed
 Examples: TypeAlias = "Mapping[str, Any] | Sequence[Any]"
 
 
-def read_examples(graph: Any, given: Examples | None) -> dict[str, Any]:
+def read_examples(graph: Any, samples: Examples | None) -> dict[str, Any]:
     """Return the example of each input by name: an array, or a list of arrays for a sequence.
 
     Args:
         graph: The graph of the model.
-        given: Values by name, or in the order of the inputs; `None` in a list leaves one out.
+        samples: Values by name, or in the order of the inputs; `None` in a list leaves one out.
 
     Raises:
         UnknownNameError: The model has no such input.
-        ProgramError: `given` is neither a mapping nor a list, or has more values than the model
-            has inputs.
+        ProgramError: `samples` is neither a mapping nor a list, or has more values than
+            the model has inputs.
         FeedError: A value does not become an array of the declared dtype.
         ShapeError: A value has another number of axes than the input.
     """
     types = {entry.name: entry.type for entry in graph.input}
-    examples = _by_name(graph, given)
+    examples = _by_name(graph, samples)
     for name in examples:
         if name not in types:
             raise UnknownNameError(
@@ -49,19 +49,19 @@ def read_examples(graph: Any, given: Examples | None) -> dict[str, Any]:
     return {name: _example(name, types[name], value) for name, value in examples.items()}
 
 
-def _by_name(graph: Any, given: Any) -> Mapping[str, Any]:
-    if given is None or isinstance(given, Mapping):
-        return cast("Mapping[str, Any]", given or {})
+def _by_name(graph: Any, inputs: Any) -> Mapping[str, Any]:
+    if inputs is None or isinstance(inputs, Mapping):
+        return cast("Mapping[str, Any]", inputs or {})
     weights = {tensor.name for tensor in graph.initializer}
     names = [entry.name for entry in graph.input if entry.name not in weights]
     shown = ", ".join(f"`{name:.40}`" for name in names) or "none"
-    if not isinstance(given, list | tuple):
+    if not isinstance(inputs, list | tuple):
         raise ProgramError(
             "Examples of inputs are a list in their order, or a dict by name.",
-            given=f"inputs={type(given).__name__}; the inputs of the model: {shown}",
+            given=f"inputs={type(inputs).__name__}; the inputs of the model: {shown}",
             fix="Write inputs=[array, …], or inputs={'name': array}.",
         )
-    values = cast("Sequence[Any]", given)
+    values = cast("Sequence[Any]", inputs)
     if len(values) > len(names):
         raise ProgramError(
             f"There are {len(values)} examples for {len(names)} inputs.",

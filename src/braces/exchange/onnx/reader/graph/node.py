@@ -48,7 +48,7 @@ class NodeReader(Protocol):
         """Return a value as a variable."""
         ...
 
-    def graph(self, outer: GraphScope, graph: Any, given: Sequence[Value]) -> list[Value]:
+    def graph(self, outer: GraphScope, graph: Any, inputs: Sequence[Value]) -> list[Value]:
         """Read a subgraph, and return its outputs."""
         ...
 
@@ -306,9 +306,9 @@ class Node:
         proto_tensor = self.attr(name)
         return None if proto_tensor is None else Constant.of(array_of(proto_tensor))
 
-    def graph(self, name: str, given: Sequence[Value] = ()) -> list[Value]:
+    def graph(self, name: str, inputs: Sequence[Value] = ()) -> list[Value]:
         """Read the subgraph of an attribute, and return its outputs."""
-        return self.names.runner.graph(self.names, self.attrs[name], given)
+        return self.names.runner.graph(self.names, self.attrs[name], inputs)
 
     def refuse(self, why: str, fix: str | None = None) -> NoReturn:
         """Raise an error that this node is not supported.
@@ -329,14 +329,14 @@ def operator_of(proto: Any) -> str:
     return proto.op_type if domain == ONNX_DOMAIN else f"{domain}.{proto.op_type}"
 
 
-def in_declared_dtypes(node: Node, made: Sequence[Value]) -> Sequence[Value]:
+def in_declared_dtypes(node: Node, values: Sequence[Value]) -> Sequence[Value]:
     """Cast each output of a node to the dtype of the input that the schema ties it to."""
     source_inputs = output_dtype_sources(node.proto.op_type, node.version, node.proto.domain)
     return [
         cast_to_dtype(value, dtype)
         if isinstance(value, Var) and (dtype := _dtype_at(node, source_inputs, at)) is not None
         else value
-        for at, value in enumerate(made)
+        for at, value in enumerate(values)
     ]
 
 

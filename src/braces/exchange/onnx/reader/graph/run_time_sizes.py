@@ -59,7 +59,7 @@ def split_parts(names: GraphScope, name: str) -> list[Part]:
     if maker is not None:
         seen, proto, _ = maker
         if operator_of(proto) == "Concat":
-            return [part for given in proto.input for part in split_parts(seen, given)]
+            return [part for text in proto.input for part in split_parts(seen, text)]
         if operator_of(proto) in SAME:
             return split_parts(seen, proto.input[0])
     value = names.value(name)
@@ -76,10 +76,10 @@ def split_parts(names: GraphScope, name: str) -> list[Part]:
     return [RunTimeSize(var, at) for at in range(var.shape[0])]
 
 
-def as_sizes(names: GraphScope, given: list[Part]) -> list[Size]:
+def as_sizes(names: GraphScope, parts: list[Part]) -> list[Size]:
     """Return numbers as sizes; each run-time number gets one name."""
     return [
-        _named_size(names, part) if isinstance(part, RunTimeSize) else part for part in given
+        _named_size(names, part) if isinstance(part, RunTimeSize) else part for part in parts
     ]
 
 

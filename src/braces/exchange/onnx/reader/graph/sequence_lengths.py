@@ -138,9 +138,9 @@ class _Scope:
         return _Scope(id(table), _binders(table.ops), table.vars, outer)
 
     @staticmethod
-    def of(body: Body, outer: _Scope, key: object, given: Mapping[str, Size]) -> _Scope:
+    def of(body: Body, outer: _Scope, key: object, sizes: Mapping[str, Size]) -> _Scope:
         """Return the scope of the block of an operator."""
-        return _Scope((outer.key, key), _binders(body.ops), body.vars, outer, given)
+        return _Scope((outer.key, key), _binders(body.ops), body.vars, outer, sizes)
 
     def maker(self, name: str) -> tuple[_Scope, Op | None]:
         """Return the block that declares a variable, and the operator that binds it."""

@@ -155,9 +155,9 @@ def counted_loop(
 ) -> tuple[Var, ...]:
     """Build a loop with a data-dependent trip count; return the final carries."""
 
-    def step(given: list[Var]) -> Sequence[Var]:
-        current_program().current.trip_index = given[0].name
-        return build(given[0], given[1:])
+    def step(arguments: list[Var]) -> Sequence[Var]:
+        current_program().current.trip_index = arguments[0].name
+        return build(arguments[0], arguments[1:])
 
     block = build_block([INDEX_TYPE, *(var.type for var in init)], step)
     view = replace(LoopView.around(block, len(init)), count=count.name)

@@ -64,10 +64,10 @@ class _Inside(ModelState):
         self.main.told[dimension] = self.input(dimension, size_name), -1
         return self.main
 
-    def input(self, stem: str, found: str) -> str:
+    def input(self, stem: str, outer_name: str) -> str:
         """Add an input, and return its inner name."""
         name = self.fresh(stem)
-        self.given[name] = found
+        self.given[name] = outer_name
         return name
 
 
@@ -177,13 +177,13 @@ def _call_function(
     outputs = [outside.get(name, "") for name in needed_outputs]
     while not outputs[-1]:
         outputs.pop()
-    function_name, given, name = (
+    function_name, inputs, name = (
         shared_function.proto.name,
         [*model.given.values()],
         f"{n.g.path}{n.label}",
     )
     n.g.nodes.append(
-        onnx.helper.make_node(function_name, given, outputs, name=name, domain=FUNCTIONS)
+        onnx.helper.make_node(function_name, inputs, outputs, name=name, domain=FUNCTIONS)
     )
     return [outside[inside[r]] if r in inside else model.given.get(r, r) for r in results]
 

@@ -41,7 +41,7 @@ class JaxprExporter(Protocol):
     translation: JaxTypeConverter
 
     def run(
-        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], given: Sequence[str]
+        self, g: OnnxGraph, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[str]
     ) -> list[str]:
         """Export the equations of a jaxpr; return the names of its results."""
         ...
@@ -51,7 +51,7 @@ class JaxprExporter(Protocol):
         g: OnnxGraph,
         function: Callable[..., Any],
         structs: Sequence[Any],
-        given: Sequence[str],
+        inputs: Sequence[str],
     ) -> list[str]:
         """Trace a JAX function for abstract arrays, and export its equations."""
         ...
@@ -109,13 +109,13 @@ class Equation:
         dtype = WORD if is_key(aval) else np.dtype(aval.dtype)
         return TensorType(dtype, self.sizes(aval.shape))
 
-    def sizes(self, given: Sequence[Any]) -> Shape:
+    def sizes(self, jax_sizes: Sequence[Any]) -> Shape:
         """Convert sizes of JAX."""
-        return self.runner.translation.shape(given)
+        return self.runner.translation.shape(jax_sizes)
 
-    def size(self, given: Any) -> Size:
+    def size(self, jax_size: Any) -> Size:
         """Convert a size of JAX."""
-        return self.sizes([given])[0]
+        return self.sizes([jax_size])[0]
 
     def same(self, kind: str, *inputs: str, **attrs: Any) -> str:
         """Add a node with operands and result of the result's dtype."""
@@ -129,9 +129,9 @@ class Equation:
         """Return a number in the dtype of the result."""
         return self.g.constant(number, self.dtype)
 
-    def call(self, closed: Any, given: Sequence[str]) -> list[str]:
+    def call(self, closed: Any, inputs: Sequence[str]) -> list[str]:
         """Export the equations of a called jaxpr inline."""
-        return self.runner.run(self.g, closed.jaxpr, closed.consts, given)
+        return self.runner.run(self.g, closed.jaxpr, closed.consts, inputs)
 
     def refuse(self, why: str) -> Unsupported:
         """Return the error for an unsupported equation."""

@@ -21,12 +21,12 @@ Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
 """Combines two windows: the names of an element of each array."""
 
 
-def convolution_part(part: str, e: Equation, one: str, other: str) -> list[str]:
+def convolution_part(part: str, e: Equation, first: str, other: str) -> list[str]:
     """One of the three arrays of a convolution, from the two others."""
     windows, shape = e.params["windows"], e.params["shape"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
     function = partial(BY_XLA[part], windows=windows, shape=shape)
-    return e.runner.call(e.g, function, structs, [one, other])
+    return e.runner.call(e.g, function, structs, [first, other])
 
 
 def convolution(e: Equation, x: str, kernel: str) -> str:

@@ -22,10 +22,13 @@ from braces.passes.autodiff.reverse_mode import gradients
 
 
 def pull_back(
-    function: Callable[..., Var], given: Sequence[Var | None], wanted: Sequence[bool], grad: Var
+    function: Callable[..., Var],
+    operands: Sequence[Var | None],
+    wanted: Sequence[bool],
+    grad: Var,
 ) -> list[Var | None]:
     """Return the wanted gradients of a function at arrays."""
-    inputs = [None if x is None else ops.identity(x) for x in given]
+    inputs = [None if x is None else ops.identity(x) for x in operands]
     differentiated = [
         x for x, want in zip(inputs, wanted, strict=True) if want and x is not None
     ]

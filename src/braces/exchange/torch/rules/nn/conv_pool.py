@@ -20,9 +20,9 @@ from braces.frontend.core import functions as ops
 Ints = Sequence[int] | int
 
 
-def per_axis(given: Ints, rank: int) -> tuple[int, ...]:
+def per_axis(numbers: Ints, rank: int) -> tuple[int, ...]:
     """Return a number for each axis; a single one is for all."""
-    values = (given,) if isinstance(given, int) else tuple(given)
+    values = (numbers,) if isinstance(numbers, int) else tuple(numbers)
     return values * rank if len(values) == 1 else values
 
 

@@ -130,7 +130,7 @@ def binary_cross_entropy(
 def _of_probabilities(p: Var, y: Var) -> tuple[Var, Callable[[Var], tuple[Var, Var]]]:
     """Return the elementwise loss with torch's gradient, which stays finite at 0 and 1."""
     logs = ops.log(p), ops.log1p(-p)
-    clipped_logs = [numbers.clamp(made, -100.0, None) for made in logs]
+    clipped_logs = [numbers.clamp(log, -100.0, None) for log in logs]
 
     def gradient(grad: Var) -> tuple[Var, Var]:
         by_p = (p - y) / numbers.clamp(p * (1.0 - p), 1e-12, None)

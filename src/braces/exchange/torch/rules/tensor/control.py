@@ -24,43 +24,43 @@ def variables(values: Sequence[Any]) -> list[Var]:
     return [value if isinstance(value, Var) else scalar(value) for value in values]
 
 
-def cond(asked: Any, yes: Graph, no: Graph, given: Sequence[Any] = ()) -> list[Any]:
+def cond(asked: Any, yes: Graph, no: Graph, operands: Sequence[Any] = ()) -> list[Any]:
     """A branch; a known condition selects one graph at import time."""
     if isinstance(asked, bool):
-        return (yes if asked else no)(*given)
+        return (yes if asked else no)(*operands)
 
     def case(graph: Graph) -> Any:
-        return build_block((), lambda _: variables(graph(*given)))
+        return build_block((), lambda _: variables(graph(*operands)))
 
     index = ops.cast(ops.reshape(operand(asked, BOOL), ()), "int32")
     return list(build_switch(index, [case(no), case(yes)], total=True))
 
 
 def while_loop(
-    going: Graph, body: Graph, carried: Sequence[Any], given: Sequence[Any] = ()
+    going: Graph, body: Graph, carried: Sequence[Any], captures: Sequence[Any] = ()
 ) -> list[Var]:
     """A loop with a condition."""
     loop = create_while()
     with loop.block() as block:
         memories = [block.add_memory(init=value) for value in variables(carried)]
         before = [memory.pre() for memory in memories]
-        (condition,) = variables(going(*before, *given))
+        (condition,) = variables(going(*before, *captures))
         block.set_condition(ops.reshape(condition, ()))
-        after = variables(body(*before, *given))
+        after = variables(body(*before, *captures))
         for memory, value in zip(memories, after, strict=True):
             memory.update(cast_to_dtype(value, memory.dtype))
     return [loop.final(memory) for memory in memories]
 
 
 def scan(
-    step: Graph, init: Sequence[Var], xs: Sequence[Var], given: Sequence[Any] = ()
+    step: Graph, init: Sequence[Var], xs: Sequence[Var], captures: Sequence[Any] = ()
 ) -> list[Var]:
     """A counted loop over the first axis: the final carries, and the stacked outputs."""
     rnn = create_rnn()
     with rnn.stepnet() as net:
         slices_ = [net.add_input(x) for x in xs]
         memories = [net.add_memory(init=value) for value in init]
-        results = variables(step(*(memory.pre() for memory in memories), *slices_, *given))
+        results = variables(step(*(memory.pre() for memory in memories), *slices_, *captures))
         for memory, value in zip(memories, results, strict=False):
             memory.update(cast_to_dtype(value, memory.dtype))
         collected = [ops.identity(row) for row in results[len(memories) :]]
@@ -70,9 +70,9 @@ def scan(
     return [*ends, *([stacked] if len(collected) == 1 else stacked or ())]
 
 
-def map_slices(body: Graph, xs: Sequence[Var], given: Sequence[Any] = ()) -> list[Var]:
+def map_slices(body: Graph, xs: Sequence[Var], captures: Sequence[Any] = ()) -> list[Var]:
     """A map of a graph over the slices of the first axis."""
-    return scan(body, (), xs, given)
+    return scan(body, (), xs, captures)
 
 
 def inline_graph(*given: Any) -> list[Any]:

@@ -60,8 +60,8 @@ def _switch(node: Node) -> tuple[Value, ...]:
                 return _assume_pass_through(node, name)
     joins = [cases.joined(pair) for pair in zip(*cases.values, strict=True)]
     bodies = [
-        close_block(table, lambda given=given: given)
-        for table, given in zip(cases.tables, cases.given, strict=True)
+        close_block(table, lambda values=values: values)
+        for table, values in zip(cases.tables, cases.given, strict=True)
     ]
     index = ops.cast(_condition(node), "int32")
     outputs = list(build_switch(index, bodies, total=True)) if cases.given[0] else []

@@ -178,11 +178,11 @@ def _infer_elements(
 
 
 def _read_iteration(
-    node: Node, body: Any, given: Sequence[Value], types: Sequence[Type], first: int
+    node: Node, body: Any, inputs: Sequence[Value], types: Sequence[Type], first: int
 ) -> list[Var]:
     """Read one iteration; return its outputs from index `first` on, carries in their types."""
     runner = node.names.runner
-    outputs = runner.graph(node.names, body, given)[first:]
+    outputs = runner.graph(node.names, body, inputs)[first:]
     before = 1 - first
     return [
         lift_as(runner, value, types[at - before])
@@ -200,9 +200,9 @@ def _counted_loop(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tu
     """Build a loop with a known trip count."""
     true, types = Constant.of(np.True_), _types(init)
 
-    def step(given: list[Var]) -> list[Var]:
-        current_program().current.trip_index = given[0].name
-        return _read_iteration(node, body, [given[0], true, *given[1:]], types, 1)
+    def step(arguments: list[Var]) -> list[Var]:
+        current_program().current.trip_index = arguments[0].name
+        return _read_iteration(node, body, [arguments[0], true, *arguments[1:]], types, 1)
 
     block = build_block([INDEX_TYPE, *types], step)
     loop_ = build_loop_around(replace(LoopView.around(block, len(init)), length=trips), init)
@@ -309,33 +309,33 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
 
 
 def build_scan(
-    node: Node, init: Sequence[Var], given: Sequence[Var], length: Var | None = None
+    node: Node, init: Sequence[Var], inputs: Sequence[Var], length: Var | None = None
 ) -> tuple[Var, ...]:
     """Build the loop of a scan; return the final carries and the stacked outputs.
 
     Args:
         node: The scan.
         init: The initial carries.
-        given: The scanned inputs.
+        inputs: The scanned inputs.
         length: The number of active iterations; the outputs of the others are zeros.
     """
-    body, count = node.attr("body"), len(given)
+    body, count = node.attr("body"), len(inputs)
     rows = len(body.output) - len(init)
     axes, reversed_axes = _axes_and_directions(node, "scan_input", count)
     scanned_inputs = [
         _first_axis(x, axis, back, length)
-        for x, axis, back in zip(given, axes, reversed_axes, strict=True)
+        for x, axis, back in zip(inputs, axes, reversed_axes, strict=True)
     ]
     types = [*_types(init), *(TensorType(x.dtype, x.shape[1:]) for x in scanned_inputs)]
 
-    def step(given: list[Var]) -> list[Var]:
-        current_program().current.trip_index = given[0].name
-        loop_outputs = node.names.runner.graph(node.names, body, given[1:])
+    def step(inputs: list[Var]) -> list[Var]:
+        current_program().current.trip_index = inputs[0].name
+        loop_outputs = node.names.runner.graph(node.names, body, inputs[1:])
         after = [node.names.runner.lift(value) for value in loop_outputs]
         if length is None:
             return after
-        before = [*given[1 : 1 + len(init)], *(ops.zeros_like(x) for x in after[len(init) :])]
-        is_active = given[0] < length
+        before = [*inputs[1 : 1 + len(init)], *(ops.zeros_like(x) for x in after[len(init) :])]
+        is_active = inputs[0] < length
         return [ops.where(is_active, x, y) for x, y in zip(after, before, strict=True)]
 
     block = build_block([INDEX_TYPE, *types], step)

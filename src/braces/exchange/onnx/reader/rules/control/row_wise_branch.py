@@ -95,22 +95,22 @@ class _Case:
             return None
         case, skipped = _Case(), set[int]()
         for entry, name in zip(then_graph.output, before, strict=True):
-            made = graph.result(entry.name, name, skipped)
-            if made is None:
+            match = graph.result(entry.name, name, skipped)
+            if match is None:
                 return None
-            case.made.append((name, *made))
+            case.made.append((name, *match))
         case._sort(graph, skipped)
         return None if graph.places.intersection(_names_read(case.nodes)) else case
 
     def _sort(self, graph: _Graph, left: set[int]) -> None:
         """Separate gathers from the nodes that compute with the rows."""
-        for made in graph.nodes:
-            if id(made) in left or graph.says_places(made):
+        for node in graph.nodes:
+            if id(node) in left or graph.says_places(node):
                 continue
-            if graph.gathers(made):
-                self.rows.append((made.input[0], made.output[0]))
+            if graph.gathers(node):
+                self.rows.append((node.input[0], node.output[0]))
             else:
-                self.nodes.append(made)
+                self.nodes.append(node)
 
     def built(self, node: Node, mask: Var) -> tuple[Value, ...]:
         """Build the partition, and merge its results with the values before."""
@@ -126,10 +126,10 @@ class _Case:
             *(type_.with_shape((count, *type_.shape[1:])) for type_ in rows),
         ]
 
-        def build(given: list[Var]) -> list[Var]:
+        def build(arguments: list[Var]) -> list[Var]:
             table = current_program().current
-            made = node.names.runner.graph(node.names, self._graph(order), given[1:])
-            results = [lift(value) for value in made]
+            outputs = node.names.runner.graph(node.names, self._graph(order), arguments[1:])
+            results = [lift(value) for value in outputs]
             analyze_row_axes(table, count, dict.fromkeys(table.params, (0,)))
             return results
 
@@ -143,12 +143,12 @@ class _Case:
     def _graph(self, order: Sequence[int]) -> Any:
         """Return the nodes that compute with the rows as a graph."""
         empty = onnx.TypeProto()
-        made = [self.made[at][1] for at in order]
+        output_names = [self.made[at][1] for at in order]
         return onnx.helper.make_graph(
             self.nodes,
             "rows",
             [onnx.helper.make_value_info(name, empty) for _, name in self.rows],
-            [onnx.helper.make_value_info(name, empty) for name in made],
+            [onnx.helper.make_value_info(name, empty) for name in output_names],
         )
 
 

@@ -24,17 +24,17 @@ from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
-def run_time_shape(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
+def run_time_shape(node: Node, x: Var, parts: Sequence[Part]) -> list[Size]:
     """Return the sizes of a reshape with run-time numbers; 0 keeps a size, -1 infers one.
 
     Known sizes stay known; a known -1 becomes a data-dependent size.
     """
-    if not any(isinstance(part, RunTimeSize) for part in given):
-        return as_sizes(node.names, list(given))
-    own_sizes = [x.shape[i] if i < x.ndim else 1 for i in range(len(given))]
+    if not any(isinstance(part, RunTimeSize) for part in parts):
+        return as_sizes(node.names, list(parts))
+    own_sizes = [x.shape[i] if i < x.ndim else 1 for i in range(len(parts))]
     keeps = not node.flag("allowzero")
     numbers = [
-        _keep_if_zero(part, size, keeps) for part, size in zip(given, own_sizes, strict=True)
+        _keep_if_zero(part, size, keeps) for part, size in zip(parts, own_sizes, strict=True)
     ]
     target = ops.stack(numbers)
     missing = target < 0
@@ -45,7 +45,7 @@ def run_time_shape(node: Node, x: Var, given: Sequence[Part]) -> list[Size]:
         data_dependent.as_size(run_time_sizes[i])
         if isinstance(part, RunTimeSize) or part == -1
         else part
-        for i, part in enumerate(given)
+        for i, part in enumerate(parts)
     ]
 
 
@@ -56,12 +56,12 @@ def _keep_if_zero(part: Part, own: Size, keeps: bool) -> Var:
     return ops.where(ops.equal(number, 0), number_of(own), number)
 
 
-def assert_not_stretched(x: Var, given: Sequence[Part]) -> Var:
+def assert_not_stretched(x: Var, parts: Sequence[Part]) -> Var:
     """Return an operand of a broadcast whose symbolic sizes are never stretched.
 
     Each run checks that such a size equals the target; it may be 1 if it has no number.
     """
-    own, target = x.shape[::-1], [*given[::-1], *[1] * x.ndim]
+    own, target = x.shape[::-1], [*parts[::-1], *[1] * x.ndim]
     shape = [_unify_size(size, part) for size, part in zip(own, target, strict=False)][::-1]
     return x if tuple(shape) == x.shape else assert_shape(x, shape)
 
@@ -85,11 +85,11 @@ def _unify_size(own: Size, target: Part) -> Size:
     return target if isinstance(target, int) else sizes.largest(own, target)
 
 
-def broadcast_sizes(node: Node, shape: Sequence[Size], given: Sequence[Part]) -> list[Size]:
+def broadcast_sizes(node: Node, shape: Sequence[Size], parts: Sequence[Part]) -> list[Size]:
     """Return the shape of a broadcast: the array's own sizes unless they are 1."""
-    rank = max(len(given), len(shape))
+    rank = max(len(parts), len(shape))
     own: list[Size] = [*[1] * (rank - len(shape)), *shape]
-    target: list[Part] = [*[1] * (rank - len(given)), *given]
+    target: list[Part] = [*[1] * (rank - len(parts)), *parts]
     sizes_ = [n if m == 1 else m for n, m in zip(target, own, strict=True)]
     return as_sizes(node.names, sizes_)
 
