@@ -12,7 +12,7 @@ import pytest
 from tests.viewer.programs import HOSTILE
 
 from braces.scope import Scope
-from braces.scope.html_view import Branch, build_tree
+from braces.scope.html_view import TrieNode, build_tree
 from braces.scope.value_summary import Summary
 
 
@@ -90,7 +90,7 @@ def test_scopes_below_are_boxes_in_boxes() -> None:
 def test_a_tree_has_every_name_once() -> None:
     names = ["a", "a.", "a..b", "a/b", "a/b/", "/", ".", "..", "//", "a/b.c.d", "x" + "/y" * 99]
 
-    def spelled(branch: Branch, before: str = "") -> list[str]:
+    def spelled(branch: TrieNode, before: str = "") -> list[str]:
         below = (spelled(one, before + part) for part, one in branch.branches.items())
         return [before + name for name in branch.raws] + [name for one in below for name in one]
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import braces as br
-from braces.exchange.torch.graph.storage_aliasing import Layout, Storage
+from braces.exchange.torch.graph.storage_aliasing import Storage, StorageLayout
 from braces.exchange.torch.rules.tensor import strides as memory
 
 NUMBERS = np.arange(24.0, dtype="f")
@@ -38,7 +38,7 @@ def run(prog: br.Program, fed: np.ndarray, *fetch: br.Var) -> list[np.ndarray]:
 def test_views_of_a_memory_take_what_lies_there(
     shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> None:
-    own = Layout(shape, strides)
+    own = StorageLayout(shape, strides)
     with br.Program() as prog:
         x = br.data("x", shape)
         given = Storage(own, None, (x, own))
@@ -48,10 +48,10 @@ def test_views_of_a_memory_take_what_lies_there(
 
 
 def test_what_is_written_through_a_view_stands_in_the_whole_and_in_other_views() -> None:
-    part, wanted = Layout((2, 2), (6, 1), 7), NUMBERS.copy()
+    part, wanted = StorageLayout((2, 2), (6, 1), 7), NUMBERS.copy()
     with br.Program() as prog:
         x = br.data("x", (4, 6))
-        given = Storage(part, None, (x, Layout((4, 6), (6, 1))))
+        given = Storage(part, None, (x, StorageLayout((4, 6), (6, 1))))
         put = memory.as_strided_scatter(given, br.constant([-1.0, -2.0]), (2,), (6,), 8)
         grown = memory.resize(given, (3, 7))
     wanted[[8, 14]] = -1, -2
@@ -64,8 +64,8 @@ def test_strides_of_named_sizes_are_sizes() -> None:
     with br.Program() as prog:
         x = br.data("x", ["rows", "columns"])
         rows, columns = x.shape
-        own = Layout((rows, columns), (columns, 1))
-        turned = Storage(Layout((columns, rows), (1, columns)), None, (x, own))
+        own = StorageLayout((rows, columns), (columns, 1))
+        turned = Storage(StorageLayout((columns, rows), (1, columns)), None, (x, own))
         made = memory.as_strided(turned, (rows, 2), (columns, 1))
     assert memory.sym_stride(turned) == [1, columns]
     assert memory.sym_is_contiguous(Storage(own, None, None))
@@ -76,16 +76,18 @@ def test_strides_of_named_sizes_are_sizes() -> None:
 
 
 def test_channels_may_lie_next_to_each_other() -> None:
-    last = Storage(Layout((2, 3, 4, 5), (60, 1, 15, 3)), None, None)
+    last = Storage(StorageLayout((2, 3, 4, 5), (60, 1, 15, 3)), None, None)
     assert not memory.sym_is_contiguous(last)
     assert memory.sym_is_contiguous(last, "torch.channels_last")
 
 
 def test_numbers_that_no_tensor_holds_are_not_made_up() -> None:
-    own = Layout((4, 3), (6, 2))
+    own = StorageLayout((4, 3), (6, 2))
     with br.Program():
         x = br.data("x", (4, 6))
         with pytest.raises(br.ProgramError, match="in no tensor"):
             memory.as_strided(Storage(own, None, None), (2,), (1,))
         with pytest.raises(br.ShapeError, match="does not lie inside of 24 numbers"):
-            memory.as_strided(Storage(own, None, (x, Layout((4, 6), (6, 1)))), (5, 2), (5, 4))
+            memory.as_strided(
+                Storage(own, None, (x, StorageLayout((4, 6), (6, 1)))), (5, 2), (5, 4)
+            )

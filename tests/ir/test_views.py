@@ -15,12 +15,12 @@ from braces.ir.records import CAPTURES, Op
 from braces.ir.views import (
     VIEWS,
     LoopView,
-    Memory,
+    MemoryView,
     Operand,
     Output,
     PartitionView,
-    Row,
     Slice,
+    StackedOutputView,
     SwitchView,
 )
 from braces.ir.walk import all_ops
@@ -94,11 +94,11 @@ def test_what_is_unknown_and_unused_stays(program: br.Program, type_: str) -> No
 def test_a_loop_is_memories_slices_and_rows(program: br.Program) -> None:
     view = LoopView.of(construct(program, "loop"))
     assert view.memories == (
-        Memory("x", "memory_0", "add_0", "loop_0.final.0"),
-        Memory("x", "memory_1", "add_1", "loop_0.final.1"),
+        MemoryView("x", "memory_0", "add_0", "loop_0.final.0"),
+        MemoryView("x", "memory_1", "add_1", "loop_0.final.1"),
     )
     assert view.slices == (Slice("s", "s.step_0"),)
-    assert view.rows == (Row("add_0", "loop_0.stacked"),)
+    assert view.rows == (StackedOutputView("add_0", "loop_0.stacked"),)
     assert (view.index, view.trips, view.reverse) == ("step_0", "loop_0.trips", True)
     assert view.counted
     assert view.recorded == "loop_0"
@@ -123,7 +123,7 @@ def test_the_condition_of_a_loop_has_its_memories() -> None:
             block.set_condition(x < 9.0)
             x.update(x + x)
     op = construct(built, "loop")
-    view, more = LoopView.of(op), Memory("start", "more", "more", "end")
+    view, more = LoopView.of(op), MemoryView("start", "more", "more", "end")
     info = view.body.vars[view.memories[0].param].with_(name="more")
     content = view.content.with_(vars={**view.content.vars, "more": info})
     wider = replace(view, content=content, memories=(*view.memories, more))

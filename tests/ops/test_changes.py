@@ -12,7 +12,7 @@ from cases import Case, build, cases, numbered
 from references import Values
 
 import braces as br
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.define.decorator import OPS, OpDef
 from braces.define.definition import AXES, SHAPE, TYPE
 from braces.dtypes import TensorType
@@ -60,7 +60,7 @@ def test_inputs_may_change_places_where_the_definition_says_so(type_: str, mode:
             x = br.data(dtype, array.shape, dtype)
             y = br.expand_dims(x, -1)
             try:
-                fetch += [one(type_, x, y), one(type_, y, x)]
+                fetch += [emit(type_, x, y), emit(type_, y, x)]
             except br.DTypeError:
                 continue
             fed[dtype] = array
@@ -80,7 +80,7 @@ def test_a_neutral_number_changes_no_bit(type_: str, slot: str, mode: str) -> No
             number = br.full([], definition.neutral[slot], dtype)
             first = inputs_of(definition)[0] == slot
             try:
-                out = one(type_, *((number, x) if first else (x, number)))
+                out = emit(type_, *((number, x) if first else (x, number)))
             except br.DTypeError:
                 continue
             if out.type == x.type:

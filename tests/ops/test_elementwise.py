@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import FLOAT32, TensorType
@@ -57,7 +57,7 @@ def test_division_rounds_down_as_python_does(mode: str) -> None:
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_equal_numbers_share_the_gradient(mode: str, name: str) -> None:
     inputs = {"x": np.array([1.0, 2.0, 3.0]), "y": np.array([2.0, 2.0, 2.0])}
-    _, grads = value_and_gradients(lambda x, y: one(name, x, y), inputs, mode)
+    _, grads = value_and_gradients(lambda x, y: emit(name, x, y), inputs, mode)
     share = np.array([0, 0.5, 1])
     want = (share, 1 - share) if name == "maximum" else (1 - share, share)
     np.testing.assert_array_equal(grads, want)
@@ -69,21 +69,21 @@ def test_the_side_that_where_does_not_choose_leaks_nothing(mode: str) -> None:
         "x": np.array([1.0, NAN]),
         "y": np.array([INF, 2.0]),
     }
-    out, grads = value_and_gradients(lambda c, x, y: one("where", c, x, y), inputs, mode)
+    out, grads = value_and_gradients(lambda c, x, y: emit("where", c, x, y), inputs, mode)
     np.testing.assert_array_equal(out, [1, 2])
     np.testing.assert_array_equal(grads, [[1, 0], [0, 1]])
 
 
 def test_clip_keeps_nan_and_passes_the_gradient_at_its_ends(mode: str) -> None:
     x = np.array([-2.0, -1.0, 0.0, 1.0, 2.0, NAN])
-    out, (grad,) = value_and_gradients(lambda x: one("clip", x, min=-1, max=1), {"x": x}, mode)
+    out, (grad,) = value_and_gradients(lambda x: emit("clip", x, min=-1, max=1), {"x": x}, mode)
     np.testing.assert_array_equal(out, [-1, -1, 0, 1, 1, NAN])
     np.testing.assert_array_equal(grad[:5], [0, 1, 1, 1, 0])
 
 
 def test_hypot_has_a_gradient_at_the_origin_and_does_not_overflow(mode: str) -> None:
     inputs = {"x": np.array([0.0, 3e200]), "y": np.array([0.0, 4e200])}
-    out, grads = value_and_gradients(lambda x, y: one("hypot", x, y), inputs, mode)
+    out, grads = value_and_gradients(lambda x, y: emit("hypot", x, y), inputs, mode)
     np.testing.assert_allclose(out, [0, 5e200])
     np.testing.assert_allclose(grads, [[0, 0.6], [0, 0.8]])
 
@@ -113,9 +113,9 @@ def test_unnamed_sizes_become_known() -> None:
         (DTypeError, "not defined for bools", lambda: -variable("x", (2,), "bool")),
         (DTypeError, "not defined for complex", lambda: variable("x", (), "complex64") < 1),
         (DTypeError, "takes bools, not float32", lambda: ~variable("x", (2,))),
-        (DTypeError, "bool condition", lambda: one("where", variable("x", ()), 1.0, 2.0)),
-        (ProgramError, "not below max", lambda: one("clip", variable("x", ()), min=2, max=1)),
-        (DTypeError, "cannot bound", lambda: one("clip", variable("x", (), "int8"), max=0.5)),
+        (DTypeError, "bool condition", lambda: emit("where", variable("x", ()), 1.0, 2.0)),
+        (ProgramError, "not below max", lambda: emit("clip", variable("x", ()), min=2, max=1)),
+        (DTypeError, "cannot bound", lambda: emit("clip", variable("x", (), "int8"), max=0.5)),
         (DTypeError, "uint64", lambda: variable("x", (), "uint64") + variable("y", (), "int8")),
     ],
 )
@@ -140,5 +140,5 @@ def test_what_shrinks_and_bends_by_nonsense_is_refused(
     with Program():
         x = data("x", [3])
         with pytest.raises(ProgramError, match=said) as told:
-            one(name, x, **options)
+            emit(name, x, **options)
     assert name in str(told.value)

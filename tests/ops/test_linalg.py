@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.define.decorator import OPS
 from braces.dims import Dim
 from braces.dtypes import parse_type
@@ -68,11 +68,11 @@ def test_unnamed_sizes_become_known() -> None:
 def test_ranges_have_symbolic_sizes() -> None:
     b = Dim.named("b")
     with Program():
-        assert str(one("arange", stop=b).type) == "i64[b]"
-        assert str(one("arange", stop=2 * b, step=2).type) == "i64[b]"
-        assert str(one("arange", start=1, stop=b).type) == "i64[max(b - 1, 0)]"
-        assert str(one("full", shape=(b, 2), value=0.0).type) == "f32[b,2]"
-        assert str(one("size", value=b * b).type) == "i64[]"
+        assert str(emit("arange", stop=b).type) == "i64[b]"
+        assert str(emit("arange", stop=2 * b, step=2).type) == "i64[b]"
+        assert str(emit("arange", start=1, stop=b).type) == "i64[max(b - 1, 0)]"
+        assert str(emit("full", shape=(b, 2), value=0.0).type) == "f32[b,2]"
+        assert str(emit("size", value=b * b).type) == "i64[]"
 
 
 @pytest.mark.parametrize(
@@ -83,19 +83,23 @@ def test_ranges_have_symbolic_sizes() -> None:
         (ShapeError, "cannot broadcast 2 with 3", lambda: x((2, 1, 1)) @ y((3, 1, 1))),
         (ShapeError, "no scalars", lambda: x(()) @ y((2, 2))),
         (DTypeError, "bools", lambda: data("x", (2, 2), "bool") @ data("y", (2, 2), "bool")),
-        (ShapeError, "each of 2 axes once", lambda: one("transpose", x((2, 3)), axes=(0, 0))),
-        (ShapeError, "needs two axes", lambda: one("matrix_transpose", x((2,)))),
-        (ShapeError, "two vectors", lambda: one("outer", x((2, 2)), y((2,)))),
-        (ShapeError, "contract 3 axes", lambda: one("tensordot", x((2, 3)), y((2, 3)), axes=3)),
+        (ShapeError, "each of 2 axes once", lambda: emit("transpose", x((2, 3)), axes=(0, 0))),
+        (ShapeError, "needs two axes", lambda: emit("matrix_transpose", x((2,)))),
+        (ShapeError, "two vectors", lambda: emit("outer", x((2, 2)), y((2,)))),
+        (
+            ShapeError,
+            "contract 3 axes",
+            lambda: emit("tensordot", x((2, 3)), y((2, 3)), axes=3),
+        ),
         (ShapeError, "match 3 with 4 for `j`", lambda: einsum("ij,jk", (2, 3), (4, 5))),
         (ShapeError, "does not fit", lambda: einsum("ij,j", (2, 3, 4), (3,))),
         (ProgramError, "for 2 operands, not 1", lambda: einsum("ij,jk", (2, 3))),
         (ProgramError, "letter twice", lambda: einsum("i->ii", (2,))),
         (ProgramError, "no operand has", lambda: einsum("i->j", (2,))),
         (ProgramError, "not an equation", lambda: einsum("i->j->k", (2,))),
-        (ProgramError, "step that is not 0", lambda: one("arange", stop=3, step=0)),
-        (ShapeError, "cannot make an axis of -2", lambda: one("eye", n=3, m=-2)),
-        (ShapeError, "an axis of -1", lambda: one("linspace", start=0, stop=1, num=-1)),
+        (ProgramError, "step that is not 0", lambda: emit("arange", stop=3, step=0)),
+        (ShapeError, "cannot make an axis of -2", lambda: emit("eye", n=3, m=-2)),
+        (ShapeError, "an axis of -1", lambda: emit("linspace", start=0, stop=1, num=-1)),
     ],
 )
 def test_what_does_not_fit_is_refused(error: Any, message: str, build: Any) -> None:
@@ -123,7 +127,7 @@ def test_letters_that_stand_together_are_summed_as_numpy_does(
     rng = np.random.default_rng(0)
     xs = {f"x{i}": rng.normal(size=shape) for i, shape in enumerate(shapes)}
     out, grads = value_and_gradients(
-        lambda *given: one("einsum", *given, equation=equation), xs, mode
+        lambda *given: emit("einsum", *given, equation=equation), xs, mode
     )
     np.testing.assert_allclose(out, np.einsum(equation, *xs.values()), atol=1e-12)
     for name, grad in zip(xs, grads, strict=True):
@@ -151,4 +155,4 @@ def y(shape: tuple[Any, ...]) -> Any:
 
 def einsum(equation: str, *shapes: tuple[int, ...]) -> Any:
     xs = [data(f"x{i}", shape) for i, shape in enumerate(shapes)]
-    return one("einsum", *xs, equation=equation)
+    return emit("einsum", *xs, equation=equation)

@@ -12,7 +12,7 @@ from cases import Case, build, cases
 from jax.extend import core
 
 import braces as br
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.dtypes import parse_type
 from braces.passes.autodiff.reverse_mode import gradients
 
@@ -24,7 +24,7 @@ COUNT = 4096
 ADDING: dict[str, Callable[[br.Var, br.Var], br.Var]] = {
     "scatter_add": lambda x, at: br.scatter_add(br.zeros([3], x.dtype), at, x),
     "scatter_nd_add": lambda x, at: br.scatter_nd_add(br.zeros([3], x.dtype), x, at),
-    "put_along_axis_add": lambda x, at: one(
+    "put_along_axis_add": lambda x, at: emit(
         "put_along_axis_add", br.zeros([3], x.dtype), at, x, axis=0
     ),
     "segment_sum": lambda x, at: br.segment_sum(x, at, 3),
@@ -32,7 +32,7 @@ ADDING: dict[str, Callable[[br.Var, br.Var], br.Var]] = {
 }
 TAKING: dict[str, Callable[[br.Var, br.Var], br.Var]] = {
     "take": lambda x, at: br.take(x, at, axis=0),
-    "embedding": lambda x, at: one("embedding", br.expand_dims(x, 1), at),
+    "embedding": lambda x, at: emit("embedding", br.expand_dims(x, 1), at),
     "gather_nd": br.gather_nd,
     "take_along_axis": lambda x, at: br.take_along_axis(x, at, axis=0),
 }

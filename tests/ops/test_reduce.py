@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from cases import value_and_gradients
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.errors import ShapeError
 from braces.frontend.core.variables import data
 from braces.program import Program
@@ -18,26 +18,26 @@ INF = np.inf
 
 @pytest.mark.parametrize("name", ["norm", "std"])
 def test_the_gradient_of_a_length_of_zero_is_zero(mode: str, name: str) -> None:
-    out, (grad,) = value_and_gradients(lambda x: one(name, x), {"x": np.zeros(3)}, mode)
+    out, (grad,) = value_and_gradients(lambda x: emit(name, x), {"x": np.zeros(3)}, mode)
     np.testing.assert_array_equal(out, 0)
     np.testing.assert_array_equal(grad, np.zeros(3))
 
 
 def test_the_gradient_of_a_product_with_zeros(mode: str) -> None:
     x = np.array([[2.0, 0.0, 3.0], [0.0, 0.0, 3.0]])
-    _, (grad,) = value_and_gradients(lambda x: one("prod", x, axis=1), {"x": x}, mode)
+    _, (grad,) = value_and_gradients(lambda x: emit("prod", x, axis=1), {"x": x}, mode)
     np.testing.assert_array_equal(grad, [[0, 6, 0], [0, 0, 0]])
 
 
 def test_equal_extremes_share_the_gradient(mode: str) -> None:
     x = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, 2.0]])
-    _, (grad,) = value_and_gradients(lambda x: one("max", x, axis=1), {"x": x}, mode)
+    _, (grad,) = value_and_gradients(lambda x: emit("max", x, axis=1), {"x": x}, mode)
     np.testing.assert_allclose(grad, [[0, 0.5, 0.5], [1 / 3] * 3])
 
 
 def test_logsumexp_of_large_and_of_no_numbers(mode: str) -> None:
     x = np.array([[1000.0, 1000.0], [-INF, -INF], [-INF, 0.0]])
-    out, (grad,) = value_and_gradients(lambda x: one("logsumexp", x, axis=1), {"x": x}, mode)
+    out, (grad,) = value_and_gradients(lambda x: emit("logsumexp", x, axis=1), {"x": x}, mode)
     np.testing.assert_allclose(out, [1000 + np.log(2), -INF, 0])
     np.testing.assert_allclose(grad, [[0.5, 0.5], [0, 0], [0, 1]])
 
@@ -45,14 +45,14 @@ def test_logsumexp_of_large_and_of_no_numbers(mode: str) -> None:
 def test_softmax_of_large_numbers(mode: str) -> None:
     x = np.array([1000.0, 1000.0, -1000.0])
     for name, want in (("softmax", [0.5, 0.5, 0]), ("log_softmax", None)):
-        out, (grad,) = value_and_gradients(lambda x, name=name: one(name, x), {"x": x}, mode)
+        out, (grad,) = value_and_gradients(lambda x, name=name: emit(name, x), {"x": x}, mode)
         assert np.isfinite(grad).all()
         assert want is None or np.allclose(out, want)
 
 
 def test_the_mean_of_many_halves_has_a_gradient(mode: str) -> None:
     x = np.ones(70000, np.float16)
-    out, (grad,) = value_and_gradients(lambda x: one("mean", x), {"x": x}, mode)
+    out, (grad,) = value_and_gradients(lambda x: emit("mean", x), {"x": x}, mode)
     assert out == 1
     assert out.dtype == grad.dtype == np.float16
     assert (grad > 0).all()
@@ -60,7 +60,7 @@ def test_the_mean_of_many_halves_has_a_gradient(mode: str) -> None:
 
 def test_sums_of_small_integers_do_not_overflow(mode: str) -> None:
     x = np.full(1000, 100, np.int8)
-    out, _ = value_and_gradients(lambda x: one("sum", x), {"x": x}, mode)
+    out, _ = value_and_gradients(lambda x: emit("sum", x), {"x": x}, mode)
     assert out == 100_000
     assert out.dtype == np.int64
 
@@ -69,7 +69,7 @@ def test_equal_numbers_keep_their_order(mode: str) -> None:
     x = np.array([1, 0, 1, 0])
     for descending, want in ((False, [1, 3, 0, 2]), (True, [0, 2, 1, 3])):
         out, _ = value_and_gradients(
-            lambda x, d=descending: one("argsort", x, descending=d), {"x": x}, mode
+            lambda x, d=descending: emit("argsort", x, descending=d), {"x": x}, mode
         )
         np.testing.assert_array_equal(out, want)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.define import type_inference
 from braces.define.decorator import OPS
 from braces.dims import Dim
@@ -123,13 +123,13 @@ def test_what_is_known_in_one_program_is_not_in_another() -> None:
         x, one_row = br.data("x", [None, 2]), br.data("w", [4, 2])
         br.squared_error(x, one_row)
         assert str(br.tanh(x).type) == "f32[4,2]"
-        assert str(one("full", shape=(x.shape[0],), value=0.0).type) == "f32[4]"
+        assert str(emit("full", shape=(x.shape[0],), value=0.0).type) == "f32[4]"
     with br.Program():
         unnamed = br.data("x", [None, 2])
         rows = str(unnamed.type).partition(",")[0]
         assert rows.startswith("f32[?")
         assert str(br.tanh(unnamed).type) == f"{rows},2]"
-        assert str(one("full", shape=(unnamed.shape[0],), value=0.0).type) == f"{rows}]"
+        assert str(emit("full", shape=(unnamed.shape[0],), value=0.0).type) == f"{rows}]"
 
 
 def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,7 +207,7 @@ def test_what_followed_once_is_not_worked_out_again(monkeypatch: pytest.MonkeyPa
             "Axes count from 0.",
         ),
         (
-            lambda: one("full", shape=(2, -1), value=0.0),
+            lambda: emit("full", shape=(2, -1), value=0.0),
             [],
             "full cannot make an axis of -1.",
             "Use 0 or more.",
@@ -230,9 +230,9 @@ def test_what_does_not_fit_says_which_axis_and_what_it_must_be(
 @pytest.mark.parametrize("op", ["tanh", "add", "sum", "matmul"])
 def test_a_list_is_no_input_of_an_operator_on_arrays(op: str) -> None:
     with br.Program():
-        made = one("list_empty", dtype="float32", shape=(3,), history="h")
+        made = emit("list_empty", dtype="float32", shape=(3,), history="h")
         with pytest.raises(ShapeError, match=r"A list \(list<f32\[3\]>\) cannot be an input"):
-            one(op, *[made] * len(OPS.get(op).inputs))
+            emit(op, *[made] * len(OPS.get(op).inputs))
 
 
 # ---- sizes that are said ---------------------------------------------------------------------

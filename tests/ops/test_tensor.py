@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import braces as br
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.dims import Dim
 from braces.errors import DTypeError, IndexRangeError, ProgramError, ShapeError
 
@@ -305,7 +305,7 @@ GATHERS = {
     "embedding": lambda x, i: br.embedding(i, x),
     "one_hot": lambda x, i: br.one_hot(i, 3),
     "take_along_axis": lambda x, i: br.take_along_axis(x, br.expand_dims(i, 1), axis=0),
-    "put_along_axis_add": lambda x, i: one(
+    "put_along_axis_add": lambda x, i: emit(
         "put_along_axis_add", x, br.expand_dims(i, 1), x[:1], axis=0
     ),
     "gather_nd": lambda x, i: br.gather_nd(x, [np.int32(0), i]),

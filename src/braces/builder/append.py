@@ -319,8 +319,8 @@ def unpack_outputs(definition: OpDef, out_vars: Mapping[str, tuple[Var, ...]]) -
     )
 
 
-one: Callable[..., Var] = call
-"""`call`, typed for operators with one output."""
+emit: Callable[..., Var] = call
+"""`call`, typed for operators with one output: append the operator, return its variable."""
 
 
 def handle_of(value: Any) -> Any:
@@ -347,8 +347,8 @@ def as_var(value: Any, beside: DType | None = None) -> Var:
     if isinstance(value, Var):
         return expose(value) if value.table.closed else value
     if isinstance(value, Dim):
-        return one(_SIZE, value=value, dtype=scalar_dtype("i", beside))
-    return one(_CONSTANT, value=as_literal(value, beside))
+        return emit(_SIZE, value=value, dtype=scalar_dtype("i", beside))
+    return emit(_CONSTANT, value=as_literal(value, beside))
 
 
 def number_of(size: Dim) -> Var:
@@ -363,9 +363,9 @@ def number_of(size: Dim) -> Var:
             at=user_line(),
             fix="Divide inside `with prog:`; `//` gives a symbolic size.",
         )
-    return one(_SIZE, value=size)
+    return emit(_SIZE, value=size)
 
 
 # `Dim` and `Var` are in lower layers than this module, but their Python operators append.
 Dim.number = staticmethod(number_of)
-Var.op = staticmethod(one)
+Var.op = staticmethod(emit)

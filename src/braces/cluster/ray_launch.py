@@ -47,7 +47,7 @@ def launch_on_ray(job: Job, gpus: int = 0) -> int:
     return status
 
 
-class Worker:
+class RayProcess:
     """Ray actor that runs one process, as `braces launch` does on a host."""
 
     def address(self) -> str:
@@ -100,7 +100,7 @@ def _start_worker(group: Any, index: int, gpus: int) -> Any:
     strategy = ray_strategies.PlacementGroupSchedulingStrategy(
         group, placement_group_bundle_index=index
     )
-    actor = ray.remote(Worker)
+    actor = ray.remote(RayProcess)
     return actor.options(num_cpus=1, num_gpus=gpus, scheduling_strategy=strategy).remote()
 
 

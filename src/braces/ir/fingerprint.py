@@ -59,7 +59,7 @@ def fingerprint(program: Described | ProgramDef) -> str:
         True
     """
     program = program if isinstance(program, ProgramDef) else program.definition
-    numbering = _Numbering()
+    numbering = _ValueNumbering()
     names = numbering.bind(program.main, None)
     main = numbering.body(program.main, names)
     updates = [[target, names[value]] for target, value in program.updates.items()]
@@ -78,7 +78,7 @@ def canonical_names(program: ProgramDef) -> dict[str, str]:
         >>> canonical_names(parse_program("program { data x: f32[]  y: f32[] = tanh(x=x) }"))
         {'x': 'x', 'y': '%0'}
     """
-    return _Numbering().bind(program.main, None).local
+    return _ValueNumbering().bind(program.main, None).local
 
 
 class _Names:
@@ -100,7 +100,7 @@ class _Names:
         return [self[name] for name in names]
 
 
-class _Numbering:
+class _ValueNumbering:
     """Numbers values and arguments in the order in which they are bound."""
 
     def __init__(self) -> None:

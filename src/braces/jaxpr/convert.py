@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
@@ -151,7 +151,7 @@ class Importer:
             return variable
         literal = Literal.of(value)
         if literal not in self._constants:
-            self._constants[literal] = one("constant", value=literal)
+            self._constants[literal] = emit("constant", value=literal)
         return self._constants[literal]
 
     def _equation(self, eqn: Any, values: list[Value]) -> list[Value]:
@@ -179,7 +179,7 @@ class Importer:
             problem = UnsupportedEquation(equation.name, line, error)
             self.whole.problems.append(problem)
             return [
-                one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
+                emit("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
                 for type_ in equation.types
             ]
 

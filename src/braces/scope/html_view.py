@@ -17,11 +17,11 @@ _LARGEST = 1 << 28
 
 
 @dataclass
-class Branch:
+class TrieNode:
     """Trie node: names with a common prefix, as values that end here and longer branches."""
 
     raws: dict[str, Any] = field(default_factory=dict[str, Any])
-    branches: dict[str, Branch] = field(default_factory=dict[str, "Branch"])
+    branches: dict[str, TrieNode] = field(default_factory=dict[str, "TrieNode"])
 
     def all_raws(self) -> Iterator[Any]:
         """Iterate over all values at and below this branch."""
@@ -30,27 +30,27 @@ class Branch:
             yield from branch.all_raws()
 
 
-def build_tree(raws: Mapping[str, Any]) -> Branch:
+def build_tree(raws: Mapping[str, Any]) -> TrieNode:
     """Build the trie of names, split after `/` and `.`; single children join their parent."""
-    root = Branch()
+    root = TrieNode()
     for name, raw in raws.items():
         *parts, last = re.split(r"(?<=[/.])(?=.)", name, maxsplit=_MOST_PARTS)
         at = root
         for part in parts:
-            at = at.branches.setdefault(part, Branch())
+            at = at.branches.setdefault(part, TrieNode())
         at.raws[last] = raw
     return _merge_single_children(root)
 
 
-def _merge_single_children(branch: Branch) -> Branch:
-    merged = Branch(dict(branch.raws))
+def _merge_single_children(branch: TrieNode) -> TrieNode:
+    merged = TrieNode(dict(branch.raws))
     for part, inner in branch.branches.items():
         child = _merge_single_children(inner)
         is_single = len(child.raws) + len(child.branches) == 1
         merged.raws |= {part + name: raw for name, raw in child.raws.items() if is_single}
         others = child.branches if is_single else {"": child}
         merged.branches |= {part + name: other for name, other in others.items()}
-    return Branch(dict(sorted(merged.raws.items())), merged.branches)
+    return TrieNode(dict(sorted(merged.raws.items())), merged.branches)
 
 
 def render_lines(path: str, raws: Mapping[str, Any] | None) -> list[str]:
@@ -81,7 +81,7 @@ def render_pieces(
         yield END_OF_BOX
 
 
-def _branch_pieces(branch: Branch, room: _ByteBudget) -> Iterator[Piece]:
+def _branch_pieces(branch: TrieNode, room: _ByteBudget) -> Iterator[Piece]:
     for name, raw in branch.raws.items():
         yield text_row(f"{name}: {_text(raw, room)}")
     for name, inner in branch.branches.items():

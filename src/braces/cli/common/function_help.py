@@ -33,7 +33,7 @@ MADE_OF = {
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionHelp:
     """A public function or class.
 
     Attributes:
@@ -54,7 +54,7 @@ class Function:
         return "layer" if self.made_of else "function"
 
 
-def find_function(name: str) -> Function | None:
+def find_function(name: str) -> FunctionHelp | None:
     """Return the public function of a name, with or without `br.` and its module."""
     path = name.removeprefix("br.")
     for place in PLACES:
@@ -74,7 +74,7 @@ def _find_public(path: str) -> Any:
     return member
 
 
-def _describe(path: str, function: Any) -> Function:
+def _describe(path: str, function: Any) -> FunctionHelp:
     last = path.rpartition(".")[2]
     layer = last in layers.__all__ and vars(layers)[last] is function
     same_name = (
@@ -85,7 +85,7 @@ def _describe(path: str, function: Any) -> Function:
         signature = str(inspect.signature(function, eval_str=False))
     except ValueError:
         signature = "(...)"
-    return Function(f"br.{path}", signature, inspect.getdoc(function) or "", made_of)
+    return FunctionHelp(f"br.{path}", signature, inspect.getdoc(function) or "", made_of)
 
 
 def spelling_of(op_type: str) -> str | None:
@@ -94,7 +94,7 @@ def spelling_of(op_type: str) -> str | None:
     return f"br.{op_type}" if named else None
 
 
-def describe_lines(function: Function, style: Style) -> Iterator[str]:
+def describe_lines(function: FunctionHelp, style: Style) -> Iterator[str]:
     """Yield the documentation of a function, line by line."""
     yield style.bold(function.name + function.signature)
     yield ""
@@ -107,7 +107,7 @@ def describe_lines(function: Function, style: Style) -> Iterator[str]:
             yield f"  {op_type}: {OPS.get(op_type).doc.partition(chr(10))[0]}"
 
 
-def plain(function: Function) -> dict[str, Any]:
+def plain(function: FunctionHelp) -> dict[str, Any]:
     """Return a function as JSON-compatible data."""
     return {
         "name": function.name,

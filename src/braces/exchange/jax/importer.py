@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.define.jax_types import JaxTypeConverter
@@ -180,7 +180,7 @@ def _check_limits(leaf: Leaf, array: Var) -> Var:
     within = (*(axis.within for axis in leaf.axes), *words)
     if within == array.shape:
         return array
-    return one("ensure_shape", one("ensure_shape", array, shape=within), shape=array.shape)
+    return emit("ensure_shape", emit("ensure_shape", array, shape=within), shape=array.shape)
 
 
 @dataclass(eq=False)

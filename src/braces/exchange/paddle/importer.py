@@ -28,7 +28,12 @@ from braces.exchange.common.values.constants import Array, Constant
 from braces.exchange.paddle.graph.dtypes import dtype_named
 from braces.exchange.paddle.graph.environment import BlockScope, Held, RaggedSequences
 from braces.exchange.paddle.graph.files import Files, find_files
-from braces.exchange.paddle.graph.program_desc import ARRAY, Block, Operator, Variable
+from braces.exchange.paddle.graph.program_desc import (
+    ARRAY,
+    Operator,
+    PaddleBlock,
+    VarDeclaration,
+)
 from braces.exchange.paddle.reader import PaddleReader
 from braces.frontend.core.variables import data
 from braces.program import Program
@@ -110,7 +115,7 @@ def _fetch_outputs(reader: PaddleReader, problems: list[UnsupportedNode]) -> Non
 # ---- arrays ----------------------------------------------------------------------------------
 
 
-def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Constant]:
+def _weights(files: Files, blocks: Sequence[PaddleBlock]) -> Mapping[str, Constant]:
     """Return the arrays in the files, by name."""
     declared = {
         var.name: var
@@ -134,7 +139,7 @@ def _weights(files: Files, blocks: Sequence[Block]) -> Mapping[str, Constant]:
     return arrays_
 
 
-def _check_shape(var: Variable, array: Array) -> None:
+def _check_shape(var: VarDeclaration, array: Array) -> None:
     fits = len(var.dims) == array.ndim and all(
         declared_size in (-1, n) for declared_size, n in zip(var.dims, array.shape, strict=True)
     )
@@ -146,7 +151,7 @@ def _check_shape(var: Variable, array: Array) -> None:
         )
 
 
-def _statistics(blocks: Sequence[Block]) -> set[str]:
+def _statistics(blocks: Sequence[PaddleBlock]) -> set[str]:
     """Return the running statistics of normalizations."""
     return {
         name
@@ -158,7 +163,7 @@ def _statistics(blocks: Sequence[Block]) -> set[str]:
     }
 
 
-def _frozen(blocks: Sequence[Block]) -> set[str]:
+def _frozen(blocks: Sequence[PaddleBlock]) -> set[str]:
     """Return the arrays for which Paddle computes no gradient."""
     return {var.name for block in blocks for var in block.variables.values() if var.frozen}
 
@@ -167,7 +172,7 @@ def _frozen(blocks: Sequence[Block]) -> set[str]:
 
 
 def _inputs(
-    block: Block, shapes: dict[str, Sequence[Any]], problems: list[UnsupportedNode]
+    block: PaddleBlock, shapes: dict[str, Sequence[Any]], problems: list[UnsupportedNode]
 ) -> dict[str, Held]:
     """Declare the feeds of a program in order, and return their values."""
     feeds = [op for op in block.operators if op.type == "feed" and op.made()]
@@ -198,7 +203,7 @@ def _column(op: Operator) -> int:
     return column if isinstance(column, int) else 0
 
 
-def _input(var: Variable, shape: Sequence[Any]) -> Held:
+def _input(var: VarDeclaration, shape: Sequence[Any]) -> Held:
     if var.kind != ARRAY or var.level > 1:
         raise ProgramError(
             "An input that is no array, or is divided into sequences of sequences, is not read."
@@ -210,7 +215,7 @@ def _input(var: Variable, shape: Sequence[Any]) -> Held:
     return RaggedSequences.of(variable, data(f"{input_name}.lengths", shape[:1], dtype="int64"))
 
 
-def _shape(var: Variable, sizes: Sequence[Any] | None) -> list[Any]:
+def _shape(var: VarDeclaration, sizes: Sequence[Any] | None) -> list[Any]:
     """Return the shape of an input; unknown sizes are declared or symbolic."""
     own: list[Size | str | None] = [None if n < 0 else n for n in var.dims]
     if var.level:

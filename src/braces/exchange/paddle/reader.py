@@ -42,8 +42,8 @@ from braces.exchange.paddle.graph.environment import (
     Value,
     is_list,
 )
-from braces.exchange.paddle.graph.node import Node, Results
-from braces.exchange.paddle.graph.program_desc import Block, Operator
+from braces.exchange.paddle.graph.node import PaddleOp, Results
+from braces.exchange.paddle.graph.program_desc import Operator, PaddleBlock
 from braces.exchange.paddle.rules import HAVE_AXES, OF_SEQUENCES, ROW_WISE, RULES
 from braces.exchange.paddle.rules.control import resolve_cases
 from braces.frontend.core import functions as ops
@@ -82,7 +82,7 @@ class PaddleReader:
 
     program: Builder
     file: str
-    blocks: Sequence[Block]
+    blocks: Sequence[PaddleBlock]
     inputs: Mapping[str, Held]
     states: Collection[str] = ()
     frozen: Collection[str] = ()
@@ -96,7 +96,7 @@ class PaddleReader:
     _count: int = 0
     _depth: int = 0
 
-    def block(self, at: int) -> Block:
+    def block(self, at: int) -> PaddleBlock:
         """Return a block of the program."""
         return self.blocks[at]
 
@@ -117,11 +117,11 @@ class PaddleReader:
                         f"{self.file} has more than {MOST_OPERATORS} operators."
                     )
                 with self.program.at(_source(op) or Source(self.file, self._count)):
-                    self._read(Node(names, op, operators[at + 1 :]))
+                    self._read(PaddleOp(names, op, operators[at + 1 :]))
         finally:
             self._depth -= 1
 
-    def _read(self, node: Node) -> None:
+    def _read(self, node: PaddleOp) -> None:
         problems = len(self.problems)
         try:
             with self._attempt(), _sensible(node):
@@ -152,7 +152,7 @@ class PaddleReader:
             raise MissingValue
         return results[0]
 
-    def _made(self, node: Node) -> dict[str, Value]:
+    def _made(self, node: PaddleOp) -> dict[str, Value]:
         """Return the results of an operator by name."""
         if node.type not in RULES:
             suggestion = did_you_mean(node.type, RULES)
@@ -170,7 +170,7 @@ class PaddleReader:
             return self._by_rows(node)
         return self._by_rule(node)
 
-    def _by_rule(self, node: Node) -> dict[str, Value]:
+    def _by_rule(self, node: PaddleOp) -> dict[str, Value]:
         table = self.program.current
         before, lifted = len(table.ops), len(self._lifted)
         first = next((name for name in node.made(node.main)), node.type)
@@ -187,7 +187,7 @@ class PaddleReader:
         return self._bound(node, results)
 
     @staticmethod
-    def _as_said(node: Node, name: str, var: Var) -> Var:
+    def _as_said(node: PaddleOp, name: str, var: Var) -> Var:
         """Reshape a single number to the declared shape: older versions give it an axis."""
         declaration = node.names.declared(name)
         if (
@@ -198,7 +198,7 @@ class PaddleReader:
             return var
         return var if var.ndim == len(declaration.dims) else ops.reshape(var, declaration.dims)
 
-    def _by_rows(self, node: Node) -> dict[str, Value]:
+    def _by_rows(self, node: PaddleOp) -> dict[str, Value]:
         """Apply a row-wise operator to the rows of all sequences."""
         if node.type not in ROW_WISE or (node.type in HAVE_AXES and _along_rows(node)):
             node.refuse(
@@ -214,11 +214,11 @@ class PaddleReader:
                 value = value.flat
             names.values[name] = value
         like = sequences[0]
-        results = self._by_rule(Node(names, node.op, node.later))
+        results = self._by_rule(PaddleOp(names, node.op, node.later))
         return {name: self._as_rows(node, like, value) for name, value in results.items()}
 
     @staticmethod
-    def _as_rows(node: Node, like: RaggedSequences, value: Value) -> Value:
+    def _as_rows(node: PaddleOp, like: RaggedSequences, value: Value) -> Value:
         if not isinstance(value, Var):
             return value
         if not value.ndim or value.shape[0] != product((like.batch, like.time)):
@@ -226,7 +226,7 @@ class PaddleReader:
         return like.like(value)
 
     @staticmethod
-    def _bound(node: Node, results: Results) -> dict[str, Value]:
+    def _bound(node: PaddleOp, results: Results) -> dict[str, Value]:
         """Return the values by the output names of the operator."""
         if not isinstance(results, Mapping):
             results = {node.main: results}
@@ -306,7 +306,7 @@ class PaddleReader:
                 fetch_as(self.program, self.lift(value), output_name)
 
 
-def _along_rows(node: Node) -> bool:
+def _along_rows(node: PaddleOp) -> bool:
     """Return whether an operator works along the first axis."""
     axes = [n for name in ("axis", "axes", "dim") for n in node.many(name)]
     return node.type not in ("transpose", "transpose2") and 0 in axes
@@ -323,7 +323,7 @@ def _source(op: Operator) -> Source | None:
 
 
 @contextmanager
-def _sensible(node: Node) -> Generator[None]:
+def _sensible(node: PaddleOp) -> Generator[None]:
     """Report exceptions of an invalid operator as errors of that operator.
 
     Attributes may have any type and value. Rules expect those that Paddle writes, and raise on

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dtypes import is_float
@@ -111,7 +111,7 @@ class TorchReader:
         if array.size > LARGEST_LITERAL:
             return self.persistable(name, tensor, STATE, trainable=False)
         with self.program.building(self.program.table):
-            return one("constant", value=Literal.of(array))
+            return emit("constant", value=Literal.of(array))
 
     # ---- nodes -------------------------------------------------------------------------------
 

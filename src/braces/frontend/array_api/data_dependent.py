@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Dim, Size
@@ -70,9 +70,9 @@ def as_size(x: Var, name: str | None = None) -> Dim:
         >>> print(steps.type, br.Executor().run(prog, br.Scope(), feed={"n": 3}, fetch=steps))
         i64[steps] [0 1 2]
     """
-    checked = one("countable", operand(x, "as_size"))
+    checked = emit("countable", operand(x, "as_size"))
     size = _size(name, "size")
-    one("as_size", checked, size=size)
+    emit("as_size", checked, size=size)
     assert isinstance(size, Dim)
     return size
 
@@ -141,7 +141,7 @@ def compress(
             fix="Use br.nonzero(condition) and br.gather_nd for several axes.",
         )
     (places,) = nonzero(mask, size)
-    return one("take", operand(x, "compress"), places, axis=axis)
+    return emit("take", operand(x, "compress"), places, axis=axis)
 
 
 @transactional
@@ -170,10 +170,10 @@ def unique(
         [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
     """
     var = operand(x, "unique")
-    var = one("reshape", var, shape=(-1,)) if axis is None else var
+    var = emit("reshape", var, shape=(-1,)) if axis is None else var
     at = axis_index(axis or 0, var.ndim, "unique")
     outputs = apply("unique_places", {"x": (var,)}, {"axis": at, "sorted": sorted})
     (places,), (first,), (inverse,), (counts,) = outputs.values()
     (selected,) = nonzero(first, size)
-    indices, repeats = (one("take", firsts, selected, axis=0) for firsts in (places, counts))
-    return Unique(one("take", var, indices, axis=at), indices, inverse, repeats)
+    indices, repeats = (emit("take", firsts, selected, axis=0) for firsts in (places, counts))
+    return Unique(emit("take", var, indices, axis=at), indices, inverse, repeats)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
@@ -85,7 +85,7 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
         ShapeError: The window has another size, or `length` or `step` is below 1.
         DTypeError: Complex numbers.
     """
-    pieces = one("frame", operand(x, "stft"), length=length, step=step, axis=-1)
+    pieces = emit("frame", operand(x, "stft"), length=length, step=step, axis=-1)
     if window is not None:
         if window.shape != (length,):
             raise ShapeError(
@@ -93,8 +93,8 @@ def stft(x: Var, length: int, step: int, window: Var | None = None) -> Var:
                 given=f"window: {window.type}",
                 fix=f"As br.hann_window({length}).",
             )
-        pieces = one("multiply", pieces, window)
-    return one("rfft", pieces, axis=-1)
+        pieces = emit("multiply", pieces, window)
+    return emit("rfft", pieces, axis=-1)
 
 
 @transactional
@@ -115,8 +115,8 @@ def rfftn(x: Var, axes: Sequence[int] | None = None, norm: str = "backward") -> 
         DTypeError: Complex numbers.
     """
     *others, last = _several("rfftn", operand(x, "rfftn"), axes)
-    halved = one("rfft", x, axis=last, norm=norm)
-    return one("fftn", halved, axes=tuple(others), norm=norm) if others else halved
+    halved = emit("rfft", x, axis=last, norm=norm)
+    return emit("fftn", halved, axes=tuple(others), norm=norm) if others else halved
 
 
 @transactional
@@ -138,20 +138,20 @@ def irfftn(
         ShapeError: There is no such axis, or there are none.
     """
     *others, last = _several("irfftn", operand(x, "irfftn"), axes)
-    partial = one("ifftn", x, axes=tuple(others), norm=norm) if others else x
-    return one("irfft", partial, n=n, axis=last, norm=norm)
+    partial = emit("ifftn", x, axes=tuple(others), norm=norm) if others else x
+    return emit("irfft", partial, n=n, axis=last, norm=norm)
 
 
 @transactional
 def fft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """The Fourier transform along two axes: `fftn`."""
-    return one("fftn", operand(x, "fft2"), axes=tuple(axes), norm=norm)
+    return emit("fftn", operand(x, "fft2"), axes=tuple(axes), norm=norm)
 
 
 @transactional
 def ifft2(x: Var, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
     """The inverse of `fft2`: `ifftn`."""
-    return one("ifftn", operand(x, "ifft2"), axes=tuple(axes), norm=norm)
+    return emit("ifftn", operand(x, "ifft2"), axes=tuple(axes), norm=norm)
 
 
 @transactional
@@ -235,7 +235,7 @@ def _roll_axes(what: str, x: Var, axes: Any, shift: Callable[[int], int]) -> Var
                 given=f"{var.name}: {var.type}   axis={axis}",
             )
         shifts.append(shift(size))
-    return one("roll", var, shift=tuple(shifts), axis=indices) if indices else var
+    return emit("roll", var, shift=tuple(shifts), axis=indices) if indices else var
 
 
 def _several(what: str, x: Var, axes: Sequence[int] | None) -> list[int]:

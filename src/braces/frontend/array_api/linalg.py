@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.dims import Size, call
 from braces.errors import ShapeError
@@ -62,7 +62,7 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         f32[b,5]
     """
     if isinstance(axes, int):
-        return one("tensordot", x, y, axes=axes)
+        return emit("tensordot", x, y, axes=axes)
     left, right = as_var(x), as_var(y)
     chosen = [
         [axis_index(axis, var.ndim, "tensordot") for axis in _as_axes(own_axes)]
@@ -84,7 +84,7 @@ def tensordot(x: Operand, y: Operand, axes: Pairs = 2) -> Var:
         ops.transpose(left, free[0] + chosen[0]),
         ops.transpose(right, chosen[1] + free[1]),
     )
-    return one("tensordot", *transposed, axes=count)
+    return emit("tensordot", *transposed, axes=count)
 
 
 def _as_axes(axes: int | Sequence[int]) -> Sequence[int]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32, INT64, is_float, is_integer
@@ -150,7 +150,7 @@ def _check_ids(what: str, slot: str, ids: Var, count: Size) -> Var:
             given=format_types({slot: ids}),
             fix="Use br.cast(ids, 'int64').",
         )
-    return one("group_ids", ids, count=count)
+    return emit("group_ids", ids, count=count)
 
 
 def _count(what: str, option: str, count: Size) -> Size:

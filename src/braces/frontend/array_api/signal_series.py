@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.dtypes import BOOL, FLOAT64, is_float
 from braces.errors import ProgramError, ShapeError
@@ -300,7 +300,7 @@ def _correlate(x: Var, y: Var, padding: tuple[int, int]) -> Var:
     dtype = promote(x.dtype, y.dtype)
     wide = dtype if is_float(dtype) else FLOAT64
     x, y = (ops.reshape(ops.cast(part, wide), (1, 1, part.shape[0])) for part in (x, y))
-    out = one("conv1d", x, y, padding=padding)[0, 0]
+    out = emit("conv1d", x, y, padding=padding)[0, 0]
     return out if wide == dtype else ops.cast(out, dtype)
 
 

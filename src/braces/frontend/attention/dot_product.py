@@ -16,7 +16,7 @@ from typing import Any, cast
 import ml_dtypes
 
 from braces import dims
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Size
@@ -132,7 +132,7 @@ def _group_mask(mask: Var, groups: Size) -> Var:
 
 def causal_mask(q: Var, k: Var) -> Var:
     """Return the causal mask: True for keys that are not later than the query."""
-    rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
+    rows, columns = (emit("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns
 
 

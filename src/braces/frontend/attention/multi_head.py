@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.dims import NamedSize, Size, axis_name
 from braces.dtypes import Extent, is_integer, named_size
@@ -65,8 +65,8 @@ def attention_cache(
         (b, 1, 32) (b, 4, 100, 8)
     """
     shape = as_shape((rows, heads, room, size))
-    empty = one("full", shape=shape, value=0.0, dtype=dtype)
-    return AttentionCache(empty, empty, one("full", shape=(), value=0, dtype="int32"))
+    empty = emit("full", shape=shape, value=0.0, dtype=dtype)
+    return AttentionCache(empty, empty, emit("full", shape=(), value=0, dtype="int32"))
 
 
 def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
@@ -80,10 +80,10 @@ def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
                 "attention", "a cache of its rows, heads and size", *sizes, new, cached
             )
     dtype = cache.position.dtype
-    count = ops.cast(one("size", value=k.shape[-2]), dtype)
-    room = ops.cast(one("arange", stop=cache.key.shape[-2]), dtype)
+    count = ops.cast(emit("size", value=k.shape[-2]), dtype)
+    room = ops.cast(emit("arange", stop=cache.key.shape[-2]), dtype)
     last = ops.take(room, cache.position + (count - 1), axis=0)  # an error beyond the capacity
-    zero = one("full", shape=(), value=0, dtype=dtype)
+    zero = emit("full", shape=(), value=0, dtype=dtype)
     starts = [zero, zero, last - (count - 1), zero]
     return AttentionCache(
         ops.dynamic_update_slice(cache.key, k, starts),
@@ -94,13 +94,13 @@ def _append_step(cache: AttentionCache, k: Var, v: Var) -> AttentionCache:
 
 def _positions(steps: Size, cache: AttentionCache | None) -> Var:
     """Return the positions of the steps of an input."""
-    at = one("arange", stop=steps)
+    at = emit("arange", stop=steps)
     return at if cache is None else ops.cast(at, cache.position.dtype) + cache.position
 
 
 def _cache_mask(q: Var, before: AttentionCache, after: AttentionCache, causal: bool) -> Var:
     """Return the mask of a cache's keys: written, and not later than the query if causal."""
-    room = ops.cast(one("arange", stop=after.key.shape[-2]), after.position.dtype)
+    room = ops.cast(emit("arange", stop=after.key.shape[-2]), after.position.dtype)
     if not causal:
         return room < after.position
     return room <= ops.expand_dims(_positions(q.shape[-2], before), axis=1)
@@ -217,7 +217,7 @@ def padding_mask(what: str, lengths: Any, key: Var) -> Var:
             given=f"{var.name}: {var.type}",
         )
     check_equal_sizes(what, "a length for each row", key.shape[0], var.shape[0], key, var)
-    steps = ops.cast(one("arange", stop=key.shape[1]), var.dtype)
+    steps = ops.cast(emit("arange", stop=key.shape[1]), var.dtype)
     return steps < ops.expand_dims(var, axis=1)
 
 

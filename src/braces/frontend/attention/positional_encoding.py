@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.errors import ShapeError
 from braces.frontend.core import functions as ops
@@ -49,7 +49,7 @@ def rotary_embedding(
             "rotary_embedding needs steps, and an even number of numbers at each.",
             given=f"{x.name}: {x.type}",
         )
-    at = one("arange", stop=x.shape[-2]) if positions is None else as_var(positions)
+    at = emit("arange", stop=x.shape[-2]) if positions is None else as_var(positions)
     angles = _angles(at, size, base)
     cos, sin = (ops.cast(f(angles), x.dtype) for f in (ops.cos, ops.sin))
     if interleaved:

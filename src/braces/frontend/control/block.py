@@ -206,7 +206,8 @@ class PlainBlock(SubBlock):
         unnamed = [name for name in names if name not in values]
         if arguments and len(arguments) != len(unnamed):
             raise ProgramError(
-                f"The block `{self.name}` takes {len(unnamed)} inputs here, not {len(arguments)}.",
+                f"The block `{self.name}` takes {len(unnamed)} inputs here, "
+                f"not {len(arguments)}.",
                 given=f"inputs: {', '.join(unnamed) or 'none'}",
                 fix="Give a value for each, in this order, or set some by name.",
             )

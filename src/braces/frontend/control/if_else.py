@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from braces.builder.append import as_var, handle_of, one
+from braces.builder.append import as_var, emit, handle_of
 from braces.builder.builder import current_program
 from braces.builder.source_line import user_source, with_user_line
 from braces.builder.symbol_table import BatchIndices
@@ -268,7 +268,7 @@ class IfElse(Branches):
         if self.row_wise:
             masks = (~self.predicate, self.predicate)
             return self.finish_rows(masks, (sides[False], sides[True]))
-        index = one("cast", self.predicate, dtype="int32")
+        index = emit("cast", self.predicate, dtype="int32")
         return self.finish(index, [sides[False], sides[True]], total=True)
 
     def _passing(self, written: Branch, side: bool) -> Branch:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Dim
@@ -93,7 +93,7 @@ def list_get(xs: Var, index: Any) -> Var:
     Raises:
         IndexRangeError: In a run, the index is out of range.
     """
-    return one("list_get", _a_list(xs, "list_get"), index)
+    return emit("list_get", _a_list(xs, "list_get"), index)
 
 
 @transactional
@@ -104,7 +104,7 @@ def list_set(xs: Var, index: Any, x: Any) -> Var:
         DTypeError: The value does not have the type of the elements.
         IndexRangeError: In a run, the index is out of range.
     """
-    return one("list_set", _a_list(xs, "list_set"), index, x)
+    return emit("list_set", _a_list(xs, "list_set"), index, x)
 
 
 @transactional
@@ -115,7 +115,7 @@ def list_insert(xs: Var, index: Any, x: Any) -> Var:
         DTypeError: The value does not have the type of the elements.
         IndexRangeError: In a run, the index is out of range.
     """
-    return one("list_insert", _a_list(xs, "list_insert"), index, x)
+    return emit("list_insert", _a_list(xs, "list_insert"), index, x)
 
 
 @transactional
@@ -125,7 +125,7 @@ def list_erase(xs: Var, index: Any) -> Var:
     Raises:
         IndexRangeError: In a run, the index is out of range.
     """
-    return one("list_erase", _a_list(xs, "list_erase"), index)
+    return emit("list_erase", _a_list(xs, "list_erase"), index)
 
 
 @transactional
@@ -136,7 +136,7 @@ def list_pop(xs: Var) -> tuple[Var, Var]:
         IndexRangeError: In a run, the list is empty.
     """
     list_var = _a_list(xs, "list_pop")
-    return one("list_get", list_var, _LAST), one("list_erase", list_var, _LAST)
+    return emit("list_get", list_var, _LAST), emit("list_erase", list_var, _LAST)
 
 
 @transactional
@@ -150,8 +150,10 @@ def list_write(xs: Var, index: Any, x: Any) -> Var:
         IndexRangeError: In a run, the index is before the list, or far too large.
     """
     list_var = _a_list(xs, "list_write")
-    length = one("maximum", one("list_length", list_var), one("cast", index, dtype="int64") + 1)
-    return one("list_set", append_resize(list_var, length), index, x)
+    length = emit(
+        "maximum", emit("list_length", list_var), emit("cast", index, dtype="int64") + 1
+    )
+    return emit("list_set", append_resize(list_var, length), index, x)
 
 
 @transactional
@@ -167,7 +169,7 @@ def list_resize(xs: Var, length: Any) -> Var:
 @transactional
 def list_length(xs: Var) -> Var:
     """Return the length of a list as an int64 scalar."""
-    return one("list_length", _a_list(xs, "list_length"))
+    return emit("list_length", _a_list(xs, "list_length"))
 
 
 @transactional

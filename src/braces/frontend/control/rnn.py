@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import BatchIndices, StackedParameters
 from braces.builder.var import Var, expose, tensor_type
@@ -14,7 +14,7 @@ from braces.dtypes import BOOL, is_integer
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.construct import LoopBlock, Memory, add_location, outer_var
 from braces.frontend.core.random_state import as_shape
-from braces.ir.views import LoopView, Row
+from braces.ir.views import LoopView, StackedOutputView
 from braces.ops.common.rules import axis_index
 from braces.ops.control.construct.build import LoopCarry, ScannedInput, build_loop
 from braces.ops.control.partition.random import row_numbers
@@ -92,7 +92,7 @@ class StepNet(LoopBlock):
         self._agree(var, type_.shape[at])
         if at:
             with self.program.building(self.outer):
-                var = one("moveaxis", var, source=at, destination=0)
+                var = emit("moveaxis", var, source=at, destination=0)
         other_sizes = (*type_.shape[:at], *type_.shape[at + 1 :])
         inner = self.param(
             f"{x.name if isinstance(x, Var) else 'input'}.step", type_.with_shape(other_sizes)
@@ -169,7 +169,7 @@ class StepNet(LoopBlock):
             if dtype is None and like.dtype.kind == "f":
                 dtype = like.dtype
         with self.program.building(self.outer):
-            return one("full", shape=sizes, value=value, dtype=dtype or "float32")
+            return emit("full", shape=sizes, value=value, dtype=dtype or "float32")
 
     @with_user_line
     def add_output(self, *values: Any, axis: int = 0) -> None:
@@ -232,7 +232,7 @@ class StepNet(LoopBlock):
         loop = LoopView(
             self.step.name,
             self.table.freeze(),
-            rows=tuple(Row(var.name) for var in self.outputs),
+            rows=tuple(StackedOutputView(var.name) for var in self.outputs),
             length=self.steps,
             reverse=self.rnn.reverse,
         )
@@ -243,7 +243,7 @@ class StepNet(LoopBlock):
         finals, stacked = self._loop(loop, memories, slices)
         self.rnn.finals = tuple(finals)
         self.rnn.stacked = tuple(
-            row if axis == 0 else one("moveaxis", row, source=0, destination=axis)
+            row if axis == 0 else emit("moveaxis", row, source=0, destination=axis)
             for row, axis in zip(stacked, self.output_axes, strict=True)
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import is_integer
@@ -117,20 +117,20 @@ class Switch(Branches):
         total = len(keys) < len(branches)
         chosen = self._chosen(keys, total)
         if self.row_wise:
-            masks = [one("equal", chosen, number) for number in range(len(branches))]
+            masks = [emit("equal", chosen, number) for number in range(len(branches))]
             return self.finish_rows(masks, branches)
         return self.finish(chosen, branches, total=total or self.index is not None)
 
     def _chosen(self, keys: Sequence[Any], total: bool) -> Var:
         """Return the position of the selected block, for each batch element if partitioned."""
         if self.index is not None:
-            return one("case_of", self.index, cases=tuple(keys), default=total)
+            return emit("case_of", self.index, cases=tuple(keys), default=total)
         first: Any = as_var(len(keys) if total or not self.row_wise else -1)
         for position in range(len(keys) - 1, -1, -1):
-            first = one("where", keys[position], position, first)
+            first = emit("where", keys[position], position, first)
         if total or not self.row_wise:  # a scalar switch checks its own index
             return first
-        return one("case_of", first, cases=tuple(range(len(keys))), default=False)
+        return emit("case_of", first, cases=tuple(range(len(keys))), default=False)
 
 
 @with_user_line

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.builder import current_program
 from braces.builder.scalar_promotion import cast_exactly, number_of, numbers
 from braces.builder.source_line import with_user_line
@@ -78,14 +78,14 @@ def constant(value: Any) -> Initializer:
 
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         if not array.ndim:
-            return one("full", shape=shape, value=number_of(array), dtype=dtype)
+            return emit("full", shape=shape, value=number_of(array), dtype=dtype)
         if array.shape != shape:
             raise ShapeError(
                 f"The initial value of `{name}` has another shape.",
                 given=f"{name}: {TensorType(dtype, shape)}   init: {Literal.of(array)}",
                 fix="An initial value has the parameter's shape.",
             )
-        return one("constant", value=Literal.of(cast_exactly(array, dtype)))
+        return emit("constant", value=Literal.of(cast_exactly(array, dtype)))
 
     return init
 
@@ -106,7 +106,7 @@ def identity(scale: float = 1.0) -> Initializer:
                 f"`{name}` of shape {list(shape)} cannot be an identity.",
                 fix="br.init.identity() is for matrices.",
             )
-        matrix = one("eye", n=shape[0], m=shape[1], dtype=dtype)
+        matrix = emit("eye", n=shape[0], m=shape[1], dtype=dtype)
         return matrix if scale == 1.0 else matrix * scale
 
     return init
@@ -141,7 +141,7 @@ def seed_state() -> Var:
 def _random_init(op_type: str, **attrs: Any) -> Initializer:
     def init(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         state = seed_state()
-        return one(op_type, state, shape=shape, dtype=dtype, salt=salt_of(name), **attrs)
+        return emit(op_type, state, shape=shape, dtype=dtype, salt=salt_of(name), **attrs)
 
     return init
 

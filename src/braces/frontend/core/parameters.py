@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.decorator import OPS
@@ -227,7 +227,7 @@ def apply_activation(x: Var, act: Activation, name: str) -> Var:
     if not (isinstance(act, str) and act in OPS.definitions and _is_activation(act)):
         known = [type_ for type_ in OPS.definitions if _is_activation(type_)]
         raise UnknownNameError(f"There is no activation {act!r}.", fix=suggest(str(act), known))
-    return one(act, x, name=name)
+    return emit(act, x, name=name)
 
 
 def _is_activation(type_: str) -> bool:

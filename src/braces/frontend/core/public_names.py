@@ -15,7 +15,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 
 from braces import errors
-from braces.builder.append import as_var, call, one
+from braces.builder.append import as_var, call, emit
 from braces.builder.scalar_promotion import as_array, cast_literal, numbers
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
@@ -54,8 +54,8 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     sizes = as_shape(shape)
     if isinstance(value, Var | Dim):
         value = as_var(value)
-        filled = value if dtype is None else one("cast", value, dtype=dtype)
-        return one("broadcast_to", filled, shape=sizes)
+        filled = value if dtype is None else emit("cast", value, dtype=dtype)
+        return emit("broadcast_to", filled, shape=sizes)
     number: Any = numbers(value)
     if number.ndim:
         raise DTypeError(
@@ -64,8 +64,8 @@ def full(shape: Sequence[Any] | int | Dim, value: Any, dtype: object = None) -> 
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if number.dtype.kind == "c" or float(number) != number.item() == number.item():
         # The attribute is a float and cannot represent this number exactly.
-        return one("broadcast_to", as_var(array), shape=sizes)
-    return one("full", shape=sizes, value=float(number), dtype=array.dtype)
+        return emit("broadcast_to", as_var(array), shape=sizes)
+    return emit("full", shape=sizes, value=float(number), dtype=array.dtype)
 
 
 def zeros(shape: Sequence[Any] | int | Dim, dtype: object = "float32") -> Var:
@@ -108,14 +108,14 @@ def arange(start: Any, stop: Any = None, step: int = 1, dtype: object = "int64")
                 f"arange counts in integers, not {bound}.",
                 fix="Use br.linspace(start, stop, num), or br.arange(n, dtype='f32') * step.",
             )
-    return one("arange", start=first, stop=end, step=step, dtype=dtype)
+    return emit("arange", start=first, stop=end, step=step, dtype=dtype)
 
 
 def asarray(value: Any, dtype: object = None) -> Var:
     """Convert a number, nested list or array to a constant; return a variable unchanged."""
     if not isinstance(value, Var):
         return constant(value, dtype)
-    return value if dtype is None else one("cast", value, dtype=dtype)
+    return value if dtype is None else emit("cast", value, dtype=dtype)
 
 
 def einsum(equation: str, *xs: Any, name: str = "") -> Var:

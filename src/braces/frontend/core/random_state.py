@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import as_var, call, one
+from braces.builder.append import as_var, call, emit
 from braces.builder.builder import Builder, current_program
 from braces.builder.var import Operand, Var, tensor_type, var_of
 from braces.define.axes.shape_rules import broadcast_shapes
@@ -59,7 +59,7 @@ def _first_state(shape: tuple[int, ...], dtype: object, name: str) -> Var:
 
 def _count_runs(program: Builder, state: Var) -> None:
     with program.building(program.table) as table, table.naming(""):
-        program.update(RANDOM_STATE, one("next_random_state", state).name)
+        program.update(RANDOM_STATE, emit("next_random_state", state).name)
 
 
 def iteration_indices() -> list[Var]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder, current_program
 from braces.builder.scalar_promotion import as_array, cast_literal, number_of, numbers
 from braces.builder.source_line import with_user_line
@@ -161,7 +161,7 @@ def stacked_initializer(init: Any, count: int) -> Initializer:
 
     def stacked(shape: tuple[int, ...], dtype: DType, name: str) -> Var:
         names = [f"{name}@{at}" for at in range(count)]
-        return one(
+        return emit(
             "stack", *(_initial_value(init, shape[1:], dtype, each) for each in names), axis=0
         )
 
@@ -226,8 +226,8 @@ def _first_value(init: Any, shape: tuple[int, ...], dtype: DType) -> Var:
         error.fix = array_fix(ValueError(error.given), usual)
         raise
     if isinstance(init, bool | int | float):
-        return one("full", shape=shape, value=number_of(numbers(init)), dtype=dtype)
-    return one("constant", value=Literal.of(array))
+        return emit("full", shape=shape, value=number_of(numbers(init)), dtype=dtype)
+    return emit("constant", value=Literal.of(array))
 
 
 def Variable(
@@ -299,7 +299,7 @@ def constant(
         )
     array = as_array(value) if dtype is None else cast_literal(value, dtype_of(dtype))
     if shape is None:
-        return one("constant", value=Literal.of(array))
+        return emit("constant", value=Literal.of(array))
     if array.ndim:
         raise ShapeError("`shape` goes with a single number.", fix="Drop one of the two.")
-    return one("full", shape=shape, value=array.item(), dtype=array.dtype)
+    return emit("full", shape=shape, value=array.item(), dtype=array.dtype)

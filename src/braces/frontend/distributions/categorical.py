@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast, final
 import ml_dtypes
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.dims import Shape, Size
 from braces.errors import ProgramError
@@ -71,7 +71,7 @@ def _class_log_prob(d: DistributionParams, x: Var) -> Var:
 
 
 def _class_indices(d: DistributionParams) -> Var:
-    return ops.cast(one("arange", stop=class_count(d)), d.probs.dtype)
+    return ops.cast(emit("arange", stop=class_count(d)), d.probs.dtype)
 
 
 CATEGORICAL = ClosedForms(

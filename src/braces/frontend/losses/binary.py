@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
@@ -67,7 +67,7 @@ def sigmoid_binary_cross_entropy(
 
     def losses() -> Var:
         smoothed_target = _smoothed(y, label_smoothing)
-        loss = one(what, x, smoothed_target)
+        loss = emit(what, x, smoothed_target)
         if positive_weights is not None:
             loss = loss + (positive_weights - 1.0) * smoothed_target * ops.softplus(-x)
         return loss if weights is None else loss * weights
@@ -121,7 +121,7 @@ def multilabel_soft_margin_loss(
     weights = class_weights_of(what, x, at, class_weights)
 
     def losses() -> Var:
-        loss = one("sigmoid_binary_cross_entropy", x, y)
+        loss = emit("sigmoid_binary_cross_entropy", x, y)
         loss = loss if weights is None else loss * broadcast_along(weights, at, x.ndim)
         return ops.mean(loss, axis=at)
 
@@ -208,7 +208,7 @@ def focal_loss(
 
     def losses() -> Var:
         smoothed_target = _smoothed(y, label_smoothing)
-        loss = one("sigmoid_binary_cross_entropy", x, smoothed_target)
+        loss = emit("sigmoid_binary_cross_entropy", x, smoothed_target)
         if gamma:
             missed = smoothed_target * ops.sigmoid(-x) + (1.0 - smoothed_target) * ops.sigmoid(
                 x

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.core import functions as ops
@@ -183,7 +183,9 @@ def softmax_cross_entropy(
     labelled = _check_labelled(what, x, labels, axis, class_weights, ignored_label)
 
     def losses() -> Var:
-        loss = labelled.apply_weights(one(what, x, labelled.valid_labels(), axis=labelled.axis))
+        loss = labelled.apply_weights(
+            emit(what, x, labelled.valid_labels(), axis=labelled.axis)
+        )
         log_probs = partial(ops.log_softmax, x, axis=labelled.axis)
         return labelled.mask_ignored(labelled.smooth_labels(loss, label_smoothing, log_probs))
 
@@ -310,7 +312,7 @@ def multi_margin_loss(
 
 def _classes(x: Var, axis: int) -> Var:
     """Return the class numbers along their axis."""
-    return broadcast_along(one("arange", stop=x.shape[axis]), axis, x.ndim)
+    return broadcast_along(emit("arange", stop=x.shape[axis]), axis, x.ndim)
 
 
 def _count(x: Var, axis: int) -> Var | float:
@@ -318,7 +320,7 @@ def _count(x: Var, axis: int) -> Var | float:
     size = x.shape[axis]
     if isinstance(size, int):
         return float(size)
-    return ops.cast(one("size", value=size), x.dtype)
+    return ops.cast(emit("size", value=size), x.dtype)
 
 
 # ---- probabilities ---------------------------------------------------------------------------
@@ -370,6 +372,6 @@ def softmax_cross_entropy_soft(
             weighted_target = y * (1.0 - label_smoothing) + label_smoothing / _count(x, at)
         if weights is not None:
             weighted_target = weighted_target * broadcast_along(weights, at, x.ndim)
-        return one(what, x, weighted_target, axis=at)
+        return emit(what, x, weighted_target, axis=at)
 
     return compose_loss(what, reduction, name, losses)

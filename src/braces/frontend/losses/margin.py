@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.sequence_lengths import LOG_ZERO, widen_half
@@ -175,7 +175,7 @@ def cosine_embedding_loss(
     _check_examples(what, x, sign, axis)
 
     def losses() -> Var:
-        cosine = one("cosine_similarity", x, z, axis=axis)
+        cosine = emit("cosine_similarity", x, z, axis=axis)
         return ops.where(sign > 0, 1.0 - cosine, ops.relu(cosine - margin))
 
     return compose_loss(what, reduction, name, losses)
@@ -353,7 +353,7 @@ def circle_loss(
         pull = ops.relu(1.0 + margin - fixed) * (1.0 - margin - similarity) * scale
         push = ops.relu(fixed + margin) * (similarity - margin) * scale
         same_class = ops.equal(ops.expand_dims(classes, axis=1), classes)
-        rows = one("arange", stop=x.shape[0])
+        rows = emit("arange", stop=x.shape[0])
         others = ops.not_equal(ops.expand_dims(rows, axis=1), rows)
         positive_terms = ops.where(ops.logical_and(same_class, others), pull, LOG_ZERO)
         negative_terms = ops.where(same_class, LOG_ZERO, push)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.dtypes import DType, is_integer
 from braces.errors import DTypeError, ProgramError, ShapeError
@@ -27,14 +27,14 @@ def reduce_operator_loss(
 ) -> Var:
     """Build a loss that is one operator, and reduce it."""
     if reduction == "none":
-        return one(op_type, *operands, name=name, **attrs)
-    return _reduce(op_type, reduction, name, lambda: one(op_type, *operands, **attrs))
+        return emit(op_type, *operands, name=name, **attrs)
+    return _reduce(op_type, reduction, name, lambda: emit(op_type, *operands, **attrs))
 
 
 @transactional
 def _reduce(what: str, reduction: Reduction, name: str, losses: Callable[[], Var]) -> Var:
     check_reduction(what, reduction)
-    return one(reduction, losses(), name=name)
+    return emit(reduction, losses(), name=name)
 
 
 def compose_loss(
@@ -66,7 +66,7 @@ def compose_loss(
 
 def reduce_losses(losses: Var, reduction: Reduction) -> Var:
     """Reduce the losses of examples."""
-    return losses if reduction == "none" else one(reduction, losses)
+    return losses if reduction == "none" else emit(reduction, losses)
 
 
 def check_reduction(what: str, reduction: Reduction) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
@@ -137,7 +137,7 @@ def smooth_l1_loss(
     if beta == 0:
         return absolute_error(prediction, target, reduction=reduction, name=name)
     huber = huber_loss(prediction, target, beta, reduction=reduction)
-    return one("divide", huber, beta, name=name)
+    return emit("divide", huber, beta, name=name)
 
 
 @transactional

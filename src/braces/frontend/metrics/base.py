@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Operand, Var
@@ -78,7 +78,7 @@ def accumulate_metric(
             state = persistable(
                 f"{prefix}/{role}", sizes, 0.0, FLOAT64, kind=STATE, trainable=False
             )
-        totals[role] = one("accumulate", state, batch)
+        totals[role] = emit("accumulate", state, batch)
         program.update(state.name, totals[role].name)
         states.append(state)
     return Metric(prefix, number(totals), number(sums), tuple(states))

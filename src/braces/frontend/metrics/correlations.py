@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.frontend.core import functions as ops
 from braces.frontend.core.all_or_nothing import transactional
@@ -42,7 +42,7 @@ def cosine_similarity(
     """
     what = "cosine_similarity"
     left, right = check_same_shape(what, predictions=predictions, targets=targets)
-    return mean_metric(what, name, one(what, left, right, axis=axis), weights)
+    return mean_metric(what, name, emit(what, left, right, axis=axis), weights)
 
 
 @transactional

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.dtypes import FLOAT64
@@ -82,7 +82,7 @@ def edit_distance(
     predicted = check_row_labels(what, predicted, predicted, (rows,))
     true = check_row_labels(what, predicted, labels, (rows,))
     ends = [
-        one("broadcast_to", one("size", value=size), shape=(rows,))
+        emit("broadcast_to", emit("size", value=size), shape=(rows,))
         if row_lengths is None
         else _checked_lengths(check_row_lengths(what, predicted, (rows,), row_lengths), size)
         for row_lengths, size in ((lengths, steps), (label_lengths, true.shape[1]))
@@ -111,7 +111,7 @@ def _distance(predicted: Var, labels: Var, steps: Var, words: Var) -> Var:
     minimum.
     """
     positions = arange(labels.shape[1] + 1)
-    start = one("broadcast_to", positions, shape=(predicted.shape[0], labels.shape[1] + 1))
+    start = emit("broadcast_to", positions, shape=(predicted.shape[0], labels.shape[1] + 1))
     is_step = ops.expand_dims(arange(predicted.shape[1]), axis=1) < steps
 
     def step(previous: Var, scanned: Any) -> tuple[Var, Any]:

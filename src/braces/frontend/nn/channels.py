@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.dims import Size, divide_exactly
 from braces.errors import ShapeError
@@ -91,7 +91,7 @@ def maxout(x: Any, pieces: int, *, axis: int = 1, name: str = "") -> Var:
     index = axis_index(axis, x.ndim, "maxout")
     count = _divide_channels("maxout", x, index, pieces)
     grouped = ops.reshape(x, (*x.shape[:index], count, pieces, *x.shape[index + 1 :]))
-    return one("max", grouped, axis=index + 1, name=name)
+    return emit("max", grouped, axis=index + 1, name=name)
 
 
 @transactional
@@ -115,7 +115,7 @@ def channel_shuffle(x: Any, groups: int, *, axis: int = 1, name: str = "") -> Va
     index = axis_index(axis, x.ndim, "channel_shuffle")
     size = _divide_channels("channel_shuffle", x, index, groups)
     grouped = ops.reshape(x, (*x.shape[:index], groups, size, *x.shape[index + 1 :]))
-    return one("reshape", ops.swapaxes(grouped, index, index + 1), shape=x.shape, name=name)
+    return emit("reshape", ops.swapaxes(grouped, index, index + 1), shape=x.shape, name=name)
 
 
 def _divide_channels(what: str, x: Var, axis: int, count: Any) -> Size:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var
 from braces.dims import NamedSize
 from braces.dtypes import BOOL, Extent, is_float, is_integer, named_size
@@ -63,14 +63,14 @@ def embedding(
     ids = operand(ids, "embedding")
     table, layer_name = _find_table("embedding", ids, size, name, params, init, dtype)
     if padding_index is None:
-        return one("embedding", table, ids, name=layer_name)
+        return emit("embedding", table, ids, name=layer_name)
     return compose_block(name or "embedding", lambda: _embed_padded(table, ids, padding_index))
 
 
 def _embed_padded(table: Var, ids: Var, padding: int) -> Var:
     """Look up vectors, with zeros for padding."""
     is_word = ops.not_equal(ids, padding)
-    vectors = one("embedding", table, ops.where(is_word, ids, 0))
+    vectors = emit("embedding", table, ops.where(is_word, ids, 0))
     return ops.where(ops.expand_dims(is_word, axis=-1), vectors, 0.0)
 
 
@@ -131,11 +131,11 @@ def embedding_bag(
 
     def build() -> Var:
         valid_ids = ids if included is None else ops.where(included, ids, 0)
-        vectors = one("embedding", table, valid_ids)
+        vectors = emit("embedding", table, valid_ids)
         if factors is not None:
             vectors = vectors * ops.expand_dims(factors, axis=-1)
         if included is None:
-            return one(mode, vectors, axis=-2)
+            return emit(mode, vectors, axis=-2)
         return _reduce_bags(vectors, ops.expand_dims(included, axis=-1), mode)
 
     return compose_block(name or what, build)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.dtypes import Extent
 from braces.errors import ShapeError
@@ -89,10 +89,10 @@ def fc(
         w, b = size, None
     b = bias if is_given(bias) else b
     if b is None:
-        out = one("matmul", x, w, name=pre_activation_name(act, layer_params.name))
+        out = emit("matmul", x, w, name=pre_activation_name(act, layer_params.name))
     else:
-        out = one(
-            "add", one("matmul", x, w), b, name=pre_activation_name(act, layer_params.name)
+        out = emit(
+            "add", emit("matmul", x, w), b, name=pre_activation_name(act, layer_params.name)
         )
     return out if act is None else apply_activation(out, act, layer_params.name)
 
@@ -176,5 +176,5 @@ def bilinear(
     b = bias if is_given(bias) else b
     last = pre_activation_name(act, layer_params.name)
     out = einsum("...i,oij,...j->...o", x, w, y, name=last if b is None else "")
-    out = out if b is None else one("add", out, b, name=last)
+    out = out if b is None else emit("add", out, b, name=last)
     return out if act is None else apply_activation(out, act, layer_params.name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.builder import Builder, current_program
 from braces.builder.var import Operand, Var, named_var
 from braces.define.decorator import Axes
@@ -89,7 +89,7 @@ def layer_norm(
     layer_params = LayerParameters("layer_norm", name, params, roles_to_create(weights))
     sizes = _sizes_along(x, axis, "layer_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
-    return one("layer_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
+    return emit("layer_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
 @transactional
@@ -119,7 +119,7 @@ def rms_norm(
     values = _weights(
         layer_params, weights, _sizes_along(x, axis, "rms_norm"), float_dtype(x.dtype)
     )
-    return one("rms_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
+    return emit("rms_norm", x, *values, axis=axis, epsilon=epsilon, name=layer_params.name)
 
 
 @transactional
@@ -153,7 +153,7 @@ def group_norm(
     sizes = _sizes_along(x, axis, "group_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": groups, "axis": axis, "epsilon": epsilon}
-    return one("group_norm", x, *values, name=layer_params.name, **attrs)
+    return emit("group_norm", x, *values, name=layer_params.name, **attrs)
 
 
 @transactional
@@ -191,7 +191,7 @@ def instance_norm(
     sizes = _sizes_along(x, axis, "instance_norm")
     values = _weights(layer_params, weights, sizes, float_dtype(x.dtype))
     attrs = {"groups": sizes()[0], "axis": axis, "epsilon": epsilon}
-    return one("group_norm", x, *values, name=layer_params.name, **attrs)
+    return emit("group_norm", x, *values, name=layer_params.name, **attrs)
 
 
 # ---- over the batch --------------------------------------------------------------------------

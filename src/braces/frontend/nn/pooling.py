@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size, divide_exactly
 from braces.errors import ProgramError, ShapeError
@@ -30,7 +30,7 @@ def pool_to_sizes(op_type: str, x: Var, axes: Sequence[int], wanted: Sizes) -> V
     """
     sizes = [wanted] * len(axes) if isinstance(wanted, int | Dim) else list(wanted)
     if all(n is not None and _same_size(n, 1) for n in sizes):
-        return one(op_type, x, axis=tuple(axes), keepdims=True)
+        return emit(op_type, x, axis=tuple(axes), keepdims=True)
     for index, size in zip(axes, sizes, strict=True):
         x = (
             x
@@ -50,12 +50,12 @@ def _reduce_axis(op_type: str, x: Var, at: int, count: Size) -> Var:
     part = divide_exactly(size, count)
     if part is not None:
         shape = (*x.shape[:at], count, part, *x.shape[at + 1 :])
-        return one(op_type, ops.reshape(x, shape), axis=at + 1)
+        return emit(op_type, ops.reshape(x, shape), axis=at + 1)
     if not isinstance(size, int) or not isinstance(count, int):
         raise ShapeError(f"An axis of {size} is not brought to {count} parts.")
     index = [slice(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
     front = [slice(None)] * at
-    pieces = [one(op_type, x[(*front, part)], axis=at, keepdims=True) for part in index]
+    pieces = [emit(op_type, x[(*front, part)], axis=at, keepdims=True) for part in index]
     return ops.concat(pieces, axis=at)
 
 
@@ -189,7 +189,7 @@ def _pool_globally(
     x = operand(x, what)
     first = next((text for text in LAYOUTS if len(text) == x.ndim), "")
     axes = image_axes(what, x, max(x.ndim - 2, 1), first if layout is None else layout)
-    return text(op_type, x, axis=axes, keepdims=keepdims, name=name)
+    return emit(op_type, x, axis=axes, keepdims=keepdims, name=name)
 
 
 # ---- upsampling and pixel shuffles -----------------------------------------------------------
@@ -231,7 +231,7 @@ def upsample(
         f32[b,3,2*h,16]
     """
     x = operand(x, "upsample")
-    first = next((number for number in LAYOUTS if len(number) == x.ndim), "")
+    first = next((axes_text for axes_text in LAYOUTS if len(axes_text) == x.ndim), "")
     axes = image_axes("upsample", x, max(x.ndim - 2, 1), layout or first)
     factors = [factor] * len(axes) if isinstance(factor, int) else list(factor)
     if len(factors) != len(axes) or any(number < 1 for number in factors):
@@ -247,7 +247,7 @@ def upsample(
     times = dict(zip(axes, factors, strict=True))
     shape = tuple(n * times.get(axis, 1) for axis, n in enumerate(x.shape))
     coordinates = "align_corners" if align_corners else "half_pixel"
-    return number("resize", x, shape=shape, mode=mode, coordinates=coordinates, name=name)
+    return emit("resize", x, shape=shape, mode=mode, coordinates=coordinates, name=name)
 
 
 @transactional
@@ -280,7 +280,7 @@ def pixel_shuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = "") 
     else:
         blocks = ops.reshape(x, (n, h, w, depth, factor, factor))
         order, shape = (0, 1, 4, 2, 5, 3), (n, h * factor, w * factor, depth)
-    return one("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
+    return emit("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
 
 
 @transactional
@@ -310,7 +310,7 @@ def pixel_unshuffle(x: Any, factor: int, *, layout: str = "NCHW", name: str = ""
     else:
         blocks = ops.reshape(x, (n, rows, factor, columns, factor, c))
         order, shape = (0, 1, 3, 5, 2, 4), (n, rows, columns, depth)
-    return one("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
+    return emit("reshape", ops.permute_dims(blocks, order), shape=shape, name=name)
 
 
 def _check_factor(what: str, factor: Any) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.frontend.core.all_or_nothing import module_getattr, operand, transactional
 from braces.frontend.core.random_state import draw
@@ -90,14 +90,14 @@ def dropout(
     factors = dropout(
         shared_ones("dropout", x, shared_axes), rate, name=name and f"{name}.kept"
     )
-    return one("multiply", x, factors, name=name)
+    return emit("multiply", x, factors, name=name)
 
 
 def shared_ones(what: str, x: Var, axes: int | tuple[int, ...]) -> Var:
     """Return ones of the shape of draws for `x`, with size 1 on shared axes."""
     shared = axis_indices(axes, x.ndim, what)
     first = tuple(slice(1) if axis in shared else slice(None) for axis in range(x.ndim))
-    return one("full_like", x[first], value=1.0, dtype=float_dtype(x.dtype))
+    return emit("full_like", x[first], value=1.0, dtype=float_dtype(x.dtype))
 
 
 __all__ = [

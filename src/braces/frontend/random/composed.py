@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Operand, Var
 from braces.dims import Size
 from braces.errors import ProgramError, ShapeError
@@ -74,7 +74,7 @@ def _draw_gamma(params: DistributionParameters, parameter: str, log: bool = Fals
     """Draw gamma variables, or their logarithms, with a key for each."""
     a = params.broadcast(parameter)
     compute_dtype = np.promote_types(params.dtype, np.float32)
-    draws = one("gamma_of_key", draw_keys(params.sizes), ops.cast(a, compute_dtype), log=log)
+    draws = emit("gamma_of_key", draw_keys(params.sizes), ops.cast(a, compute_dtype), log=log)
     return ops.cast(draws, params.dtype)
 
 

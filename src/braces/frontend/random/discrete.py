@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Operand, Var, tensor_type
 from braces.dims import Shape, Size
 from braces.dtypes import FLOAT64, INT64
@@ -135,7 +135,7 @@ def poisson(shape: Sizes = None, rate: Operand = 1.0, *, name: str = "") -> Var:
 
     def build() -> Var:
         params = DistributionParameters("poisson", shape, None, rate=rate)
-        return one("poisson_of_key", draw_keys(params.sizes), params.broadcast("rate"))
+        return emit("poisson_of_key", draw_keys(params.sizes), params.broadcast("rate"))
 
     return compose_block(name or "poisson", build)
 
@@ -170,7 +170,7 @@ def binomial(
             "binomial", shape, FLOAT64, trials=trials, probability=probability
         )
         values = (params.broadcast(name) for name in ("trials", "probability"))
-        return one("binomial_of_key", draw_keys(params.sizes), *values)
+        return emit("binomial_of_key", draw_keys(params.sizes), *values)
 
     return compose_block(name or "binomial", build)
 
@@ -242,7 +242,7 @@ def permutation(x: Any, *, axis: int = 0, name: str = "") -> Var:
     if not isinstance(x, Var):
         return draw("random_permutation", name=name, size=as_shape(x)[0])
     size = _size_along(x, axis, "permutation")
-    return one("take", x, draw("random_permutation", name=name, size=size), axis=axis)
+    return emit("take", x, draw("random_permutation", name=name, size=size), axis=axis)
 
 
 @transactional
@@ -287,7 +287,7 @@ def choice(
             if replace
             else _choose_without_replacement(size, sizes, p)
         )
-        return one("take", x, indices, axis=axis) if isinstance(x, Var) else indices
+        return emit("take", x, indices, axis=axis) if isinstance(x, Var) else indices
 
     return compose_block(name or "choice", build)
 
@@ -310,7 +310,7 @@ def _choose_without_replacement(size: Size, sizes: Shape, p: Operand | None) -> 
             fix="br.random.permutation(x) has all of them in random order.",
         )
     count = math.prod(n for n in sizes if isinstance(n, int))
-    logits = one("full", shape=(size,), value=0.0) if p is None else _logits(size, p)
+    logits = emit("full", shape=(size,), value=0.0) if p is None else _logits(size, p)
     first = ops.topk(logits + gumbel((size,), dtype=logits.dtype), count)[1]
     return ops.reshape(ops.cast(first, INT64), sizes)
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Shape
@@ -214,7 +214,7 @@ def lstm_memories(gates: Var, c: Var, name: str = "", axis: int = -1) -> list[Va
     """Return the next memories of an LSTM from its concatenated gates."""
     i, f, g, o = ops.split(gates, 4, axis=axis)
     next_c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(g)
-    return [one("multiply", ops.sigmoid(o), ops.tanh(next_c), name=name), next_c]
+    return [emit("multiply", ops.sigmoid(o), ops.tanh(next_c), name=name), next_c]
 
 
 def gru_step(
@@ -238,7 +238,7 @@ def gru_step(
         two_gates = 2 * fixed_size(h, -1, "gru")
         hr, hz = ops.split(ops.matmul(h, u[:, :two_gates]), 2, axis=-1)
         new = ops.tanh(xn + ops.matmul(ops.sigmoid(xr + hr) * h, u[:, two_gates:]))
-    return [one("add", new, ops.sigmoid(xz + hz) * (h - new), name=name)]
+    return [emit("add", new, ops.sigmoid(xz + hz) * (h - new), name=name)]
 
 
 def simple_step(

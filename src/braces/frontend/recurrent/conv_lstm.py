@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.block import compose_block, mark_layer_block
@@ -225,13 +225,13 @@ def conv_lstm(
     inits = CellInitializers(init, recurrent_init, bias_init)
 
     def build() -> tuple[Var, Sequence[Var]]:
-        zeros = one("full", shape=shape, value=0.0, dtype=x.dtype)
+        zeros = emit("full", shape=shape, value=0.0, dtype=x.dtype)
         initial = (zeros, zeros) if state is None else state
         start = check_state(what, LSTM, initial, shape, x.dtype)
         cell = ConvLstmCell(_parameters(what, "cell", None, bias), window, layout, size, inits)
-        steps = one("moveaxis", x, source=steps_index, destination=0) if steps_index else x
+        steps = emit("moveaxis", x, source=steps_index, destination=0) if steps_index else x
         (out,), last = run_cell(cell.step, steps, start, back=reverse, lengths=row_counts)
-        return one(
+        return emit(
             "moveaxis", out, source=0, destination=steps_index
         ) if steps_index else out, last
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Shape
 from braces.dtypes import Extent, named_size
@@ -88,11 +88,11 @@ class CellStack:
         def build() -> tuple[Var, list[Var]]:
             starts = self._starts(state, rows, x)
             scanned = (
-                one("moveaxis", x, source=steps_index, destination=0) if steps_index else x
+                emit("moveaxis", x, source=steps_index, destination=0) if steps_index else x
             )
             outputs = self._run(scanned, starts, row_counts)
             out = (
-                one("moveaxis", outputs, source=0, destination=steps_index)
+                emit("moveaxis", outputs, source=0, destination=steps_index)
                 if steps_index
                 else outputs
             )
@@ -109,7 +109,7 @@ class CellStack:
         """Return the initial memories of each cell."""
         shape = (*rows, self.size)
         if state is None:
-            zeros = one("full", shape=shape, value=0.0, dtype=x.dtype)
+            zeros = emit("full", shape=shape, value=0.0, dtype=x.dtype)
             return [[zeros] * len(self.kind.memories)] * self.count
         state_shape = shape if self.count == 1 else (self.count, *shape)
         parts = check_state(self.kind.name, self.kind, state, state_shape, x.dtype)

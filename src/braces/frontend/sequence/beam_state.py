@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.var import Var
 from braces.frontend.core import functions as ops
 from braces.frontend.core.parameters import fixed_size
@@ -34,7 +34,7 @@ class BeamSearch:
             shape, tree_unflatten(init, map(self._repeated, tree_leaves(init)))
         )
         carry["last"] = self._repeated(self.search.first)
-        is_other = one("arange", stop=self.beams) > 0
+        is_other = emit("arange", stop=self.beams) > 0
         carry["scores"] = carry["ranks"] = ops.where(is_other, -float("inf"), carry["scores"])
         last = self.search.loop(self._body, carry)
         ended = ops.cast(last["ended"], "int64")
@@ -56,7 +56,7 @@ class BeamSearch:
         )
         taken = ops.take_along_axis(taken, parents, axis=1)
         was_ended = ops.take_along_axis(carry["ended"], parents, axis=1)
-        offsets = one("arange", stop=self.search.rows) * self.beams
+        offsets = emit("arange", stop=self.search.rows) * self.beams
         sources = ops.reshape(parents + ops.expand_dims(offsets, axis=1), (-1,))
         ids_shape = carry["ids"].shape
         ids_by_beam = ops.reshape(carry["ids"], (*carry["last"].shape, ids_shape[-1]))
@@ -79,7 +79,7 @@ class BeamSearch:
         ended = ops.expand_dims(carry["ended"], axis=-1)
         shape = (self.search.rows, self.beams, logits.shape[-1])
         gained = ops.reshape(ops.log_softmax(logits, axis=-1), shape)
-        is_end = ops.equal(one("arange", stop=logits.shape[-1]), self.search.end)
+        is_end = ops.equal(emit("arange", stop=logits.shape[-1]), self.search.end)
         gained = ops.where(ended, ops.where(is_end, 0.0, -float("inf")), gained)
         scores = ops.expand_dims(carry["scores"], axis=-1) + gained
         taken = carry["taken"] + ops.cast(ops.logical_not(carry["ended"]), "int64")

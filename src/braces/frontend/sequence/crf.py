@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.frontend.control.block import compose_block
 from braces.frontend.control.rnn import create_rnn
@@ -83,7 +83,7 @@ class CrfField:
 
     def steps(self) -> Var:
         """Return the emission scores with steps first."""
-        return one("moveaxis", self.x, source=self.at, destination=0) if self.at else self.x
+        return emit("moveaxis", self.x, source=self.at, destination=0) if self.at else self.x
 
     def moves(self) -> Var:
         """Return the transition scores, with a row for the start: [tags + 1, tags]."""
@@ -99,14 +99,14 @@ class CrfField:
 
     def _or_zeros(self, weight: Var | None, shape: list[int]) -> Var:
         if weight is None:
-            return one("full", shape=shape, value=0.0, dtype=widen_half(self.x).dtype)
+            return emit("full", shape=shape, value=0.0, dtype=widen_half(self.x).dtype)
         return ops.maximum(ops.reshape(widen_half(weight), shape), LOG_ZERO)
 
     def start(self) -> Var:
         """Return the initial scores: only the additional tag is possible."""
         dtype = widen_half(self.x).dtype
-        impossible = one("full", shape=(self.rows, self.tags), value=LOG_ZERO, dtype=dtype)
-        certain = one("full", shape=(self.rows, 1), value=0.0, dtype=dtype)
+        impossible = emit("full", shape=(self.rows, self.tags), value=LOG_ZERO, dtype=dtype)
+        certain = emit("full", shape=(self.rows, 1), value=0.0, dtype=dtype)
         return ops.concat([impossible, certain], axis=1)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.errors import ProgramError, ShapeError
 from braces.frontend.control.block import compose_block
@@ -141,7 +141,7 @@ def ctc_loss(
 
     def build() -> Var:
         counts = _sums(ops.full_like(targets, 1)) if label_counts is None else label_counts
-        first = one("moveaxis", x, source=at, destination=0) if at else x
+        first = emit("moveaxis", x, source=at, destination=0) if at else x
         total = _log_likelihood(
             first, zero_padded_labels(targets, label_counts), steps, counts, blank
         )

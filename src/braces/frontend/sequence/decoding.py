@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.frontend import random
@@ -137,7 +137,7 @@ def _draw_ids(logits: Var, top_k: int | None, top_p: Any) -> Var:
     order = ops.argsort(logits, axis=-1, descending=True)
     ranked = ops.take_along_axis(logits, order, axis=-1)
     if top_k is not None:
-        ranks = one("arange", stop=ranked.shape[-1])
+        ranks = emit("arange", stop=ranked.shape[-1])
         ranked = ops.where(ranks < top_k, ranked, -float("inf"))
     if top_p is not None:
         likely = ops.softmax(ranked, axis=-1)

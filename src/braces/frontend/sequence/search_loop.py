@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import Size
@@ -155,7 +155,7 @@ class Search:
 
 
 def _full(shape: tuple[Size, ...], value: Any, dtype: object = INT64) -> Var:
-    return one("full", shape=shape, value=value, dtype=dtype)
+    return emit("full", shape=shape, value=value, dtype=dtype)
 
 
 def _batch_size(what: str, init: Any) -> Size | None:

@@ -22,7 +22,7 @@ from braces.ir.files.bounded_read import read_bounded as read_bounded
 from braces.ir.proto import program_pb2 as pb
 from braces.ir.records import Body, ProgramDef
 from braces.ir.serde.decode import Reader, source_of
-from braces.ir.serde.encode import Writer
+from braces.ir.serde.encode import Encoder
 from braces.ir.serde.unknown_fields import readable_unknown as readable_unknown
 from braces.ir.walk import all_bodies, all_ops
 
@@ -51,7 +51,7 @@ def program_to_bytes(
     Raises:
         ProgramError: It holds something that has no stored form, or nests too deep.
     """
-    writer = Writer()
+    writer = Encoder()
     desc = pb.ProgramDesc(format=FORMAT, format_version=FORMAT_VERSION, producer=_producer())
     writer.program(main, desc)
     if startup is not None:
@@ -174,7 +174,7 @@ def body_to_desc(body: Body) -> pb.BlockDesc:
         ProgramError: It holds something that has no stored form, or nests too deep.
     """
     desc = pb.BlockDesc()
-    Writer(sources=False).block(body, desc, 0)
+    Encoder(sources=False).block(body, desc, 0)
     return desc
 
 

@@ -19,7 +19,7 @@ from braces.ir.serde.enum_numbers import KIND_NUMBERS, dtype_number
 from braces.ir.serde.unknown_fields import readable_unknown
 
 
-class Writer:
+class Encoder:
     """Encodes records as messages and collects the table of source lines."""
 
     def __init__(self, sources: bool = True) -> None:

@@ -19,7 +19,7 @@ from braces.ir.views.common import (
     size_in,
 )
 from braces.ir.views.custom_gradient import CotangentTarget, CustomGradientView, PassedValue
-from braces.ir.views.loop import LoopView, Memory, Row, Slice
+from braces.ir.views.loop import LoopView, MemoryView, Slice, StackedOutputView
 from braces.ir.views.partition import Case, Operand, PartitionView
 from braces.ir.views.plain_block import BlockView
 from braces.ir.views.switch import SwitchView
@@ -32,13 +32,13 @@ __all__ = [
     "CotangentTarget",
     "CustomGradientView",
     "LoopView",
-    "Memory",
+    "MemoryView",
     "Operand",
     "Output",
     "PartitionView",
     "PassedValue",
-    "Row",
     "Slice",
+    "StackedOutputView",
     "SwitchView",
     "View",
     "cases_in",

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryView:
     """Carry of a loop.
 
     Attributes:
@@ -52,7 +52,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StackedOutputView:
     """Stacked output: a variable that a loop stacks, one piece per iteration.
 
     Attributes:
@@ -88,9 +88,9 @@ class LoopView:
 
     index: str
     content: Body
-    memories: tuple[Memory, ...] = ()
+    memories: tuple[MemoryView, ...] = ()
     slices: tuple[Slice, ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[StackedOutputView, ...] = ()
     condition: Body | None = None
     count: str | None = None
     trips: str = ""
@@ -115,9 +115,9 @@ class LoopView:
         return cls(
             index=body.params[0],
             content=body,
-            memories=tuple(Memory(*names) for names in memories),
+            memories=tuple(MemoryView(*names) for names in memories),
             slices=tuple(Slice(*names) for names in slices),
-            rows=tuple(Row(*names) for names in rows),
+            rows=tuple(StackedOutputView(*names) for names in rows),
             condition=cond if isinstance(cond, Body) else None,
             count=next(iter(op.inputs.get("count", ())), None),
             trips=next(iter(op.outputs["trips"])),
@@ -142,9 +142,9 @@ class LoopView:
         return cls(
             index=body.params[0],
             content=body,
-            memories=tuple(Memory("", param, after) for param, after in memories),
+            memories=tuple(MemoryView("", param, after) for param, after in memories),
             slices=tuple(Slice("", param) for param in params[inits:split]),
-            rows=tuple(Row(result) for result in body.results[inits:]),
+            rows=tuple(StackedOutputView(result) for result in body.results[inits:]),
         )
 
     def bound(self, finals: Iterable[T], stacked: Iterable[T], trips: T) -> dict[str, T]:

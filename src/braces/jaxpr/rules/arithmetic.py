@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL, is_float
 from braces.jaxpr.core.equation import Equation, Rule, Value
@@ -42,23 +42,23 @@ REDUCTIONS = {
 
 def equivalent_operator(op_type: str, e: Equation, *values: Value) -> Var:
     """An equivalent operator."""
-    return one(op_type, *map(e.lift, values))
+    return emit(op_type, *map(e.lift, values))
 
 
 def size_of(e: Equation, x: Value) -> Var:
     """The absolute value, also of complex numbers."""
     var = e.lift(x)
     if var.dtype.kind != "c":
-        return one("abs", var)
-    return one("hypot", one("real", var), one("imag", var))
+        return emit("abs", var)
+    return emit("hypot", emit("real", var), emit("imag", var))
 
 
 def conjugate(e: Equation, x: Value) -> Var:
     """The complex conjugate; JAX returns complex numbers for real ones."""
     var = e.lift(x)
     if var.dtype.kind == "c":
-        return one("conj", var)
-    return one("complex", var, one("zeros_like", var))
+        return emit("conj", var)
+    return emit("complex", var, emit("zeros_like", var))
 
 
 def logic(name: str, e: Equation, *values: Value) -> Var:
@@ -72,8 +72,8 @@ def logic(name: str, e: Equation, *values: Value) -> Var:
 def shift_bits_down(e: Equation, x: Value, y: Value) -> Var:
     """A logical right shift, by way of an unsigned dtype."""
     unsigned = np.dtype(f"u{e.dtype.itemsize}")
-    left, right = (one("bitcast", e.lift(value), dtype=unsigned) for value in (x, y))
-    return one("bitcast", one("bitwise_right_shift", left, right), dtype=e.dtype)
+    left, right = (emit("bitcast", e.lift(value), dtype=unsigned) for value in (x, y))
+    return emit("bitcast", emit("bitwise_right_shift", left, right), dtype=e.dtype)
 
 
 def bitcast(e: Equation, x: Value) -> Var:
@@ -81,30 +81,30 @@ def bitcast(e: Equation, x: Value) -> Var:
     value, dtype = e.lift(x), np.dtype(e.params["new_dtype"])
     if value.dtype.itemsize != dtype.itemsize:
         e.refuse(f"of {value.dtype} as {dtype}, which has another number of bits")
-    return one("bitcast", value, dtype=dtype)
+    return emit("bitcast", value, dtype=dtype)
 
 
 def power(e: Equation, x: Value, y: Value) -> Var:
     """A power; the exponent may be an integer."""
-    return one("pow", e.lift(x), in_dtype(e.lift(y), e.dtype))
+    return emit("pow", e.lift(x), in_dtype(e.lift(y), e.dtype))
 
 
 def gammainc_slope(e: Equation, a: Value, x: Value) -> Var:
     """The derivative of `gammainc` in `a`: the negated sample derivative times the density."""
     left, right = e.lift(a), e.lift(x)
-    density = one("exp", one("xlogy", left - 1.0, right) - right - one("lgamma", left))
-    return -(one("gamma_sample_slope", left, right) * density)
+    density = emit("exp", emit("xlogy", left - 1.0, right) - right - emit("lgamma", left))
+    return -(emit("gamma_sample_slope", left, right) * density)
 
 
 def polygamma(e: Equation, n: Value, x: Value) -> Var:
     """Derivatives of `digamma`, whose orders are floats in JAX."""
     order = e.lift(n)
-    derivative = one("polygamma", one("cast", order, dtype=np.int32), e.lift(x))
-    is_integer = one("equal", order, one("floor", order))
+    derivative = emit("polygamma", emit("cast", order, dtype=np.int32), e.lift(x))
+    is_integer = emit("equal", order, emit("floor", order))
     return (
         derivative
         if isinstance(n, np.ndarray)
-        else one("where", is_integer, derivative, np.nan)
+        else emit("where", is_integer, derivative, np.nan)
     )
 
 
@@ -113,33 +113,33 @@ def integer_power(e: Equation, x: Value) -> Value:
     left, factor, result = abs(e.params["y"]), e.lift(x), None
     while left:
         if left & 1:
-            result = factor if result is None else one("multiply", result, factor)
+            result = factor if result is None else emit("multiply", result, factor)
         left >>= 1
-        factor = one("square", factor) if left else factor
+        factor = emit("square", factor) if left else factor
     if result is None:
-        return one("ones_like", factor)
-    return one("reciprocal", result) if e.params["y"] < 0 else result
+        return emit("ones_like", factor)
+    return emit("reciprocal", result) if e.params["y"] < 0 else result
 
 
 def divide(e: Equation, x: Value, y: Value) -> Var:
     """A quotient; that of integers is truncated towards zero."""
     left, right = e.lift(x), e.lift(y)
     if is_float(e.dtype):
-        return one("divide", left, right)
-    below = one("floor_divide", left, right)
+        return emit("divide", left, right)
+    below = emit("floor_divide", left, right)
     needs_increment = (below * right != left) & ((left < 0) != (right < 0))
-    return below + one("cast", needs_increment, dtype=e.dtype)
+    return below + emit("cast", needs_increment, dtype=e.dtype)
 
 
 def remainder(e: Equation, x: Value, y: Value) -> Var:
     """The remainder of a truncating division, with the sign of `x`."""
     left, right = e.lift(x), e.lift(y)
-    return one("sign", left) * one("remainder", one("abs", left), one("abs", right))
+    return emit("sign", left) * emit("remainder", emit("abs", left), emit("abs", right))
 
 
 def in_dtype(value: Var, dtype: Any) -> Var:
     """Cast to another dtype."""
-    return value if value.dtype == dtype else one("cast", value, dtype=dtype)
+    return value if value.dtype == dtype else emit("cast", value, dtype=dtype)
 
 
 def convert(e: Equation, x: Value) -> Value:
@@ -155,31 +155,33 @@ def convert(e: Equation, x: Value) -> Value:
 def _convert_complex(x: Var, dtype: Any) -> Var:
     """Convert from or to complex numbers; a conversion to real drops the imaginary part."""
     if dtype.kind != "c":
-        return in_dtype(one("real", x), dtype)
+        return in_dtype(emit("real", x), dtype)
     parts = (
-        [one("real", x), one("imag", x)] if x.dtype.kind == "c" else [x, one("zeros_like", x)]
+        [emit("real", x), emit("imag", x)]
+        if x.dtype.kind == "c"
+        else [x, emit("zeros_like", x)]
     )
-    return one("complex", *(in_dtype(part, np.finfo(dtype).dtype) for part in parts))
+    return emit("complex", *(in_dtype(part, np.finfo(dtype).dtype) for part in parts))
 
 
 def select(e: Equation, which: Value, *cases: Value) -> Var:
     """Select elementwise among several cases; a bool selects the second if true."""
     chooser, (last, *others) = e.lift(which), list(map(e.lift, reversed(cases)))
     if chooser.dtype == BOOL:
-        return one("where", chooser, last, *others)
+        return emit("where", chooser, last, *others)
     for index, case in zip(range(len(others))[::-1], others, strict=True):
-        last = one("where", one("equal", chooser, index), case, last)
+        last = emit("where", emit("equal", chooser, index), case, last)
     return last
 
 
 def clamp(e: Equation, low: Value, x: Value, high: Value) -> Var:
     """Clamp to bounds."""
-    return one("minimum", one("maximum", e.lift(x), e.lift(low)), e.lift(high))
+    return emit("minimum", emit("maximum", e.lift(x), e.lift(low)), e.lift(high))
 
 
 def reduction(op_type: str, e: Equation, x: Value) -> Var:
     """A reduction over axes, in JAX's dtype."""
-    reduced = one(op_type, e.lift(x), axis=tuple(e.params["axes"]))
+    reduced = emit(op_type, e.lift(x), axis=tuple(e.params["axes"]))
     return in_dtype(reduced, e.dtype)
 
 
@@ -189,7 +191,7 @@ def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]
     if groups is not None or not all(isinstance(axis, int) for axis in axes):
         e.refuse("which several devices compute together")
     return [
-        in_dtype(one(op_type, e.lift(x), axis=tuple(axes)), out.aval.dtype)
+        in_dtype(emit(op_type, e.lift(x), axis=tuple(axes)), out.aval.dtype)
         for x, out in zip(values, e.eqn.outvars, strict=True)
     ]
 
@@ -197,12 +199,12 @@ def batch_axis_reduction(op_type: str, e: Equation, *values: Value) -> list[Var]
 def arg_extreme(op_type: str, e: Equation, x: Value) -> Var:
     """An argmax or argmin."""
     (axis,) = e.params["axes"]
-    return in_dtype(one(op_type, e.lift(x), axis=axis), e.dtype)
+    return in_dtype(emit(op_type, e.lift(x), axis=axis), e.dtype)
 
 
 def cumulative(op_type: str, e: Equation, x: Value) -> Var:
     """A cumulative sum or product."""
-    accumulated = one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
+    accumulated = emit(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
     return in_dtype(accumulated, e.dtype)
 
 
@@ -221,7 +223,7 @@ def contraction(e: Equation, x: Value, y: Value) -> Var:
     free_names = [n for term in terms for n in term if n not in names]
     result = [*names[: len(batch_x)], *free_names]
     equation = f"{','.join(map(''.join, terms))}->{''.join(result)}"
-    return in_dtype(one("einsum", left, right, equation=equation), e.dtype)
+    return in_dtype(emit("einsum", left, right, equation=equation), e.dtype)
 
 
 def _rules_of(rule: Callable[..., Value], table: Mapping[str, str]) -> dict[str, Rule]:

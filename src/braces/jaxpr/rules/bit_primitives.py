@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL, SHORT_NAMES
 from braces.jaxpr.core.equation import Equation, Rule, Value
@@ -56,7 +56,7 @@ def approximate_top(e: Equation, x: Value) -> tuple[Var, Var]:
 def round_nearest(e: Equation, x: Value) -> Value | list[Value]:
     """Rounding to nearest, with ties to even or away from zero."""
     if int(e.params["rounding_method"]) == 1:
-        return one("round", e.lift(x))
+        return emit("round", e.lift(x))
 
     def round_half_away(x: Any) -> Any:
         size = _np.abs(x)
@@ -79,7 +79,7 @@ def rounded_to_precision(e: Equation, x: Value) -> Var:
         return var
     if bits not in PRECISIONS:
         e.refuse(f"to {bits[0]} bits of exponents and {bits[1]} of fractions")
-    return in_dtype(one("cast", var, dtype=SHORT_NAMES[PRECISIONS[bits]]), e.dtype)
+    return in_dtype(emit("cast", var, dtype=SHORT_NAMES[PRECISIONS[bits]]), e.dtype)
 
 
 # ---- bits ------------------------------------------------------------------------------------

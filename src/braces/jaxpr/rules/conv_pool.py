@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.scalar_promotion import number_of
 from braces.builder.var import Var
 from braces.dims import Size, product
@@ -43,8 +43,8 @@ def _pad_with_variable(e: Equation, x: Var, value: Var) -> Var:
     """Pad with a variable, by a mask of the padding."""
     config, zero = e.params["padding_config"], np.zeros((), x.dtype)
     body = pad_with_number(e, x, config, zero[()])
-    margin = pad_with_number(e, one("zeros_like", x), config, np.ones((), x.dtype)[()])
-    return one("where", one("not_equal", margin, 0), value, body)
+    margin = pad_with_number(e, emit("zeros_like", x), config, np.ones((), x.dtype)[()])
+    return emit("where", emit("not_equal", margin, 0), value, body)
 
 
 def pad_with_number(e: Equation, x: Var, config: Edges, value: Any) -> Var:
@@ -55,7 +55,7 @@ def pad_with_number(e: Equation, x: Var, config: Edges, value: Any) -> Var:
     edges = [tuple(e.sizes(edge[:2])) for edge in config]
     widths = tuple(tuple(_at_least_0(side) for side in edge) for edge in edges)
     if any(side != 0 for edge in widths for side in edge):
-        x = one("pad", x, widths=widths, value=number_of(value))
+        x = emit("pad", x, widths=widths, value=number_of(value))
     crops = [[_cropped(side) for side in edge] for edge in edges]
     if not any(map(any, crops)):
         return x
@@ -74,7 +74,7 @@ def _dilate(x: Var, axis: int, holes: int, value: Any) -> Var:
     """Dilate an axis, with `holes` fill values between elements."""
     with_gap_axis = (*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])
     widths = tuple((0, holes if at == axis + 1 else 0) for at in range(len(with_gap_axis)))
-    padded_gaps = one(
+    padded_gaps = emit(
         "pad", reshape_to(x, with_gap_axis), widths=widths, value=number_of(value)
     )
     size = x.shape[axis] * (holes + 1)
@@ -99,7 +99,7 @@ def convolution(e: Equation, x: Value, weight: Value) -> Var:
     groups, batches = e.params["feature_group_count"], e.params["batch_group_count"]
     if batches > 1:
         left, groups = _batches_as_groups(left, batches), batches
-    output = one(
+    output = emit(
         f"conv{rank}d",
         left,
         right,
@@ -124,14 +124,14 @@ def _batches_as_groups(x: Var, groups: int) -> Var:
     batch, channels, *space = x.shape
     grouped = reshape_to(x, (groups, batch // groups, channels, *space))
     order = (1, 0, *range(2, grouped.ndim))
-    reordered = one("transpose", grouped, axes=order)
+    reordered = emit("transpose", grouped, axes=order)
     return reshape_to(reordered, (batch // groups, groups * channels, *space))
 
 
 def _in_order(x: Var, order: Sequence[int]) -> Var:
     """Transpose to an order of axes."""
     same = list(order) == list(range(x.ndim))
-    return x if same else one("transpose", x, axes=tuple(map(int, order)))
+    return x if same else emit("transpose", x, axes=tuple(map(int, order)))
 
 
 # ---- pools -----------------------------------------------------------------------------------
@@ -186,15 +186,15 @@ def _build_pool(kind: str, x: Var, e: Equation, slid: Sequence[int]) -> Var:
         "window": window, "stride": stride, "dilation": dilation, "layout": LAYOUTS[rank],
     }  # fmt: skip
     if kind == "max":
-        return one(f"max_pool{rank}d", x, **attrs)
+        return emit(f"max_pool{rank}d", x, **attrs)
     if kind == "min":
-        return _reverse_order(one(f"max_pool{rank}d", _reverse_order(x), **attrs))
-    return in_dtype(one(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
+        return _reverse_order(emit(f"max_pool{rank}d", _reverse_order(x), **attrs))
+    return in_dtype(emit(f"avg_pool{rank}d", x, **attrs) * math.prod(window), e.dtype)
 
 
 def _reverse_order(x: Var) -> Var:
     """Reverse the order of numbers; integers are inverted, because negation overflows."""
-    return one("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
+    return emit("bitwise_invert", x) if np.dtype(x.dtype).kind in "iu" else -x
 
 
 # ---- selection in windows --------------------------------------------------------------------
@@ -204,19 +204,19 @@ def selected_add(e: Equation, source: Value, operand: Value) -> Var:
     """A scatter-add to the selected element of each window: the gradient of a pool."""
     x, pooled = _selecting_pool(e, operand)
     (grad,) = gradients(pooled, x, e.lift(source))
-    return one("zeros_like", x) if grad is None else grad
+    return emit("zeros_like", x) if grad is None else grad
 
 
 def selected_gather(e: Equation, tangents: Value, operand: Value) -> Var:
     """A gather of the selected element of each window: the tangent of a pool."""
     x, pooled = _selecting_pool(e, operand)
     (tangent,) = jvp(pooled, x, e.lift(tangents))
-    return one("zeros_like", pooled) if tangent is None else tangent
+    return emit("zeros_like", pooled) if tangent is None else tangent
 
 
 def _selecting_pool(e: Equation, operand: Value) -> tuple[Var, Var]:
     """Return the operand, and the pool that selects the same elements."""
-    x = one(
+    x = emit(
         "identity", e.lift(operand)
     )  # a separate variable, to differentiate with respect to it
     kind = {"ge": "max", "le": "min"}.get(e.params["select_prim"].name)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.jaxpr.core.equation import Equation, Rule, Value
 
@@ -43,14 +43,14 @@ def gather(e: Equation, x: Value, indices: Value) -> Var:
     attrs["mode"] = _mode(e)
     fill_value_, nan = e.params["fill_value"], e.dtype.kind in "fcV"
     is_default = fill_value_ is None or (nan and np.isnan(fill_value_))
-    gathered = one("lax_gather", e.lift(x), e.lift(indices), **attrs)
+    gathered = emit("lax_gather", e.lift(x), e.lift(indices), **attrs)
     if attrs["mode"] == "clip" or is_default:
         return gathered
-    in_bounds = one(
-        "lax_gather", one("ones_like", e.lift(x), dtype="int32"), e.lift(indices), **attrs
+    in_bounds = emit(
+        "lax_gather", emit("ones_like", e.lift(x), dtype="int32"), e.lift(indices), **attrs
     )
     number = e.lift(np.asarray(fill_value_, e.dtype))
-    return one("where", one("equal", in_bounds, e.lift_number(1)), gathered, number)
+    return emit("where", emit("equal", in_bounds, e.lift_number(1)), gathered, number)
 
 
 def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Value) -> Var:
@@ -60,7 +60,7 @@ def scatter(reduction: str, e: Equation, x: Value, indices: Value, updates: Valu
     attrs = dict[str, Any]()
     for ours, theirs in zip((*SCATTERED, *BATCHING), names, strict=True):
         attrs[ours] = tuple(map(int, getattr(numbers, theirs)))
-    return one("lax_scatter", *values, **attrs, reduction=reduction, mode=_mode(e))
+    return emit("lax_scatter", *values, **attrs, reduction=reduction, mode=_mode(e))
 
 
 def scatter_overwrite(e: Equation, x: Value, indices: Value, updates: Value) -> Value:
@@ -75,7 +75,7 @@ def scatter_mul(e: Equation, x: Value, indices: Value, updates: Value) -> Var:
     if not _has_unique_indices(e, indices):
         return scatter("mul", e, x, indices, updates)
     current = _gather_targets(e, x, indices, updates)
-    return scatter("set", e, x, indices, one("multiply", current, e.lift(updates)))
+    return scatter("set", e, x, indices, emit("multiply", current, e.lift(updates)))
 
 
 def _has_unique_indices(e: Equation, indices: Value) -> bool:
@@ -89,7 +89,7 @@ def _gather_targets(e: Equation, x: Value, indices: Value, updates: Value) -> Va
     windows = tuple(map(int, numbers.update_window_dims))
     collapsed = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     sizes = iter([updates.shape[axis] for axis in windows])
-    return one(
+    return emit(
         "lax_gather",
         var,
         e.lift(indices),

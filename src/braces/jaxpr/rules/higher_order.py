@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import INT64, TensorType
 from braces.ir.records import Body
@@ -53,7 +53,7 @@ def custom_derivative_call(e: Equation, *values: Value) -> Value | list[Value]:
     closed, runner = e.params["call_jaxpr"], e.runner
     operator = operator_of(e)
     if operator is not None:
-        return one(operator, e.lift(values[0]))
+        return emit(operator, e.lift(values[0]))
     existing = enclosing_results(e, values)
     if existing is not None:
         return existing
@@ -98,7 +98,7 @@ def cond(e: Equation, index: Value, *values: Value) -> Sequence[Var]:
         _block(e, (), lambda runner, _, branch=branch: _run(runner, branch, values))
         for branch in e.params["branches"]
     ]
-    index_var = one("cast", e.lift(index), dtype="int32")
+    index_var = emit("cast", e.lift(index), dtype="int32")
     return build_switch(index_var, cases, total=True)
 
 
@@ -149,7 +149,7 @@ def while_loop(e: Equation, *values: Value) -> tuple[Var, ...]:
 
     def check(runner: JaxprReader, params: list[Var]) -> Sequence[Value]:
         is_active = condition_of(runner, params)
-        return [one("any", is_active) if batched else is_active]
+        return [emit("any", is_active) if batched else is_active]
 
     body = _block(e, [TensorType(INT64, ()), *types], step)
     condition_block = _block(e, types, check, body.params[1:])
@@ -164,10 +164,10 @@ def _select_rows(
     """Select new values by a mask over their leading axes."""
 
     def select_value(value: Value, before: Var) -> Var:
-        broadcast_mask = one(
+        broadcast_mask = emit(
             "reshape", mask, shape=(*mask.shape, *[1] * (before.ndim - mask.ndim))
         )
-        return one("where", broadcast_mask, runner.lift(value), before)
+        return emit("where", broadcast_mask, runner.lift(value), before)
 
     return [select_value(*pair) for pair in zip(new, old, strict=True)]
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.errors import ProgramError
 from braces.jaxpr.core.custom_derivatives import (
@@ -36,8 +36,10 @@ def _matrix(e: Equation, x: Value) -> Var:
 def _symmetrize(x: Var, lower: bool = True) -> Var:
     """Return the symmetric matrix of one triangle; JAX reads only that."""
     triangle, other = ("tril", "triu") if lower else ("triu", "tril")
-    mirrored_part = one(other, one("matrix_transpose", one(triangle, x)), k=1 if lower else -1)
-    return one(triangle, x) + mirrored_part
+    mirrored_part = emit(
+        other, emit("matrix_transpose", emit(triangle, x)), k=1 if lower else -1
+    )
+    return emit(triangle, x) + mirrored_part
 
 
 def _refuse_options(e: Equation, *names: str) -> None:
@@ -49,7 +51,7 @@ def _refuse_options(e: Equation, *names: str) -> None:
 
 def cholesky(e: Equation, x: Value) -> Var:
     """The Cholesky factor, from the lower triangle."""
-    return one("cholesky", _symmetrize(_matrix(e, x)))
+    return emit("cholesky", _symmetrize(_matrix(e, x)))
 
 
 def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
@@ -57,16 +59,16 @@ def triangular_solve(e: Equation, a: Value, b: Value) -> Var:
     left, right, params = _matrix(e, a), _matrix(e, b), e.params
     attrs = {"lower": params["lower"], "unit_diagonal": params["unit_diagonal"]}
     if params["left_side"]:
-        return one("triangular_solve", left, right, transpose_a=params["transpose_a"], **attrs)
-    transposed_right = one("matrix_transpose", right)
-    solution = one(
+        return emit("triangular_solve", left, right, transpose_a=params["transpose_a"], **attrs)
+    transposed_right = emit("matrix_transpose", right)
+    solution = emit(
         "triangular_solve",
         left,
         transposed_right,
         transpose_a=not params["transpose_a"],
         **attrs,
     )
-    return one("matrix_transpose", solution)
+    return emit("matrix_transpose", solution)
 
 
 def eigh(e: Equation, x: Value) -> tuple[Var, Var]:
@@ -82,7 +84,7 @@ def svd(e: Equation, x: Value) -> list[Var]:
     _refuse_options(e, "subset_by_index")
     matrix = _matrix(e, x)
     if not e.params["compute_uv"]:
-        return [one("svdvals", matrix)]
+        return [emit("svdvals", matrix)]
     outputs = apply("svd", {"x": (matrix,)}, {"full_matrices": e.params["full_matrices"]})
     return [outputs[slot][0] for slot in ("s", "u", "vh")]
 
@@ -170,7 +172,7 @@ def symmetric_product(e: Equation, x: Value, c: Value) -> Var:
     """Alpha times a matrix times its transpose, plus beta times another matrix."""
     matrix, other = _matrix(e, x), _matrix(e, c)
     alpha, beta = (np.asarray(e.params[name], e.dtype) for name in ("alpha", "beta"))
-    product_ = (matrix @ one("matrix_transpose", matrix)) * e.lift(alpha)
+    product_ = (matrix @ emit("matrix_transpose", matrix)) * e.lift(alpha)
     return product_ + other * e.lift(beta) if beta else product_
 
 
@@ -183,13 +185,13 @@ def transform(e: Equation, x: Value) -> Var:
     sizes, others = e.sizes(lengths), tuple(range(-len(lengths), -1))
     var = e.lift(x)
     if kind == "RFFT":
-        var = one("rfft", var, n=sizes[-1], axis=-1)
-        return in_dtype(one("fftn", var, axes=others) if others else var, e.dtype)
+        var = emit("rfft", var, n=sizes[-1], axis=-1)
+        return in_dtype(emit("fftn", var, axes=others) if others else var, e.dtype)
     if kind == "IRFFT":
-        var = one("ifftn", var, axes=others) if others else var
-        return in_dtype(one("irfft", var, n=sizes[-1], axis=-1), e.dtype)
+        var = emit("ifftn", var, axes=others) if others else var
+        return in_dtype(emit("irfft", var, n=sizes[-1], axis=-1), e.dtype)
     op_type = "fftn" if kind == "FFT" else "ifftn"
-    return in_dtype(one(op_type, var, axes=(*others, -1)), e.dtype)
+    return in_dtype(emit(op_type, var, axes=(*others, -1)), e.dtype)
 
 
 LINEAR_ALGEBRA: Mapping[str, Rule] = {

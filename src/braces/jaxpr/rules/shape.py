@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.scalar_promotion import number_of
 from braces.builder.var import Var
 from braces.dims import Shape, Size
@@ -19,7 +19,7 @@ def broadcast(e: Equation, x: Value) -> Value:
     """A broadcast along new axes and along axes of size 1."""
     target = e.shape
     if not isinstance(x, Var) and target and _is_real(x):
-        return one("full", shape=target, value=number_of(x), dtype=e.dtype)
+        return emit("full", shape=target, value=number_of(x), dtype=e.dtype)
     var = e.lift(x)
     mapped_axes = e.params["broadcast_dimensions"]
     words = range(len(target) - var.ndim + len(mapped_axes), len(target))
@@ -35,19 +35,19 @@ def _is_real(x: np.ndarray[Any, Any]) -> bool:
 
 def broadcast_to(x: Var, shape: Shape) -> Var:
     """Broadcast an array, unless it has the shape."""
-    return x if x.shape == shape else one("broadcast_to", x, shape=shape)
+    return x if x.shape == shape else emit("broadcast_to", x, shape=shape)
 
 
 def reshape_to(x: Var, shape: Shape) -> Var:
     """Reshape an array, unless it has the shape."""
-    return x if x.shape == shape else one("reshape", x, shape=shape)
+    return x if x.shape == shape else emit("reshape", x, shape=shape)
 
 
 def reshape(e: Equation, x: Value) -> Var:
     """A reshape, after an optional transpose."""
     order, var = e.params["dimensions"], e.lift(x)
     return reshape_to(
-        var if order is None else one("transpose", var, axes=tuple(order)), e.shape
+        var if order is None else emit("transpose", var, axes=tuple(order)), e.shape
     )
 
 
@@ -59,17 +59,17 @@ def squeeze(e: Equation, x: Value) -> Var:
 def transpose(e: Equation, x: Value) -> Var:
     """A transpose."""
     var, axes = e.lift(x), tuple(e.params["permutation"])
-    return one("transpose", var, axes=(*axes, *range(len(axes), var.ndim)))
+    return emit("transpose", var, axes=(*axes, *range(len(axes), var.ndim)))
 
 
 def concatenate(e: Equation, *xs: Value) -> Var:
     """A concatenation."""
-    return one("concat", *map(e.lift, xs), axis=e.params["dimension"])
+    return emit("concat", *map(e.lift, xs), axis=e.params["dimension"])
 
 
 def stack(e: Equation, *xs: Value) -> Var:
     """A stack along a new axis."""
-    return one("stack", *map(e.lift, xs), axis=e.params["axis"])
+    return emit("stack", *map(e.lift, xs), axis=e.params["axis"])
 
 
 def unstack(e: Equation, x: Value) -> tuple[Var, ...]:
@@ -79,7 +79,7 @@ def unstack(e: Equation, x: Value) -> tuple[Var, ...]:
 
 def tile(e: Equation, x: Value) -> Var:
     """A tile."""
-    return one("tile", e.lift(x), reps=tuple(e.params["reps"]))
+    return emit("tile", e.lift(x), reps=tuple(e.params["reps"]))
 
 
 def split(e: Equation, x: Value) -> tuple[Var, ...]:
@@ -90,7 +90,7 @@ def split(e: Equation, x: Value) -> tuple[Var, ...]:
 
 def reverse(e: Equation, x: Value) -> Var:
     """A reversal along some axes."""
-    return one("flip", e.lift(x), axis=tuple(e.params["dimensions"]))
+    return emit("flip", e.lift(x), axis=tuple(e.params["dimensions"]))
 
 
 def static_slice(e: Equation, x: Value) -> Var:
@@ -114,14 +114,14 @@ def iota(e: Equation, *sizes: Any) -> Var:
     del sizes
     target, at = e.shape, e.params["dimension"]
     line_shape = tuple(size if axis == at else 1 for axis, size in enumerate(target))
-    steps = in_dtype(one("arange", stop=target[at]), e.dtype)
+    steps = in_dtype(emit("arange", stop=target[at]), e.dtype)
     return broadcast_to(reshape_to(steps, line_shape), target)
 
 
 def size(e: Equation) -> Var:
     """A symbolic size as a number."""
     (value,) = e.sizes([e.params["dim"]])
-    return one("size", value=value, dtype=e.dtype)
+    return emit("size", value=value, dtype=e.dtype)
 
 
 def unchanged(e: Equation, *values: Value) -> list[Value]:

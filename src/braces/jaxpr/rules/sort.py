@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.arithmetic import in_dtype
@@ -15,20 +15,20 @@ def sort(e: Equation, *values: Value) -> list[Var]:
     """A stable sort of several arrays by the first ones as keys."""
     xs, axis = list(map(e.lift, values)), e.params["dimension"]
     if len(xs) == 1:
-        return [one("sort", xs[0], axis=axis)]
+        return [emit("sort", xs[0], axis=axis)]
     permutation: Var | None = None
     for key in reversed(xs[: e.params["num_keys"]]):
         permuted_key = (
-            key if permutation is None else one("take_along_axis", key, permutation, axis=axis)
+            key if permutation is None else emit("take_along_axis", key, permutation, axis=axis)
         )
-        order = one("argsort", permuted_key, axis=axis)
+        order = emit("argsort", permuted_key, axis=axis)
         permutation = (
             order
             if permutation is None
-            else one("take_along_axis", permutation, order, axis=axis)
+            else emit("take_along_axis", permutation, order, axis=axis)
         )
     assert permutation is not None, "there is a key"
-    return [one("take_along_axis", x, permutation, axis=axis) for x in xs]
+    return [emit("take_along_axis", x, permutation, axis=axis) for x in xs]
 
 
 def top_k(e: Equation, x: Value) -> tuple[Var, Var]:
@@ -40,7 +40,7 @@ def top_k(e: Equation, x: Value) -> tuple[Var, Var]:
 
 def cumulative(op_type: str, e: Equation, x: Value) -> Var:
     """A cumulative maximum, minimum or logsumexp."""
-    return one(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
+    return emit(op_type, e.lift(x), axis=e.params["axis"], reverse=e.params["reverse"])
 
 
 ORDER: Mapping[str, Rule] = {

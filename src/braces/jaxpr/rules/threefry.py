@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.jaxpr.core.equation import Equation, Rule, Value
 from braces.jaxpr.rules.shape import unchanged
 from braces.lazy import jax, jnp, lax
@@ -109,7 +109,7 @@ def bits(e: Equation, key: Value) -> list[Value]:
 
 def gamma(e: Equation, key: Value, a: Value) -> Value:
     """Gamma variables, or their logarithms; the operator draws as JAX does."""
-    return one("gamma_of_key", e.lift(key), e.lift(a), log=e.params["log_space"])
+    return emit("gamma_of_key", e.lift(key), e.lift(a), log=e.params["log_space"])
 
 
 def _each_mixed(first: Any, second: Any, left: Any, right: Any) -> Pair:

@@ -64,7 +64,7 @@ class Span(NamedTuple):
 
 
 @dataclass(slots=True)
-class OpCost:
+class OpTime:
     """Total cost of an operator.
 
     Attributes:
@@ -120,7 +120,7 @@ class OperatorClock:
         levels: The times at which `live_bytes` changed, with the new values.
     """
 
-    works: dict[OpLocation, OpCost] = field(default_factory=dict[OpLocation, OpCost])
+    works: dict[OpLocation, OpTime] = field(default_factory=dict[OpLocation, OpTime])
     spans: list[Span] = field(default_factory=list[Span])
     left_out: int = 0
     live_bytes: int = 0
@@ -170,7 +170,7 @@ class OperatorClock:
         self._leave(done)
         took, owner = now - done.start_ns, self._open[-1]
         owner.inner_ns, owner.ended_ns = owner.inner_ns + took, now
-        work = self.works.setdefault(done.placed, OpCost())
+        work = self.works.setdefault(done.placed, OpTime())
         work.calls, work.self_ns = work.calls + 1, work.self_ns + took - done.inner_ns
         self._keep(op.name, done.start_ns, now, {"type": op.type, "path": done.inside})
         self._hold(env[name] for name in op.binds())

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
     Attrs,
@@ -147,7 +147,7 @@ def slice_pieces(
         return tuple(piece if want else None for want, piece in zip(wanted, parts, strict=True))
     leading = (":",) * axis
     return tuple(
-        None if bounds is None else one("getitem", x, index=(*leading, bounds))
+        None if bounds is None else emit("getitem", x, index=(*leading, bounds))
         for bounds in cuts
     )
 
@@ -222,7 +222,9 @@ def stack_gradient(g: Backward) -> dict[str, tuple[Var | None, ...]]:
     leading = (":",) * axis_index(int(g.attrs["axis"]), grad.ndim, "stack")
     return {
         "xs": tuple(
-            sum_to(one("getitem", grad, index=(*leading, i)), x) if x.name in g.wanted else None
+            sum_to(emit("getitem", grad, index=(*leading, i)), x)
+            if x.name in g.wanted
+            else None
             for i, x in enumerate(xs)
         )
     }
@@ -287,7 +289,7 @@ def unstack(x: Tensor, *, axis: Axis = 0) -> list[Tensor]:
 @unstack.gradient
 def unstack_gradient(g: Backward) -> dict[str, Var]:
     """The cotangents stacked, with zeros for missing ones."""
-    return {"x": one("stack", *grads_or_zeros(g), axis=g.attrs["axis"])}
+    return {"x": emit("stack", *grads_or_zeros(g), axis=g.attrs["axis"])}
 
 
 def grads_or_zeros(g: Backward) -> list[Var]:
@@ -375,7 +377,7 @@ def equal_part(size: Size, sections: int) -> Size:
 @split.gradient
 def split_gradient(g: Backward) -> dict[str, Var]:
     """The cotangents concatenated, with zeros for missing ones."""
-    return {"x": one("concat", *grads_or_zeros(g), axis=g.attrs["axis"])}
+    return {"x": emit("concat", *grads_or_zeros(g), axis=g.attrs["axis"])}
 
 
 register_linear(concat, stack, unstack, split)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -150,7 +150,7 @@ def shape_differs(x: Tensor, *, shape: Shape) -> Any:
 @ensure_shape.gradient
 def ensure_shape_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent, in the sizes of `x`."""
-    return {"x": one("ensure_shape", g.out_grad, shape=g["x"].shape)}
+    return {"x": emit("ensure_shape", g.out_grad, shape=g["x"].shape)}
 
 
 register_linear(ensure_shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.scalar_promotion import cast_literal
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
@@ -224,9 +224,9 @@ def tile_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the copies."""
     reps, shape = align_ranks(g.attrs["reps"], g["x"].shape)
     split_shape = tuple(size for pair in zip(reps, shape, strict=True) for size in pair)
-    copies = one("reshape", g.out_grad, shape=split_shape)
-    total = one("sum", copies, axis=tuple(range(0, len(split_shape), 2)), keepdims=False)
-    return {"x": one("reshape", total, shape=g["x"].shape)}
+    copies = emit("reshape", g.out_grad, shape=split_shape)
+    total = emit("sum", copies, axis=tuple(range(0, len(split_shape), 2)), keepdims=False)
+    return {"x": emit("reshape", total, shape=g["x"].shape)}
 
 
 def repeat_axis_map(types: Types, attrs: Attrs) -> AxisMap:
@@ -299,10 +299,10 @@ def repeat_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent summed over the repetitions."""
     shape, at = flatten_unless_axis(g["x"].shape, g.attrs["axis"], "repeat")
     split_shape = (*shape[: at + 1], g.attrs["repeats"], *shape[at + 1 :])
-    total = one(
-        "sum", one("reshape", g.out_grad, shape=split_shape), axis=at + 1, keepdims=False
+    total = emit(
+        "sum", emit("reshape", g.out_grad, shape=split_shape), axis=at + 1, keepdims=False
     )
-    return {"x": one("reshape", total, shape=g["x"].shape)}
+    return {"x": emit("reshape", total, shape=g["x"].shape)}
 
 
 register_linear(tile, repeat)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -84,7 +84,7 @@ def moveaxis(x: Tensor, *, source: tuple[Axis, ...], destination: tuple[Axis, ..
 def moveaxis_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes moved back."""
     source, destination = g.attrs["destination"], g.attrs["source"]
-    return {"x": one("moveaxis", g.out_grad, source=source, destination=destination)}
+    return {"x": emit("moveaxis", g.out_grad, source=source, destination=destination)}
 
 
 def swapaxes_axis_map(types: Types, attrs: Attrs) -> AxisMap:
@@ -132,7 +132,7 @@ def swapaxes(x: Tensor, *, axis1: Axis, axis2: Axis) -> Tensor:
 @swapaxes.gradient
 def swapaxes_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes exchanged again."""
-    return {"x": one("swapaxes", g.out_grad, **g.attrs)}
+    return {"x": emit("swapaxes", g.out_grad, **g.attrs)}
 
 
 @op(
@@ -176,17 +176,17 @@ def flip_of_rows(view: RowView, count: str) -> Op:
     if rows not in flipped:
         return view.op
     others = tuple(axis for axis in flipped if axis != rows)
-    value = one("flip", value, axis=others) if others else value
+    value = emit("flip", value, axis=others) if others else value
     last = view.var(count) - 1
     return build_take(
-        view, value, one("maximum", last - one("arange", stop=view.rows), 0), rows
+        view, value, emit("maximum", last - emit("arange", stop=view.rows), 0), rows
     )
 
 
 @flip.gradient
 def flip_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent reversed."""
-    return {"x": one("flip", g.out_grad, axis=g.attrs["axis"])}
+    return {"x": emit("flip", g.out_grad, axis=g.attrs["axis"])}
 
 
 def roll_axis_map(types: Types, attrs: Attrs) -> AxisMap:
@@ -246,7 +246,7 @@ def roll_of_rows(view: RowView, count: str) -> Op:
     if len(axes) > 1:
         raise mixed_rows_error(view.op, "it moves numbers along several axes.")
     (shift,) = require_tuple(view.op.attrs["shift"])
-    places = one("remainder", one("arange", stop=view.rows) - int(shift), view.var(count))
+    places = emit("remainder", emit("arange", stop=view.rows) - int(shift), view.var(count))
     return build_take(view, value, places, rows)
 
 
@@ -260,7 +260,7 @@ def build_take(view: RowView, x: Var, places: Var, axis: int) -> Op:
 def roll_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent shifted back."""
     back = tuple(-shift for shift in g.attrs["shift"])
-    return {"x": one("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
+    return {"x": emit("roll", g.out_grad, shift=back, axis=g.attrs["axis"])}
 
 
 register_linear(moveaxis, swapaxes, flip, roll)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
     Attrs,
@@ -182,7 +182,7 @@ def _split_product(sizes: list[Size]) -> tuple[int, Size]:
 @reshape.gradient
 def reshape_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent in the shape of `x`."""
-    return {"x": one("reshape", g.out_grad, shape=g["x"].shape)}
+    return {"x": emit("reshape", g.out_grad, shape=g["x"].shape)}
 
 
 @reshape.resolved
@@ -274,7 +274,7 @@ def expand_dims(x: Tensor, *, axis: tuple[Axis, ...]) -> Tensor:
 @expand_dims.gradient
 def expand_dims_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent without the new axes."""
-    return {"x": one("squeeze", g.out_grad, axis=g.attrs["axis"])}
+    return {"x": emit("squeeze", g.out_grad, axis=g.attrs["axis"])}
 
 
 @op(
@@ -328,7 +328,7 @@ def infer_squeeze(
 def squeeze_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the axes put back."""
     axis = axis_indices(g.attrs["axis"], tensor_type(g["x"]).rank, "squeeze")
-    return {"x": one("expand_dims", g.out_grad, axis=axis)}
+    return {"x": emit("expand_dims", g.out_grad, axis=axis)}
 
 
 def broadcast_to_axis_map(types: Types, attrs: Attrs) -> AxisMap:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import describe_operands, one
+from braces.builder.append import describe_operands, emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import AxisError, normalize_axes, normalize_axis
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, TensorType, is_float, is_stored
@@ -193,7 +193,7 @@ class AddInto:
         """Add the values to an accumulator, in the dtype of the accumulator."""
         grad, type_ = self.grad, total.type
         if isinstance(type_, TensorType) and type_.dtype != grad.dtype:
-            grad = one("cast", grad, dtype=type_.dtype)
+            grad = emit("cast", grad, dtype=type_.dtype)
         return self.add(total, grad)
 
 
@@ -247,17 +247,17 @@ def sum_to(grad: Var, like: Var) -> Var:
     target, shape = tensor_type(like), grad.shape
     extra = len(shape) - target.rank
     if extra:
-        grad = one("sum", grad, axis=tuple(range(extra)), keepdims=False)
+        grad = emit("sum", grad, axis=tuple(range(extra)), keepdims=False)
     sizes = zip(grad.shape, target.shape, strict=True)
     ones = tuple(i for i, (got, want) in enumerate(sizes) if want == 1 and got != 1)
     if ones:
-        grad = one("sum", grad, axis=ones, keepdims=True)
-    return grad if grad.dtype == target.dtype else one("cast", grad, dtype=target.dtype)
+        grad = emit("sum", grad, axis=ones, keepdims=True)
+    return grad if grad.dtype == target.dtype else emit("cast", grad, dtype=target.dtype)
 
 
 def build_zeros(type_: TensorType) -> Var:
     """Build zeros of a type; they depend on no value, so they need no residual."""
-    return one("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
+    return emit("full", shape=type_.shape, value=0.0, dtype=type_.dtype)
 
 
 def is_zeros(op: Op | None) -> bool:

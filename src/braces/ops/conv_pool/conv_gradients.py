@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import Attrs, AxisMap, Types, make_axis_map
 from braces.define.axes.flop_count import count_per_element
@@ -241,11 +241,11 @@ def _gradients(g: Backward, three: Mapping[str, Var]) -> dict[str, Var]:
     attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
     grads: dict[str, Var] = {}
     if g.wants("x"):
-        grads["x"] = one("conv_to_input", weight, result, shape=x.shape, **attrs)
+        grads["x"] = emit("conv_to_input", weight, result, shape=x.shape, **attrs)
     if g.wants("weight"):
-        grads["weight"] = one("conv_to_weight", x, result, shape=weight.shape, **attrs)
+        grads["weight"] = emit("conv_to_weight", x, result, shape=weight.shape, **attrs)
     if g.wants("result"):
-        grads["result"] = one(FORWARD[x.ndim], x, weight, **attrs)
+        grads["result"] = emit(FORWARD[x.ndim], x, weight, **attrs)
     return {slot: cast_like(grad, three[slot]) for slot, grad in grads.items()}
 
 
@@ -254,7 +254,7 @@ def convolution_gradient(g: Backward) -> dict[str, Var]:
     grads = _gradients(g, {"x": g["x"], "weight": g["weight"], "result": g.out_grad})
     if g.wants("bias"):
         axes = tuple(i for i, one in enumerate(str(g.attrs["layout"])) if one != "C")
-        grads["bias"] = cast_like(one("sum", g.out_grad, axis=axes), g["bias"])
+        grads["bias"] = cast_like(emit("sum", g.out_grad, axis=axes), g["bias"])
     return grads
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -231,14 +231,14 @@ def infer_col2im(
 @im2col.gradient
 def im2col_gradient(g: Backward) -> dict[str, Var]:
     """Gradient of im2col: col2im."""
-    return {"x": one("col2im", g.out_grad, shape=g["x"].shape, **g.attrs)}
+    return {"x": emit("col2im", g.out_grad, shape=g["x"].shape, **g.attrs)}
 
 
 @col2im.gradient
 def col2im_gradient(g: Backward) -> dict[str, Var]:
     """Gradient of col2im: im2col."""
     attrs = {name: value for name, value in g.attrs.items() if name != "shape"}
-    return {"x": one("im2col", g.out_grad, **attrs)}
+    return {"x": emit("im2col", g.out_grad, **attrs)}
 
 
 register_linear(im2col, col2im)

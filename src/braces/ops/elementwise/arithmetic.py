@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import DType, is_float
@@ -33,17 +33,17 @@ BINARY = (
 
 def build_scalar(value: float, like: Var) -> Var:
     """Build a scalar constant in the dtype of a variable."""
-    return one("full", shape=(), value=value, dtype=like.dtype)
+    return emit("full", shape=(), value=value, dtype=like.dtype)
 
 
 def build_where(condition: Var, x: Var, y: float | Var) -> Var:
     """Build `where`; a Python number `y` takes the dtype of `x`."""
-    return one("where", condition, x, y if isinstance(y, Var) else build_scalar(y, x))
+    return emit("where", condition, x, y if isinstance(y, Var) else build_scalar(y, x))
 
 
 def cast_like(x: Var, like: Var) -> Var:
     """Cast a variable to the dtype of another, if they differ."""
-    return x if x.dtype == like.dtype else one("cast", x, dtype=like.dtype)
+    return x if x.dtype == like.dtype else emit("cast", x, dtype=like.dtype)
 
 
 # ---- arithmetic ------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def cast_gradient(g: Backward) -> dict[str, Var]:
     """Cast the cotangent back; casts between floats and integers have no gradient."""
     if not is_float(g["x"].dtype) or not is_float(g["out"].dtype):
         return {}
-    return {"x": one("cast", g.out_grad, dtype=g["x"].dtype)}
+    return {"x": emit("cast", g.out_grad, dtype=g["x"].dtype)}
 
 
 @op(

@@ -6,7 +6,7 @@ docstring states the values at points without a derivative.
 
 from __future__ import annotations
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import FLOAT32, is_float
@@ -58,7 +58,7 @@ def pow_by_x(x: Var, y: Var, out: Var) -> Var:
 def pow_by_y(x: Var, y: Var, out: Var) -> Var:
     """Build the derivative by y: out * log(x); 0 where x is 0, unless the power is infinite."""
     base = cast_like(x, out)
-    return out * one("log", build_where((base != 0) | (y < 0), base, 1.0))
+    return out * emit("log", build_where((base != 0) | (y < 0), base, 1.0))
 
 
 by_slopes(pow, pow_by_x, pow_by_y)
@@ -101,9 +101,9 @@ def arctan2_by_y(x: Var, y: Var, out: Var) -> Var:
 def over_square(side: Var, x: Var, y: Var) -> Var:
     """Build `side / (x^2 + y^2)`; 0 where the length is 0 or infinite."""
     wide = promote(FLOAT32, x.dtype, y.dtype)  # a small 16-bit length has few digits
-    side, x, y = (one("cast", var, dtype=wide) for var in (side, x, y))
-    length = one("hypot", x, y)
-    regular = (length != 0) & ~one("isinf", length)
+    side, x, y = (emit("cast", var, dtype=wide) for var in (side, x, y))
+    length = emit("hypot", x, y)
+    regular = (length != 0) & ~emit("isinf", length)
     safe = build_where(regular, length, 1.0)
     # The `where` between both divisions keeps XLA from dividing by the square, which overflows.
     share = build_where(regular, side / safe, 0.0)
@@ -171,13 +171,13 @@ def logaddexp(x: Tensor, y: Tensor) -> Tensor:
 def finite_difference(x: Var, y: Var) -> Var:
     """Build `x - y`; 0 where both are the same infinity."""
     difference = x - y
-    return build_where((x == y) & one("isinf", x), build_scalar(0.0, difference), difference)
+    return build_where((x == y) & emit("isinf", x), build_scalar(0.0, difference), difference)
 
 
 by_slopes(
     logaddexp,
-    lambda x, y, out: one("sigmoid", finite_difference(x, y)),
-    lambda x, y, out: one("sigmoid", finite_difference(y, x)),
+    lambda x, y, out: emit("sigmoid", finite_difference(x, y)),
+    lambda x, y, out: emit("sigmoid", finite_difference(y, x)),
 )
 
 
@@ -208,7 +208,7 @@ def xlogy(x: Tensor, y: Tensor) -> Tensor:
 
 def logarithm_beside(op_type: str, x: Var, y: Var, bound: float) -> Var:
     """Build a logarithm of y, which is 0 where x is 0 and y is not above a bound."""
-    return one(op_type, build_where((x != 0) | (y > bound), y, bound + 1.0))
+    return emit(op_type, build_where((x != 0) | (y > bound), y, bound + 1.0))
 
 
 def safe_quotient(x: Var, y: Var) -> Var:

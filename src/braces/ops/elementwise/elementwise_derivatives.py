@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.completion import KernelOp
 from braces.dtypes import FLOAT32
@@ -42,7 +42,7 @@ def by_slopes(definition: KernelOp, x: Slope, y: Slope) -> None:
         ]
         tangent = terms[0] if len(terms) == 1 else terms[0] + terms[1]
         if tangent.shape != out.shape:
-            tangent = one("broadcast_to", tangent, shape=out.shape)
+            tangent = emit("broadcast_to", tangent, shape=out.shape)
         return {"out": (cast_like(tangent, out),)}
 
     definition.gradient(gradient)
@@ -59,7 +59,7 @@ def by_precision(definition: KernelOp, slope: Callable[[Var], Var]) -> None:
 
     def multiply_by_slope(x: Var, out: Var, change: Var) -> Var:
         if is_narrow(out.dtype):
-            return cast_like(change * slope(one("cast", x, dtype=FLOAT32)), out)
+            return cast_like(change * slope(emit("cast", x, dtype=FLOAT32)), out)
         return apply(vjp_type, {"out": (out,), "out_grad": (change,)})["x_grad"][0]
 
     def jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:

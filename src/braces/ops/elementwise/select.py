@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.scalar_promotion import limits_of
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
@@ -84,9 +84,9 @@ def where_gradient(g: Backward) -> dict[str, Var]:
     zero = build_zeros(TensorType(g.out_grad.dtype, ()))
     grads: dict[str, Var] = {}
     if g.wants("x"):
-        grads["x"] = sum_to(one("where", g["condition"], g.out_grad, zero), g["x"])
+        grads["x"] = sum_to(emit("where", g["condition"], g.out_grad, zero), g["x"])
     if g.wants("y"):
-        grads["y"] = sum_to(one("where", g["condition"], zero, g.out_grad), g["y"])
+        grads["y"] = sum_to(emit("where", g["condition"], zero, g.out_grad), g["y"])
     return grads
 
 
@@ -155,10 +155,10 @@ def in_training_gradient(g: Backward) -> dict[str, Var]:
     """The returned input receives the cotangent, the other one zero."""
     if not g.inputs.get("instead"):
         return {"x": g.out_grad}
-    zero = one("zeros_like", g.out_grad)
+    zero = emit("zeros_like", g.out_grad)
     pairs = {"x": (g.out_grad, zero), "instead": (zero, g.out_grad)}
     wanted = {slot: pair for slot, pair in pairs.items() if g.wants(slot)}
-    return {slot: one("in_training", *pair, **g.attrs) for slot, pair in wanted.items()}
+    return {slot: emit("in_training", *pair, **g.attrs) for slot, pair in wanted.items()}
 
 
 # ---- cases -----------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def to_the_winner(g: Backward, wins: str) -> dict[str, Var]:
     shared = build_where(x == y, g.out_grad * 0.5, 0.0)
     sides = {"x": (x, y), "y": (y, x)}
     return {
-        slot: sum_to(build_where(one(wins, mine, other), g.out_grad, shared), mine)
+        slot: sum_to(build_where(emit(wins, mine, other), g.out_grad, shared), mine)
         for slot, (mine, other) in sides.items()
         if g.wants(slot)
     }

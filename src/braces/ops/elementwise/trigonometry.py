@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jax, jnp, lax
@@ -34,7 +34,7 @@ def sin(x: Tensor) -> Tensor:
 @sin.gradient
 def sin_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * cos(x)."""
-    return {"x": g.out_grad * one("cos", g["x"])}
+    return {"x": g.out_grad * emit("cos", g["x"])}
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -55,7 +55,7 @@ def cos(x: Tensor) -> Tensor:
 @cos.gradient
 def cos_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = -out_grad * sin(x)."""
-    return {"x": -(g.out_grad * one("sin", g["x"]))}
+    return {"x": -(g.out_grad * emit("sin", g["x"]))}
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -171,7 +171,7 @@ def sinh(x: Tensor) -> Tensor:
 @sinh.gradient
 def sinh_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * cosh(x)."""
-    return {"x": g.out_grad * one("cosh", g["x"])}
+    return {"x": g.out_grad * emit("cosh", g["x"])}
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -192,7 +192,7 @@ def cosh(x: Tensor) -> Tensor:
 @cosh.gradient
 def cosh_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * sinh(x)."""
-    return {"x": g.out_grad * one("sinh", g["x"])}
+    return {"x": g.out_grad * emit("sinh", g["x"])}
 
 
 @op(axes="... -> ...", dtypes=real_valued, examples=WITH_INTEGERS)
@@ -243,7 +243,7 @@ def sigmoid_vjp(out: Tensor, out_grad: Tensor) -> Tensor:
 
 def bell(x: Var) -> Var:
     """Build the derivative of `sigmoid`, sigmoid(x) * sigmoid(-x), without cancellation."""
-    return one("sigmoid", x) * one("sigmoid", -x)
+    return emit("sigmoid", x) * emit("sigmoid", -x)
 
 
 by_precision(sigmoid, bell)

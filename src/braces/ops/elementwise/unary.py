@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.dtypes import is_float
@@ -68,14 +68,14 @@ def abs(x: Tensor) -> Tensor:
 @abs.gradient
 def abs_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * sign(x); zero at x = 0."""
-    return {"x": g.out_grad * one("sign", g["x"])}
+    return {"x": g.out_grad * emit("sign", g["x"])}
 
 
 @abs.jvp
 def abs_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """out_tangent = x_tangent * sign(x)."""
     del attrs
-    return {"out": (tangents["x"][0] * one("sign", values["x"][0]),)}
+    return {"out": (tangents["x"][0] * emit("sign", values["x"][0]),)}
 
 
 @op(axes="... -> ...", dtypes=real, differentiable=False, examples=WITH_INTEGERS)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.scalar_promotion import cast_literal
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
@@ -279,7 +279,7 @@ def _fill_outside(x: Any, axis: int, beyond: Array, value: float) -> Any:
 @resize.gradient
 def resize_gradient(g: Backward) -> dict[str, Var]:
     """Gradient of resize: the adjoint."""
-    return {"x": one("resize_back", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
+    return {"x": emit("resize_back", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
 
 
 def _adjoint_attrs(g: Backward, shape: Shape) -> dict[str, Any]:
@@ -362,7 +362,7 @@ def _apply_adjoint(x: Any, *, shape: Any, attrs: Attrs) -> Any:
 @resize_back.gradient
 def resize_back_gradient(g: Backward) -> dict[str, Var]:
     """Gradient of the adjoint: resize."""
-    return {"x": one("resize", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
+    return {"x": emit("resize", g.out_grad, **_adjoint_attrs(g, g["x"].shape))}
 
 
 register_linear(resize, extrapolation_value=0.0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -131,7 +131,7 @@ def take_along_axis_gradient(g: Backward) -> dict[str, AddInto]:
     indices, axis = g["indices"], g.attrs["axis"]
 
     def add_into(total: Var, grad: Var) -> Var:
-        return one("put_along_axis_add", total, indices, grad, axis=axis)
+        return emit("put_along_axis_add", total, indices, grad, axis=axis)
 
     return {"x": AddInto(g.out_grad, add_into)}
 
@@ -205,7 +205,7 @@ def put_along_axis_add_gradient(g: Backward) -> dict[str, Var]:
     grads = {"x": g.out_grad}
     if g.wants("updates"):
         axis = g.attrs["axis"]
-        grads["updates"] = one("take_along_axis", g.out_grad, g["indices"], axis=axis)
+        grads["updates"] = emit("take_along_axis", g.out_grad, g["indices"], axis=axis)
     return grads
 
 
@@ -307,7 +307,7 @@ def gather_nd_gradient(g: Backward) -> dict[str, AddInto]:
     indices = g.inputs["indices"]
 
     def add_into(total: Var, grad: Var) -> Var:
-        return one("scatter_nd_add", total, grad, *indices)
+        return emit("scatter_nd_add", total, grad, *indices)
 
     return {"x": AddInto(g.out_grad, add_into)}
 
@@ -365,7 +365,7 @@ def scatter_nd_add_gradient(g: Backward) -> dict[str, Any]:
     """`x` receives the cotangent, the updates the slices gathered from it."""
     grads = {"x": g.out_grad}
     if g.wants("updates"):
-        grads["updates"] = one("gather_nd", g.out_grad, *g.inputs["indices"])
+        grads["updates"] = emit("gather_nd", g.out_grad, *g.inputs["indices"])
     return grads
 
 

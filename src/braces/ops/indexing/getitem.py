@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.source_line import user_source
 from braces.builder.var import INDEXING, Var
 from braces.dims import Dim, Size, call, never_negative
@@ -51,7 +51,7 @@ def getitem(x: Var, index: Any) -> Var:
         SymbolicValueError: A slice has a variable as a bound.
     """
     if isinstance(x.type, ListType):
-        return one("list_get", x, index)
+        return emit("list_get", x, index)
     try:
         items = (
             list(map(_parse_item, index)) if isinstance(index, tuple) else [_parse_item(index)]
@@ -169,8 +169,8 @@ def _build_indexing(x: Var, items: Sequence[Item]) -> Var:
     first = None if _has_gap(items) else axes[0]
     if len(variables) == 1:
         return _take(part, variables[0], axes[0], first)
-    to_front = one("moveaxis", part, source=axes, destination=range_of(len(axes)))
-    gathered = one(
+    to_front = emit("moveaxis", part, source=axes, destination=range_of(len(axes)))
+    gathered = emit(
         "gather_nd", to_front if axes != list(range_of(len(axes))) else part, *variables
     )
     chosen = gathered.ndim - (part.ndim - len(axes))
@@ -189,7 +189,7 @@ def _has_gap(items: Sequence[Item]) -> bool:
 
 
 def _take(x: Var, index: Var, axis: int, first: int | None) -> Var:
-    result = one("take", x, index, axis=axis)
+    result = emit("take", x, index, axis=axis)
     return result if first is not None else _move_axes(result, axis, 0, index.ndim)
 
 
@@ -198,7 +198,7 @@ def _move_axes(x: Var, source: int, destination: int, count: int) -> Var:
     if source == destination or count == 0:
         return x
     sources = tuple(range(source, source + count))
-    return one(
+    return emit(
         "moveaxis",
         x,
         source=sources,
@@ -225,7 +225,7 @@ def _index_statically(x: Var, items: Sequence[Item]) -> Var:
             continue
         entry = _convert_entry(item, axis, shape[axis])
         if isinstance(entry, Window):
-            x = one(
+            x = emit(
                 "window",
                 x,
                 start=entry.start,
@@ -238,7 +238,7 @@ def _index_statically(x: Var, items: Sequence[Item]) -> Var:
         axis += 1
     while entries and entries[-1] == WHOLE:
         entries.pop()
-    return one("getitem", x, index=tuple(entries)) if entries else x
+    return emit("getitem", x, index=tuple(entries)) if entries else x
 
 
 def _convert_entry(item: Item, axis: int, size: Size) -> Entry | Window:

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -319,7 +319,7 @@ def getitem_gradient(g: Backward) -> dict[str, AddInto]:
     index = g.attrs["index"]
 
     def add_into(total: Var, grad: Var) -> Var:
-        return one("setitem_add", total, grad, index=index)
+        return emit("setitem_add", total, grad, index=index)
 
     return {"x": AddInto(g.out_grad, add_into)}
 
@@ -409,7 +409,7 @@ def setitem_add_gradient(g: Backward) -> dict[str, Var]:
     """`x` receives the cotangent, the update its part."""
     grads = {"x": g.out_grad}
     if g.wants("update"):
-        grads["update"] = one("getitem", g.out_grad, index=g.attrs["index"])
+        grads["update"] = emit("getitem", g.out_grad, index=g.attrs["index"])
     return grads
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -172,11 +172,11 @@ def _row_axis_of_window(view: RowView, x: str) -> int | None:
 def _window_positions(view: RowView, count: str, size: int) -> Var:
     """Return the positions of a window; out of range if one of them is padding."""
     attrs, real = view.op.attrs, view.var(count)
-    start = one("size", value=attrs["start"], dtype=INT64)
+    start = emit("size", value=attrs["start"], dtype=INT64)
     first = real - start if attrs["from_end"] else start
     inside = (first >= 0) & (first + size <= real)
-    capacity = one("size", value=view.rows, dtype=INT64)
-    return one("where", inside, first, capacity) + one("arange", stop=size)
+    capacity = emit("size", value=view.rows, dtype=INT64)
+    return emit("where", inside, first, capacity) + emit("arange", stop=size)
 
 
 @window.gradient
@@ -184,7 +184,9 @@ def window_gradient(g: Backward) -> dict[str, AddInto]:
     """Gradient of window: add the cotangent to a window of zeros."""
     geometry = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
     return {
-        "x": AddInto(g.out_grad, lambda total, grad: one("window_add", total, grad, **geometry))
+        "x": AddInto(
+            g.out_grad, lambda total, grad: emit("window_add", total, grad, **geometry)
+        )
     }
 
 
@@ -285,13 +287,13 @@ def window_add_to_rows(view: RowView, count: str) -> Op:
     total, added_ = view.var(x), view.var(update)
     if added_.shape[axis] != 1:
         raise mixed_rows_error(view.op, f"the window has the size {added_.shape[axis]}.")
-    row_numbers = one("arange", stop=view.rows)
-    is_selected = row_numbers == one(
+    row_numbers = emit("arange", stop=view.rows)
+    is_selected = row_numbers == emit(
         "take", row_numbers, _window_positions(view, count, 1), axis=0
     )
     shape = tuple(view.rows if i == axis else 1 for i in range(total.ndim))
     inputs = {
-        "condition": (one("reshape", is_selected, shape=shape).name,),
+        "condition": (emit("reshape", is_selected, shape=shape).name,),
         "x": ((total + added_).name,),
         "y": (x,),
     }
@@ -305,7 +307,7 @@ def window_add_gradient(g: Backward) -> dict[str, Var]:
     if g.wants("update"):
         attrs = {name: g.attrs[name] for name in ("start", "axis", "from_end")}
         size = g["update"].shape[axis_index(int(attrs["axis"]), g["x"].ndim, "window_add")]
-        grads["update"] = one("window", g.out_grad, size=size, **attrs)
+        grads["update"] = emit("window", g.out_grad, size=size, **attrs)
     return grads
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -222,7 +222,7 @@ def take_gradient(g: Backward) -> dict[str, AddInto]:
     indices, axis = g["indices"], g.attrs["axis"]
 
     def add_into(total: Var, grad: Var) -> Var:
-        return one("scatter_add", total, indices, grad, axis=axis)
+        return emit("scatter_add", total, indices, grad, axis=axis)
 
     return {"x": AddInto(g.out_grad, add_into)}
 
@@ -304,7 +304,7 @@ def scatter_add_gradient(g: Backward) -> dict[str, Var]:
     """`x` receives the cotangent, the updates its slices."""
     grads = {"x": g.out_grad}
     if g.wants("updates"):
-        grads["updates"] = one("take", g.out_grad, g["indices"], axis=g.attrs["axis"])
+        grads["updates"] = emit("take", g.out_grad, g["indices"], axis=g.attrs["axis"])
     return grads
 
 
@@ -364,7 +364,7 @@ def embedding_gradient(g: Backward) -> dict[str, AddInto]:
     ids = g["ids"]
 
     def add_into(total: Var, grad: Var) -> Var:
-        return one("scatter_add", total, ids, grad, axis=0)
+        return emit("scatter_add", total, ids, grad, axis=0)
 
     return {"table": AddInto(g.out_grad, add_into)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import mix_all_axes
 from braces.define.decorator import Tensor, op
@@ -68,13 +68,13 @@ def triu(x: Tensor, *, k: int = 0) -> Tensor:
 @tril.gradient
 def tril_gradient(g: Backward) -> dict[str, Var]:
     """The lower triangle of the cotangent."""
-    return {"x": one("tril", g.out_grad, k=g.attrs["k"])}
+    return {"x": emit("tril", g.out_grad, k=g.attrs["k"])}
 
 
 @triu.gradient
 def triu_gradient(g: Backward) -> dict[str, Var]:
     """The upper triangle of the cotangent."""
-    return {"x": one("triu", g.out_grad, k=g.attrs["k"])}
+    return {"x": emit("triu", g.out_grad, k=g.attrs["k"])}
 
 
 @op(

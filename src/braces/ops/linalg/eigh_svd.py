@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -159,24 +159,24 @@ def eigh_gradient(g: Backward) -> dict[str, Var]:
     if vectors_grad is None:
         assert values_grad is not None
         return {"x": _spectrum_gradient(vectors, values_grad, g["x"])}
-    eye = one("eye", n=values.shape[-1], dtype=values.dtype)
-    gaps = one("expand_dims", values, axis=-2) - one("expand_dims", values, axis=-1)
-    transposed = one("matrix_transpose", vectors)
-    inner = (transposed @ vectors_grad) * (one("reciprocal", gaps + eye) - eye)
+    eye = emit("eye", n=values.shape[-1], dtype=values.dtype)
+    gaps = emit("expand_dims", values, axis=-2) - emit("expand_dims", values, axis=-1)
+    transposed = emit("matrix_transpose", vectors)
+    inner = (transposed @ vectors_grad) * (emit("reciprocal", gaps + eye) - eye)
     if values_grad is not None:
-        inner = inner + one("expand_dims", values_grad, axis=-1) * eye
+        inner = inner + emit("expand_dims", values_grad, axis=-1) * eye
     product = vectors @ inner @ transposed
-    return {"x": _cast_like((product + one("matrix_transpose", product)) * 0.5, g["x"])}
+    return {"x": _cast_like((product + emit("matrix_transpose", product)) * 0.5, g["x"])}
 
 
 def _spectrum_gradient(vectors: Var, grad: Var, x: Var) -> Var:
     """Return the gradient from cotangents of eigenvalues alone: v @ diag(w_grad) @ v^T."""
-    scaled = vectors * one("expand_dims", grad, axis=-2)
-    return _cast_like(scaled @ one("matrix_transpose", vectors), x)
+    scaled = vectors * emit("expand_dims", grad, axis=-2)
+    return _cast_like(scaled @ emit("matrix_transpose", vectors), x)
 
 
 def _cast_like(grad: Var, x: Var) -> Var:
-    return grad if grad.dtype == x.dtype else one("cast", grad, dtype=x.dtype)
+    return grad if grad.dtype == x.dtype else emit("cast", grad, dtype=x.dtype)
 
 
 @op(
@@ -288,7 +288,7 @@ def svdvals(x: Tensor) -> Tensor:
 def svdvals_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = u @ diag(out_grad) @ vh, with the singular vectors."""
     decomposition = apply("svd", {"x": (g["x"],)}, {"full_matrices": False})
-    scaled = decomposition["u"][0] * one("expand_dims", g.out_grad, axis=-2)
+    scaled = decomposition["u"][0] * emit("expand_dims", g.out_grad, axis=-2)
     return {"x": _cast_like(scaled @ decomposition["vh"][0], g["x"])}
 
 

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from itertools import pairwise
 from typing import TypeAlias
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import DOTS, Attrs, AxisMap, Types, make_axis_map, shape_of
 from braces.define.decorator import Tensor, op
@@ -271,12 +271,12 @@ def gradient_of(g: Backward, at: int, operands: Sequence[str], out: str) -> Var:
     grad = g.out_grad
     if others or common != out:
         equation = ",".join([out, *(letters for letters, _ in others)]) + f"->{common}"
-        grad = one("einsum", grad, *(var for _, var in others), equation=equation)
+        grad = emit("einsum", grad, *(var for _, var in others), equation=equation)
     if common != own_letters:
         shape = tuple(
             s if c in other_letters else 1 for c, s in zip(own_letters, x.shape, strict=True)
         )
-        grad = one("broadcast_to", reshape_to(grad, shape), shape=x.shape)
+        grad = emit("broadcast_to", reshape_to(grad, shape), shape=x.shape)
     return cast_like(grad, x)
 
 

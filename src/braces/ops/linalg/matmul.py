@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import (
     Attrs,
@@ -81,7 +81,7 @@ def transpose_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent with the inverse permutation."""
     axes = normalize_order(g.attrs["axes"], g.out_grad.ndim)
     inverse = tuple(axes.index(i) for i in range(len(axes)))
-    return {"x": one("transpose", g.out_grad, axes=inverse)}
+    return {"x": emit("transpose", g.out_grad, axes=inverse)}
 
 
 @op(
@@ -111,7 +111,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
 @matrix_transpose.gradient
 def matrix_transpose_gradient(g: Backward) -> dict[str, Var]:
     """The cotangent, transposed back."""
-    return {"x": one("matrix_transpose", g.out_grad)}
+    return {"x": emit("matrix_transpose", g.out_grad)}
 
 
 # ---- matrix products -------------------------------------------------------------------------
@@ -181,15 +181,15 @@ def matmul_gradient(g: Backward) -> dict[str, Var]:
     out_grad = reshape_to(g.out_grad, with_vectors(g.out_grad.shape, x.rank, y.rank))
     grads: dict[str, Var] = {}
     if g.wants("x"):
-        grad = one("matmul", out_grad, one("matrix_transpose", columns))
+        grad = emit("matmul", out_grad, emit("matrix_transpose", columns))
         grads["x"] = reshape_to(sum_to(grad, rows), x.shape)
     if g.wants("y"):
         if y.rank <= 2 < rows.ndim:
             *left, i, j = LETTERS[: rows.ndim + 1]
             batch = "".join(left)
-            grad = one("einsum", rows, out_grad, equation=f"{batch}{i},{batch}{j}->{i}{j}")
+            grad = emit("einsum", rows, out_grad, equation=f"{batch}{i},{batch}{j}->{i}{j}")
         else:
-            grad = one("matmul", one("matrix_transpose", rows), out_grad)
+            grad = emit("matmul", emit("matrix_transpose", rows), out_grad)
         grads["y"] = reshape_to(sum_to(grad, columns), y.shape)
     return {slot: cast_like(grad, g[slot]) for slot, grad in grads.items()}
 
@@ -203,7 +203,7 @@ def with_vectors(shape: Shape, x_rank: int, y_rank: int) -> Shape:
 
 def reshape_to(x: Var, shape: Shape) -> Var:
     """Reshape `x`, unless it has the shape already."""
-    return x if x.shape == shape else one("reshape", x, shape=shape)
+    return x if x.shape == shape else emit("reshape", x, shape=shape)
 
 
 # ---- products of tensors ---------------------------------------------------------------------
@@ -286,7 +286,7 @@ def contraction_gradient(
         if g.wants(slot):
             equation = f"{''.join(out)},{labels[other_slot]}->{labels[slot]}"
             grads[slot] = cast_like(
-                one("einsum", g.out_grad, g[other_slot], equation=equation), g[slot]
+                emit("einsum", g.out_grad, g[other_slot], equation=equation), g[slot]
             )
     return grads
 
@@ -334,9 +334,9 @@ def outer_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad @ y; y_grad = x @ out_grad."""
     grads: dict[str, Var] = {}
     if g.wants("x"):
-        grads["x"] = cast_like(one("matmul", g.out_grad, g["y"]), g["x"])
+        grads["x"] = cast_like(emit("matmul", g.out_grad, g["y"]), g["x"])
     if g.wants("y"):
-        grads["y"] = cast_like(one("matmul", g["x"], g.out_grad), g["y"])
+        grads["y"] = cast_like(emit("matmul", g["x"], g.out_grad), g["y"])
     return grads
 
 

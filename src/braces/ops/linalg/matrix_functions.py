@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import Attrs, AxisMap, Types
 from braces.define.axes.flop_count import count_per_element
@@ -75,10 +75,10 @@ def expm(x: Tensor) -> Tensor:
 @expm.gradient
 def expm_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = the upper right block of the exponential of [[x^T, out_grad], [0, x^T]]."""
-    x, grad = one("matrix_transpose", one("cast", g["x"], dtype=g.out_grad.dtype)), g.out_grad
-    rows = one("concat", x, grad, axis=-1), one("concat", one("zeros_like", x), x, axis=-1)
+    x, grad = emit("matrix_transpose", emit("cast", g["x"], dtype=g.out_grad.dtype)), g.out_grad
+    rows = emit("concat", x, grad, axis=-1), emit("concat", emit("zeros_like", x), x, axis=-1)
     n = x.shape[-1]
-    block = one("expm", one("concat", *rows, axis=-2))[..., :n, n : n + n]
+    block = emit("expm", emit("concat", *rows, axis=-2))[..., :n, n : n + n]
     return {"x": sum_to(block, g["x"])}
 
 
@@ -131,9 +131,9 @@ def pinv_gradient(g: Backward) -> dict[str, Var]:
     """-p^T g p^T + (1 - x p) g^T p p^T + p^T p g^T (1 - p x), where p is the pseudoinverse."""
     p = g["out"]
     wide = FLOAT32 if p.dtype.itemsize < 4 else p.dtype
-    x, out_grad = (one("cast", var, dtype=wide) for var in (g["x"], g.out_grad))
-    p = p if p.dtype == wide else one("pinv", x, rtol=g.attrs["rtol"])
-    transposed, grad = (one("matrix_transpose", var) for var in (p, out_grad))
+    x, out_grad = (emit("cast", var, dtype=wide) for var in (g["x"], g.out_grad))
+    p = p if p.dtype == wide else emit("pinv", x, rtol=g.attrs["rtol"])
+    transposed, grad = (emit("matrix_transpose", var) for var in (p, out_grad))
     right, left = grad @ p @ transposed, transposed @ p @ grad
     x_grad = (
         right - x @ (p @ right) + left - (left @ p) @ x - transposed @ out_grad @ transposed

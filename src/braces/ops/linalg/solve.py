@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -104,19 +104,19 @@ def solve_gradient(g: Backward) -> dict[str, Var]:
     grad, out = g.out_grad, g["out"]
     is_vector = g["b"].ndim == 1
     columns = _as_column(grad) if is_vector else grad
-    solved = one("solve", one("matrix_transpose", g["a"]), columns)
+    solved = emit("solve", emit("matrix_transpose", g["a"]), columns)
     grads = dict[str, Var]()
     if g.wants("b"):
-        b_grad = one("squeeze", solved, axis=-1) if is_vector else solved
+        b_grad = emit("squeeze", solved, axis=-1) if is_vector else solved
         grads["b"] = sum_to(b_grad, g["b"])
     if g.wants("a"):
         solution = _as_column(out) if is_vector else out
-        grads["a"] = sum_to(-(solved @ one("matrix_transpose", solution)), g["a"])
+        grads["a"] = sum_to(-(solved @ emit("matrix_transpose", solution)), g["a"])
     return grads
 
 
 def _as_column(x: Var) -> Var:
-    return one("expand_dims", x, axis=-1)
+    return emit("expand_dims", x, axis=-1)
 
 
 @op(
@@ -151,7 +151,7 @@ def inv(x: Tensor) -> Tensor:
 @inv.gradient
 def inv_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = -out^T @ out_grad @ out^T."""
-    transposed = one("matrix_transpose", g["out"])
+    transposed = emit("matrix_transpose", g["out"])
     return {"x": sum_to(-(transposed @ g.out_grad @ transposed), g["x"])}
 
 
@@ -205,5 +205,5 @@ def slogdet_gradient(g: Backward) -> dict[str, Var]:
     (grad,) = g.grads["logabsdet"]
     if grad is None:
         return {}
-    transposed = one("matrix_transpose", one("inv", g["x"]))
+    transposed = emit("matrix_transpose", emit("inv", g["x"]))
     return {"x": sum_to(transposed * _as_column(_as_column(grad)), g["x"])}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
@@ -25,7 +25,7 @@ def add_cotangents(left: Var, right: Var) -> Var:
     """Return the sum of two cotangents, arrays or lists."""
     if isinstance(left.type, ListType):
         return append_add(left, right)
-    return one("add", left, right)
+    return emit("add", left, right)
 
 
 def zeros_like(var: Var) -> Var:
@@ -59,7 +59,7 @@ def cast_cotangent(grad: Var, type_: Type) -> Var:
     """Cast a cotangent to the dtype of a type of its shape; lists stay as they are."""
     if isinstance(type_, ListType) or grad.dtype == type_.dtype:
         return grad
-    return one("cast", grad, dtype=type_.dtype)
+    return emit("cast", grad, dtype=type_.dtype)
 
 
 def accumulate_cotangent(grads: MutableMapping[str, Var], name: str, grad: Var) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -131,7 +131,7 @@ def infer_list_get(context: InferenceContext, list: Type, index: Type) -> Tensor
 def list_get_gradient(g: Backward) -> dict[str, AddInto]:
     """Add the cotangent at the index to a list of zeros."""
     index = g["index"]
-    return {"list": AddInto(g.out_grad, lambda total, x: one("list_add_at", total, index, x))}
+    return {"list": AddInto(g.out_grad, lambda total, x: emit("list_add_at", total, index, x))}
 
 
 @op(axes=index_axes, lists=True, infer=infer_changed, operations=count_per_element("value"))
@@ -157,7 +157,7 @@ def list_add_at_gradient(g: Backward) -> dict[str, Var]:
     """The list gets the cotangent; the value gets its element at the index."""
     grads = {"list": g.out_grad}
     if g.wants("value"):
-        grads["value"] = one("list_get", g.out_grad, g["index"])
+        grads["value"] = emit("list_get", g.out_grad, g["index"])
     return grads
 
 
@@ -184,9 +184,9 @@ def list_set(list: Tensor, index: Indices, value: Tensor) -> Tensor:
 def list_set_gradient(g: Backward) -> dict[str, Var]:
     """The value gets the element at the index, the list all others."""
     grad, index = g.out_grad, g["index"]
-    grads = {"list": one("list_set", grad, index, _zeros_for(grad))}
+    grads = {"list": emit("list_set", grad, index, _zeros_for(grad))}
     if g.wants("value"):
-        grads["value"] = one("list_get", grad, index)
+        grads["value"] = emit("list_get", grad, index)
     return grads
 
 
@@ -214,16 +214,16 @@ def list_insert(list: Tensor, index: Indices, value: Tensor) -> Tensor:
 def list_insert_gradient(g: Backward) -> dict[str, Var]:
     """The value gets the element at the index, the list all others."""
     at = _from_front(g["index"], g.out_grad, -1)
-    grads = {"list": one("list_erase", g.out_grad, at)}
+    grads = {"list": emit("list_erase", g.out_grad, at)}
     if g.wants("value"):
-        grads["value"] = one("list_get", g.out_grad, at)
+        grads["value"] = emit("list_get", g.out_grad, at)
     return grads
 
 
 def _from_front(index: Var, list: Var, longer: int) -> Var:
     """Return a nonnegative index, for a list longer by `longer` than this one."""
-    wide = one("cast", index, dtype=INT64)
-    return one("where", wide < 0, wide + one("list_length", list) + longer, wide)
+    wide = emit("cast", index, dtype=INT64)
+    return emit("where", wide < 0, wide + emit("list_length", list) + longer, wide)
 
 
 def _zeros_for(list: Var) -> Var:
@@ -254,7 +254,7 @@ def list_erase(list: Tensor, index: Indices) -> Tensor:
 def list_erase_gradient(g: Backward) -> dict[str, Var]:
     """Insert a zero at the index into the cotangent."""
     at = _from_front(g["index"], g.out_grad, 1)
-    return {"list": one("list_insert", g.out_grad, at, _zeros_for(g.out_grad))}
+    return {"list": emit("list_insert", g.out_grad, at, _zeros_for(g.out_grad))}
 
 
 @op(outputs=("out", "before"), axes=index_axes, lists=True, operations=0)

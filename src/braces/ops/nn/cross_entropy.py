@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     LOWEST,
@@ -264,8 +264,8 @@ def sigmoid_binary_cross_entropy_gradient(g: Backward) -> dict[str, Var]:
     grads: dict[str, Var] = {}
     if g.wants("logits"):
         # With 16 bits, a certain and correct prediction would have no error.
-        logits = one("cast", g["logits"], dtype=promote(g["out"].dtype, FLOAT32))
-        error = one("sigmoid", logits) - g["target"]
+        logits = emit("cast", g["logits"], dtype=promote(g["out"].dtype, FLOAT32))
+        error = emit("sigmoid", logits) - g["target"]
         grads["logits"] = sum_to(g.out_grad * error, g["logits"])
     if g.wants("target"):
         grads["target"] = sum_to(-(g.out_grad * g["logits"]), g["target"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -113,7 +113,7 @@ def absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
 @absolute_error.gradient
 def absolute_error_gradient(g: Backward) -> dict[str, Var]:
     """prediction_grad = sign(prediction - target) * out_grad; 0 where they are equal."""
-    return _difference_vjp(g, one("sign", g["prediction"] - g["target"]))
+    return _difference_vjp(g, emit("sign", g["prediction"] - g["target"]))
 
 
 @op(
@@ -153,7 +153,7 @@ def huber_loss_gradient(g: Backward) -> dict[str, Var]:
     """prediction_grad = clip(prediction - target, -delta, delta) * out_grad."""
     delta = g.attrs["delta"]
     difference = g["prediction"] - g["target"]
-    return _difference_vjp(g, one("minimum", one("maximum", difference, -delta), delta))
+    return _difference_vjp(g, emit("minimum", emit("maximum", difference, -delta), delta))
 
 
 # ---- distributions and directions ------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.define.axes.axis_map import (
     LOWEST,
     Attrs,
@@ -140,8 +140,8 @@ def logsumexp_vjp(
 @logsumexp.jvp
 def logsumexp_jvp(values: VarSlots, tangents: VarSlots, attrs: Mapping[str, Any]) -> VarSlots:
     """out_tangent = sum(softmax(x) * x_tangent)."""
-    ones = one("ones_like", values["out"][0])
+    ones = emit("ones_like", values["out"][0])
     (softmax,) = apply("logsumexp.vjp", {"x": values["x"], "out_grad": (ones,)}, attrs)[
         "x_grad"
     ]
-    return {"out": (one("sum", softmax * tangents["x"][0], **attrs),)}
+    return {"out": (emit("sum", softmax * tangents["x"][0], **attrs),)}

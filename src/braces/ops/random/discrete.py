@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -408,4 +408,4 @@ def infer_dropout(
 def dropout_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = dropout(out_grad), with the same mask."""
     trips = g.inputs.get("trips", ())
-    return {"x": one("dropout", g["state"], g.out_grad, *trips, **g.attrs)}
+    return {"x": emit("dropout", g["state"], g.out_grad, *trips, **g.attrs)}

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     Attrs,
@@ -110,7 +110,7 @@ def _report_size(size: Size, number: Any) -> dict[str, Any]:
 def count_of_nonzero(x: Var, **attrs: Any) -> Var:
     """Compute the number of nonzero elements with operators of the program."""
     del attrs
-    return one("sum", one("not_equal", x, one("zeros_like", x)))
+    return emit("sum", emit("not_equal", x, emit("zeros_like", x)))
 
 
 @nonzero.rounded

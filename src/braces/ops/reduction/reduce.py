@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.define.axes.axis_map import HIGHEST, LOWEST, Reduction, normalize_axes
 from braces.define.decorator import Axes, Tensor, op
@@ -66,8 +66,8 @@ def broadcast_cotangent(g: Backward, grad: Var) -> Var:
     x = tensor_type(g["x"])
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
     if axes and not g.attrs["keepdims"]:
-        grad = one("reshape", grad, shape=remove_axes(x.shape, axes, keepdims=True))
-    return one("broadcast_to", grad, shape=x.shape)
+        grad = emit("reshape", grad, shape=remove_axes(x.shape, axes, keepdims=True))
+    return emit("broadcast_to", grad, shape=x.shape)
 
 
 def count_elements(g: Backward) -> Var:
@@ -76,8 +76,8 @@ def count_elements(g: Backward) -> Var:
     axes = axis_indices(g.attrs["axis"], x.rank, "x")
     total, dtype = product(tuple(x.shape[i] for i in axes)), promote(x.dtype, FLOAT32)
     if isinstance(total, int):
-        return one("full", shape=(), value=float(total), dtype=dtype)
-    return one("size", value=total, dtype=dtype)
+        return emit("full", shape=(), value=float(total), dtype=dtype)
+    return emit("size", value=total, dtype=dtype)
 
 
 # ---- sums and products -----------------------------------------------------------------------
@@ -148,13 +148,13 @@ def mean_of_rows(view: RowView, x: Var, mask: Var) -> Op:
     """
     attrs, dtype = view.op.attrs, float_dtype(x.dtype)
     wide = promote(dtype, FLOAT32)
-    summed = x if dtype == wide else one("cast", x, dtype=wide)
-    total = one("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
-    rows = one("sum", one("cast", mask, dtype=wide))
+    summed = x if dtype == wide else emit("cast", x, dtype=wide)
+    total = emit("sum", summed, axis=attrs["axis"], keepdims=attrs["keepdims"])
+    rows = emit("sum", emit("cast", mask, dtype=wide))
     for axis in normalize_axes(attrs["axis"], x.ndim):
         size = x.shape[axis]
         real = axis in view.axes("x")
-        total = total / (rows if real else one("size", value=size, dtype=wide))
+        total = total / (rows if real else emit("size", value=size, dtype=wide))
     return view.op.with_(type="cast", inputs={"x": (total.name,)}, attrs={"dtype": dtype})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import (
     HIGHEST,
@@ -309,7 +309,7 @@ def cumsum(x: Tensor, *, axis: Axis | None = None, reverse: bool = False) -> Ten
 def cumsum_gradient(g: Backward) -> dict[str, Var]:
     """The cumulative sum of the cotangent, in the reverse direction."""
     reverse = not g.attrs["reverse"]
-    return {"x": one("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
+    return {"x": emit("cumsum", g.out_grad, axis=g.attrs["axis"], reverse=reverse)}
 
 
 @op(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import Tensor, op
 from braces.lazy import jnp, lax
@@ -36,7 +36,7 @@ def i0(x: Tensor) -> Tensor:
 @i0.gradient
 def i0_gradient(g: Backward) -> dict[str, Var]:
     """x_grad = out_grad * i1(x)."""
-    return {"x": g.out_grad * one("i1", g["x"])}
+    return {"x": g.out_grad * emit("i1", g["x"])}
 
 
 @function

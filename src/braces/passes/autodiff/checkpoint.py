@@ -46,7 +46,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
@@ -55,7 +55,7 @@ from braces.dims import Size
 from braces.dtypes import BOOL, INT64, ListType, TensorType, Type
 from braces.errors import ProgramError
 from braces.ir.records import ARGUMENT, Op, ProgramDef
-from braces.ir.views import LoopView, Row, view_of
+from braces.ir.views import LoopView, StackedOutputView, view_of
 from braces.ir.walk import rename_body
 from braces.ops.control.construct.build import LoopCarry, LoopOutputs, ScannedInput, build_loop
 from braces.ops.lists.stack import INDEX_TYPE
@@ -105,10 +105,10 @@ class Segments:
                 _continue_from(self.memories, before), remainder_slices, done
             )
         rows = zip(before.rows, after.rows, strict=True)
-        return last.finals, [one("concat", *pair, axis=0) for pair in rows]
+        return last.finals, [emit("concat", *pair, axis=0) for pair in rows]
 
     def _fold_segments(self, x: Var, done: Size) -> Var:
-        return one("reshape", x, shape=(done // self.every, self.every, *x.shape[1:]))
+        return emit("reshape", x, shape=(done // self.every, self.every, *x.shape[1:]))
 
     def _build_full_segments(
         self, memories: Sequence[LoopCarry], slices: Sequence[ScannedInput], done: Size
@@ -124,11 +124,11 @@ class Segments:
         with self.program.building(table):
             trips = self._with_start(table, segment * self.every)
             made = build_loop(replace(trips, length=self.every), inner, cut)
-        rows = tuple(Row(row.name) for row in made.rows)
+        rows = tuple(StackedOutputView(row.name) for row in made.rows)
         outer = replace(self._outer_loop(table, segment), rows=rows, length=done // self.every)
         sources = [ScannedInput(c.source, x.name) for c, x in zip(slices, pieces, strict=True)]
         built = build_loop(outer, _outer_memories(memories, made), sources)
-        unfolded = (one("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
+        unfolded = (emit("reshape", x, shape=(done, *x.shape[2:])) for x in built.rows)
         return replace(built, rows=tuple(unfolded))
 
     def _build_remainder(
@@ -137,7 +137,7 @@ class Segments:
         """Build the loop over the iterations after the last full segment."""
         length = self.loop.length
         assert length is not None
-        start = one("size", value=done, dtype=INT64)
+        start = emit("size", value=done, dtype=INT64)
         loop = replace(self._with_start(self.program.current, start), length=length - done)
         return build_loop(loop, memories, slices)
 
@@ -146,7 +146,7 @@ class Segments:
         table, segment = self._outer_table()
         inner = self._inner_memories(table)
         with self.program.building(table):
-            zero = one("full", shape=(), value=0.0, dtype=INT64)
+            zero = emit("full", shape=(), value=0.0, dtype=INT64)
             trips = self._with_start(table, segment * self.every)
             trips, count, after = self._limit_to_segment(table, trips)
             made = build_loop(trips, [*inner, LoopCarry(zero, count, after)])
@@ -340,7 +340,7 @@ def build_segments(
     loop = LoopView(
         view.index,
         view.content,
-        rows=tuple(Row(row.result) for row in view.rows),
+        rows=tuple(StackedOutputView(row.result) for row in view.rows),
         condition=view.condition,
         length=_length(view, place),
         reverse=view.reverse,
@@ -352,6 +352,6 @@ def build_segments(
     else:
         slices = [ScannedInput(place.var(one.source), one.param) for one in view.slices]
         finals, rows = cut.counted(slices)
-        trips = one("size", value=loop.length, dtype=INT64)
+        trips = emit("size", value=loop.length, dtype=INT64)
     new_outputs = view.bound(finals, rows, trips)
     return {name: var.name for name, var in new_outputs.items()}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from functools import partial
 from typing import TypeAlias
 
-from braces.builder.append import apply, as_var, one
+from braces.builder.append import apply, as_var, emit
 from braces.builder.builder import Builder
 from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
@@ -327,7 +327,7 @@ def _tables_around(
 
 def _initial_cotangent(target: Var, grad: Operand | None) -> Var:
     if grad is None:
-        return one("full", shape=target.shape, value=1.0, dtype=target.dtype)
+        return emit("full", shape=target.shape, value=1.0, dtype=target.dtype)
     if not isinstance(grad, Var):
         grad = as_var(grad, target.dtype)
     if grad.type != target.type:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from braces.define.decorator import OPS
 from braces.dtypes import TensorType, is_float
 from braces.ir.records import Op
-from braces.ir.views import Memory
+from braces.ir.views import MemoryView
 from braces.passes.batching.trip_space import IterationSpace
 
 
@@ -55,7 +55,7 @@ class Accumulator:
         links: The operators that add to it, in order.
     """
 
-    memory: Memory
+    memory: MemoryView
     links: tuple[Accumulation, ...]
 
 

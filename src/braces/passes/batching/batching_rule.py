@@ -35,7 +35,7 @@ from functools import partial
 from itertools import chain
 from typing import TypeAlias
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import AxisMap, Indices, shape_of
 from braces.define.decorator import OPS
@@ -126,8 +126,8 @@ class BatchedOp:
         out = to_letters(tuple(i for i in self.axes.of_output(slot) if i != self.trips))
         if len(operands) == 1:
             axis = tuple(i for i, letter in enumerate(terms[0]) if letter not in out)
-            return one("sum", operands[0], axis=axis)
-        return one("einsum", *operands, equation=f"{','.join(terms)}->{out}")
+            return emit("sum", operands[0], axis=axis)
+        return emit("einsum", *operands, equation=f"{','.join(terms)}->{out}")
 
     def _operand(
         self, name: str, indices: Indices, values: Values, turned: BatchedOp | None
@@ -364,4 +364,4 @@ def _with_rank(value: Var, rank: int | None) -> Var:
     if rank is None or rank == value.ndim:
         return value
     first, *others = value.shape
-    return one("reshape", value, shape=(first, *(1,) * (rank - value.ndim), *others))
+    return emit("reshape", value, shape=(first, *(1,) * (rank - value.ndim), *others))

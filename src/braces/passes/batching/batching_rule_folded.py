@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import AxisMap, shape_of
 from braces.define.decorator import OPS
@@ -64,14 +64,14 @@ class FoldedOp:
             x = values(name)
             if name not in self.varying:
                 return x
-            return one("reshape", x, shape=(self.trips * size, *x.shape[2:]))
+            return emit("reshape", x, shape=(self.trips * size, *x.shape[2:]))
 
         inputs = {slot: [*map(folded_operand, names)] for slot, names in self.op.inputs.items()}
 
         def unfolded_output(name: str, x: Var) -> Var:
             if name in self.totals:
                 return x
-            return one("reshape", x, shape=(self.trips, size, *x.shape[1:]))
+            return emit("reshape", x, shape=(self.trips, size, *x.shape[1:]))
 
         results = apply(self.op.type, inputs, self.op.attrs, wanted=tuple(self.op.outputs))
         return {

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import is_float
@@ -114,7 +114,7 @@ class BatchedPartition:
         building = any(x.name in op.binds() for op in self.place.table.ops)
         if is_float(x.dtype) and not building and self.place.maker(x.name) is None:
             shape = (*mask.shape, *(1,) * (x.ndim - 2))
-            x = one("where", one("reshape", mask, shape=shape), x, 0.0)
+            x = emit("where", emit("reshape", mask, shape=shape), x, 0.0)
         return _fold(x, total)
 
 
@@ -145,13 +145,13 @@ def keeps_elements_in_place(view: PartitionView) -> bool:
 
 def _fold(x: Var, rows: Size) -> Var:
     """Fold the iteration axis into the batch axis; on several devices behind it."""
-    x = one("moveaxis", x, source=0, destination=1) if current_context().target.together else x
-    return one("reshape", x, shape=(rows, *x.shape[2:]))
+    x = emit("moveaxis", x, source=0, destination=1) if current_context().target.together else x
+    return emit("reshape", x, shape=(rows, *x.shape[2:]))
 
 
 def _unfold(x: Var, trips: Size, rows: Size) -> Var:
     """Unfold the batch axis into a leading iteration axis and the batch axis."""
     if not current_context().target.together:
-        return one("reshape", x, shape=(trips, rows, *x.shape[1:]))
-    unfolded = one("reshape", x, shape=(rows, trips, *x.shape[1:]))
-    return one("moveaxis", unfolded, source=0, destination=1)
+        return emit("reshape", x, shape=(trips, rows, *x.shape[1:]))
+    unfolded = emit("reshape", x, shape=(rows, trips, *x.shape[1:]))
+    return emit("moveaxis", unfolded, source=0, destination=1)

@@ -26,10 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Self
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.ir.records import Op, ProgramDef
-from braces.ir.views import LoopView, Memory, Slice, view_of
+from braces.ir.views import LoopView, MemoryView, Slice, view_of
 from braces.passes.core.pipeline import Pass, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
 
@@ -75,7 +75,7 @@ class _Delay:
         place: Insertion point of the loop.
     """
 
-    memory: Memory
+    memory: MemoryView
     source: str
     kept: str | None
     reverse: bool
@@ -101,9 +101,9 @@ class _Delay:
     def build(self) -> tuple[Var, Var]:
         """Build the delayed stack and the final value."""
         init, source = self.place.var(self.memory.init), self.place.var(self.source)
-        first = one("reshape", init, shape=(1, *init.shape))
+        first = emit("reshape", init, shape=(1, *init.shape))
         ordered = (source, first) if self.reverse else (first, source)
-        extended = one("concat", *ordered, axis=0)
+        extended = emit("concat", *ordered, axis=0)
         delayed, final = (
             (extended[1:], extended[0]) if self.reverse else (extended[:-1], extended[-1])
         )
@@ -111,8 +111,8 @@ class _Delay:
 
 
 def _find_mirrored(
-    memory: Memory, source: str, reverse: bool, place: InsertionPoint
-) -> tuple[LoopView, Memory] | None:
+    memory: MemoryView, source: str, reverse: bool, place: InsertionPoint
+) -> tuple[LoopView, MemoryView] | None:
     """Return the memory of a reversed loop whose next values the source stacks."""
     maker = place.maker(source)
     view = view_of(maker) if maker else None

@@ -29,13 +29,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.define.decorator import OPS
 from braces.dims import Size
 from braces.dtypes import TensorType
 from braces.ir.records import Op, ProgramDef, VarInfo
-from braces.ir.views import LoopView, Row
+from braces.ir.views import LoopView, StackedOutputView
 from braces.passes.batching.accumulators import Accumulation, Accumulator, Accumulators
 from braces.passes.batching.batching_rule import BatchedOp
 from braces.passes.batching.batching_rule_folded import FoldedOp
@@ -262,7 +262,7 @@ def _accumulate_all(trips: IterationSpace, link: Accumulation) -> Var:
         return stretched.build(trips.value)[link.after]
     addend = trips.value(link.added)
     if link.added not in trips.makers:  # a scanned input
-        addend = one("sum", addend, axis=0)
+        addend = emit("sum", addend, axis=0)
     return trips.value(link.before) + addend
 
 
@@ -278,7 +278,7 @@ def _remaining_loop(
         assert isinstance(type_, TensorType)
         stacked = TensorType(type_.dtype, (trips.length, *type_.shape))
         infos.append(VarInfo(table.names.unique(f"{op.name}.{name}"), stacked))
-        rows.append(Row(name, infos[-1].name))
+        rows.append(StackedOutputView(name, infos[-1].name))
     summed = [accumulator.memory for accumulator in tail.moved_sums()]
     loop = replace(
         view,

@@ -39,11 +39,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from braces.builder.append import apply, call, one
+from braces.builder.append import apply, call, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import shape_of
 from braces.ir.records import ARGUMENT, Op, ProgramDef, VarInfo
-from braces.ir.views import LoopView, Memory
+from braces.ir.views import LoopView, MemoryView
 from braces.passes.batching.batching_rule import is_transpose
 from braces.passes.core.pipeline import Pass, collect_notes, note
 from braces.passes.core.rewrite import InsertionPoint, Replacement, rewrite_loops
@@ -94,7 +94,7 @@ class _Fusion:
         self.op = op
         self.place = groups.trips.place
         self.path = groups.block.path
-        self.memories: dict[AccumulatorGroup, Memory] = {}
+        self.memories: dict[AccumulatorGroup, MemoryView] = {}
         self.joined: dict[tuple[tuple[str, ...], int], Var] = {}
         self.parts: dict[SharedOperandGroup, dict[str, Var]] = {}
 
@@ -181,14 +181,14 @@ class _Fusion:
         assert out is not None
         with self.place.building():
             inits = [self.place.var(memory.init) for memory in group.memories]
-            init = one("concat", *inits, axis=out)
+            init = emit("concat", *inits, axis=out)
         operand_var = self._concat_varying(group.names, operand.axis, inner)
         param = inner.table.new_var(type=init.type, kind=ARGUMENT, stem=first.param)
         with inner.building():
             product = group.joint.build(group.ops[0], [operand_var], self._current_var(inner))
             after = call(link.type, inner.var(param.name), product)
         final = self.place.table.names.unique(first.final)
-        self.memories[group] = Memory(init.name, param.name, after.name, final)
+        self.memories[group] = MemoryView(init.name, param.name, after.name, final)
         return None
 
     def _fuse_results(
@@ -218,7 +218,7 @@ class _Fusion:
         signatures = {(op.type, tuple(op.attrs.items())) for op in turns}
         if len(turns) != len(names) or len(signatures) != 1:
             with self.place.building():
-                return one("concat", *map(trips.value, names), axis=axis)
+                return emit("concat", *map(trips.value, names), axis=axis)
         axis = source_axis(turns[0], axis, trips.type_of)
         operand_var = self._concat_invariant(
             [name for op in turns for name in op.reads()], axis, inner
@@ -231,7 +231,7 @@ class _Fusion:
         """Concatenate loop-variant values, once in each iteration."""
         if (names, axis) not in self.joined:
             with inner.building():
-                concatenated = one("concat", *map(self._current_var(inner), names), axis=axis)
+                concatenated = emit("concat", *map(self._current_var(inner), names), axis=axis)
             self.joined[names, axis] = concatenated
         return self.joined[names, axis]
 

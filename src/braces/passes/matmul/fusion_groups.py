@@ -39,7 +39,7 @@ from typing import TypeVar
 
 from braces.define.decorator import OPS
 from braces.ir.records import Op
-from braces.ir.views import Memory, names_read
+from braces.ir.views import MemoryView, names_read
 from braces.ir.walk import producers, rename_op
 from braces.passes.batching.trip_space import reason_not_vectorizable
 from braces.passes.cleanup.cse import cse_key, equal_attributes
@@ -134,7 +134,7 @@ class AccumulatorGroup:
         joint: The fusion axis.
     """
 
-    memories: tuple[Memory, ...]
+    memories: tuple[MemoryView, ...]
     links: tuple[Op, ...]
     ops: tuple[Op, ...]
     joint: FusionAxis
@@ -270,7 +270,7 @@ class FusionGroups:
 
     def _accumulator_groups(self) -> Iterator[AccumulatorGroup]:
         """Yield accumulators of products whose operands other groups concatenate."""
-        found: dict[tuple[Key, FusionAxis], list[tuple[Memory, Op, Op]]] = {}
+        found: dict[tuple[Key, FusionAxis], list[tuple[MemoryView, Op, Op]]] = {}
         for memory, link, op in self._accumulations():
             for joint in FusionAxis.found(op, self.trips.type_of):
                 if joint.out is not None and all(self._varies(op, joint)):
@@ -309,7 +309,7 @@ class FusionGroups:
                 used.update(op_of(item).name for item in ordered)
                 yield joint, ordered
 
-    def _accumulations(self) -> Iterator[tuple[Memory, Op, Op]]:
+    def _accumulations(self) -> Iterator[tuple[MemoryView, Op, Op]]:
         """Yield memories that only accumulate products: memory, addition and product."""
         view = self.trips.view
         condition_names = names_read(view.condition) if view.condition else set[str]()

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from braces.builder.append import apply, call, one
+from braces.builder.append import apply, call, emit
 from braces.builder.var import Var
 from braces.define.axes.axis_map import normalize_axis, shape_of
 from braces.define.decorator import OPS
@@ -264,7 +264,7 @@ class _SplitRule:
         for run, piece in zip(part.runs, pieces, strict=True):
             piece_vars = [inner.var(inner.names.get(name, name)) for name in run]
             varying_operand = (
-                one("concat", *piece_vars, axis=axis) if len(piece_vars) > 1 else piece_vars[0]
+                emit("concat", *piece_vars, axis=axis) if len(piece_vars) > 1 else piece_vars[0]
             )
             new_operands = [varying_operand, piece] if which == 0 else [piece, varying_operand]
             terms.append((self._availability(run[0]), joint.build(op, new_operands, inner.var)))

@@ -24,7 +24,7 @@ Without padding, this changes no result. The executor applies it when it compile
 
 from __future__ import annotations
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
@@ -124,7 +124,7 @@ def _mask_dim(body: Body, name: str) -> Body:
         count = _count(program, table, source)
         count_ops, table.ops = table.ops, []
         places = apply("arange", {}, {"stop": rows})["out"][0]
-        valid = one("less", places, count)
+        valid = emit("less", places, count)
     padded_op = source.with_(attrs={**source.attrs, OPS.get(source.type).roles["Roomy"]: True})
     mask_ops, table.ops = table.ops, [padded_op, *body.ops[first + 1 :]]
     mask_rows(program, table, rows, {}, valid.name, count.name)

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.dims import Dim, Size
 from braces.dtypes import TensorType, Type
-from braces.ir.views import LoopView, Row
+from braces.ir.views import LoopView, StackedOutputView
 from braces.ir.walk import rename_op
 from braces.ops.control.batch_axis.fixed_batch import find_captured_row_axes
 from braces.ops.control.construct.build import LoopCarry, ScannedInput
@@ -72,7 +72,7 @@ class RaggedLoop:
         return replace(
             self.loop,
             content=body.freeze(),
-            rows=tuple(Row(result, row.stacked) for row, result in rows),
+            rows=tuple(StackedOutputView(result, row.stacked) for row, result in rows),
         )
 
 
@@ -158,14 +158,14 @@ def _move_batch_first(steps: RaggedLoop, body: SymbolTable, name: str, axis: int
     table = body if name in body.vars else steps.outer
     var = visible_var(steps.program, table, name)
     with steps.program.building(table):
-        return one("moveaxis", var, source=(axis,), destination=(0,)) if axis else var
+        return emit("moveaxis", var, source=(axis,), destination=(0,)) if axis else var
 
 
 def _move_batch_back(steps: RaggedLoop, inner: SymbolTable, name: str, axis: int) -> str:
     """Move the batch axis of a parameter back to its original position."""
     with steps.program.building(inner):
         var = var_of(steps.program, inner, name)
-        return one("moveaxis", var, source=(0,), destination=(axis,)).name if axis else name
+        return emit("moveaxis", var, source=(0,), destination=(axis,)).name if axis else name
 
 
 def number_random_draws(steps: RaggedLoop, inner: SymbolTable, step: RaggedStep) -> RaggedStep:

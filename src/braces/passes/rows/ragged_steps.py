@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.source_line import with_user_line
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, var_of, visible_var
@@ -42,7 +42,7 @@ from braces.dims import Size
 from braces.dtypes import BOOL, TensorType, is_integer
 from braces.errors import ProgramError, ShapeError, UnknownNameError, suggest
 from braces.ir.records import ARGUMENT, Body, Op, ProgramDef
-from braces.ir.views import LoopView, Row
+from braces.ir.views import LoopView, StackedOutputView
 from braces.ir.walk import all_bodies
 from braces.ops.common.row_semantics import ADVICE
 from braces.ops.common.rules import build_zeros
@@ -93,7 +93,7 @@ def _add_running_memory(
 ) -> tuple[Var, Var]:
     """Add a memory that marks running batch elements: its initial value and its parameter."""
     with steps.program.building(steps.outer):
-        start = one("full", shape=shape, value=1.0, dtype=BOOL)
+        start = emit("full", shape=shape, value=1.0, dtype=BOOL)
     name = body.names.unique("running")
     body.new_var(name, TensorType(BOOL, shape), ARGUMENT)
     return start, var_of(steps.program, body, name)
@@ -111,11 +111,11 @@ def _guard_by_switch(
     skip = SymbolTable(parent=body)
     with steps.program.building(skip):
         zeros = [build_zeros(tensor_type(row)) for row in rows]
-        true = one("full", shape=(), value=1.0, dtype=BOOL)
+        true = emit("full", shape=(), value=1.0, dtype=BOOL)
     memory_names = (memory.param for memory in steps.memories)
     skipped = skip.freeze((*memory_names, *(z.name for z in zeros), true.name))
     with steps.program.building(body):
-        index = one("cast", running, dtype="int32")
+        index = emit("cast", running, dtype="int32")
         *out, stopped = build_switch(index, (skipped, run), total=True)
         goes_on = running & ~stopped
     n = len(steps.memories)
@@ -184,7 +184,7 @@ def _stop_per_element(steps: RaggedLoop, inner: SymbolTable, name: str, rows: Si
     if stop.ndim:
         return name
     with steps.program.building(inner):
-        return one("broadcast_to", stop, shape=(rows,)).name
+        return emit("broadcast_to", stop, shape=(rows,)).name
 
 
 def _active_mask(steps: RaggedLoop, body: SymbolTable) -> Var | None:
@@ -192,12 +192,12 @@ def _active_mask(steps: RaggedLoop, body: SymbolTable) -> Var | None:
     if steps.lengths is None:
         return None
     step = var_of(steps.program, body, steps.loop.index)
-    return step < one("cast", steps.lengths, dtype="int64")
+    return step < emit("cast", steps.lengths, dtype="int64")
 
 
 def _select_active(active: Var, new: Var, old: Var) -> Var:
     shape = (active.shape[0], *[1] * (new.ndim - 1))
-    return one("where", one("reshape", active, shape=shape), new, old)
+    return emit("where", emit("reshape", active, shape=shape), new, old)
 
 
 def _check_batch_first(
@@ -285,7 +285,7 @@ def _check_lengths(var: Var) -> Var:
 
 def _with_lengths(view: LoopView, place: InsertionPoint, by: Var) -> dict[str, str]:
     """Build a loop with lengths; return the new names of its outputs."""
-    rows = tuple(Row(row.result) for row in view.rows)
+    rows = tuple(StackedOutputView(row.result) for row in view.rows)
     origin = view.origin.with_(inputs={}, outputs={})
     loop = replace(view, memories=(), slices=(), rows=rows, trips="", origin=origin)
     memories = [LoopCarry(place.var(m.init), m.param, m.next) for m in view.memories]

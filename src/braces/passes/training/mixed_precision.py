@@ -20,7 +20,7 @@ It comes last, because the other passes move products out of loops, and not the 
 
 from __future__ import annotations
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.source_line import with_user_line
 from braces.builder.var import Var
 from braces.dtypes import FLOAT32, DType, TensorType, dtype_of, is_float
@@ -117,4 +117,4 @@ def _build_narrow(op: Op, place: InsertionPoint, dtype: DType) -> dict[str, str]
 
 
 def _cast_to(x: Var, dtype: DType) -> Var:
-    return x if x.dtype == dtype else one("cast", x, dtype=dtype)
+    return x if x.dtype == dtype else emit("cast", x, dtype=dtype)

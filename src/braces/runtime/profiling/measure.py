@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from braces.errors import ProgramError
 from braces.ir.records import Op, ProgramDef
 from braces.ir.walk import all_ops
-from braces.lower.interpret.operator_timing import OpCost, OperatorClock, OpLocation, Span
+from braces.lower.interpret.operator_timing import OperatorClock, OpLocation, OpTime, Span
 from braces.lower.interrupt.deadline import CancellationToken
 from braces.passes.core.pipeline import Pass
 from braces.runtime.backend.interface import Backend, Runnable
@@ -272,7 +272,7 @@ def _collect_measured(
         notes = [*_note_fused(works, ops), *_note_threads(account, works, times), *notes]
     elif ops:
         total_ns = sum(each.last - each.first for each in times)
-        works[()] = OpCost(len(times), total_ns)
+        works[()] = OpTime(len(times), total_ns)
         notes.append("JAX told no times of single instructions here: the only row has all.")
     notes.append(
         "Instructions are traced while they run, which small ones feel; a warm-up run is not."
@@ -281,7 +281,7 @@ def _collect_measured(
     return Measurement(times, OpCosts(works, ops), account.spans, memory, notes)
 
 
-def _note_fused(works: Mapping[Key, OpCost], ops: Mapping[OpLocation, Op]) -> list[str]:
+def _note_fused(works: Mapping[Key, OpTime], ops: Mapping[OpLocation, Op]) -> list[str]:
     """Return notes about operators without a time of their own."""
     seen_places = {place for key in works for place in key}
     untimed = [place for place in ops if place not in seen_places]
@@ -299,7 +299,7 @@ def _note_fused(works: Mapping[Key, OpCost], ops: Mapping[OpLocation, Op]) -> li
 
 
 def _note_threads(
-    account: TimeAccount, works: Mapping[Key, OpCost], times: list[RunTimes]
+    account: TimeAccount, works: Mapping[Key, OpTime], times: list[RunTimes]
 ) -> list[str]:
     """Return a note if times add up to more than the runs took, because of threads."""
     took = sum(each.last - each.first for each in times)

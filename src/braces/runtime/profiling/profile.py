@@ -13,7 +13,7 @@ from braces.ir.files.atomic_write import write_atomically
 from braces.lower.interpret.operator_timing import Span
 from braces.runtime.profiling.chrome_trace import build_trace
 from braces.runtime.profiling.rendering import ProfileReport, RunFacts
-from braces.runtime.profiling.table_rows import OP, OpCosts, Row
+from braces.runtime.profiling.table_rows import OP, OpCosts, ProfileRow
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Profile(RunFacts):
     _spans: tuple[Span, ...] = field(repr=False)
     _levels: tuple[tuple[int, int], ...] = field(repr=False)
 
-    def rows(self, by: str = OP) -> tuple[Row, ...]:
+    def rows(self, by: str = OP) -> tuple[ProfileRow, ...]:
         """Return the cost of each item in all runs together, the largest own time first.
 
         Args:

@@ -18,7 +18,7 @@ from braces.runtime.profiling.table_rows import (
     NO_OPERATOR,
     OP,
     TYPE,
-    Row,
+    ProfileRow,
     join_first_two,
 )
 
@@ -81,7 +81,7 @@ class ProfileReport:
 
     facts: RunFacts
     by: str
-    rows: Sequence[Row]
+    rows: Sequence[ProfileRow]
     limit: int | None
 
     def text(self) -> str:
@@ -132,13 +132,13 @@ class ProfileReport:
     # ---- parts -------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> Sequence[Row]:
+    def _shown(self) -> Sequence[ProfileRow]:
         return self.rows[: _ROWS if self.limit is None else max(0, self.limit)]
 
     def _head(self) -> list[str]:
         return [_FIRST[self.by], "share", "self", "total", "calls", "a call", *_TOLD[self.by]]
 
-    def _cells(self, row: Row) -> list[str]:
+    def _cells(self, row: ProfileRow) -> list[str]:
         cells_by_column = {
             "type": row.type,
             "block": row.block or "0" if row.paths else "",

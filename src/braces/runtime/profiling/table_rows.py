@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from braces.errors import ProgramError
 from braces.ir.records import Op
-from braces.lower.interpret.operator_timing import OpCost, OpLocation
+from braces.lower.interpret.operator_timing import OpLocation, OpTime
 
 Key: TypeAlias = tuple[OpLocation, ...]
 """Operators that are computed together, and share one time; mostly one."""
@@ -20,7 +20,7 @@ SECOND = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ProfileRow:
     """Cost of one item, in all measured runs.
 
     Attributes:
@@ -57,7 +57,7 @@ class OpCosts:
         ops: Each operator, by its location.
     """
 
-    works: Mapping[Key, OpCost]
+    works: Mapping[Key, OpTime]
     ops: Mapping[OpLocation, Op]
 
     @cached_property
@@ -65,7 +65,7 @@ class OpCosts:
         """The sum of all times."""
         return sum(work.self_ns for work in self.works.values())
 
-    def rows(self, by: str = OP) -> tuple[Row, ...]:
+    def rows(self, by: str = OP) -> tuple[ProfileRow, ...]:
         """Return the cost of each item, the largest own time first.
 
         Raises:
@@ -86,10 +86,10 @@ class OpCosts:
         rows = (self._row(by, name, keys, totals[name]) for name, keys in groups.items())
         return tuple(sorted(rows, key=lambda row: -row.self_s))
 
-    def _row(self, by: str, name: str, keys: Sequence[Key], total_ns: int) -> Row:
+    def _row(self, by: str, name: str, keys: Sequence[Key], total_ns: int) -> ProfileRow:
         own = sum(self.works[key].self_ns for key in keys)
         merged = tuple(dict.fromkeys(place for key in keys for place in key))
-        return Row(
+        return ProfileRow(
             name=label_of(keys[0], self.ops) if by == OP else name,
             paths=tuple(place.path for place in merged),
             type=self._type(keys[0]) if by in (OP, TYPE) else "",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from braces.define.decorator import OPS
-from braces.lower.interpret.operator_timing import MAX_SPANS, OpCost, Span
+from braces.lower.interpret.operator_timing import MAX_SPANS, OpTime, Span
 from braces.runtime.profiling.hlo_text import HloModule, Instruction, Numbering
 from braces.runtime.profiling.table_rows import Key, label_of
 from braces.runtime.profiling.xla_trace import TraceEvent
@@ -76,7 +76,7 @@ class TimeAccount:
         threads: The maximum number of threads in one run.
     """
 
-    works: dict[Key, OpCost] = field(default_factory=dict[Key, OpCost])
+    works: dict[Key, OpTime] = field(default_factory=dict[Key, OpTime])
     spans: list[Span] = field(default_factory=list[Span])
     left_out: int = 0
     threads: int = 0
@@ -107,7 +107,7 @@ class TimeAccount:
     def _enter(self, several: Iterable[_Execution]) -> None:
         calls = defaultdict[tuple[Key, str], Counter[str]](Counter)
         for ran in several:
-            self.works.setdefault(ran.key, OpCost()).self_ns += ran.self_ns
+            self.works.setdefault(ran.key, OpTime()).self_ns += ran.self_ns
             if ran.parent is None or ran.parent.key != ran.key:
                 instruction = ran.instruction
                 calls[ran.key, instruction.computation][instruction.name] += 1

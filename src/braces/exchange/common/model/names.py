@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
@@ -77,7 +77,7 @@ def unused_name(table: SymbolTable, name: str) -> str:
 def fetch_as(program: Builder, var: Var, name: str) -> None:
     """Fetch a variable under the name that the model gives it."""
     if var.name != name or var.info.kind != VALUE:
-        var = one("identity", var, name=unused_name(program.table, name))
+        var = emit("identity", var, name=unused_name(program.table, name))
     program.give(var.name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import INT64
@@ -44,7 +44,7 @@ def topk(
         values, at = ops.topk(x, k=k, axis=axis)
         return values, cast_to_dtype(at, INT64)
     order = ops.argsort(x, axis=axis, descending=largest)
-    at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+    at = emit("window", order, start=0, size=k, axis=axis % x.ndim)
     return ops.take_along_axis(x, at, axis=axis), cast_to_dtype(at, INT64)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, DType, is_float
@@ -30,7 +30,7 @@ OPEN_END = 10**9
 def number_of(size: Size | Var) -> Var:
     """Return a size as an int64 scalar of the program."""
     if not isinstance(size, Var):
-        return one("size", value=size, dtype=INT64)
+        return emit("size", value=size, dtype=INT64)
     return size if size.dtype == INT64 else ops.cast(size, INT64)
 
 
@@ -58,7 +58,7 @@ def _resolve_rest(have: Size, target: Sequence[Size]) -> list[Size]:
 
 def fill_shape(shape: Sequence[Size], value: Any, dtype: DType) -> Var:
     """Broadcast a number to a shape."""
-    return ops.broadcast_to(one("constant", value=Literal.of(number(value, dtype))), shape)
+    return ops.broadcast_to(emit("constant", value=Literal.of(number(value, dtype))), shape)
 
 
 # ---- axes ------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ def dynamic_slice(x: Var, axis: int, start: Size | Var, end: Size | Var, step: i
     first = ops.minimum(ops.maximum(first, 0), last)
     stop = ops.minimum(ops.maximum(stop, 0 if step > 0 else -1), last)
     count = ops.maximum(-((first - stop) // step), 0)
-    indices = first + one("arange", stop=data_dependent.as_size(count)) * step
+    indices = first + emit("arange", stop=data_dependent.as_size(count)) * step
     return ops.take(x, indices, axis=axis)
 
 
@@ -169,13 +169,13 @@ def slice_axis(x: Var, axis: int = 0, start: Any = None, end: Any = None, step: 
         return x
     if step != 1:
         raise ProgramError("A slice with a step and bounds from symbolic sizes is not read.")
-    return one("window", x, start=first, size=sizes.minus(last, first), axis=at)
+    return emit("window", x, start=first, size=sizes.minus(last, first), axis=at)
 
 
 def select(x: Var, axis: int, at: Any) -> Var:
     """Take one index of an axis."""
     if isinstance(at, Var | Dim):
-        index = at if isinstance(at, Var) else one("size", value=at)
+        index = at if isinstance(at, Var) else emit("size", value=at)
         return ops.take(x, index, axis=axis)
     return x[at_axis(axis % x.ndim, at)]
 
@@ -192,11 +192,11 @@ def build_range(node: SupportsRefuse, bounds: Sequence[Number], dtype: DType) ->
     if not sizes.symbolic(*bounds):
         if step and abs(stop - start) / abs(step) > LONGEST_RANGE:
             node.refuse(f"counts further than {LONGEST_RANGE}")
-        return one("constant", value=Literal.of(numeric_range(*bounds).astype(dtype)))
+        return emit("constant", value=Literal.of(numeric_range(*bounds).astype(dtype)))
     if step != 1:
         node.refuse("has a step and bounds that follow from a symbolic size")
     numbers = cast_to_dtype(
-        one("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype
+        emit("arange", stop=sizes.largest(sizes.minus(stop, start), 0)), dtype
     )
     return numbers if start == 0 else numbers + cast_to_dtype(number_of(start), dtype)
 

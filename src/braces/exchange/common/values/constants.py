@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.var import Var
 from braces.dims import Dim, Size
@@ -96,15 +96,15 @@ def write_constant(
         array = value.numbers()
         if array.size > LARGEST_LITERAL:
             return add_persistable(program, values, "constant", array, STATE)
-        return one("constant", value=Literal.of(array))
+        return emit("constant", value=Literal.of(array))
     sizes = [_scalar_var(item, value.dtype) for item in value.items()]
     if not value.array.ndim:
         return sizes[0]
-    vector = one("stack", *sizes)
-    return vector if value.array.ndim == 1 else one("reshape", vector, shape=value.array.shape)
+    vector = emit("stack", *sizes)
+    return vector if value.array.ndim == 1 else emit("reshape", vector, shape=value.array.shape)
 
 
 def _scalar_var(item: Any, dtype: DType) -> Var:
     if isinstance(item, Dim):
-        return one("size", value=item, dtype=dtype)
-    return one("constant", value=Literal.of(np.asarray(item, dtype)))
+        return emit("size", value=item, dtype=dtype)
+    return emit("constant", value=Literal.of(np.asarray(item, dtype)))

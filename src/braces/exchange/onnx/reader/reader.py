@@ -42,7 +42,7 @@ from braces.exchange.onnx.reader.graph.call_counting import DEEPEST, NodeCounter
 from braces.exchange.onnx.reader.graph.constant_folding import fold_constants
 from braces.exchange.onnx.reader.graph.node import (
     GraphScope,
-    Node,
+    OnnxNode,
     Rule,
     in_declared_dtypes,
     operator_of,
@@ -185,7 +185,7 @@ class OnnxReader:
         return results[0] if results else None
 
     def _note(self, names: GraphScope, proto: Any, error: BracesError) -> None:
-        node = Node(names, proto, {})
+        node = OnnxNode(names, proto, {})
         self.problems.append(UnsupportedNode(f"{node.type}-{node.version}", str(node), error))
 
     def _made(self, names: GraphScope, proto: Any) -> Sequence[Value]:
@@ -195,7 +195,7 @@ class OnnxReader:
             return self._by_function(
                 function_bodies.call_node(names, proto, function), function
             )
-        node = Node.of(names, proto)
+        node = OnnxNode.of(names, proto)
         if node.type not in RULES and not function_bodies.has_body(proto, node.version):
             node.refuse("is an operator that cannot be read", ADVICE.get(node.type))
         operands = [names.value(name) if name else None for name in proto.input]
@@ -205,14 +205,14 @@ class OnnxReader:
         rule = RULES.get(node.type)
         return self._by_body(node) if rule is None else self._by_rule(node, rule)
 
-    def _by_body(self, node: Node) -> Sequence[Value]:
+    def _by_body(self, node: OnnxNode) -> Sequence[Value]:
         body = function_bodies.schema_body(node)
         assert body is not None, "what has a body has one"
         first = next((name for name in node.proto.output if name), node.proto.op_type)
         outputs = self._call(node, body, f"{self.path_of(node.names, first)}/")
         return in_declared_dtypes(node, outputs)
 
-    def _by_function(self, node: Node, function: Any) -> Sequence[Value]:
+    def _by_function(self, node: OnnxNode, function: Any) -> Sequence[Value]:
         """Convert a call to a plain block; known values pass through it.
 
         The call is inlined if the name of the block, with its prefix, would be too long.
@@ -231,7 +231,7 @@ class OnnxReader:
                 block_name, build_body, function_bodies.is_rematerialized(function)
             )
 
-    def _by_rule(self, node: Node, rule: Rule) -> Sequence[Value]:
+    def _by_rule(self, node: OnnxNode, rule: Rule) -> Sequence[Value]:
         table = self.program.current
         first = next((name for name in node.proto.output if name), "")
         before, lifted = len(table.ops), len(self._lifted)
@@ -254,7 +254,7 @@ class OnnxReader:
         return clean_name(f"{names.path}{clean_name(name)}")
 
     def _call(
-        self, node: Node, body: function_bodies.FunctionBody, path: str
+        self, node: OnnxNode, body: function_bodies.FunctionBody, path: str
     ) -> Sequence[Value]:
         """Read a function body inline, with names that begin with this path."""
         inner = GraphScope(self, body.versions, None, path)
@@ -288,7 +288,7 @@ class OnnxReader:
         inner = self._inside(outer, graph, inputs)
         return [inner.value(entry.name) for entry in graph.output]
 
-    def in_place(self, node: Node, graph: Any) -> list[Value]:
+    def in_place(self, node: OnnxNode, graph: Any) -> list[Value]:
         """Read a subgraph of a node inline, and return its outputs."""
         inner = self._inside(node.names, graph, ())
         for at, (output_name, entry) in enumerate(
@@ -387,7 +387,7 @@ class OnnxReader:
                 if defining_scope(seen, read) is not None:
                     self._follow(seen, read, depth - 1, roots)
             return None
-        node = Node.of(seen, proto)
+        node = OnnxNode.of(seen, proto)
         inputs = [self._follow(seen, n, depth - 1, roots) if n else None for n in proto.input]
         missing = any(v is None and n for v, n in zip(inputs, proto.input, strict=True))
         outputs = () if missing else self._folded(node, inputs, weights=True)
@@ -398,7 +398,7 @@ class OnnxReader:
         return outputs[at]
 
     def _folded(
-        self, node: Node, operands: Sequence[Value], *, weights: bool
+        self, node: OnnxNode, operands: Sequence[Value], *, weights: bool
     ) -> Sequence[Constant]:
         """Return the outputs of a node if its inputs are known, else nothing."""
         inputs = list[Constant | None]()

@@ -24,7 +24,7 @@ from braces.exchange.onnx.writer.graph.graph import (
     rename_values,
     value_info,
 )
-from braces.exchange.onnx.writer.writer import Writer
+from braces.exchange.onnx.writer.writer import BlockExporter
 from braces.ir.records import DATA, ProgramDef
 from braces.ir.walk import resolve_body
 from braces.lazy import onnx
@@ -139,7 +139,7 @@ def _model(
     states = {name: body.vars[name] for name in (*plan.states, *moved)}
     reserved_names = frozenset((*body.vars, *spare))
     model_state = ModelState(reserved_names, spare=dict(spare), used=set(reserved_names))
-    g, writer = OnnxGraph(model_state), Writer()
+    g, writer = OnnxGraph(model_state), BlockExporter()
     model_state.main = g
     for name, info in (plan.feeds | states).items():
         g.bind(name, name, info.type)

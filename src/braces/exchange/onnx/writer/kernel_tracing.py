@@ -21,7 +21,7 @@ from braces.define.jax_types import JaxTypeConverter
 from braces.errors import BracesError
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, refuse_complex
 from braces.exchange.onnx.writer.graph.jaxpr_equation import (
-    Equation,
+    ExportedEquation,
     Unsupported,
     is_complex,
     is_key,
@@ -89,7 +89,7 @@ class KernelExporter:
             raise Unsupported(why_not(name))
         if any(is_complex(v.aval) for v in eqn.outvars):
             raise Unsupported(f"{COMPLEX}.")
-        results = rule(Equation(g, self, eqn), *values)
+        results = rule(ExportedEquation(g, self, eqn), *values)
         return [results] if isinstance(results, str) else results
 
     def call(

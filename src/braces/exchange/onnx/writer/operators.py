@@ -15,7 +15,7 @@ from braces.dims import Dim, Shape, Size
 from braces.dtypes import BOOL, INT64, TensorType, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import code_of
-from braces.exchange.onnx.writer.graph.node import Node, Rule
+from braces.exchange.onnx.writer.graph.node import NodeDesc, Rule
 from braces.exchange.onnx.writer.primitives.shape import (
     add_axes,
     arange_to,
@@ -35,7 +35,7 @@ NORMALISING: Mapping[str, str] = {"log_softmax": "LogSoftmax", "softmax": "Softm
 REDUCING: Mapping[str, str] = {"max": "ReduceMax", "mean": "ReduceMean", "sum": "ReduceSum"}
 
 
-def promoted(kind: str, n: Node) -> str | None:
+def promoted(kind: str, n: NodeDesc) -> str | None:
     """Export as one node with operands in the dtype of the result."""
     dtype = n.result().dtype
     if dtype == BOOL or dtype.kind == "c" or (kind == "Div" and not is_float(dtype)):
@@ -43,7 +43,7 @@ def promoted(kind: str, n: Node) -> str | None:
     return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype)
 
 
-def elementwise(kind: str, n: Node) -> str | None:
+def elementwise(kind: str, n: NodeDesc) -> str | None:
     """Export as one unary node on floats."""
     dtype = n.result().dtype
     if not is_float(dtype) or dtype.kind == "c":
@@ -51,7 +51,7 @@ def elementwise(kind: str, n: Node) -> str | None:
     return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype)
 
 
-def normalised(kind: str, n: Node) -> str | None:
+def normalised(kind: str, n: NodeDesc) -> str | None:
     """A softmax."""
     dtype = n.result().dtype
     if not is_float(dtype) or dtype.kind == "c" or not isinstance(n.attr("axis"), int):
@@ -59,7 +59,7 @@ def normalised(kind: str, n: Node) -> str | None:
     return widths.widened_op(n.g, kind, *n.promoted(), dtype=dtype, axis=n.attr("axis"))
 
 
-def reduced(kind: str, n: Node) -> str | None:
+def reduced(kind: str, n: NodeDesc) -> str | None:
     """A reduction over axes."""
     axis, dtype = n.attr("axis"), n.result().dtype
     if dtype == BOOL or dtype.kind == "c" or axis == () or not n.type("x").rank:
@@ -75,27 +75,27 @@ def reduced(kind: str, n: Node) -> str | None:
     )
 
 
-def same(n: Node) -> str:
+def same(n: NodeDesc) -> str:
     """The identity."""
     return n.g.op("Identity", next(n.g.name(name) for name in n.op.reads()))
 
 
-def same_integers(n: Node) -> str:
+def same_integers(n: NodeDesc) -> str:
     """A cast to int64."""
     return widths.cast_value(n.g, n.input("x"), n.type("x").dtype, INT64)
 
 
-def fence(n: Node) -> str:
+def fence(n: NodeDesc) -> str:
     """The value of a fence."""
     return n.g.op("Identity", n.input("x"))
 
 
-def constant(n: Node) -> str:
+def constant(n: NodeDesc) -> str:
     """A constant."""
     return n.g.constant(n.attr("value").array())
 
 
-def cast(n: Node) -> str | None:
+def cast(n: NodeDesc) -> str | None:
     """A cast."""
     source_dtype, to = n.type("x").dtype, n.result().dtype
     if "c" in (source_dtype.kind, to.kind):
@@ -103,28 +103,28 @@ def cast(n: Node) -> str | None:
     return n.g.op("Cast", n.input("x"), to=code_of(to))
 
 
-def reshape(n: Node) -> str:
+def reshape(n: NodeDesc) -> str:
     """A reshape."""
     return reshape_to(n.g, n.input("x"), n.result().shape)
 
 
-def broadcast(n: Node) -> str:
+def broadcast(n: NodeDesc) -> str:
     """A broadcast."""
     return expand_to(n.g, n.input("x"), n.result().shape, n.result().dtype)
 
 
-def concat(n: Node) -> str:
+def concat(n: NodeDesc) -> str:
     """A concatenation."""
     return n.g.op("Concat", *n.promoted(), axis=n.attr("axis"))
 
 
-def new_axes(n: Node) -> str:
+def new_axes(n: NodeDesc) -> str:
     """New axes of size 1."""
     axis = n.attr("axis")
     return add_axes(n.g, n.input("x"), (axis,) if isinstance(axis, int) else axis)
 
 
-def where(n: Node) -> str | None:
+def where(n: NodeDesc) -> str | None:
     """An elementwise selection."""
     (condition, yes, no), dtype = n.op.reads(), n.result().dtype
     if dtype.kind == "c":
@@ -138,7 +138,7 @@ def where(n: Node) -> str | None:
     return widths.widened_where(n.g, n.g.name(condition), first, second, dtype)
 
 
-def take(n: Node) -> str | None:
+def take(n: NodeDesc) -> str | None:
     """A gather along one axis."""
     axis = n.attr("axis")
     if not isinstance(axis, int):
@@ -146,12 +146,12 @@ def take(n: Node) -> str | None:
     return n.g.op("Gather", n.input("x"), _indices_as_int64(n, "indices"), axis=axis)
 
 
-def embedding(n: Node) -> str:
+def embedding(n: NodeDesc) -> str:
     """Rows of a table."""
     return n.g.op("Gather", n.input("table"), _indices_as_int64(n, "ids"))
 
 
-def _indices_as_int64(n: Node, slot: str) -> str:
+def _indices_as_int64(n: NodeDesc, slot: str) -> str:
     """Return indices as int64, which all ONNX operators support."""
     return widths.cast_value(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
@@ -159,7 +159,7 @@ def _indices_as_int64(n: Node, slot: str) -> str:
 # ---- parts -----------------------------------------------------------------------------------
 
 
-def getitem(n: Node) -> str:
+def getitem(n: NodeDesc) -> str:
     """`x[...]` by a constant index."""
     g, result, axis = n.g, n.input("x"), 0
     slices = dict[int, tuple[int, int, int]]()
@@ -186,7 +186,7 @@ def _bounds(
     return first if start is None else start, last if end is None else end, step
 
 
-def window(n: Node) -> str:
+def window(n: NodeDesc) -> str:
     """Consecutive elements of one axis."""
     g, type_ = n.g, n.type("x")
     axis: int = n.attr("axis") % type_.rank
@@ -196,7 +196,7 @@ def window(n: Node) -> str:
     return g.op("Slice", n.input("x"), *bounds, g.integers(axis))
 
 
-def window_add(n: Node) -> str:
+def window_add(n: NodeDesc) -> str:
     """Add to consecutive elements of one axis."""
     type_, update = n.type("x"), n.type("update")
     rank = type_.rank
@@ -209,20 +209,20 @@ def window_add(n: Node) -> str:
     return _add_padded(n, n.input("update"), low, high)
 
 
-def _window_start(n: Node, have: Size) -> Size:
+def _window_start(n: NodeDesc, have: Size) -> Size:
     """Return the start of a window."""
     start: Size = n.attr("start")
     return have - start if n.attr("from_end") else start
 
 
-def _add_padded(n: Node, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
+def _add_padded(n: NodeDesc, update: str, low: Sequence[Size], high: Sequence[Size]) -> str:
     g, dtype = n.g, n.result().dtype
     zero = g.constant(0, dtype)
     padded_update = widths.widened_pad(g, update, g.shape((*low, *high)), zero, dtype)
     return widths.widened_op(g, "Add", n.input("x"), padded_update, dtype=dtype)
 
 
-def setitem_add(n: Node) -> str:
+def setitem_add(n: NodeDesc) -> str:
     """Add at a constant index."""
     g, type_ = n.g, n.type("x")
     entries = [index_entry for index_entry in n.attr("index") if index_entry != "new"]
@@ -286,14 +286,14 @@ def _new_axes(index: Sequence[Any]) -> list[int]:
     return [position for position, entry in enumerate(remaining) if entry == "new"]
 
 
-def gather_nd(n: Node) -> str:
+def gather_nd(n: NodeDesc) -> str:
     """A gather by indices of the first axes."""
     indices = n.op.inputs["indices"]
     shape = n.result().shape[: n.result().rank - n.type("x").rank + len(indices)]
     return n.g.op("GatherND", n.input("x"), _index_vectors(n, shape))
 
 
-def scatter_nd_add(n: Node) -> str:
+def scatter_nd_add(n: NodeDesc) -> str:
     """A scatter-add by indices of the first axes."""
     indices, update = n.op.inputs["indices"], n.type("updates")
     shape = update.shape[: update.rank - n.type("x").rank + len(indices)]
@@ -301,7 +301,7 @@ def scatter_nd_add(n: Node) -> str:
     return n.g.op("ScatterND", n.input("x"), where, n.input("updates"), reduction="add")
 
 
-def _index_vectors(n: Node, shape: Sequence[Size]) -> str:
+def _index_vectors(n: NodeDesc, shape: Sequence[Size]) -> str:
     """Return the index vectors of several axes."""
     g, parts = n.g, list[str]()
     for position, name in enumerate(n.op.inputs["indices"]):
@@ -312,7 +312,7 @@ def _index_vectors(n: Node, shape: Sequence[Size]) -> str:
     return g.op("Concat", *parts, axis=len(shape))
 
 
-def arange(n: Node) -> str | None:
+def arange(n: NodeDesc) -> str | None:
     """An `arange` of integers."""
     start, stop, step = (n.attr(name) for name in ("start", "stop", "step"))
     dtype = n.result().dtype
@@ -326,12 +326,12 @@ def arange(n: Node) -> str | None:
     return widths.cast_value(g, range_name, INT64, dtype)
 
 
-def size(n: Node) -> str:
+def size(n: NodeDesc) -> str:
     """A size as a number."""
     return widths.cast_value(n.g, n.g.number(n.attr("value")), INT64, n.result().dtype)
 
 
-def nonzero(n: Node) -> list[list[str]] | None:
+def nonzero(n: NodeDesc) -> list[list[str]] | None:
     """The indices of nonzero elements, one array per axis; with a fixed count by the kernel."""
     x, g = n.type("x"), n.g
     if isinstance(n.attr("count"), int) or x.dtype.kind == "c":
@@ -340,7 +340,7 @@ def nonzero(n: Node) -> list[list[str]] | None:
     return [[g.op("Gather", indices_, g.constant(at, INT64), axis=0) for at in range(x.rank)]]
 
 
-def data_dependent_size(n: Node) -> str:
+def data_dependent_size(n: NodeDesc) -> str:
     """A data-dependent size."""
     value, size = same_integers(n), n.attr("size")
     if isinstance(size, Dim) and size.name:
@@ -348,7 +348,7 @@ def data_dependent_size(n: Node) -> str:
     return value
 
 
-def resize(n: Node) -> str | None:
+def resize(n: NodeDesc) -> str | None:
     """A resize to symbolic sizes; between known sizes by the kernel."""
     x, shape = n.type("x"), n.result().shape
     resized = [pair for pair in zip(x.shape, shape, strict=True) if pair[0] != pair[1]]
@@ -368,7 +368,9 @@ def resize(n: Node) -> str | None:
     ) if scales is None else None  # fmt: skip
 
 
-def _each(rule: Callable[[str, Node], str | None], table: Mapping[str, str]) -> dict[str, Rule]:
+def _each(
+    rule: Callable[[str, NodeDesc], str | None], table: Mapping[str, str]
+) -> dict[str, Rule]:
     return {type_: partial(rule, kind) for type_, kind in table.items()}
 
 

@@ -11,7 +11,7 @@ from braces.errors import BracesError, ProgramError
 from braces.exchange.onnx.writer.constructs.constructs import CONSTRUCTS
 from braces.exchange.onnx.writer.constructs.sequences import LISTS
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.node import Node
+from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.exchange.onnx.writer.kernel_tracing import write_kernel
 from braces.exchange.onnx.writer.operators import OPERATORS
 from braces.ir.records import Body, Op
@@ -55,7 +55,7 @@ def _format_problem(key: tuple[str, str], ops: Sequence[Op]) -> str:
 
 
 @dataclass
-class Writer:
+class BlockExporter:
     """Exports blocks.
 
     Attributes:
@@ -75,7 +75,7 @@ class Writer:
 
     def _op(self, g: OnnxGraph, op: Op, types: Mapping[str, Type]) -> None:
         try:
-            outputs = self._found(Node(g, op, list(types.values())))
+            outputs = self._found(NodeDesc(g, op, list(types.values())))
         except BracesError as error:
             self.problems.add(op, error)
             outputs = dict.fromkeys(types, MISSING)
@@ -83,7 +83,7 @@ class Writer:
             g.bind(variable, outputs[variable], type_)
             g.call(outputs[variable], variable)
 
-    def _found(self, n: Node) -> Mapping[str, str]:
+    def _found(self, n: NodeDesc) -> Mapping[str, str]:
         op = n.op
         construct = CONSTRUCTS.get(op.type)
         if construct is not None:

@@ -28,13 +28,13 @@ from braces.exchange.common.values.constant_folding import (
 from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
 from braces.exchange.paddle.graph.environment import Held
-from braces.exchange.paddle.graph.node import Node, Results
+from braces.exchange.paddle.graph.node import PaddleOp, Results
 
-Fold: TypeAlias = "Callable[[Node], Array | Constant | list[Constant]]"
+Fold: TypeAlias = "Callable[[PaddleOp], Array | Constant | list[Constant]]"
 """Maps an operator to an array of the dtype of its first input, or to values with dtypes."""
 
 
-def fold_operator(node: Node, inputs: Sequence[Held]) -> Results:
+def fold_operator(node: PaddleOp, inputs: Sequence[Held]) -> Results:
     """Return the results of an operator if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None:
@@ -52,7 +52,7 @@ def fold_operator(node: Node, inputs: Sequence[Held]) -> Results:
     return folded if isinstance(folded, Constant) else _as_known(folded, _first(node))
 
 
-def _first(node: Node) -> Constant:
+def _first(node: PaddleOp) -> Constant:
     """Return the first input, which determines the dtype of the result."""
     for slot in ("X", "Input", "Start"):
         value = node.known(slot)
@@ -65,7 +65,7 @@ def _as_known(array: Array, like: Constant) -> Constant:
     return Constant(as_typed_array(np.asarray(array), like.dtype), like.dtype)
 
 
-def _array(node: Node, slot: str) -> Array:
+def _array(node: PaddleOp, slot: str) -> Array:
     value = node.known(slot)
     if value is None:
         raise NotConstant
@@ -89,7 +89,7 @@ def align_operand(y: Array, rank: int, axis: int) -> Array:
 
 
 def _binary(compute: Callable[[Number, Number], Number]) -> Fold:
-    def fold_node(node: Node) -> Array:
+    def fold_node(node: PaddleOp) -> Array:
         x, y = _array(node, "X"), _array(node, "Y")
         return vectorize_arithmetic(compute)(x, align_operand(y, x.ndim, node.attr("axis", -1)))
 
@@ -114,7 +114,7 @@ def _size_quotient(x: Number, y: Number) -> Number:
     )
 
 
-def _scale(node: Node) -> Array:
+def _scale(node: PaddleOp) -> Array:
     factor, bias = node.number("scale", "ScaleTensor", 1.0), node.attr("bias", 0.0)
     bias_after_scale, x = node.attr("bias_after_scale", True), _array(node, "X")
     whole = x.dtype.kind != "f"
@@ -128,14 +128,14 @@ def _scale(node: Node) -> Array:
     return vectorize_arithmetic(scaled)(x)
 
 
-def _cast(node: Node) -> Constant:
+def _cast(node: PaddleOp) -> Constant:
     dtype, x = node.dtype("out_dtype"), _array(node, "X")
     if sizes.symbolic(*x.flat):
         return Constant(x, dtype)
     return Constant(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
 
 
-def _increment(node: Node) -> Array:
+def _increment(node: PaddleOp) -> Array:
     step = sizes.as_integer(float(node.attr("step", 1.0)))
     return vectorize_arithmetic(partial(sizes.plus, step))(_array(node, "X"))
 
@@ -143,7 +143,7 @@ def _increment(node: Node) -> Array:
 # ---- shapes ----------------------------------------------------------------------------------
 
 
-def _fill_constant(node: Node) -> Constant:
+def _fill_constant(node: PaddleOp) -> Constant:
     shape = _check_small(node.sizes("shape", "ShapeTensor", "ShapeTensorList"))
     value, dtype = _value(node), node.dtype("dtype", FLOAT32)
     if isinstance(value, Dim):
@@ -153,7 +153,7 @@ def _fill_constant(node: Node) -> Constant:
     return Constant(np.full(shape, value).astype(dtype), dtype)
 
 
-def _value(node: Node) -> Any:
+def _value(node: PaddleOp) -> Any:
     if node.has("ValueTensor"):
         return node.number("value", "ValueTensor")
     written = node.attr("str_value", "")
@@ -168,7 +168,7 @@ def number_written(text: str) -> int | float:
         return float(text)
 
 
-def attribute_array(node: Node) -> Constant:
+def attribute_array(node: PaddleOp) -> Constant:
     """Return the array in the attributes of an operator."""
     dtype, shape = node.dtype("dtype"), [int(n) for n in node.attr("shape")]
     names = ("values", "fp32_values", "int32_values", "int64_values", "bool_values")
@@ -176,7 +176,7 @@ def attribute_array(node: Node) -> Constant:
     return Constant(np.asarray(values).astype(dtype).reshape(shape), dtype)
 
 
-def _slice(node: Node) -> Array:
+def _slice(node: PaddleOp) -> Array:
     x, axes = _array(node, "Input"), node.attr("axes")
     starts = node.sizes("starts", "StartsTensor", "StartsTensorList")
     ends = node.sizes("ends", "EndsTensor", "EndsTensorList")
@@ -191,32 +191,32 @@ def _slice(node: Node) -> Array:
     return np.squeeze(part, tuple(squeezed_axes)) if squeezed_axes else part
 
 
-def _concat(node: Node) -> Array:
+def _concat(node: PaddleOp) -> Array:
     arrays = [
         value.array.astype(object) for value in node.values("X") if isinstance(value, Constant)
     ]
     return np.concatenate(arrays, axis=node.number("axis", "AxisTensor", 0))
 
 
-def _stack(node: Node) -> Array:
+def _stack(node: PaddleOp) -> Array:
     arrays = [
         value.array.astype(object) for value in node.values("X") if isinstance(value, Constant)
     ]
     return np.stack(arrays, axis=node.attr("axis", 0))
 
 
-def _squeeze(node: Node) -> Array:
+def _squeeze(node: PaddleOp) -> Array:
     x = _array(node, "X")
     axes = [a for a in node.attr("axes") or range(x.ndim) if x.shape[a] == 1]
     return np.squeeze(x, tuple(axes))
 
 
-def _reshape(node: Node) -> Array:
+def _reshape(node: PaddleOp) -> Array:
     x, shape = _array(node, "X"), node.sizes("shape", "Shape", "ShapeTensor")
     return x.reshape([x.shape[i] if n == 0 else n for i, n in enumerate(shape)])
 
 
-def _tile(node: Node) -> Array:
+def _tile(node: PaddleOp) -> Array:
     times, x = (
         node.sizes("repeat_times", "RepeatTimes", "repeat_times_tensor"),
         _array(node, "X"),
@@ -225,7 +225,7 @@ def _tile(node: Node) -> Array:
     return np.tile(x, _check_small(times))
 
 
-def _expand(node: Node) -> Array:
+def _expand(node: PaddleOp) -> Array:
     x, shape = _array(node, "X"), node.sizes("shape", "Shape", "expand_shapes_tensor")
     own = [1] * (len(shape) - x.ndim) + list(x.shape)
     return np.broadcast_to(
@@ -233,7 +233,7 @@ def _expand(node: Node) -> Array:
     )
 
 
-def _range(node: Node) -> Array:
+def _range(node: PaddleOp) -> Array:
     bounds = [_array(node, slot).ravel()[0] for slot in ("Start", "End", "Step")]
     numbers: list[Any] = [b.item() if isinstance(b, np.generic) else b for b in bounds]
     if sizes.symbolic(*numbers) or (numbers[1] - numbers[0]) / numbers[2] > MOST_ELEMENTS:
@@ -242,7 +242,7 @@ def _range(node: Node) -> Array:
 
 
 def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
-    def fold_node(node: Node) -> Array:
+    def fold_node(node: PaddleOp) -> Array:
         x = _array(node, "X")
         axes = node.attr("dim") or range(x.ndim)
         if not node.attr("reduce_all") and len({axis % x.ndim for axis in axes}) < x.ndim:
@@ -254,14 +254,14 @@ def _reduction(compute: Callable[[Number, Number], Number], first: int) -> Fold:
     return fold_node
 
 
-def _gather_rows(node: Node) -> Array:
+def _gather_rows(node: PaddleOp) -> Array:
     index = _array(node, "Index")
     if sizes.symbolic(*index.flat) or node.attr("axis", 0):
         raise NotConstant
     return np.take(_array(node, "X"), index.astype(INT64), axis=0)
 
 
-def _unstack(node: Node) -> list[Constant]:
+def _unstack(node: PaddleOp) -> list[Constant]:
     value = _first(node)
     parts = np.moveaxis(value.array, node.attr("axis", 0), 0)
     return [Constant(np.asarray(part), value.dtype) for part in parts]

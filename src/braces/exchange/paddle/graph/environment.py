@@ -13,7 +13,7 @@ from braces.errors import ProgramError
 from braces.exchange.common.model.names import defining_scope
 from braces.exchange.common.model.unsupported import MissingValue
 from braces.exchange.common.values.constants import Constant
-from braces.exchange.paddle.graph.program_desc import Block, Variable
+from braces.exchange.paddle.graph.program_desc import PaddleBlock, VarDeclaration
 from braces.frontend.core import functions as ops
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class OperatorReader(Protocol):
         """Make a value the output of the program with this index."""
         ...
 
-    def block(self, at: int) -> Block:
+    def block(self, at: int) -> PaddleBlock:
         """Return a block of the program."""
         ...
 
@@ -150,9 +150,9 @@ class BlockScope:
     outer: BlockScope | None = None
     path: str = ""
     values: dict[str, Held] = field(default_factory=dict)
-    variables: Mapping[str, Variable] = field(default_factory=dict[str, Variable])
+    variables: Mapping[str, VarDeclaration] = field(default_factory=dict[str, VarDeclaration])
 
-    def declared(self, name: str) -> Variable | None:
+    def declared(self, name: str) -> VarDeclaration | None:
         """Return the innermost declaration of a name."""
         names: BlockScope | None = self
         while names is not None and name not in names.variables:

@@ -25,7 +25,7 @@ from braces.exchange.common.model.sibling_files import sibling_path
 from braces.exchange.common.values.constants import Array
 from braces.exchange.paddle.graph.dtypes import dtype_named
 from braces.exchange.paddle.graph.program_desc import (
-    Block,
+    PaddleBlock,
     Tensor,
     read_description,
     read_tensor_header,
@@ -55,7 +55,7 @@ class Files:
     program: Path
     arrays: Path | None
 
-    def read_program(self) -> Sequence[Block]:
+    def read_program(self) -> Sequence[PaddleBlock]:
         """Return the blocks of the program.
 
         Raises:

@@ -31,7 +31,7 @@ MAIN = ("Out", "Output", "Y", "Hidden", "ViterbiPath")
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class PaddleOp:
     """An operator: its inputs and attributes.
 
     Attributes:
@@ -239,5 +239,5 @@ def _as_size(item: Any) -> Size:
     return item if isinstance(item, Dim) else int(item)
 
 
-Rule: TypeAlias = "Callable[[Node], Results]"
+Rule: TypeAlias = "Callable[[PaddleOp], Results]"
 """Maps an operator to its results."""

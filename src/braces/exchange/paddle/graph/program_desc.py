@@ -20,7 +20,7 @@ ARRAY, ARRAYS = 7, 13
 
 
 @dataclass(frozen=True)
-class Variable:
+class VarDeclaration:
     """The declaration of a variable.
 
     Attributes:
@@ -66,10 +66,10 @@ class Operator:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class PaddleBlock:
     """A block: its variables by name, and its operators in order."""
 
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, VarDeclaration]
     operators: Sequence[Operator]
 
 
@@ -81,7 +81,7 @@ class Tensor:
     dims: tuple[int, ...]
 
 
-def read_description(data: bytes, file: str) -> Sequence[Block]:
+def read_description(data: bytes, file: str) -> Sequence[PaddleBlock]:
     """Return the blocks of a program, the main one first.
 
     Raises:
@@ -116,7 +116,7 @@ def _parse(message: Any, data: bytes, otherwise: str) -> Any:
     return message
 
 
-def _check_tree(desc: Any, blocks: Sequence[Block], file: str) -> None:
+def _check_tree(desc: Any, blocks: Sequence[PaddleBlock], file: str) -> None:
     for at, (block, read) in enumerate(zip(desc.blocks, blocks, strict=True)):
         if block.idx != at or (at and not 0 <= block.parent_idx < at):
             raise FileFormatError(f"{file} is no program of Paddle: its blocks are no tree.")
@@ -129,15 +129,15 @@ def _check_tree(desc: Any, blocks: Sequence[Block], file: str) -> None:
                     )
 
 
-def _block(desc: Any) -> Block:
+def _block(desc: Any) -> PaddleBlock:
     variables = (_variable(var) for var in desc.vars)
-    return Block({var.name: var for var in variables}, [_operator(op) for op in desc.ops])
+    return PaddleBlock({var.name: var for var in variables}, [_operator(op) for op in desc.ops])
 
 
-def _variable(desc: Any) -> Variable:
+def _variable(desc: Any) -> VarDeclaration:
     type_ = desc.type
     tensor_desc = type_.tensor_array if type_.type == ARRAYS else type_.lod_tensor
-    return Variable(
+    return VarDeclaration(
         desc.name, type_.type, tensor_desc.tensor.data_type, tuple(tensor_desc.tensor.dims),
         tensor_desc.lod_level, desc.persistable, desc.stop_gradient,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from braces.exchange.common.rules.elementwise import (
     clamp_zero_slope,
     thresholded_relu,
 )
-from braces.exchange.paddle.graph.node import Node, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.frontend.array_api import pointwise
 from braces.frontend.core import functions as ops
 
@@ -44,7 +44,7 @@ def align_operand(y: Var, rank: int, axis: int) -> Var:
 def binary_rule(function: Function) -> Rule:
     """Return the rule of a binary function, with broadcasting along `axis`."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         x, y = node.var("X"), node.var("Y")
         axis = node.attr("axis", -1)
         if x.ndim < y.ndim:
@@ -61,7 +61,7 @@ def divide(x: Var, y: Var) -> Var:
     return elementwise.truncated_divide(x, y)
 
 
-def scale(node: Node) -> Var:
+def scale(node: PaddleOp) -> Var:
     """A multiple plus a bias, which is added before or after."""
     x, bias = node.var("X"), node.attr("bias", 0.0)
     known = node.known("ScaleTensor") if node.has("ScaleTensor") else None
@@ -85,23 +85,23 @@ def _plus(x: Var, bias: Any) -> Var:
     return x if not bias else x + bias
 
 
-def increment(node: Node) -> Var:
+def increment(node: PaddleOp) -> Var:
     """Add a step in place."""
     x, step = node.var("X"), node.attr("step", 1.0)
     return x + (step if is_float(x.dtype) else int(step))
 
 
-def cast(node: Node) -> Var:
+def cast(node: PaddleOp) -> Var:
     """A cast."""
     return cast_to_dtype(node.var("X"), node.dtype("out_dtype"))
 
 
-def total(node: Node) -> Var:
+def total(node: PaddleOp) -> Var:
     """The sum of several arrays."""
     return reduce(ops.add, node.vars("X"))
 
 
-def power(node: Node) -> Var:
+def power(node: PaddleOp) -> Var:
     """A power with one exponent."""
     x, exponent = node.var("X"), node.number("factor", "FactorTensor", 1.0)
     special_case = elementwise.small_power(x, exponent)
@@ -111,14 +111,14 @@ def power(node: Node) -> Var:
     return ops.pow(base, elementwise.number(exponent, base.dtype))
 
 
-def clip(node: Node) -> Var:
+def clip(node: PaddleOp) -> Var:
     """Clip to bounds."""
     x = node.var("X")
     low, high = (_bound(node, name) for name in ("Min", "Max"))
     return clamp(x, _bound_like(low, x), _bound_like(high, x))
 
 
-def _bound(node: Node, slot: str) -> Any:
+def _bound(node: PaddleOp, slot: str) -> Any:
     known = node.known(slot)
     if known is not None and known.array.size == 1:
         return known.numbers().ravel()[0]
@@ -131,7 +131,7 @@ def _bound_like(bound: Any, x: Var) -> Any:
     return bound if is_float(x.dtype) else int(bound)
 
 
-def where(node: Node) -> Var:
+def where(node: PaddleOp) -> Var:
     """An elementwise selection."""
     return ops.where(cast_to_dtype(node.var("Condition"), BOOL), node.var("X"), node.var("Y"))
 
@@ -139,7 +139,7 @@ def where(node: Node) -> Var:
 def logical(op_type: str) -> Rule:
     """Return the rule of a logical operator; nonzero is true."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         slots = [slot for slot in ("X", "Y") if node.has(slot)]
         return ops.function_of(op_type)(
             *(cast_to_dtype(node.var(slot), BOOL) for slot in slots)
@@ -151,14 +151,14 @@ def logical(op_type: str) -> Rule:
 # ---- activations -----------------------------------------------------------------------------
 
 
-def hard_sigmoid(node: Node) -> Var:
+def hard_sigmoid(node: PaddleOp) -> Var:
     """A hard sigmoid."""
     return elementwise.hard_sigmoid(
         node.var("X"), node.attr("slope", 0.2), node.attr("offset", 0.5)
     )
 
 
-def hard_swish(node: Node) -> Var:
+def hard_swish(node: PaddleOp) -> Var:
     """A hard swish."""
     x, defaults = node.var("X"), (("offset", 3.0), ("threshold", 6.0), ("scale", 6.0))
     offset, threshold, scale = (node.attr(name, default) for name, default in defaults)
@@ -167,17 +167,17 @@ def hard_swish(node: Node) -> Var:
     return x * clamp_zero_slope(x + offset, 0.0, threshold) / scale
 
 
-def swish(node: Node) -> Var:
+def swish(node: PaddleOp) -> Var:
     """X times the sigmoid of a multiple."""
     return elementwise.swish(node.var("X"), node.attr("beta", 1.0))
 
 
-def relu6(node: Node) -> Var:
+def relu6(node: PaddleOp) -> Var:
     """ReLU with an upper bound."""
     return clamp_zero_slope(node.var("X"), 0.0, node.attr("threshold", 6.0))
 
 
-def selu(node: Node) -> Var:
+def selu(node: PaddleOp) -> Var:
     """A scaled ELU."""
     alpha, factor = (
         node.attr("alpha", 1.6732632423543772),
@@ -186,14 +186,14 @@ def selu(node: Node) -> Var:
     return elementwise.elu(node.var("X"), alpha, factor)
 
 
-def softplus(node: Node) -> Var:
+def softplus(node: PaddleOp) -> Var:
     """The softplus, linear beyond a threshold."""
     return elementwise.softplus(
         node.var("X"), node.attr("beta", 1.0), node.attr("threshold", 20.0)
     )
 
 
-def prelu(node: Node) -> Var:
+def prelu(node: PaddleOp) -> Var:
     """Leaky ReLU with one learned slope, or one per channel or element."""
     x, slope = node.var("X"), node.var("Alpha")
     mode, last = node.attr("mode", "all"), node.attr("data_format", "NCHW") == "NHWC"
@@ -205,7 +205,7 @@ def prelu(node: Node) -> Var:
     return ops.where(x > 0, x, x * slope)
 
 
-def hard_tanh(node: Node) -> Var:
+def hard_tanh(node: PaddleOp) -> Var:
     """Clip to two constants."""
     return clamp_zero_slope(node.var("X"), node.attr("t_min", 0.0), node.attr("t_max", 24.0))
 
@@ -215,7 +215,7 @@ def with_number(function: Function, name: str, default: float) -> Rule:
     return lambda node: function(node.var("X"), node.attr(name, default))
 
 
-def stanh(node: Node) -> Var:
+def stanh(node: PaddleOp) -> Var:
     """A scaled tanh."""
     factor, inner = node.attr("scale_b", 1.7159), node.attr("scale_a", 0.67)
     return factor * ops.tanh(inner * node.var("X"))

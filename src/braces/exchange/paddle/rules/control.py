@@ -18,7 +18,7 @@ from braces.errors import ProgramError
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import BlockScope, ConditionalResult, Held, Value
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import has_value, is_unwritten_array
 from braces.frontend.control import lists
 from braces.frontend.control.rnn import create_rnn
@@ -31,7 +31,7 @@ UNDEFINED = (1.77113e27, 1.77113e279)
 """The numbers that Paddle uses for undefined names."""
 
 
-def owned_block(node: Node) -> int:
+def owned_block(node: PaddleOp) -> int:
     """Return the index of the block that an operator owns.
 
     Raises:
@@ -43,7 +43,7 @@ def owned_block(node: Node) -> int:
     return blocks_[0]
 
 
-def outer_writes(node: Node, at: int) -> list[str]:
+def outer_writes(node: PaddleOp, at: int) -> list[str]:
     """Return the outer names that a block writes, in order and without duplicates."""
     block = node.runner.block(at)
     output_names = (name for op in block.operators for name in op.made())
@@ -53,7 +53,7 @@ def outer_writes(node: Node, at: int) -> list[str]:
 # ---- loops -----------------------------------------------------------------------------------
 
 
-def while_(node: Node) -> Results:
+def while_(node: PaddleOp) -> Results:
     """Convert a loop: the memories are names with a value before it that its block writes.
 
     Tensor arrays may begin inside the loop, and so may names that are undefined before it.
@@ -78,7 +78,7 @@ def while_(node: Node) -> Results:
     return {}
 
 
-def _loop(node: Node, at: int, before: Mapping[str, Var], condition: str) -> list[Var]:
+def _loop(node: PaddleOp, at: int, before: Mapping[str, Var], condition: str) -> list[Var]:
     """Build the loop around a block with these initial memories; return the final ones."""
     loop = create_while()
     with loop.block() as body:
@@ -90,7 +90,7 @@ def _loop(node: Node, at: int, before: Mapping[str, Var], condition: str) -> lis
     return [loop.final(memory) for memory in memories.values()]
 
 
-def _read(node: Node, at: int, memories: Mapping[str, Var]) -> BlockScope:
+def _read(node: PaddleOp, at: int, memories: Mapping[str, Var]) -> BlockScope:
     """Read a block with these memories, and return its names."""
     inner = node.names.inner()
     inner.values.update(memories)
@@ -99,7 +99,7 @@ def _read(node: Node, at: int, memories: Mapping[str, Var]) -> BlockScope:
 
 
 def _types_after(
-    node: Node, at: int, before: Mapping[str, Var], condition: str, names: Sequence[str]
+    node: PaddleOp, at: int, before: Mapping[str, Var], condition: str, names: Sequence[str]
 ) -> dict[str, Type]:
     """Return the types of names that begin inside a block."""
     types = dict[str, Type]()
@@ -143,7 +143,7 @@ def fit_to_memory(value: Var, memory: Var) -> Var:
     return ops.reshape(value, memory.shape) if single and value.ndim != memory.ndim else value
 
 
-def recurrent(node: Node) -> Results:
+def recurrent(node: PaddleOp) -> Results:
     """Convert a StaticRNN: a counted loop over the first axis of its inputs."""
     at, back = owned_block(node), bool(node.attr("reverse", False))
     sequences, states = node.given("inputs"), node.vars("initial_states")
@@ -168,7 +168,7 @@ def recurrent(node: Node) -> Results:
 # ---- branches --------------------------------------------------------------------------------
 
 
-def conditional(node: Node) -> Results:
+def conditional(node: PaddleOp) -> Results:
     """Convert a conditional block."""
     if not node.attr("is_scalar_condition", False):
         node.refuse("whose condition has a value for each row is not read")
@@ -242,7 +242,7 @@ def resolve_cases(case: ConditionalResult) -> dict[ConditionalResult, Var]:
     return dict(zip(known_cases, results, strict=True))
 
 
-def select(node: Node) -> Results:
+def select(node: PaddleOp) -> Results:
     """Select among values by a mask; following selections by the same mask share the branch."""
     values, known = node.values("X"), node.known("Mask")
     if known is not None and known.plain:
@@ -259,7 +259,7 @@ def select(node: Node) -> Results:
     return {"Out": chosen[key][0]}
 
 
-def _group_by_mask(node: Node) -> list[list[Value]]:
+def _group_by_mask(node: PaddleOp) -> list[list[Value]]:
     """Return the values of this and of directly following selections by the same mask."""
     mask = node.given("Mask")
     same_mask_ops = takewhile(
@@ -279,18 +279,18 @@ def _group_by_mask(node: Node) -> list[list[Value]]:
 # ---- feeds and fetches -----------------------------------------------------------------------
 
 
-def feed(node: Node) -> Results:
+def feed(node: PaddleOp) -> Results:
     """An input of the program."""
     return {"Out": node.runner.feed(node.made("Out")[0])}
 
 
-def fetch(node: Node) -> Results:
+def fetch(node: PaddleOp) -> Results:
     """An output of the program."""
     node.runner.fetch(int(node.attr("col", 0)), node.name("X"), node.value("X"))
     return {}
 
 
-def same(node: Node) -> Results:
+def same(node: PaddleOp) -> Results:
     """The identity: a copy, or a printed value."""
     return node.value("In" if node.has("In") else "X")
 

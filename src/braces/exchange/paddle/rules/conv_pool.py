@@ -14,19 +14,19 @@ from braces.dtypes import dtype_of
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
 from braces.exchange.common.rules.windows import adaptive
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.frontend.core import functions as ops
 
 INT32 = dtype_of("int32")
 
 
-def channels_last(node: Node, name: str = "data_format") -> bool:
+def channels_last(node: PaddleOp, name: str = "data_format") -> bool:
     """Return whether channels are the last axis."""
     return str(node.attr(name, "NCHW")).endswith("C")
 
 
 def apply_channels_first(
-    node: Node, x: Var, rule: Callable[[Var], Var], name: str = "data_format"
+    node: PaddleOp, x: Var, rule: Callable[[Var], Var], name: str = "data_format"
 ) -> Var:
     """Apply a rule for channels-first arrays."""
     if not channels_last(node, name):
@@ -34,7 +34,7 @@ def apply_channels_first(
     return ops.moveaxis(rule(ops.moveaxis(x, -1, 1)), 1, -1)
 
 
-def padding_of(node: Node, rank: int) -> Padding:
+def padding_of(node: PaddleOp, rank: int) -> Padding:
     """Return the padding of both ends of each axis, as our operators take it."""
     algorithm = node.attr("padding_algorithm", "EXPLICIT")
     if algorithm in ("SAME", "VALID"):
@@ -48,7 +48,7 @@ def padding_of(node: Node, rank: int) -> Padding:
 def conv(rank: int) -> Rule:
     """Return the rule of a convolution."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         w, groups = node.var("Filter"), node.attr("groups", 1)
 
         def convolve(x: Var) -> Var:
@@ -66,7 +66,7 @@ def conv(rank: int) -> Rule:
 def conv_transpose(rank: int) -> Rule:
     """Return the rule of a transposed convolution."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         w, strides = node.var("Filter"), tuple(node.attr("strides"))
         if node.attr("output_size"):
             node.refuse("has an output_size", "Export it with output_padding.")
@@ -88,7 +88,7 @@ def conv_transpose(rank: int) -> Rule:
 def pool(rank: int) -> Rule:
     """Return the rule of a max or average pool."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         largest = node.attr("pooling_type", "max") == "max"
         return apply_channels_first(
             node, node.var("X"), partial(_build_pool, node, rank, largest)
@@ -97,7 +97,7 @@ def pool(rank: int) -> Rule:
     return rule
 
 
-def _build_pool(node: Node, rank: int, largest: bool, x: Var) -> Var:
+def _build_pool(node: PaddleOp, rank: int, largest: bool, x: Var) -> Var:
     window = tuple(int(n) for n in node.attr("ksize") or ())
     if node.attr("global_pooling", False) or (
         node.attr("adaptive", False) and set(window) == {1}
@@ -118,7 +118,7 @@ def _build_pool(node: Node, rank: int, largest: bool, x: Var) -> Var:
     return call(f"avg_pool{rank}d", x, count_include_pad=include_padding, **attrs)
 
 
-def pool_with_index(node: Node) -> Results:
+def pool_with_index(node: PaddleOp) -> Results:
     """Max pooling with indices in the plane; adaptive pooling has no indices."""
     x, window = node.var("X"), tuple(int(n) for n in node.attr("ksize"))
     if node.attr("adaptive", False):
@@ -132,7 +132,7 @@ def pool_with_index(node: Node) -> Results:
     return {"Out": out, "Mask": cast_to_dtype(at, INT32)}
 
 
-def _number(node: Node, size: Size) -> int:
+def _number(node: PaddleOp, size: Size) -> int:
     if not isinstance(size, int):
         node.refuse(f"over a plane of the symbolic size {size} is not there")
     return size
@@ -146,7 +146,7 @@ SIZES = ("out_d", "out_h", "out_w")
 def resize(mode: str, rank: int) -> Rule:
     """Return the rule of a resize."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         return apply_channels_first(
             node, node.var("X"), lambda x: _build_resize(node, mode, rank, x), "data_layout"
         )
@@ -154,7 +154,7 @@ def resize(mode: str, rank: int) -> Rule:
     return rule
 
 
-def _build_resize(node: Node, mode: str, rank: int, x: Var) -> Var:
+def _build_resize(node: PaddleOp, mode: str, rank: int, x: Var) -> Var:
     axes, factors = list(range(2, 2 + rank)), _factors(node, rank)
     has_tensor = node.has("SizeTensor") or node.has("OutSize")
     if has_tensor:
@@ -171,7 +171,7 @@ def _build_resize(node: Node, mode: str, rank: int, x: Var) -> Var:
     )
 
 
-def _factors(node: Node, rank: int) -> list[float] | None:
+def _factors(node: PaddleOp, rank: int) -> list[float] | None:
     """Return the positive scale factors, if there are any; a single one is for all axes."""
     known = node.known("Scale") if node.has("Scale") else None
     if node.has("Scale") and known is None:
@@ -182,7 +182,7 @@ def _factors(node: Node, rank: int) -> list[float] | None:
     return [float(f) for f in (factors * rank if len(factors) == 1 else factors)]
 
 
-def _options(node: Node, mode: str, corners: bool) -> dict[str, Any]:
+def _options(node: PaddleOp, mode: str, corners: bool) -> dict[str, Any]:
     """Return the coordinate options of a resize."""
     if mode == "nearest":
         if corners:
@@ -195,7 +195,7 @@ def _options(node: Node, mode: str, corners: bool) -> dict[str, Any]:
     return {"mode": mode, "coordinates": "half_pixel" if half else "asymmetric"}
 
 
-def grid_sample(node: Node) -> Var:
+def grid_sample(node: PaddleOp) -> Var:
     """Sample images at the positions of a grid."""
     mode = str(node.attr("mode", "bilinear"))
     return ops.grid_sample(

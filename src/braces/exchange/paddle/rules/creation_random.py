@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import FLOAT32, INT64
@@ -16,19 +16,19 @@ from braces.exchange.common.rules.reshape_slice_pad import build_range, fill_sha
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.constant_folding import attribute_array, number_written
 from braces.exchange.paddle.graph.environment import Value
-from braces.exchange.paddle.graph.node import Node, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.frontend import random
 from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
 
 
-def _value(node: Node) -> Any:
+def _value(node: PaddleOp) -> Any:
     text = node.attr("str_value", "")
     return number_written(text) if text else node.attr("value", 0.0)
 
 
-def fill_constant(node: Node) -> Var:
+def fill_constant(node: PaddleOp) -> Var:
     """An array filled with one number."""
     shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
     dtype = node.dtype("dtype", FLOAT32)
@@ -38,7 +38,7 @@ def fill_constant(node: Node) -> Var:
     return fill_shape(shape, _value(node), dtype)
 
 
-def fill_like_batch(node: Node) -> Var:
+def fill_like_batch(node: PaddleOp) -> Var:
     """A filled array with one size from another array."""
     shape: list[Size] = [int(n) for n in node.attr("shape")]
     input_shape = node.shape("Input")
@@ -46,23 +46,23 @@ def fill_like_batch(node: Node) -> Var:
     return fill_shape(shape, _value(node), node.dtype("dtype", FLOAT32))
 
 
-def fill_like(node: Node) -> Var:
+def fill_like(node: PaddleOp) -> Var:
     """A filled array in the shape of another one."""
     x = node.var("X")
     return fill_shape(x.shape, node.attr("value", 0.0), node.dtype("dtype", x.dtype))
 
 
-def assign(node: Node) -> Value:
+def assign(node: PaddleOp) -> Value:
     """The identity."""
     return node.value("X")
 
 
-def assign_value(node: Node) -> Constant:
+def assign_value(node: PaddleOp) -> Constant:
     """The array in the attributes of the operator."""
     return attribute_array(node)
 
 
-def range_(node: Node) -> Var:
+def range_(node: PaddleOp) -> Var:
     """A range."""
     bounds = [_item(node, slot) for slot in ("Start", "End", "Step")]
     dtype = _dtype(node)
@@ -71,33 +71,33 @@ def range_(node: Node) -> Var:
     return build_range(node, bounds, dtype)
 
 
-def _dtype(node: Node) -> Any:
+def _dtype(node: PaddleOp) -> Any:
     start = node.value("Start")
     return start.dtype if isinstance(start, Constant) else node.var("Start").dtype
 
 
-def _item(node: Node, slot: str) -> Any:
+def _item(node: PaddleOp, slot: str) -> Any:
     known = node.known(slot)
     return ops.reshape(node.var(slot), ()) if known is None else known.items()[0]
 
 
 def _var(value: Any, dtype: Any) -> Var:
     if isinstance(value, Dim):
-        return cast_to_dtype(one("size", value=value, dtype=INT64), dtype)
+        return cast_to_dtype(emit("size", value=value, dtype=INT64), dtype)
     if isinstance(value, Var):
         return cast_to_dtype(value, dtype)
-    return one("constant", value=Literal.of(np.asarray(value, dtype)))
+    return emit("constant", value=Literal.of(np.asarray(value, dtype)))
 
 
 def _dynamic_range(bounds: list[Any], dtype: Any) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (_var(bound, dtype) for bound in bounds)
     count = ops.maximum(ops.cast(-((start - stop) // step), INT64), 0)
-    steps = cast_to_dtype(one("arange", stop=data_dependent.as_size(count)), dtype)
+    steps = cast_to_dtype(emit("arange", stop=data_dependent.as_size(count)), dtype)
     return steps * step + start
 
 
-def linspace(node: Node) -> Var:
+def linspace(node: PaddleOp) -> Var:
     """Evenly spaced numbers."""
     start, stop = (node.number("", slot) for slot in ("Start", "Stop"))
     count = int(node.number("", "Num"))
@@ -106,14 +106,14 @@ def linspace(node: Node) -> Var:
     )
 
 
-def eye(node: Node) -> Var:
+def eye(node: PaddleOp) -> Var:
     """Ones on a diagonal."""
     rows, columns = node.attr("num_rows"), node.attr("num_columns", -1)
     dtype = node.dtype("dtype", FLOAT32)
     return ops.eye(rows, rows if columns == -1 else columns, dtype=dtype)
 
 
-def one_hot(node: Node) -> Var:
+def one_hot(node: PaddleOp) -> Var:
     """One-hot encoding; in the old form, indices have a trailing axis of size 1."""
     ids = node.var("X")
     depth = int(node.number("depth", "depth_tensor"))
@@ -122,7 +122,7 @@ def one_hot(node: Node) -> Var:
     return ops.one_hot(ids, depth, dtype=node.dtype("dtype", FLOAT32))
 
 
-def dropout(node: Node) -> Var:
+def dropout(node: PaddleOp) -> Var:
     """Dropout; the old form scales at inference instead of in training."""
     x, rate = node.var("X"), float(node.attr("dropout_prob", 0.5))
     old = node.attr("dropout_implementation", "downgrade_in_infer") == "downgrade_in_infer"
@@ -135,7 +135,7 @@ def dropout(node: Node) -> Var:
 def random_rule(draw: Callable[..., Var], *names: str) -> Rule:
     """Return the rule of a random operator."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         shape = node.sizes("shape", "ShapeTensor", "ShapeTensorList")
         first, second = (
             node.attr(name, default) for name, default in zip(names, (0.0, 1.0), strict=True)

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.paddle.graph.node import Node, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Rule
 from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
-def gather(node: Node) -> Var:
+def gather(node: PaddleOp) -> Var:
     """Slices of an axis."""
     index = node.var("Index")
     index = ops.squeeze(index, axis=1) if index.ndim == 2 else index
@@ -20,24 +20,24 @@ def gather(node: Node) -> Var:
     return ops.take(node.var("X"), index, axis=axis)
 
 
-def index_select(node: Node) -> Var:
+def index_select(node: PaddleOp) -> Var:
     """Slices of an axis."""
     return ops.take(node.var("X"), node.var("Index"), axis=node.attr("dim", 0))
 
 
-def gather_nd(node: Node) -> Var:
+def gather_nd(node: PaddleOp) -> Var:
     """A gather by index vectors."""
     x, index = node.var("X"), node.var("Index")
     return ops.gather_nd(x, list(ops.unstack(index, axis=-1)))
 
 
-def along(node: Node) -> Var:
+def along(node: PaddleOp) -> Var:
     """A gather with an index per element along an axis."""
     index = cast_to_dtype(node.var("Index"), INT64)
     return ops.take_along_axis(node.var("Input"), index, axis=node.attr("Axis", 0))
 
 
-def scatter(node: Node) -> Var:
+def scatter(node: PaddleOp) -> Var:
     """A scatter of rows, which overwrites or adds."""
     x, index, updates = node.var("X"), node.var("Ids"), node.var("Updates")
     index = ops.reshape(index, (index.shape[0],)) if index.ndim else ops.reshape(index, (1,))
@@ -47,13 +47,13 @@ def scatter(node: Node) -> Var:
     return ops.scatter_nd_add(cleared, updates, [index])
 
 
-def scatter_nd_add(node: Node) -> Var:
+def scatter_nd_add(node: PaddleOp) -> Var:
     """A scatter-add by index vectors."""
     index = list(ops.unstack(node.var("Index"), axis=-1))
     return ops.scatter_nd_add(node.var("X"), node.var("Updates"), index)
 
 
-def put_along(node: Node) -> Var:
+def put_along(node: PaddleOp) -> Var:
     """A scatter with an index per element along an axis."""
     x, reductions = node.var("Input"), {"assign": "set", "add": "add", "mul": "multiply",
                                   "multiply": "multiply"}  # fmt: skip
@@ -63,7 +63,7 @@ def put_along(node: Node) -> Var:
     return ops.put_along_axis(x, index, values, axis=node.attr("Axis", 0), reduction=way)
 
 
-def where_index(node: Node) -> Var:
+def where_index(node: PaddleOp) -> Var:
     """The indices of nonzero elements, one row for each."""
     return ops.stack(list(data_dependent.nonzero(node.var("Condition"))), axis=1)
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.paddle.graph.environment import RaggedSequences
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.frontend.array_api import data_dependent
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.core import functions as ops
@@ -19,7 +19,7 @@ from braces.frontend.core import functions as ops
 # ---- pools -----------------------------------------------------------------------------------
 
 
-def pool(node: Node) -> Results:
+def pool(node: PaddleOp) -> Results:
     """Pool each sequence: sum, mean, maximum, first or last row."""
     rows, kind = node.rows("X"), node.attr("pooltype", "AVERAGE").upper()
     if kind not in POOLS:
@@ -83,7 +83,7 @@ POOLS: Mapping[str, Callable[[RaggedSequences], Var]] = {
 # ---- row-wise, and with neighbors ------------------------------------------------------------
 
 
-def softmax(node: Node) -> Results:
+def softmax(node: PaddleOp) -> Results:
     """A softmax over each sequence."""
     rows = node.rows("X")
     probabilities = ops.softmax(rows.masked(-np.inf), axis=1)
@@ -93,7 +93,7 @@ def softmax(node: Node) -> Results:
     return {"Out": RaggedSequences.of(probabilities, rows.lengths)}
 
 
-def conv(node: Node) -> Results:
+def conv(node: PaddleOp) -> Results:
     """A convolution over the rows of each sequence, with zero padding."""
     rows, weight = node.rows("X"), node.var("Filter")
     length, first = node.attr("contextLength"), node.attr("contextStart", 0)
@@ -103,17 +103,17 @@ def conv(node: Node) -> Results:
     before, after = max(-first, 0), max(first + length - 1, 0)
     padded_rows = ops.pad(masked_rows, [(0, 0), (before, after), (0, 0)])
     shifted = [
-        one("window", padded_rows, start=first + at + before, size=rows.time, axis=1)
+        emit("window", padded_rows, start=first + at + before, size=rows.time, axis=1)
         for at in range(length)
     ]
     outputs = ops.matmul(ops.concat(shifted, axis=-1), weight)
     return {"Out": RaggedSequences.of(outputs, rows.lengths)}
 
 
-def reverse(node: Node) -> Results:
+def reverse(node: PaddleOp) -> Results:
     """Reverse the rows of each sequence."""
     rows = node.rows("X")
-    padded_rows, steps = rows.padded(), one("arange", stop=rows.time)
+    padded_rows, steps = rows.padded(), emit("arange", stop=rows.time)
     last = ops.expand_dims(cast_to_dtype(rows.lengths, steps.dtype), axis=1) - 1
     at = ops.maximum(last - ops.expand_dims(steps, axis=0), 0)
     index = ops.reshape(at, (rows.batch, rows.time, *[1] * (padded_rows.ndim - 2)))
@@ -123,7 +123,7 @@ def reverse(node: Node) -> Results:
     return {"Y": RaggedSequences.of(reversed_rows, rows.lengths)}
 
 
-def expand(node: Node) -> Results:
+def expand(node: PaddleOp) -> Results:
     """Repeat one row per sequence for all its rows."""
     like = node.rows("Y")
     if isinstance(node.value("X"), RaggedSequences):
@@ -133,7 +133,7 @@ def expand(node: Node) -> Results:
     return {"Out": RaggedSequences.of(repeated, like.lengths)}
 
 
-def reset(node: Node) -> Results:
+def reset(node: PaddleOp) -> Results:
     """Divide rows into the sequences of another array."""
     x = node.value("X")
     if not node.has("Y") or not isinstance(node.value("Y"), RaggedSequences):
@@ -145,7 +145,7 @@ def reset(node: Node) -> Results:
 # ---- padding ---------------------------------------------------------------------------------
 
 
-def pad(node: Node) -> Results:
+def pad(node: PaddleOp) -> Results:
     """Sequences as a padded array, with their lengths."""
     rows, number = node.rows("X"), node.var("PadValue")
     padded_rows = rows.padded()
@@ -159,18 +159,18 @@ def pad(node: Node) -> Results:
     return {"Out": filled_rows, "Length": cast_to_dtype(rows.lengths, INT64)}
 
 
-def unpad(node: Node) -> Results:
+def unpad(node: PaddleOp) -> Results:
     """A padded array as sequences."""
     lengths = node.var("Length")
     return {"Out": RaggedSequences.of(node.var("X"), ops.reshape(lengths, (lengths.shape[0],)))}
 
 
-def mask(node: Node) -> Results:
+def mask(node: PaddleOp) -> Results:
     """A mask of positions below lengths."""
     lengths, max_length = node.var("X"), node.number("maxlen", "MaxLenTensor", -1)
     if max_length == -1:
         max_length = data_dependent.as_size(cast_to_dtype(ops.max(lengths), INT64))
-    steps = one("arange", stop=max_length)
+    steps = emit("arange", stop=max_length)
     is_inside = steps < ops.expand_dims(cast_to_dtype(lengths, steps.dtype), axis=lengths.ndim)
     return {"Y": cast_to_dtype(is_inside, node.dtype("out_dtype", INT64))}
 
@@ -178,7 +178,7 @@ def mask(node: Node) -> Results:
 # ---- labels ----------------------------------------------------------------------------------
 
 
-def crf_decoding(node: Node) -> Results:
+def crf_decoding(node: PaddleOp) -> Results:
     """The Viterbi path of each sequence, or its agreement with given labels.
 
     The first two rows of transitions are the scores of the first and the last label of a

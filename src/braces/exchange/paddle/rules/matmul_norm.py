@@ -8,11 +8,11 @@ from braces.builder.append import call
 from braces.builder.var import Var
 from braces.dims import product
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.frontend.core import functions as ops
 
 
-def mul(node: Node) -> Var:
+def mul(node: PaddleOp) -> Var:
     """A product of arrays that are flattened to matrices."""
     x, y = node.var("X"), node.var("Y")
     rows, columns = node.attr("x_num_col_dims", 1), node.attr("y_num_col_dims", 1)
@@ -30,7 +30,7 @@ def flat_product(x: Var, y: Var, rows: int, columns: int) -> Var:
     return matrix if matrix.ndim == len(shape) else ops.reshape(matrix, shape)
 
 
-def matmul(node: Node) -> Var:
+def matmul(node: PaddleOp) -> Var:
     """A scaled matrix product, with optional transposes."""
     x, y = node.var("X"), node.var("Y")
     x = _maybe_transpose(x, node.attr("transpose_X", node.attr("trans_x", False)))
@@ -42,18 +42,18 @@ def _maybe_transpose(x: Var, is_transposed: bool) -> Var:
     return ops.swapaxes(x, -1, -2) if is_transposed and x.ndim > 1 else x
 
 
-def dot(node: Node) -> Var:
+def dot(node: PaddleOp) -> Var:
     """The sum of products along the last axis."""
     return ops.sum(node.var("X") * node.var("Y"), axis=-1)
 
 
-def addmm(node: Node) -> Var:
+def addmm(node: PaddleOp) -> Var:
     """Alpha x y + beta input."""
     scaled_product = scale_by(ops.matmul(node.var("X"), node.var("Y")), node.attr("Alpha", 1.0))
     return scaled_product + scale_by(node.var("Input"), node.attr("Beta", 1.0))
 
 
-def fc(node: Node) -> Var:
+def fc(node: PaddleOp) -> Var:
     """A dense layer with an optional bias and ReLU."""
     out = flat_product(node.var("Input"), node.var("W"), node.attr("in_num_col_dims", 1), 1)
     bias = node.maybe("Bias")
@@ -65,7 +65,7 @@ def fc(node: Node) -> Var:
     return ops.relu(out) if function else out
 
 
-def einsum(node: Node) -> Var:
+def einsum(node: PaddleOp) -> Var:
     """An einsum."""
     return call(
         "einsum", *node.vars("Operands"), equation=node.attr("equation").replace(" ", "")
@@ -75,7 +75,7 @@ def einsum(node: Node) -> Var:
 # ---- tables ----------------------------------------------------------------------------------
 
 
-def table(node: Node) -> Var:
+def table(node: PaddleOp) -> Var:
     """Rows of a table; in the old form, indices have a trailing axis of size 1."""
     w, ids = node.var("W"), node.var("Ids")
     if node.type == "lookup_table":
@@ -91,7 +91,7 @@ def table(node: Node) -> Var:
 # ---- normalisations --------------------------------------------------------------------------
 
 
-def batch_norm(node: Node) -> Results:
+def batch_norm(node: PaddleOp) -> Results:
     """Batch norm with running statistics, or with those of the batch."""
     x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
     fixed = node.attr("is_test", False) or node.attr("use_global_stats", False)
@@ -104,7 +104,7 @@ def batch_norm(node: Node) -> Results:
     return {"Y": cast_to_dtype(out, x.dtype), "MeanOut": mean, "VarianceOut": variance}
 
 
-def layer_norm(node: Node) -> Var:
+def layer_norm(node: PaddleOp) -> Var:
     """Layer norm over the axes from one on."""
     x, first = node.var("X"), node.attr("begin_norm_axis", 1)
     axes, shape = tuple(range(first, x.ndim)), tuple(x.shape[first:])
@@ -115,7 +115,7 @@ def layer_norm(node: Node) -> Var:
     return call("layer_norm", x, scale, shift, axis=axes, epsilon=node.attr("epsilon", 1e-5))
 
 
-def instance_norm(node: Node) -> Var:
+def instance_norm(node: PaddleOp) -> Var:
     """Instance norm."""
     x = node.var("X")
     scale, shift = node.maybe("Scale"), node.maybe("Bias")
@@ -123,7 +123,7 @@ def instance_norm(node: Node) -> Var:
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
-def group_norm(node: Node) -> Var:
+def group_norm(node: PaddleOp) -> Var:
     """Group norm."""
     x, last = node.var("X"), node.attr("data_layout", "NCHW") == "NHWC"
     x = ops.moveaxis(x, -1, 1) if last else x
@@ -134,7 +134,7 @@ def group_norm(node: Node) -> Var:
     return ops.moveaxis(normed, 1, -1) if last else normed
 
 
-def affine_channel(node: Node) -> Var:
+def affine_channel(node: PaddleOp) -> Var:
     """A scale and shift per channel."""
     x = node.var("X")
     shape = (x.shape[1], *[1] * (x.ndim - 2))

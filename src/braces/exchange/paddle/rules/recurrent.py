@@ -26,7 +26,7 @@ from braces.exchange.common.rules.recurrent_cells import (
     zero_memory,
 )
 from braces.exchange.paddle.graph.environment import RaggedSequences
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.frontend import random
 from braces.frontend.core import functions as ops
 
@@ -45,7 +45,7 @@ MODES: Mapping[str, tuple[Step, str, Sequence[Function]]] = {
 """By the mode of `rnn`: the step, its gates in order, and their activations."""
 
 
-def function(node: Node, name: str, default: str) -> Function:
+def function(node: PaddleOp, name: str, default: str) -> Function:
     """Return the activation of a gate."""
     name_ = node.attr(name, default)
     if name_ not in ACTIVATIONS:
@@ -56,7 +56,7 @@ def function(node: Node, name: str, default: str) -> Function:
 # ---- of padded arrays ------------------------------------------------------------------------
 
 
-def rnn(node: Node) -> Results:
+def rnn(node: PaddleOp) -> Results:
     """Stacked layers of one direction or two."""
     mode = node.attr("mode", "RNN_TANH")
     if mode not in MODES:
@@ -96,7 +96,7 @@ def reorder_by_cell(weights: Sequence[Var], count: int) -> list[Var]:
 # ---- of sequences ----------------------------------------------------------------------------
 
 
-def gru(node: Node) -> Results:
+def gru(node: PaddleOp) -> Results:
     """A GRU whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
     size = checked_size(node, weight.shape[0])
@@ -116,7 +116,7 @@ def gru(node: Node) -> Results:
     return {"Hidden": hidden}
 
 
-def lstm(node: Node) -> Results:
+def lstm(node: PaddleOp) -> Results:
     """An LSTM whose input product is computed before it."""
     rows, weight = node.rows("Input"), node.var("Weight")
     size = checked_size(node, weight.shape[0])
@@ -135,14 +135,14 @@ def lstm(node: Node) -> Results:
     return {"Hidden": hidden, "Cell": memory}
 
 
-def checked_size(node: Node, size: object) -> int:
+def checked_size(node: PaddleOp, size: object) -> int:
     """Return a size of a weight, which must be a number."""
     if not isinstance(size, int):
         node.refuse("has weights of no known size")
     return size
 
 
-def add_gate_bias(node: Node, x: Var, size: int) -> Var:
+def add_gate_bias(node: PaddleOp, x: Var, size: int) -> Var:
     """Add the bias of the gates."""
     if not node.has("Bias"):
         return x
@@ -151,7 +151,7 @@ def add_gate_bias(node: Node, x: Var, size: int) -> Var:
 
 
 def run_over_sequences(
-    node: Node,
+    node: PaddleOp,
     rows: RaggedSequences,
     sequences: Var,
     cell: Cell,

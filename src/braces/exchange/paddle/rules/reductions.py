@@ -11,7 +11,7 @@ from braces.dims import product
 from braces.dtypes import BOOL, INT64
 from braces.exchange.common.rules.along_axis import norm, sort, topk
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.frontend.core import functions as ops
 
 Function = Callable[..., Var]
@@ -20,7 +20,7 @@ Function = Callable[..., Var]
 def reduction_rule(function: Function, truth: bool = False) -> Rule:
     """Return the rule of a reduction; no axes mean all axes, regardless of `reduce_all`."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         x = node.var("X")
         x = cast_to_dtype(x, BOOL) if truth else x
         if not x.ndim:
@@ -35,7 +35,7 @@ def reduction_rule(function: Function, truth: bool = False) -> Rule:
     return rule
 
 
-def mean(node: Node) -> Var:
+def mean(node: PaddleOp) -> Var:
     """The mean of all numbers."""
     return ops.mean(node.var("X"))
 
@@ -43,7 +43,7 @@ def mean(node: Node) -> Var:
 def arg_extreme_rule(op_type: str) -> Rule:
     """Return the rule of an argmax or argmin."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: PaddleOp) -> Var:
         x, keepdims = node.var("X"), bool(node.attr("keepdims", False))
         if node.attr("flatten", False):
             position = ops.function_of(op_type)(ops.reshape(x, (product(x.shape),)), axis=0)
@@ -56,7 +56,7 @@ def arg_extreme_rule(op_type: str) -> Rule:
     return rule
 
 
-def top_k(node: Node) -> Results:
+def top_k(node: PaddleOp) -> Results:
     """The k largest or smallest numbers of an axis, and their indices."""
     x = node.var("X")
     values, at = topk(
@@ -65,7 +65,7 @@ def top_k(node: Node) -> Results:
     return {"Out": values, "Indices": at}
 
 
-def argsort(node: Node) -> Results:
+def argsort(node: PaddleOp) -> Results:
     """Sorted numbers and their original indices."""
     x = node.var("X")
     values, at = sort(x, node.axis("axis", x.ndim), node.attr("descending", False))
@@ -77,7 +77,7 @@ def softmax(op_type: str) -> Rule:
     return lambda node: ops.function_of(op_type)(node.var("X"), axis=node.attr("axis", -1))
 
 
-def cumsum(node: Node) -> Var:
+def cumsum(node: PaddleOp) -> Var:
     """A cumulative sum, inclusive or exclusive."""
     x = node.var("X")
     if node.attr("flatten", False):
@@ -87,7 +87,7 @@ def cumsum(node: Node) -> Var:
     return sums - x if node.attr("exclusive", False) else sums
 
 
-def p_norm(node: Node) -> Var:
+def p_norm(node: PaddleOp) -> Var:
     """The p-norm along one axis, or of all numbers."""
     x, order = node.var("X"), node.attr("porder", 2.0)
     axis = None if node.attr("asvector", False) else node.attr("axis", -1)
@@ -99,7 +99,7 @@ def p_norm(node: Node) -> Var:
     return norm(x, order, axis, keepdims)
 
 
-def l2_normalize(node: Node) -> Var:
+def l2_normalize(node: PaddleOp) -> Var:
     """L2 normalization along an axis."""
     x, epsilon = node.var("X"), node.attr("epsilon", 1e-10)
     total = ops.sum(ops.square(x), axis=node.axis("axis", x.ndim), keepdims=True)

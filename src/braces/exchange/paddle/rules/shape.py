@@ -23,25 +23,25 @@ from braces.exchange.common.rules.reshape_slice_pad import (
 )
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import is_list
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.rules.tensor_array import slice_element
 from braces.frontend.core import functions as ops
 from braces.frontend.nn import pooling
 
 
-def reshape(node: Node) -> Var:
+def reshape(node: PaddleOp) -> Var:
     """A reshape: 0 keeps a size, -1 infers one."""
     x = node.var("X")
     target = node.sizes("shape", "Shape", "ShapeTensor")
     return reshape_checked(x, [x.shape[i] if n == 0 else n for i, n in enumerate(target)])
 
 
-def transpose(node: Node) -> Var:
+def transpose(node: PaddleOp) -> Var:
     """A transpose."""
     return permute(node.var("X"), node.attr("axis"))
 
 
-def squeeze(node: Node) -> Var:
+def squeeze(node: PaddleOp) -> Var:
     """An array without axes of size 1; a symbolic size must be 1 at run time."""
     x = node.var("X")
     axes = {axis % x.ndim for axis in node.attr("axes") or ()} if x.ndim else set[int]()
@@ -51,7 +51,7 @@ def squeeze(node: Node) -> Var:
     return reshape_slice_pad.squeeze(x, sorted(axes) or None)
 
 
-def unsqueeze(node: Node) -> Var:
+def unsqueeze(node: PaddleOp) -> Var:
     """An array with new axes of size 1, inserted one by one."""
     x = node.var("X")
     for axis in node.sizes("axes", "AxesTensor", "AxesTensorList"):
@@ -59,27 +59,27 @@ def unsqueeze(node: Node) -> Var:
     return x
 
 
-def flatten_matrix(node: Node) -> Var:
+def flatten_matrix(node: PaddleOp) -> Var:
     """A matrix: the axes before one, and those from it on."""
     x, at = node.var("X"), node.attr("axis", 1)
     return ops.reshape(x, (dims.product(x.shape[:at]), dims.product(x.shape[at:])))
 
 
-def flatten(node: Node) -> Var:
+def flatten(node: PaddleOp) -> Var:
     """Merge several axes into one."""
     return reshape_slice_pad.flatten(
         node.var("X"), node.attr("start_axis", 1), node.attr("stop_axis", -1)
     )
 
 
-def concat(node: Node) -> Var:
+def concat(node: PaddleOp) -> Var:
     """A concatenation."""
     xs = node.vars("X")
     axis = int(node.number("axis", "AxisTensor", 0))
     return xs[0] if len(xs) == 1 else ops.concat(not_empty(xs), axis=axis)
 
 
-def split(node: Node) -> Results:
+def split(node: PaddleOp) -> Results:
     """Split an axis into equal parts, or into given sizes."""
     x, axis = node.var("X"), int(node.number("axis", "AxisTensor", 0))
     sections = node.sizes("sections", "", "SectionsTensorList")
@@ -95,18 +95,18 @@ def split(node: Node) -> Results:
     return {"Out": list(ops.split(x, sections=tuple(sections), axis=axis))}
 
 
-def stack(node: Node) -> Var:
+def stack(node: PaddleOp) -> Var:
     """A stack."""
     return ops.stack(node.vars("X"), axis=node.attr("axis", 0))
 
 
-def unstack(node: Node) -> Results:
+def unstack(node: PaddleOp) -> Results:
     """The slices along an axis."""
     slices_ = list(ops.unstack(node.var("X"), axis=node.attr("axis", 0)))
     return {node.main: slices_}
 
 
-def slice_(node: Node) -> Var:
+def slice_(node: PaddleOp) -> Var:
     """A slice of some axes, with clipped bounds; some axes are reduced to one element."""
     x = node.var("Input")
     if is_list(x):
@@ -144,14 +144,14 @@ def _dynamic_slice(x: Var, axis: int, start: Any, end: Any, step: Any) -> Var:
     return dynamic_slice(x, axis, start, end, step)
 
 
-def expand(node: Node) -> Var:
+def expand(node: PaddleOp) -> Var:
     """A broadcast; -1 keeps a size."""
     x = node.var("X")
     target = node.sizes("shape", "Shape", "expand_shapes_tensor")
     return reshape_slice_pad.expand(x, target)
 
 
-def expand_as(node: Node) -> Var:
+def expand_as(node: PaddleOp) -> Var:
     """A broadcast to the shape of another array."""
     x = node.var("X")
     for slot in ("Y", "target_tensor"):
@@ -160,7 +160,7 @@ def expand_as(node: Node) -> Var:
     return reshape_slice_pad.expand(x, node.attr("target_shape"))
 
 
-def tile(node: Node) -> Var:
+def tile(node: PaddleOp) -> Var:
     """A tile along each axis."""
     x = node.var("X")
     if node.type == "expand":
@@ -170,13 +170,13 @@ def tile(node: Node) -> Var:
     return ops.tile(x, tuple(node.sizes("repeat_times", "RepeatTimes", "repeat_times_tensor")))
 
 
-def flip(node: Node) -> Var:
+def flip(node: PaddleOp) -> Var:
     """Reverse the order along axes."""
     axes = node.attr("axis")
     return reshape_slice_pad.flip(node.var("X"), [axes] if isinstance(axes, int) else axes)
 
 
-def roll(node: Node) -> Var:
+def roll(node: PaddleOp) -> Var:
     """Roll along axes, or the flattened array if there are none."""
     shifts = [int(str(n)) for n in node.sizes("shifts", "ShiftsTensor")]
     return reshape_slice_pad.roll(node.var("X"), shifts, list(node.attr("axis") or ()))
@@ -187,14 +187,14 @@ PADS = {"constant": "constant", "edge": "edge", "reflect": "reflect", "replicate
 """The padding modes of Paddle."""
 
 
-def pad(node: Node) -> Var:
+def pad(node: PaddleOp) -> Var:
     """Pad with a constant."""
     x, widths = node.var("X"), node.attr("paddings")
     ends = {axis: (widths[2 * axis], widths[2 * axis + 1]) for axis in range(x.ndim)}
     return pad_or_crop(x, ends, "constant", node.attr("pad_value", 0.0))
 
 
-def pad_plane(node: Node) -> Var:
+def pad_plane(node: PaddleOp) -> Var:
     """Pad an image: both ends of its rows, then of its columns."""
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     first = 2 if node.attr("data_format", "NCHW") == "NCHW" else 1
@@ -203,7 +203,7 @@ def pad_plane(node: Node) -> Var:
     return pad_or_crop(x, ends, mode, fill, of_whole=True)
 
 
-def pad_space(node: Node) -> Var:
+def pad_space(node: PaddleOp) -> Var:
     """Pad a volume: both ends of each axis, the last one first."""
     x, widths = node.var("X"), node.sizes("paddings", "Paddings")
     last = x.ndim - 1 if node.attr("data_format", "NCDHW").startswith("NC") else x.ndim - 2
@@ -212,28 +212,28 @@ def pad_space(node: Node) -> Var:
     return pad_or_crop(x, ends, mode, fill, of_whole=True)
 
 
-def pixel_shuffle(node: Node) -> Var:
+def pixel_shuffle(node: PaddleOp) -> Var:
     """Move channels into blocks of the plane."""
     return pooling.pixel_shuffle(node.var("X"), node.attr("upscale_factor", 1))
 
 
-def triangle(node: Node) -> Var:
+def triangle(node: PaddleOp) -> Var:
     """The lower or upper triangle of matrices."""
     function = ops.tril if node.attr("lower", True) else ops.triu
     return function(node.var("X"), k=node.attr("diagonal", 0))
 
 
-def shape(node: Node) -> Constant:
+def shape(node: PaddleOp) -> Constant:
     """The shape, which is known at import time."""
     return Constant(Constant.sizes(node.shape("Input")).array, np.dtype("int32"))
 
 
-def size(node: Node) -> Constant:
+def size(node: PaddleOp) -> Constant:
     """The number of elements."""
     return Constant.of(dims.product(node.shape("Input")), "int64")
 
 
-def meshgrid(node: Node) -> Results:
+def meshgrid(node: PaddleOp) -> Results:
     """The coordinates of a grid, an array for each axis."""
     xs = node.vars("X")
     grid_shape = [x.shape[0] if x.ndim else 1 for x in xs]

@@ -15,7 +15,7 @@ from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scalar
 from braces.exchange.common.values.constants import Constant
 from braces.exchange.paddle.graph.environment import BlockScope
-from braces.exchange.paddle.graph.node import Node, Results, Rule
+from braces.exchange.paddle.graph.node import PaddleOp, Results, Rule
 from braces.exchange.paddle.graph.program_desc import ARRAYS
 from braces.frontend.control import lists
 from braces.frontend.core import functions as ops
@@ -32,12 +32,12 @@ def is_unwritten_array(names: BlockScope, name: str) -> bool:
     return not has_value(names, name) and declaration is not None and declaration.kind == ARRAYS
 
 
-def index_operand(node: Node) -> Var:
+def index_operand(node: PaddleOp) -> Var:
     """Return the index operand."""
     return cast_to_dtype(scalar(node.var("I")), INT64)
 
 
-def write(node: Node) -> Results:
+def write(node: PaddleOp) -> Results:
     """Write an element; the index may be the length, which appends."""
     (name,), x = node.made("Out"), node.var("X")
     xs = node.runner.lift(node.names.value(name)) if has_value(node.names, name) else None
@@ -47,12 +47,12 @@ def write(node: Node) -> Results:
     return {"Out": lists.list_write(xs, index_operand(node), x)}
 
 
-def read(node: Node) -> Results:
+def read(node: PaddleOp) -> Results:
     """Read an element."""
     return {"Out": lists.list_get(node.var("X"), index_operand(node))}
 
 
-def length(node: Node) -> Results:
+def length(node: PaddleOp) -> Results:
     """The length of a tensor array."""
     (name,) = node.given("X")
     if is_unwritten_array(node.names, name):
@@ -60,7 +60,7 @@ def length(node: Node) -> Results:
     return {"Out": ops.reshape(lists.list_length(node.var("X")), (1,))}
 
 
-def tensor_array_to_tensor(node: Node) -> Results:
+def tensor_array_to_tensor(node: PaddleOp) -> Results:
     """Stack or concatenate a tensor array along an axis."""
     rows = lists.list_stack(node.var("X"))
     count, *shape = rows.shape
@@ -73,7 +73,7 @@ def tensor_array_to_tensor(node: Node) -> Results:
     return {"Out": ops.reshape(reordered, (*shape[:axis], axis_size, *shape[axis + 1 :]))}
 
 
-def slice_element(node: Node) -> Var:
+def slice_element(node: PaddleOp) -> Var:
     """Return one element by a slice.
 
     Raises:

@@ -23,7 +23,7 @@ from braces.frontend.core import functions as ops
 
 
 @dataclass(frozen=True)
-class Layout:
+class StorageLayout:
     """The strided layout of a tensor in its storage.
 
     Attributes:
@@ -66,9 +66,9 @@ class Storage:
             export does.
     """
 
-    own: Layout
-    made: Layout | None
-    filled: tuple[Var, Layout] | None
+    own: StorageLayout
+    made: StorageLayout | None
+    filled: tuple[Var, StorageLayout] | None
 
     def numbers(self) -> Var:
         """Return all numbers of the storage in order.
@@ -117,14 +117,14 @@ def _storage_key(node: Any) -> tuple[int, str] | None:
     return fake_tensor.untyped_storage()._cdata, str(fake_tensor.dtype)
 
 
-def _layout(node: Any, size_of: Callable[[Any], Size]) -> Layout:
+def _layout(node: Any, size_of: Callable[[Any], Size]) -> StorageLayout:
     fake_tensor = node.meta["val"]
     shape, strides = (
         [size_of(n) for n in torch_sizes]
         for torch_sizes in (fake_tensor.shape, fake_tensor.stride())
     )
-    return Layout(shape, strides, size_of(fake_tensor.storage_offset()))
+    return StorageLayout(shape, strides, size_of(fake_tensor.storage_offset()))
 
 
-def _result_layout(node: Any, size_of: Callable[[Any], Size]) -> Layout | None:
+def _result_layout(node: Any, size_of: Callable[[Any], Size]) -> StorageLayout | None:
     return None if _storage_key(node) is None else _layout(node, size_of)

@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from braces.builder.append import as_var, one
+from braces.builder.append import as_var, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var, expose
 from braces.errors import ProgramError
@@ -118,7 +118,7 @@ def _make_distinct(arguments: list[Any]) -> list[Any]:
     trips = {table.trip_index for table in current_program().current.chain()}
     counts = Counter(leaf.name for leaf in arguments if isinstance(leaf, Var))
     return [
-        one("identity", leaf)
+        emit("identity", leaf)
         if isinstance(leaf, Var)
         and (leaf.persistable or counts[leaf.name] > 1 or leaf.name in trips)
         else leaf

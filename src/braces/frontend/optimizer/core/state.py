@@ -15,7 +15,7 @@ from functools import partial
 from itertools import count, repeat
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.var import Var, var_of
 from braces.dtypes import INT32, DType, TensorType
@@ -242,7 +242,7 @@ class LeafTransform:
         dtype = self._type.dtype
         value = _scalar(_call_schedule(self.part.rate, self._steps, dtype))
         if value.dtype != dtype:
-            value = one("cast", value, dtype=dtype)
+            value = emit("cast", value, dtype=dtype)
         self.moves.append((self._rate, value))
         return value
 

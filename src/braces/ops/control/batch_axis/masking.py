@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
@@ -251,11 +251,11 @@ def _filled(var: Var, axes: Sequence[int], fill: Any, mask: Var) -> Var:
     for axis in axes:
         condition = _along(mask, axis, var.ndim)
         if fill == FIRST_ROW:
-            var = one("where", condition, var, _first(var, axis))
+            var = emit("where", condition, var, _first(var, axis))
         elif var.dtype == bool:
             var = var & condition if fill in (False, LOWEST) else var | ~condition
         else:
-            var = one("where", condition, var, _number(fill, var))
+            var = emit("where", condition, var, _number(fill, var))
     return var
 
 
@@ -279,7 +279,7 @@ def _along(mask: Var, axis: int, rank: int) -> Var:
     if rank == 1:
         return mask
     shape = tuple(mask.shape[0] if i == axis else 1 for i in range(rank))
-    return one("reshape", mask, shape=shape)
+    return emit("reshape", mask, shape=shape)
 
 
 def _number(fill: Any, var: Var) -> Any:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import var_of
@@ -51,7 +51,7 @@ def guard_padding_iterations(
     with program.building(inner), program.at(op.source):
         outer = table.table_of(count)
         assert outer is not None
-        real = one("less", var_of(program, inner, view.index), var_of(program, outer, count))
+        real = emit("less", var_of(program, inner, view.index), var_of(program, outer, count))
         for memory in view.memories:
             if memory.next == memory.param:
                 continue
@@ -61,7 +61,7 @@ def guard_padding_iterations(
             owner = inner.table_of(memory.next)
             assert owner is not None
             after = var_of(program, owner, memory.next)
-            guarded_nexts[memory.param] = one("where", real, after, before).name
+            guarded_nexts[memory.param] = emit("where", real, after, before).name
     memories = tuple(replace(m, next=guarded_nexts.get(m.param, m.next)) for m in view.memories)
     trips = table.new_var(type=TensorType(INT64, ()), stem="trips").name
     guarded_loop = replace(view, content=inner.freeze(), memories=memories, trips=trips).to_op()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.builder import Builder, current_program
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
@@ -26,7 +26,7 @@ from braces.ir.views import (
     BlockView,
     CustomGradientView,
     LoopView,
-    Memory,
+    MemoryView,
     PartitionView,
     Slice,
     SwitchView,
@@ -104,7 +104,7 @@ def build_block(
 def close_block(table: SymbolTable, give: Callable[[], Sequence[Var]]) -> Body:
     """Freeze a built block with the results of `give`, which may append to it."""
     with current_program().building(table):
-        results = [v if v.name in table.vars else one(IDENTITY, v) for v in give()]
+        results = [v if v.name in table.vars else emit(IDENTITY, v) for v in give()]
     return table.freeze(v.name for v in results)
 
 
@@ -124,7 +124,7 @@ def inline_block(body: Body, given: Mapping[str, Var]) -> list[Var]:
     table = program.current
     inner = {n for sub, around in all_bodies(body) if around is not None for n in sub.vars}
     argument_names = {
-        param: (one(IDENTITY, var) if var.name in inner else var).name
+        param: (emit(IDENTITY, var) if var.name in inner else var).name
         for param, var in given.items()
     }
     infos = {name: info for name, info in body.vars.items() if name not in body.params}
@@ -188,7 +188,7 @@ def build_loop(
     Raises:
         BracesError: Its blocks and inputs do not fit.
     """
-    carried = (Memory(item.init.name, item.param, item.next) for item in memories)
+    carried = (MemoryView(item.init.name, item.param, item.next) for item in memories)
     scanned = (Slice(item.source.name, item.param) for item in slices)
     view = replace(loop, memories=tuple(carried), slices=tuple(scanned))
     inits, sources = [item.init for item in memories], [item.source for item in slices]

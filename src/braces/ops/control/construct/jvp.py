@@ -35,7 +35,15 @@ from braces.builder.append import call
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of, visible_var
 from braces.ir.records import ARGUMENT, Body
-from braces.ir.views import BlockView, LoopView, Memory, Output, Row, Slice, SwitchView
+from braces.ir.views import (
+    BlockView,
+    LoopView,
+    MemoryView,
+    Output,
+    Slice,
+    StackedOutputView,
+    SwitchView,
+)
 from braces.ir.walk import all_bodies, free_names, rename_body
 from braces.ops.control.core.dependence import find_dependent_loop_outputs
 from braces.ops.control.core.differentiation import JvpContext
@@ -69,10 +77,13 @@ def loop_jvp(d: JvpContext) -> None:
     rows = [row for row in view.rows if row.result in body_tangents]
     starts = [tangent_of(d, d.host, d.tangents, memory.init) for memory in moving]
     memories = [
-        Memory(start, param, after, d.declare(memory.final))
+        MemoryView(start, param, after, d.declare(memory.final))
         for memory, start, param, after in zip(moving, starts, params, nexts, strict=True)
     ]
-    stacked = [Row(body_tangents[row.result].name, d.declare(row.stacked)) for row in rows]
+    stacked = [
+        StackedOutputView(body_tangents[row.result].name, d.declare(row.stacked))
+        for row in rows
+    ]
     wider = replace(
         view,
         content=body.freeze(),

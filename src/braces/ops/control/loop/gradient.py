@@ -40,7 +40,7 @@ from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, var_of
 from braces.dtypes import TensorType, Type
 from braces.ir.records import Body
-from braces.ir.views import LoopView, Memory, Row, Slice
+from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
 from braces.ir.walk import ancestors
 from braces.ops.common.rules import build_zeros
 from braces.ops.control.core.differentiation import VjpContext
@@ -119,12 +119,13 @@ def _build_backward(
     known |= {item.name for item in sums if grads[item.name] is not item.grad}
     name = d.program.table.names.unique(f"{d.op.name}_grad")
     carried = [
-        Memory(item.init.name, item.grad.name, end.name, f"{name}.final.{i}")
+        MemoryView(item.init.name, item.grad.name, end.name, f"{name}.final.{i}")
         for i, (item, end) in enumerate(zip((*memories, *sums), ends, strict=True))
     ]
     live_slices = [item for item in slices if item.param in grads]
     rows = [
-        Row(grads[item.param].name, f"{name}.rows.{i}") for i, item in enumerate(live_slices)
+        StackedOutputView(grads[item.param].name, f"{name}.rows.{i}")
+        for i, item in enumerate(live_slices)
     ]
     origins = zip(carried, (*memories, *sums), strict=True)
     origin_of = {memory.final: item.origin for memory, item in origins if item.name in known}
@@ -162,7 +163,7 @@ def _backward_body(table: SymbolTable, index: str) -> Body:
     return content.with_(vars={**content.vars, index: info})
 
 
-def _active_memories(d: VjpContext, view: LoopView) -> list[Memory]:
+def _active_memories(d: VjpContext, view: LoopView) -> list[MemoryView]:
     """Return the memories whose cotangents can be nonzero: a fixpoint from the outputs."""
     body, rows = view.body, {row.result for row in view.rows if row.stacked in d.grads}
     reached = {
@@ -192,7 +193,7 @@ def _active_memories(d: VjpContext, view: LoopView) -> list[Memory]:
 # ---- parameters of the backward body ---------------------------------------------------------
 
 
-def _memory_cotangent(d: VjpContext, table: SymbolTable, memory: Memory) -> _CotangentCarry:
+def _memory_cotangent(d: VjpContext, table: SymbolTable, memory: MemoryView) -> _CotangentCarry:
     """Add the cotangent of a memory, initialized with the cotangent of its final value.
 
     The cotangent of a memory that never changes is a sum over all iterations, as for a capture.
@@ -231,7 +232,9 @@ def _add_carry(
     )
 
 
-def _seed_row(d: VjpContext, table: SymbolTable, seeds: dict[str, Var], row: Row) -> Slice:
+def _seed_row(
+    d: VjpContext, table: SymbolTable, seeds: dict[str, Var], row: StackedOutputView
+) -> Slice:
     """Scan the cotangent of a stacked output."""
     param = table.names.unique(f"{row.result}_grad")
     table.add_param(param, table.type_of(row.result))

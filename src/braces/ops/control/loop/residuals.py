@@ -70,7 +70,7 @@ from braces.define.type_inference import InferenceContext
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type
 from braces.ir.records import ARGUMENT, VALUE, Body, Op, VarInfo
-from braces.ir.views import LoopView, Memory, Row, Slice
+from braces.ir.views import LoopView, MemoryView, Slice, StackedOutputView
 from braces.ops.control.core.differentiation import VjpContext
 from braces.ops.control.core.residuals import (
     ResidualList,
@@ -112,7 +112,7 @@ class _LoopResiduals:
     pushed: Sequence[ResidualList]
     whole: Mapping[str, ResidualList]
     passed: Sequence[ResidualList]
-    following: Sequence[Memory]
+    following: Sequence[MemoryView]
 
     @property
     def lists(self) -> tuple[ResidualList, ...]:
@@ -161,7 +161,7 @@ def save_residuals(
     _append_backward(d, wider, forward, backward, residuals)
 
 
-def _find_carried_residuals(view: LoopView, values: Sequence[str]) -> list[Memory]:
+def _find_carried_residuals(view: LoopView, values: Sequence[str]) -> list[MemoryView]:
     """Return memories with both values saved, before and after the iteration."""
     params = {memory.param for memory in view.memories}
     memory_of = {
@@ -236,18 +236,18 @@ def _augment_forward(
 ) -> LoopView:
     """Return the forward loop with residuals as stacked outputs or lists in memories."""
     host, length = d.host, counted_length(d, view)
-    old_results, rows = {row.result for row in view.rows}, list[Row]()
+    old_results, rows = {row.result for row in view.rows}, list[StackedOutputView]()
     for name in residuals.rows:
         if name not in old_results:
             stacked = host.names.unique(f"{name}_kept")
             host.new_var(stacked, _stacked_type(length, forward.type_of(name)))
-            rows.append(Row(name, stacked))
+            rows.append(StackedOutputView(name, stacked))
     starts = [d.empty_list(list_.element, list_.history) for list_ in residuals.lists]
-    memories = list[Memory]()
+    memories = list[MemoryView]()
     for list_, start in zip(residuals.lists, starts, strict=True):
         final = host.new_var(host.names.unique("history"), ListType(list_.element)).name
         d.lists.started(final, start)
-        memories.append(Memory(start, list_.param, list_.result, final))
+        memories.append(MemoryView(start, list_.param, list_.result, final))
     wider = replace(
         view,
         content=forward.freeze(),
@@ -297,10 +297,10 @@ def _append_backward(
     finals = {memory.param: memory.final for memory in view.memories}
     for i, (item, rest) in enumerate(zip(residuals.lists, rests, strict=True)):
         history = finals[item.param]
-        memories.append(Memory(history, item.source, rest, f"{name}.rest.{i}"))
+        memories.append(MemoryView(history, item.source, rest, f"{name}.rest.{i}"))
         d.lists.left(history, memories[-1].final)
     memories += [
-        Memory(memory.final, memory.next, memory.param, f"{name}.first.{i}")
+        MemoryView(memory.final, memory.next, memory.param, f"{name}.first.{i}")
         for i, memory in enumerate(residuals.following)
     ]
     stacked = {row.result: row.stacked for row in view.rows}

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import Builder
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, visible_var
@@ -67,7 +67,7 @@ def row_numbers(program: Builder, table: SymbolTable, rows: Size) -> Var:
         if block.trip_index is not None and block.parent is not None:
             home = block.parent
     with program.building(home):
-        return one("arange", stop=rows)
+        return emit("arange", stop=rows)
 
 
 def number_draws(
@@ -196,7 +196,7 @@ class _NumberedDraw:
         if source == destination:
             return name
         x = visible_var(self.program, self.table, name)
-        return one("moveaxis", x, source=source, destination=destination).name
+        return emit("moveaxis", x, source=source, destination=destination).name
 
     def _restore_axis(self, leading: Op, type_: Type, first: int) -> list[Op]:
         """Return the draw, and the transpose that moves its row axis back."""

@@ -28,7 +28,7 @@ from braces.exchange.common.values.constant_folding import (
 )
 from braces.exchange.common.values.constants import MOST_ELEMENTS, Array, Constant, Value
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant, Number
-from braces.exchange.onnx.reader.graph.node import Node
+from braces.exchange.onnx.reader.graph.node import OnnxNode
 
 Fold: TypeAlias = "Callable[..., Array | Constant | list[Array]]"
 """Maps a node and the arrays of its inputs to an array, or to one array per output.
@@ -37,7 +37,7 @@ A result that is an array has the dtype of the first input.
 """
 
 
-def fold_constants(node: Node, inputs: Sequence[Constant | None]) -> tuple[Constant, ...]:
+def fold_constants(node: OnnxNode, inputs: Sequence[Constant | None]) -> tuple[Constant, ...]:
     """Return the outputs of a node if its inputs are known, else nothing."""
     rule = FOLDS.get(node.type)
     if rule is None or not all(value is None or value.small for value in inputs):
@@ -81,7 +81,7 @@ def shape_of(value: Value) -> tuple[Size, ...]:
 def _of_arrays(compute: Callable[..., Array | Constant]) -> Fold:
     """Fold a node by a function of its inputs alone."""
 
-    def fold_node(node: Node, *arrays: Array) -> Array | Constant:
+    def fold_node(node: OnnxNode, *arrays: Array) -> Array | Constant:
         del node
         return compute(*arrays)
 
@@ -103,7 +103,7 @@ def _variadic(compute: Callable[[Number, Number], Number]) -> Fold:
     return _of_arrays(vectorize_arithmetic(lambda *values: reduce(compute, values)))
 
 
-def _cast(node: Node, x: Array) -> Constant:
+def _cast(node: OnnxNode, x: Array) -> Constant:
     dtype = node.dtype_attr("to")
     if not sizes.symbolic(*x.flat):
         return Constant(np.asarray(x.tolist()).astype(dtype).reshape(x.shape), dtype)
@@ -111,7 +111,7 @@ def _cast(node: Node, x: Array) -> Constant:
     return Constant(as_typed_array(np.asarray(numbers), dtype), dtype)
 
 
-def _where(node: Node, condition: Array, x: Array, y: Array) -> Constant:
+def _where(node: OnnxNode, condition: Array, x: Array, y: Array) -> Constant:
     del node
     dtypes = [array.dtype for array in (x, y) if array.dtype.kind != "O"]
     dtype = dtypes[0] if dtypes else INT64
@@ -134,28 +134,28 @@ def whole_numbers(array: Array) -> list[int]:
     return [int(item) for item in items]
 
 
-def _axes(node: Node, axes_input: Array | None) -> tuple[int, ...] | None:
+def _axes(node: OnnxNode, axes_input: Array | None) -> tuple[int, ...] | None:
     if axes_input is not None:
         return tuple(whole_numbers(axes_input))
     attribute = node.attr("axes")
     return None if attribute is None else tuple(attribute)
 
 
-def _unsqueeze(node: Node, x: Array, axes: Array | None = None) -> Array:
+def _unsqueeze(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
     return np.expand_dims(x, _axes(node, axes) or ())
 
 
-def _squeeze(node: Node, x: Array, axes: Array | None = None) -> Array:
+def _squeeze(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
     return np.squeeze(x, _axes(node, axes))
 
 
-def _gather(node: Node, x: Array, indices: Array) -> Array:
+def _gather(node: OnnxNode, x: Array, indices: Array) -> Array:
     positions = np.array(whole_numbers(indices), np.int64).reshape(indices.shape)
     check_size((*x.shape, *positions.shape))
     return np.take(x, positions, axis=node.attr("axis", 0))
 
 
-def _concat(node: Node, *xs: Array) -> Array:
+def _concat(node: OnnxNode, *xs: Array) -> Array:
     return np.concatenate([x.astype(object) for x in xs], axis=node.attr("axis", 0))
 
 
@@ -166,7 +166,7 @@ def _apply_slices(x: Array, *bounds: Sequence[int]) -> Array:
     return x[tuple(index)]
 
 
-def _slice(node: Node, x: Array, *bounds: Array | None) -> Array:
+def _slice(node: OnnxNode, x: Array, *bounds: Array | None) -> Array:
     operands = [*bounds, None, None][:4] if node.version >= 10 else _old_bounds(node)
     starts, ends = (whole_numbers(b) for b in operands[:2] if b is not None)
     axes = list(range(len(starts))) if operands[2] is None else whole_numbers(operands[2])
@@ -174,12 +174,12 @@ def _slice(node: Node, x: Array, *bounds: Array | None) -> Array:
     return _apply_slices(x, starts, ends, axes, steps)
 
 
-def _old_bounds(node: Node) -> list[Array | None]:
+def _old_bounds(node: OnnxNode) -> list[Array | None]:
     values = (node.attr(name) for name in ("starts", "ends", "axes"))
     return [*(None if v is None else np.array(v) for v in values), None]
 
 
-def _split(node: Node, x: Array, parts: Array | None = None) -> list[Array]:
+def _split(node: OnnxNode, x: Array, parts: Array | None = None) -> list[Array]:
     axis, count = node.axis("axis", 0, x.ndim), len(node.proto.output)
     part_sizes = node.attr("split") if parts is None else whole_numbers(parts)
     if part_sizes is not None and sum(part_sizes) != x.shape[axis]:
@@ -188,33 +188,33 @@ def _split(node: Node, x: Array, parts: Array | None = None) -> list[Array]:
     return list(np.split(x, ends.tolist(), axis))
 
 
-def _reshape(node: Node, x: Array, shape: Array | None = None) -> Array:
+def _reshape(node: OnnxNode, x: Array, shape: Array | None = None) -> Array:
     new_shape = list(node.attr("shape")) if shape is None else whole_numbers(shape)
     if not node.flag("allowzero"):
         new_shape = [x.shape[i] if n == 0 else n for i, n in enumerate(new_shape)]
     return x.reshape(new_shape)
 
 
-def _expand(node: Node, x: Array, shape: Array) -> Array:
+def _expand(node: OnnxNode, x: Array, shape: Array) -> Array:
     new_shape = np.broadcast_shapes(x.shape, tuple(whole_numbers(shape)))
     check_size(new_shape)
     return np.broadcast_to(x, new_shape)
 
 
-def _tile(node: Node, x: Array, repeats: Array) -> Array:
+def _tile(node: OnnxNode, x: Array, repeats: Array) -> Array:
     times_ = whole_numbers(repeats)
     check_size([n * k for n, k in zip(x.shape, times_, strict=True)])
     return np.tile(x, times_)
 
 
-def _constant_of_shape(node: Node, shape: Array) -> Constant:
+def _constant_of_shape(node: OnnxNode, shape: Array) -> Constant:
     value = node.tensor("value") or Constant.of(np.zeros(1, np.float32))
     dims_ = whole_numbers(shape)
     check_size(dims_)
     return Constant(np.full(dims_, value.array.ravel()[0], value.dtype), value.dtype)
 
 
-def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
+def _range(node: OnnxNode, start: Array, limit: Array, delta: Array) -> Array:
     bounds = [v.item() for v in (start, limit, delta)]
     if sizes.symbolic(*bounds) or (bounds[1] - bounds[0]) / bounds[2] > MOST_ELEMENTS:
         raise NotConstant
@@ -224,7 +224,7 @@ def _range(node: Node, start: Array, limit: Array, delta: Array) -> Array:
 def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
     """Fold a reduction by a binary function, with an initial value if the axis may be empty."""
 
-    def fold_node(node: Node, x: Array, axes: Array | None = None) -> Array:
+    def fold_node(node: OnnxNode, x: Array, axes: Array | None = None) -> Array:
         along = _axes(node, axes)
         if not along and node.flag("noop_with_empty_axes"):
             return x
@@ -240,11 +240,11 @@ def _reduce(compute: Callable[[Number, Number], Number], *first: int) -> Fold:
     return fold_node
 
 
-def _transpose(node: Node, x: Array) -> Array:
+def _transpose(node: OnnxNode, x: Array) -> Array:
     return np.transpose(x, node.attr("perm"))
 
 
-def _identity(node: Node, x: Array) -> Array:
+def _identity(node: OnnxNode, x: Array) -> Array:
     return x
 
 

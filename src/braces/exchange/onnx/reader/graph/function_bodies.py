@@ -13,7 +13,12 @@ from braces.errors import ProgramError
 from braces.exchange.common.model.names import RECOMPUTE
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.file.schema_check import schema_of
-from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, Node, operator_of
+from braces.exchange.onnx.reader.graph.node import (
+    ONNX_DOMAIN,
+    GraphScope,
+    OnnxNode,
+    operator_of,
+)
 from braces.lazy import onnx
 
 
@@ -53,7 +58,7 @@ def called_by(proto: Any) -> FunctionId:
     return proto.domain or ONNX_DOMAIN, proto.op_type, proto.overload
 
 
-def call_node(names: GraphScope, proto: Any, function: Any) -> Node:
+def call_node(names: GraphScope, proto: Any, function: Any) -> OnnxNode:
     """Return a node that calls a function of the model.
 
     Raises:
@@ -65,7 +70,7 @@ def call_node(names: GraphScope, proto: Any, function: Any) -> Node:
             raise ProgramError(
                 f"{operator_of(proto):.80} has {count} {what}s, and the function {limit}."
             )
-    return Node(names, proto, {})
+    return OnnxNode(names, proto, {})
 
 
 def is_rematerialized(function: Any) -> bool:
@@ -81,7 +86,7 @@ def has_body(proto: Any, version: int) -> bool:
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
-def schema_body(node: Node) -> FunctionBody | None:
+def schema_body(node: OnnxNode) -> FunctionBody | None:
     """Return the function body that ONNX defines for a node; `None` if there is none."""
     schema = schema_of(node.proto.op_type, node.version, node.proto.domain)
     if schema is None:
@@ -103,7 +108,9 @@ def schema_body(node: Node) -> FunctionBody | None:
     return inline_attributes(function, node, defaults)
 
 
-def inline_attributes(function: Any, node: Node, defaults: Mapping[str, Any]) -> FunctionBody:
+def inline_attributes(
+    function: Any, node: OnnxNode, defaults: Mapping[str, Any]
+) -> FunctionBody:
     """Return the body of a function with the attributes of the calling node."""
     own = {a.name: a for a in node.proto.attribute}
     attrs = {**defaults, **{a.name: a for a in function.attribute_proto}, **own}

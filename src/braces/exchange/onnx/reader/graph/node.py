@@ -52,7 +52,7 @@ class NodeReader(Protocol):
         """Read a subgraph, and return its outputs."""
         ...
 
-    def in_place(self, node: Node, graph: Any) -> list[Value]:
+    def in_place(self, node: OnnxNode, graph: Any) -> list[Value]:
         """Read a subgraph of a node inline, and return its outputs."""
         ...
 
@@ -138,7 +138,7 @@ If the second entry is a name instead of a node, it is an alias in those names.
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class OnnxNode:
     """A node: its operator, its inputs and attributes.
 
     Attributes:
@@ -152,7 +152,7 @@ class Node:
     attrs: Mapping[str, Any]
 
     @staticmethod
-    def of(names: GraphScope, proto: Any) -> Node:
+    def of(names: GraphScope, proto: Any) -> OnnxNode:
         """Return the node of a record.
 
         Raises:
@@ -160,9 +160,9 @@ class Node:
                 schema of the operator.
         """
         version = names.versions.get(proto.domain or ONNX_DOMAIN, 1)
-        return Node(names, proto, attributes_of(proto, version))
+        return OnnxNode(names, proto, attributes_of(proto, version))
 
-    def over(self, op_type: str, *values: Value, **attrs: Any) -> Node:
+    def over(self, op_type: str, *values: Value, **attrs: Any) -> OnnxNode:
         """Return a standard ONNX node with other inputs and some other attributes."""
         proto = onnx.NodeProto()
         proto.CopyFrom(self.proto)
@@ -170,7 +170,7 @@ class Node:
         names, input_names = self.names.inner(), [f"input {at}" for at in range(len(values))]
         names.values.update(zip(input_names, values, strict=True))
         proto.input[:] = input_names
-        return Node(names, proto, {**self.attrs, **attrs})
+        return OnnxNode(names, proto, {**self.attrs, **attrs})
 
     @property
     def type(self) -> str:
@@ -319,7 +319,7 @@ class Node:
         raise ProgramError(f"{self.type} {why}.", fix=fix)
 
 
-Rule: TypeAlias = "Callable[[Node], Value | tuple[Value, ...]]"
+Rule: TypeAlias = "Callable[[OnnxNode], Value | tuple[Value, ...]]"
 """Maps a node to its output, or to a tuple of its outputs."""
 
 
@@ -329,7 +329,7 @@ def operator_of(proto: Any) -> str:
     return proto.op_type if domain == ONNX_DOMAIN else f"{domain}.{proto.op_type}"
 
 
-def in_declared_dtypes(node: Node, values: Sequence[Value]) -> Sequence[Value]:
+def in_declared_dtypes(node: OnnxNode, values: Sequence[Value]) -> Sequence[Value]:
     """Cast each output of a node to the dtype of the input that the schema ties it to."""
     source_inputs = output_dtype_sources(node.proto.op_type, node.version, node.proto.domain)
     return [
@@ -340,7 +340,7 @@ def in_declared_dtypes(node: Node, values: Sequence[Value]) -> Sequence[Value]:
     ]
 
 
-def _dtype_at(node: Node, places: Sequence[int], at: int) -> DType | None:
+def _dtype_at(node: OnnxNode, places: Sequence[int], at: int) -> DType | None:
     source = node.value(places[at]) if at < len(places) and places[at] >= 0 else None
     if isinstance(source, Constant):
         return source.dtype

@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import INT64, is_integer
 from braces.errors import ProgramError
 from braces.exchange.common.values.constants import MOST_ELEMENTS
-from braces.exchange.onnx.reader.graph.node import GraphScope, Node, operator_of
+from braces.exchange.onnx.reader.graph.node import GraphScope, OnnxNode, operator_of
 from braces.frontend.array_api import data_dependent
 
 SAME = ("Identity", "Squeeze", "Unsqueeze")
@@ -39,7 +39,7 @@ class RunTimeSize:
     def number(self) -> Var:
         """Return the number as a scalar."""
         scalar = self.var if self.at is None else self.var[self.at]
-        return scalar if scalar.dtype == INT64 else one("cast", scalar, dtype=INT64)
+        return scalar if scalar.dtype == INT64 else emit("cast", scalar, dtype=INT64)
 
 
 Part: TypeAlias = "Size | RunTimeSize"
@@ -96,7 +96,7 @@ def as_size_or_number(part: Part) -> Size | Var:
     return part.number() if isinstance(part, RunTimeSize) else part
 
 
-def sizes_at(node: Node, at: int) -> list[Size] | None:
+def sizes_at(node: OnnxNode, at: int) -> list[Size] | None:
     """Return the sizes of an input, known or data-dependent; `None` if it is omitted."""
     if not node.has(at):
         return None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from braces.builder.append import apply, one
+from braces.builder.append import apply, emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dims import Dim, Shape, Size
@@ -112,7 +112,7 @@ def append_value(xs: Var, value: Var) -> Var:
 
 def insert_value(xs: Var, place: Var, value: Var) -> Var:
     """Insert a value into a list."""
-    return one("list_insert", xs, place, _unify_element(xs, value))
+    return emit("list_insert", xs, place, _unify_element(xs, value))
 
 
 def stack_list(runner: NodeReader, xs: Var) -> Var:

@@ -24,7 +24,7 @@ from braces.exchange.onnx.writer.constructs.functions import (
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
-from braces.exchange.onnx.writer.graph.node import Node
+from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.exchange.onnx.writer.primitives.shape import add_axes, fill_type
 from braces.ir.views import LoopView, PartitionView, SwitchView
 from braces.ir.views.partition import Case
@@ -34,7 +34,7 @@ SIZE = TensorType(INT64, (1,))
 # ---- branches --------------------------------------------------------------------------------
 
 
-def switch(n: Node, write: Write) -> OutputNames:
+def switch(n: NodeDesc, write: Write) -> OutputNames:
     """Export a switch as nested `If`; an out-of-range index takes the last case.
 
     Data-dependent sizes of a case, as the row count of a `While`, are returned with its
@@ -84,7 +84,7 @@ def _array(g: OnnxGraph, name: str) -> TensorType:
 # ---- rows ------------------------------------------------------------------------------------
 
 
-def partition(n: Node, write: Write) -> OutputNames:
+def partition(n: NodeDesc, write: Write) -> OutputNames:
     """Export each case on its own rows; a case without rows does not run."""
     view, g = PartitionView.of(n.op), n.g
     merged = [fill_type(g, 0, type_) for type_ in map(n.result, range(len(n.types)))]
@@ -93,7 +93,7 @@ def partition(n: Node, write: Write) -> OutputNames:
         as_integers = g.cast(mask, INT64)
         count = g.op("ReduceSum", as_integers, keepdims=0)
         has_rows = g.op("Greater", count, g.constant(0, INT64))
-        run = _Case(n, view, number, case, mask, as_integers, write)
+        run = _ExportedCase(n, view, number, case, mask, as_integers, write)
         before = tuple(merged)
         label = f"{n.label}.{number}"
         merged = loop_if.branch(
@@ -112,11 +112,11 @@ def _unchanged(before: Sequence[str], g: OnnxGraph) -> Sequence[str]:
     return before
 
 
-class _Case:
+class _ExportedCase:
     """One case of a row-wise branch that has rows."""
 
     def __init__(
-        self, n: Node, view: PartitionView, number: int, case: Case, mask: str, own: str,
+        self, n: NodeDesc, view: PartitionView, number: int, case: Case, mask: str, own: str,
         write: Write,
     ) -> None:  # fmt: skip
         self._n, self._view, self._number, self._case = n, view, number, case
@@ -170,7 +170,7 @@ class _Case:
 # ---- loops -----------------------------------------------------------------------------------
 
 
-def loop(n: Node, write: Write) -> OutputNames:
+def loop(n: NodeDesc, write: Write) -> OutputNames:
     """Export a loop of any kind."""
     view = LoopView.of(n.op)
     if not view.counted:
@@ -186,20 +186,20 @@ def _memories(view: LoopView) -> list[Type]:
     return [view.content.vars[memory.param].type for memory in view.memories]
 
 
-def _rows(n: Node, view: LoopView) -> list[TensorType]:
+def _rows(n: NodeDesc, view: LoopView) -> list[TensorType]:
     """Return the types of one element of each stacked output."""
     row_types = map(n.result, range(len(view.memories), len(view.memories) + len(view.rows)))
     return [type_.with_shape(type_.shape[1:]) for type_ in row_types]
 
 
-def _length(n: Node, view: LoopView) -> Size:
+def _length(n: NodeDesc, view: LoopView) -> Size:
     if view.slices:
         return _array(n.g, view.slices[0].source).shape[0]
     assert view.length is not None
     return view.length
 
 
-def _scan(n: Node, view: LoopView, length: int, write: Write) -> OutputNames:
+def _scan(n: NodeDesc, view: LoopView, length: int, write: Write) -> OutputNames:
     """Export a loop with a known positive trip count; the index is one more scanned input."""
     g = n.g
     count = g.constant(length, INT64)
@@ -231,7 +231,7 @@ def _scan(n: Node, view: LoopView, length: int, write: Write) -> OutputNames:
     return view.bound(scan_results[:finals], scan_results[finals:], count)
 
 
-def _counted(n: Node, view: LoopView, write: Write) -> OutputNames:
+def _counted(n: NodeDesc, view: LoopView, write: Write) -> OutputNames:
     """Export a loop whose trip count is the size of an axis, maybe 0."""
     g, rows = n.g, _rows(n, view)
     length = _length(n, view)
@@ -254,7 +254,7 @@ def _counted(n: Node, view: LoopView, write: Write) -> OutputNames:
     )
 
 
-def _while(n: Node, view: LoopView, write: Write) -> OutputNames:
+def _while(n: NodeDesc, view: LoopView, write: Write) -> OutputNames:
     """Export a loop with a data-dependent trip count, which it counts."""
     g, cond = n.g, view.cond
     limit, goes_on = "", ""
@@ -283,7 +283,7 @@ def _while(n: Node, view: LoopView, write: Write) -> OutputNames:
     return view.bound(outputs.carried[:-1], (), outputs.carried[-1])
 
 
-ConstructRule: TypeAlias = "Callable[[Node, Write], OutputNames]"
+ConstructRule: TypeAlias = "Callable[[NodeDesc, Write], OutputNames]"
 
 CONSTRUCTS: Mapping[str, ConstructRule] = {
     "block": function,

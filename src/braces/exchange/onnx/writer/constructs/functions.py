@@ -26,13 +26,13 @@ from braces.exchange.common.model.names import FUNCTIONS, RECOMPUTE
 from braces.exchange.onnx.types import axes_of
 from braces.exchange.onnx.writer.graph.graph import (
     OPSET,
-    Function,
+    ModelFunction,
     ModelState,
     OnnxGraph,
     graphs_in,
     rename_values,
 )
-from braces.exchange.onnx.writer.graph.node import Node
+from braces.exchange.onnx.writer.graph.node import NodeDesc
 from braces.ir.records import Body
 from braces.ir.views import BlockView
 from braces.lazy import onnx
@@ -71,7 +71,7 @@ class _Inside(ModelState):
         return name
 
 
-def function(n: Node, write: Write) -> OutputNames:
+def function(n: NodeDesc, write: Write) -> OutputNames:
     """Export a plain block as a function of the model and a node that calls it.
 
     Data-dependent sizes of the block are returned with its results, unless these have such an
@@ -131,7 +131,7 @@ def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
 # ---- the function ----------------------------------------------------------------------------
 
 
-def _model(n: Node, view: BlockView) -> _Inside:
+def _model(n: NodeDesc, view: BlockView) -> _Inside:
     """Return the model of a function with an input for each capture."""
     prefix = _prefix(n.op.name, view.body.vars)
     reserved_names = frozenset(name.removeprefix(prefix) for name in view.body.vars)
@@ -156,7 +156,7 @@ def _prefix(name: str, bound: Iterable[str]) -> str:
 
 
 def _call_function(
-    n: Node, model: _Inside, results: Sequence[str], recompute: bool
+    n: NodeDesc, model: _Inside, results: Sequence[str], recompute: bool
 ) -> list[str]:
     """Call the function with these results; return their outer names.
 
@@ -190,7 +190,7 @@ def _call_function(
 
 def _share_function(
     model: _Inside, numbers: Mapping[str, str], stem: str, recompute: bool
-) -> Function:
+) -> ModelFunction:
     """Return the function, or an existing one with this name stem and the same content."""
     assert model.main is not None, "a function is a graph"
     nodes = [*model.constants, *model.main.nodes]
@@ -207,7 +207,7 @@ def _share_function(
         )
         if recompute:
             proto.metadata_props.add(key=RECOMPUTE, value="1")
-        entry = model.functions[key] = Function(proto, names)
+        entry = model.functions[key] = ModelFunction(proto, names)
     return entry
 
 

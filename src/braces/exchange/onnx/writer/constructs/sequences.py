@@ -8,48 +8,48 @@ from braces.dtypes import INT64, ListType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph, code_of
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
-from braces.exchange.onnx.writer.graph.node import Node, Rule
+from braces.exchange.onnx.writer.graph.node import NodeDesc, Rule
 from braces.exchange.onnx.writer.primitives.shape import fill_type
 
 
-def empty(n: Node) -> str:
+def empty(n: NodeDesc) -> str:
     """An empty sequence."""
     return _empty(n.g, _element(n))
 
 
-def push(n: Node) -> str:
+def push(n: NodeDesc) -> str:
     """Append a value."""
     return n.g.op("SequenceInsert", n.input("list"), n.input("value"))
 
 
-def pop(n: Node) -> tuple[str, str]:
+def pop(n: NodeDesc) -> tuple[str, str]:
     """The last value, and the sequence without it."""
     last = n.g.constant(-1, INT64)
     sequence = n.input("list")
     return n.g.op("SequenceAt", sequence, last), n.g.op("SequenceErase", sequence, last)
 
 
-def get_at(n: Node) -> str:
+def get_at(n: NodeDesc) -> str:
     """The value at an index."""
     return n.g.op("SequenceAt", n.input("list"), _as_int64(n, "index"))
 
 
-def erase_at(n: Node) -> str:
+def erase_at(n: NodeDesc) -> str:
     """Remove the value at an index."""
     return n.g.op("SequenceErase", n.input("list"), _as_int64(n, "index"))
 
 
-def insert_at(n: Node) -> str:
+def insert_at(n: NodeDesc) -> str:
     """Insert a value at an index."""
     return n.g.op("SequenceInsert", n.input("list"), n.input("value"), _as_int64(n, "index"))
 
 
-def replace_at(n: Node) -> str:
+def replace_at(n: NodeDesc) -> str:
     """Replace the value at an index."""
     return _replace_element(n, _from_front(n), n.input("value"))
 
 
-def add_to_element(n: Node) -> str:
+def add_to_element(n: NodeDesc) -> str:
     """Add to the value at an index."""
     index = _from_front(n)
     before = n.g.op("SequenceAt", n.input("list"), index)
@@ -57,7 +57,7 @@ def add_to_element(n: Node) -> str:
     return _replace_element(n, index, value)
 
 
-def resize_list(n: Node) -> tuple[str, str]:
+def resize_list(n: NodeDesc) -> tuple[str, str]:
     """Resize a sequence; new values are zeros."""
     sequence, element = n.input("list"), _element(n)
     before = n.g.op("SequenceLength", sequence)
@@ -76,34 +76,34 @@ def resize_list(n: Node) -> tuple[str, str]:
     return _collect_values(n, _as_int64(n, "length"), value, element), before
 
 
-def _as_int64(n: Node, slot: str) -> str:
+def _as_int64(n: NodeDesc, slot: str) -> str:
     return widths.cast_value(n.g, n.input(slot), n.type(slot).dtype, INT64)
 
 
-def _from_front(n: Node) -> str:
+def _from_front(n: NodeDesc) -> str:
     """Return an index counted from the front; negative ones count from the end."""
     g, index = n.g, _as_int64(n, "index")
     from_end = g.op("Add", index, g.op("SequenceLength", n.input("list")))
     return g.op("Where", g.op("Less", index, g.constant(0, INT64)), from_end, index)
 
 
-def _replace_element(n: Node, place: str, value: str) -> str:
+def _replace_element(n: NodeDesc, place: str, value: str) -> str:
     remaining = n.g.op("SequenceErase", n.input("list"), place)
     return n.g.op("SequenceInsert", remaining, value, place)
 
 
-def length(n: Node) -> str:
+def length(n: NodeDesc) -> str:
     """The length of a sequence."""
     return n.g.op("SequenceLength", n.input("list"))
 
 
-def zeros(n: Node) -> str:
+def zeros(n: NodeDesc) -> str:
     """A sequence of zeros of the same length."""
     element, count = _element(n), n.g.op("SequenceLength", n.input("list"))
     return _collect_values(n, count, lambda inner, index: fill_type(inner, 0, element), element)
 
 
-def extend_list(n: Node) -> str:
+def extend_list(n: NodeDesc) -> str:
     """Append the values of another sequence."""
     sequence, element = n.input("values"), _element(n)
 
@@ -116,7 +116,7 @@ def extend_list(n: Node) -> str:
     return loop_if.loop(n.g, n.label, inits, [ListType(element)], step, count=count).carried[0]
 
 
-def split_list(n: Node) -> tuple[str, str]:
+def split_list(n: NodeDesc) -> tuple[str, str]:
     """Split off the last values of a sequence."""
     sequence, element = n.input("list"), _element(n)
     count, last = _as_int64(n, "count"), n.g.constant(-1, INT64)
@@ -136,7 +136,7 @@ def split_list(n: Node) -> tuple[str, str]:
     ]
 
 
-def add_lists(n: Node) -> str:
+def add_lists(n: NodeDesc) -> str:
     """Elementwise addition of two sequences."""
     dtype = _element(n).dtype
 
@@ -146,7 +146,7 @@ def add_lists(n: Node) -> str:
     return _map_values(n, (n.input("x"), n.input("y")), plus)
 
 
-def stack_list(n: Node) -> str:
+def stack_list(n: NodeDesc) -> str:
     """Stack a sequence; an empty one gives an array with the same rank."""
     g, type_ = n.g, n.result()
     sequence = n.input("list")
@@ -162,7 +162,7 @@ def stack_list(n: Node) -> str:
     return loop_if.branch(g, n.label, is_nonempty, stack_values, empty_stack, [type_])[0]
 
 
-def unstack_array(n: Node) -> str:
+def unstack_array(n: NodeDesc) -> str:
     """The rows of an array, or the first of them, as a sequence."""
     g, element = n.g, _element(n)
     x = n.input("x")
@@ -173,14 +173,14 @@ def unstack_array(n: Node) -> str:
     )
 
 
-def filled_list(n: Node) -> str:
+def filled_list(n: NodeDesc) -> str:
     """A sequence of zeros."""
     element = _element(n)
     count = widths.cast_value(n.g, n.input("length"), n.type("length").dtype, INT64)
     return _collect_values(n, count, lambda inner, index: fill_type(inner, 0, element), element)
 
 
-def _element(n: Node) -> TensorType:
+def _element(n: NodeDesc) -> TensorType:
     list_type = n.types[0]
     assert isinstance(list_type, ListType)
     return list_type.element
@@ -190,7 +190,7 @@ def _empty(g: OnnxGraph, element: TensorType) -> str:
     return g.op("SequenceEmpty", dtype=code_of(element.dtype))
 
 
-def _map_values(n: Node, sequences: Sequence[str], change: Callable[..., str]) -> str:
+def _map_values(n: NodeDesc, sequences: Sequence[str], change: Callable[..., str]) -> str:
     def value(g: OnnxGraph, index: str) -> str:
         return change(g, *(g.op("SequenceAt", sequence, index) for sequence in sequences))
 
@@ -198,7 +198,7 @@ def _map_values(n: Node, sequences: Sequence[str], change: Callable[..., str]) -
 
 
 def _collect_values(
-    n: Node, count: str, value: Callable[[OnnxGraph, str], str], element: TensorType
+    n: NodeDesc, count: str, value: Callable[[OnnxGraph, str], str], element: TensorType
 ) -> str:
     """Build a sequence of computed values."""
 

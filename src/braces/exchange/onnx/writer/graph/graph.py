@@ -37,7 +37,7 @@ def code_of(dtype: DType) -> int:
 
 
 @dataclass(frozen=True)
-class Function:
+class ModelFunction:
     """A function of a model.
 
     Attributes:
@@ -69,7 +69,7 @@ class ModelState:
 
     kept: frozenset[str] = frozenset()
     prefix: str = ""
-    functions: dict[Any, Function] = field(default_factory=dict[Any, Function])
+    functions: dict[Any, ModelFunction] = field(default_factory=dict[Any, ModelFunction])
     spare: dict[str, TensorType] = field(default_factory=dict[str, TensorType])
     main: OnnxGraph | None = None
     used: set[str] = field(default_factory=set[str])

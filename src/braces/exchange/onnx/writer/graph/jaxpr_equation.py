@@ -58,7 +58,7 @@ class JaxprExporter(Protocol):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Equation:
+class ExportedEquation:
     """An equation: a JAX primitive, its parameters, and the graph for its nodes.
 
     Attributes:

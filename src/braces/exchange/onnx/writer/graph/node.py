@@ -13,7 +13,7 @@ from braces.ir.records import Op
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeDesc:
     """An operator.
 
     Attributes:
@@ -61,5 +61,5 @@ class Node:
         ]
 
 
-Rule: TypeAlias = "Callable[[Node], str | Sequence[str | Sequence[str]] | None]"
+Rule: TypeAlias = "Callable[[NodeDesc], str | Sequence[str | Sequence[str]] | None]"
 """Maps an operator to its outputs, slot by slot; `None` leaves it to its kernel."""

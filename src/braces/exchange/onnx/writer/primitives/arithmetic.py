@@ -10,7 +10,7 @@ import numpy as np
 
 from braces.dtypes import BOOL, FLOAT32, FLOAT64, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 
 SAME: Mapping[str, str] = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "add_any": "Add",
@@ -26,17 +26,17 @@ COMPARISONS: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def same(kind: str, e: Equation, *values: str) -> str:
+def same(kind: str, e: ExportedEquation, *values: str) -> str:
     """Export as one node with the dtype of its inputs."""
     return e.same(kind, *values)
 
 
-def compared(kind: str, e: Equation, x: str, y: str) -> str:
+def compared(kind: str, e: ExportedEquation, x: str, y: str) -> str:
     """A comparison."""
     return e.asked(kind, x, y)
 
 
-def compare_in_total_order(kind: str, e: Equation, x: str, y: str) -> str:
+def compare_in_total_order(kind: str, e: ExportedEquation, x: str, y: str) -> str:
     """A comparison in total order: NaN comes last."""
     compared_, dtype = e.asked(kind, x, y), e.type().dtype
     if not is_float(dtype):
@@ -53,42 +53,42 @@ def compare_in_total_order(kind: str, e: Equation, x: str, y: str) -> str:
     return g.op("Or", compared_, before)
 
 
-def unequal(e: Equation, x: str, y: str) -> str:
+def unequal(e: ExportedEquation, x: str, y: str) -> str:
     """Inequality."""
     return e.g.op("Not", e.asked("Equal", x, y))
 
 
-def negative(e: Equation, x: str) -> str:
+def negative(e: ExportedEquation, x: str) -> str:
     """Negation; unsigned numbers wrap."""
     return e.same("Sub", e.scalar(0), x) if e.dtype.kind == "u" else e.same("Neg", x)
 
 
-def extreme(kind: str, of_bools: str, e: Equation, x: str, y: str) -> str:
+def extreme(kind: str, of_bools: str, e: ExportedEquation, x: str, y: str) -> str:
     """A maximum or minimum."""
     return e.g.op(of_bools, x, y) if e.dtype == BOOL else e.same(kind, x, y)
 
 
-def divided(e: Equation, x: str, y: str) -> str:
+def divided(e: ExportedEquation, x: str, y: str) -> str:
     """A division; ONNX Runtime refuses integer division by 0, even of empty arrays."""
     return e.same("Mul" if 0 in e.shape else "Div", x, y)
 
 
-def remainder(e: Equation, x: str, y: str) -> str:
+def remainder(e: ExportedEquation, x: str, y: str) -> str:
     """The remainder of a truncating division."""
     return divided(e, x, y) if 0 in e.shape else e.same("Mod", x, y, fmod=1)
 
 
-def square(e: Equation, x: str) -> str:
+def square(e: ExportedEquation, x: str) -> str:
     """A square."""
     return e.same("Mul", x, x)
 
 
-def root(e: Equation, x: str) -> str:
+def root(e: ExportedEquation, x: str) -> str:
     """The reciprocal square root."""
     return e.same("Reciprocal", e.same("Sqrt", x))
 
 
-def power(e: Equation, x: str) -> str:
+def power(e: ExportedEquation, x: str) -> str:
     """A power with a constant integer exponent."""
     exponent = int(e.params["y"])
     if exponent < 0:
@@ -96,34 +96,34 @@ def power(e: Equation, x: str) -> str:
     return e.same("Pow", x, e.scalar(exponent))
 
 
-def power_of_two(e: Equation, x: str) -> str:
+def power_of_two(e: ExportedEquation, x: str) -> str:
     """Two to the power of a number."""
     return e.same("Pow", e.scalar(2), x)
 
 
-def cube_root(e: Equation, x: str) -> str:
+def cube_root(e: ExportedEquation, x: str) -> str:
     """The cube root, with the sign of its argument."""
     return e.same("Mul", e.same("Sign", x), e.same("Pow", e.same("Abs", x), e.scalar(1 / 3)))
 
 
-def finite(e: Equation, x: str) -> str:
+def finite(e: ExportedEquation, x: str) -> str:
     """A test for numbers that are neither infinite nor NaN."""
     test_dtype = FLOAT32 if e.type().dtype not in (FLOAT32, FLOAT64) else e.type().dtype
     operand = widths.cast_value(e.g, x, e.type().dtype, test_dtype)
     return e.g.op("Not", e.g.op("Or", e.g.op("IsNaN", operand), e.g.op("IsInf", operand)))
 
 
-def _near_zero(e: Equation, x: str, near: str, far: str) -> str:
+def _near_zero(e: ExportedEquation, x: str, near: str, far: str) -> str:
     small = widths.widened_query(e.g, "Less", e.same("Abs", x), e.scalar(0.5), dtype=e.dtype)
     return widths.widened_where(e.g, small, near, far, e.dtype)
 
 
-def _where_special(e: Equation, x: str, special: str, then: str, value: str) -> str:
+def _where_special(e: ExportedEquation, x: str, special: str, then: str, value: str) -> str:
     is_special = widths.widened_query(e.g, "Equal", x, special, dtype=e.dtype)
     return widths.widened_where(e.g, is_special, then, value, e.dtype)
 
 
-def exp_minus_one(e: Equation, x: str) -> str:
+def exp_minus_one(e: ExportedEquation, x: str) -> str:
     """exp(x) - 1; near zero `(u - 1) x / log(u)` with `u = exp(x)`, where errors cancel."""
     unit = e.scalar(1)
     u = e.same("Exp", x)
@@ -132,7 +132,7 @@ def exp_minus_one(e: Equation, x: str) -> str:
     return _near_zero(e, x, _where_special(e, u, unit, x, near), less)
 
 
-def log_plus_one(e: Equation, x: str) -> str:
+def log_plus_one(e: ExportedEquation, x: str) -> str:
     """log(1 + x); near zero `log(u) x / (u - 1)` with `u = 1 + x`, where errors cancel."""
     unit = e.scalar(1)
     u = e.same("Add", unit, x)
@@ -141,7 +141,7 @@ def log_plus_one(e: Equation, x: str) -> str:
     return _near_zero(e, x, _where_special(e, u, unit, x, near), log)
 
 
-def next_after(e: Equation, x: str, y: str) -> str:
+def next_after(e: ExportedEquation, x: str, y: str) -> str:
     """The next float towards another one, for constants."""
     number, towards = (e.g.model.values.get(operand) for operand in (x, y))
     if number is None or towards is None:
@@ -149,7 +149,7 @@ def next_after(e: Equation, x: str, y: str) -> str:
     return e.g.constant(np.nextafter(number, towards), e.dtype)
 
 
-def angle(e: Equation, y: str, x: str) -> str:
+def angle(e: ExportedEquation, y: str, x: str) -> str:
     """The angle of a point: `atan(|y| / |x|)`, moved to the quadrant of the signs."""
     g, zero, dtype = e.g, e.scalar(0), e.dtype
     height, length = e.same("Abs", y), e.same("Abs", x)
@@ -165,7 +165,7 @@ def angle(e: Equation, y: str, x: str) -> str:
     return e.same("Mul", sign, above)
 
 
-def is_negative(e: Equation, x: str) -> str:
+def is_negative(e: ExportedEquation, x: str) -> str:
     """The sign bit of a number that is not NaN; `1 / x` reveals that of zero."""
     numbers = (x, e.same("Div", e.scalar(1), x))
     tests = (
@@ -175,7 +175,7 @@ def is_negative(e: Equation, x: str) -> str:
     return e.g.op("Or", *tests)
 
 
-def rounded(e: Equation, x: str) -> str:
+def rounded(e: ExportedEquation, x: str) -> str:
     """Rounding to nearest, with ties to even or away from zero."""
     if int(e.params["rounding_method"]) == 1:
         return e.same("Round", x)
@@ -183,12 +183,12 @@ def rounded(e: Equation, x: str) -> str:
     return e.same("Mul", e.same("Sign", x), nearest)
 
 
-def clamp(e: Equation, low: str, x: str, high: str) -> str:
+def clamp(e: ExportedEquation, low: str, x: str, high: str) -> str:
     """Clamp a number to bounds."""
     return e.same("Min", e.same("Max", x, low), high)
 
 
-def select(e: Equation, which: str, *cases: str) -> str:
+def select(e: ExportedEquation, which: str, *cases: str) -> str:
     """Select elementwise among several cases; a bool selects the second if true."""
     if e.type().dtype == BOOL:
         return widths.widened_where(e.g, which, cases[-1], cases[0], e.dtype)
@@ -199,24 +199,24 @@ def select(e: Equation, which: str, *cases: str) -> str:
     return result
 
 
-def convert(e: Equation, x: str) -> str:
+def convert(e: ExportedEquation, x: str) -> str:
     """A cast."""
     return widths.cast_value(e.g, x, e.type().dtype, e.dtype)
 
 
-def identity_rule(e: Equation, *values: str) -> Sequence[str]:
+def identity_rule(e: ExportedEquation, *values: str) -> Sequence[str]:
     """The identity."""
     del e
     return values
 
 
-def size(e: Equation) -> str:
+def size(e: ExportedEquation) -> str:
     """A symbolic size as a number."""
     size_name = e.g.number(e.size(e.params["dim"]))
     return e.g.cast(size_name, e.dtype)
 
 
-def logic(of_bools: str, of_bits: str, e: Equation, *values: str) -> str:
+def logic(of_bools: str, of_bits: str, e: ExportedEquation, *values: str) -> str:
     """A logical operation on bools, or a bitwise one on integers."""
     return e.g.op(of_bools if e.dtype == BOOL else of_bits, *values)
 

@@ -9,7 +9,7 @@ import numpy as np
 from braces.dtypes import FLOAT32, FLOAT64, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 
 
 def unsigned(dtype: DType) -> DType:
@@ -17,7 +17,7 @@ def unsigned(dtype: DType) -> DType:
     return np.dtype(f"uint{8 * dtype.itemsize}")
 
 
-def _shift_bits(e: Equation, x: str, by: str, direction: str) -> str:
+def _shift_bits(e: ExportedEquation, x: str, by: str, direction: str) -> str:
     """Shift bits with zero fill; the result is 0 from the full width on."""
     g, dtype, unsigned_dtype = e.g, e.dtype, unsigned(e.dtype)
     x, by = (widths.cast_value(g, operand, dtype, unsigned_dtype) for operand in (x, by))
@@ -33,17 +33,17 @@ def _shift_bits(e: Equation, x: str, by: str, direction: str) -> str:
     return widths.cast_value(g, shifted, unsigned_dtype, dtype)
 
 
-def shift_left(e: Equation, x: str, by: str) -> str:
+def shift_left(e: ExportedEquation, x: str, by: str) -> str:
     """A left shift."""
     return _shift_bits(e, x, by, "LEFT")
 
 
-def shift_right(e: Equation, x: str, by: str) -> str:
+def shift_right(e: ExportedEquation, x: str, by: str) -> str:
     """A right shift with zero fill."""
     return _shift_bits(e, x, by, "RIGHT")
 
 
-def shift_number(e: Equation, x: str, by: str) -> str:
+def shift_number(e: ExportedEquation, x: str, by: str) -> str:
     """A right shift with sign fill."""
     if e.dtype.kind == "u":
         return _shift_bits(e, x, by, "RIGHT")
@@ -52,7 +52,7 @@ def shift_number(e: Equation, x: str, by: str) -> str:
     return widths.widened_where(e.g, negative, below, _shift_bits(e, x, by, "RIGHT"), e.dtype)
 
 
-def bitcast(e: Equation, x: str) -> str:
+def bitcast(e: ExportedEquation, x: str) -> str:
     """A bitcast: integers to integers, or to floats."""
     source_dtype, target_dtype = e.type().dtype, e.dtype
     if source_dtype.itemsize != target_dtype.itemsize or target_dtype.kind == "c":

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from braces.dims import Size
 from braces.dtypes import is_float
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import dilate_axis, pad_edges, reshape_to
 from braces.lazy import extend, jax
 from braces.ops.conv_pool.cpu_algorithms import BY_XLA
@@ -21,7 +21,7 @@ Combine: TypeAlias = "Callable[[list[str], list[str]], list[str]]"
 """Combines two windows: the names of an element of each array."""
 
 
-def convolution_part(part: str, e: Equation, first: str, other: str) -> list[str]:
+def convolution_part(part: str, e: ExportedEquation, first: str, other: str) -> list[str]:
     """One of the three arrays of a convolution, from the two others."""
     windows, shape = e.params["windows"], e.params["shape"]
     structs = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
@@ -29,7 +29,7 @@ def convolution_part(part: str, e: Equation, first: str, other: str) -> list[str
     return e.runner.call(e.g, function, structs, [first, other])
 
 
-def convolution(e: Equation, x: str, kernel: str) -> str:
+def convolution(e: ExportedEquation, x: str, kernel: str) -> str:
     """A JAX convolution with any order of axes."""
     numbers, p = e.params["dimension_numbers"], e.params
     g, groups, batches = e.g, p["feature_group_count"], p["batch_group_count"]
@@ -53,7 +53,7 @@ def convolution(e: Equation, x: str, kernel: str) -> str:
     return g.op("Transpose", output, perm=_inverse(numbers.out_spec))
 
 
-def _batches_as_groups(e: Equation, x: str, shape: Sequence[Size], batches: int) -> str:
+def _batches_as_groups(e: ExportedEquation, x: str, shape: Sequence[Size], batches: int) -> str:
     rows, features, *space = shape
     assert isinstance(rows, int)
     group_size = rows // batches
@@ -66,7 +66,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return sorted(range(len(order)), key=lambda i: order[i])
 
 
-def pool_windows(kind: str, e: Equation, x: str) -> str:
+def pool_windows(kind: str, e: ExportedEquation, x: str) -> str:
     """A sum, minimum or maximum of windows."""
 
     def combine(total: list[str], piece: list[str]) -> list[str]:
@@ -77,7 +77,7 @@ def pool_windows(kind: str, e: Equation, x: str) -> str:
     ]
 
 
-def reduce_window(e: Equation, *given: str) -> list[str]:
+def reduce_window(e: ExportedEquation, *given: str) -> list[str]:
     """A reduction of windows by a function, of one array or of several."""
     count = len(given) // 2
     closed = extend.ClosedJaxpr(e.params["jaxpr"], e.params["consts"])
@@ -89,7 +89,7 @@ def reduce_window(e: Equation, *given: str) -> list[str]:
 
 
 def _reduce_windows(
-    e: Equation, values: Sequence[str], fillings: Sequence[str], combine: Combine
+    e: ExportedEquation, values: Sequence[str], fillings: Sequence[str], combine: Combine
 ) -> list[str]:
     """Reduce windows along one axis after the other, slice by slice."""
     p, shape, results = e.params, list(e.type().shape), list(values)
@@ -117,8 +117,8 @@ def _reduce_windows(
 
 
 def _reduce_axis(
-    e: Equation, values: Sequence[str], axis: int, width: Size, reach: Size, stride: int,
-    step: int, combine: Combine,
+    e: ExportedEquation, values: Sequence[str], axis: int, width: Size, reach: Size,
+    stride: int, step: int, combine: Combine,
 ) -> list[str]:  # fmt: skip
     """Reduce the windows of an axis; `reach` is the extent of their first elements."""
     if not isinstance(width, int):
@@ -132,7 +132,7 @@ def _reduce_axis(
     return total
 
 
-def identity_element(kind: str, e: Equation) -> Any:
+def identity_element(kind: str, e: ExportedEquation) -> Any:
     """Return the identity element of a reduction."""
     if kind in ("Add", "Mul"):
         return int(kind == "Mul")

@@ -8,11 +8,11 @@ from itertools import count
 from braces import dims
 from braces.dtypes import TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import reshape_to
 
 
-def contraction(e: Equation, x: str, y: str) -> str:
+def contraction(e: ExportedEquation, x: str, y: str) -> str:
     """A contraction: a matrix product if possible, else an einsum."""
     (of_x, of_y), (batch_x, batch_y) = e.params["dimension_numbers"]
     x, y = (
@@ -40,7 +40,7 @@ def _may_be_empty(type_: TensorType, axes: Sequence[int]) -> bool:
     return any(not dims.never_negative(dims.sum_of((size, -1))) for size in sizes)
 
 
-def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
+def _as_matrices(e: ExportedEquation, x: str, y: str, batch: int, free: int) -> str:
     """Return a matrix product whose rows, columns and sums each merge several axes."""
     common, rows = e.shape[:batch], dims.product(e.shape[batch : batch + free])
     columns = dims.product(e.shape[batch + free :])
@@ -52,11 +52,11 @@ def _as_matrices(e: Equation, x: str, y: str, batch: int, free: int) -> str:
     return reshape_to(e.g, e.same("MatMul", left, right), e.shape)
 
 
-def _transpose_to(e: Equation, x: str, axes: list[int]) -> str:
+def _transpose_to(e: ExportedEquation, x: str, axes: list[int]) -> str:
     return x if axes == sorted(axes) else e.g.op("Transpose", x, perm=axes)
 
 
-def _einsum(e: Equation, x: str, y: str, swapped: bool) -> str:
+def _einsum(e: ExportedEquation, x: str, y: str, swapped: bool) -> str:
     """Return the contraction as an einsum; `swapped` if only the second operand may be empty.
 
     ONNX Runtime's einsum crashes if its second operand is empty along its free axes, because it

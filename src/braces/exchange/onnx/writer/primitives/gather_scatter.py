@@ -17,7 +17,7 @@ from braces.dims import Size
 from braces.dtypes import BOOL, INT64, is_float
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.shape import (
     add_axes,
     arange_to,
@@ -39,7 +39,7 @@ class AxisIndexing:
         beside: The batching axes, with the axes of the indices that they go with.
     """
 
-    e: Equation
+    e: ExportedEquation
     sizes: Sequence[Size]
     gone: Sequence[int]
     started: Sequence[int]
@@ -142,7 +142,7 @@ def _line(g: OnnxGraph, size: Size, axis: int, rank: int) -> str:
     return add_axes(g, arange_to(g, size), [i for i in range(rank) if i != axis])
 
 
-def gather(e: Equation, x: str, indices: str) -> str:
+def gather(e: ExportedEquation, x: str, indices: str) -> str:
     """Windows of an array."""
     numbers, g = e.params["dimension_numbers"], e.g
     batching_axes = zip(
@@ -168,7 +168,7 @@ def gather(e: Equation, x: str, indices: str) -> str:
     return _transpose_to(g, values, order)
 
 
-def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> str:
+def scatter(reduction: str, neutral: float | None, e: ExportedEquation, *given: str) -> str:
     """A scatter of windows, with an optional reduction."""
     x, indices, updates = given
     numbers, g = e.params["dimension_numbers"], e.g
@@ -202,7 +202,7 @@ def scatter(reduction: str, neutral: float | None, e: Equation, *given: str) -> 
 
 
 def _scatter_padded(
-    e: Equation, places: AxisIndexing, x: str, where: str, updates: str, reduction: str
+    e: ExportedEquation, places: AxisIndexing, x: str, where: str, updates: str, reduction: str
 ) -> str:
     """Scatter into an array with padding for the windows that are out of bounds."""
     g, shape = e.g, [e.shape[axis] for axis in places.order]
@@ -213,7 +213,7 @@ def _scatter_padded(
     return g.op("Slice", result, g.integers(0), g.size(shape[0]), g.integers(0))
 
 
-def _scatter_nd(e: Equation, x: str, where: str, updates: str, reduction: str) -> str:
+def _scatter_nd(e: ExportedEquation, x: str, where: str, updates: str, reduction: str) -> str:
     if reduction == "none":
         return e.g.op("ScatterND", x, where, updates)
     return e.g.op("ScatterND", x, where, updates, reduction=reduction)
@@ -223,11 +223,11 @@ def _transpose_to(g: OnnxGraph, x: str, order: Sequence[int]) -> str:
     return x if list(order) == sorted(order) else g.op("Transpose", x, perm=list(order))
 
 
-def _mode(e: Equation) -> str:
+def _mode(e: ExportedEquation) -> str:
     return e.params["mode"].name
 
 
-def _missing(e: Equation) -> object:
+def _missing(e: ExportedEquation) -> object:
     """Return JAX's fill value for elements out of bounds."""
     value = e.params["fill_value"]
     if value is not None:

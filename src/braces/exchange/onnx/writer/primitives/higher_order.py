@@ -13,7 +13,7 @@ from braces.dims import product
 from braces.dtypes import INT64, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import WORD, ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import IterationResult
 from braces.exchange.onnx.writer.primitives.shape import add_axes, arange_to, reshape_to
 from braces.lazy import extend, jax, jnp, keys
@@ -25,7 +25,7 @@ PARITY = 0x1BD11BDA
 def call(parameter: str) -> Rule:
     """Return the rule of a primitive that calls the jaxpr in one of its parameters."""
 
-    def inline_call(e: Equation, *values: str) -> list[str]:
+    def inline_call(e: ExportedEquation, *values: str) -> list[str]:
         inner = e.params[parameter]
         closed = inner if hasattr(inner, "consts") else extend.ClosedJaxpr(inner, ())
         return e.call(closed, values)
@@ -33,7 +33,7 @@ def call(parameter: str) -> Rule:
     return inline_call
 
 
-def cond(e: Equation, index: str, *values: str) -> list[str]:
+def cond(e: ExportedEquation, index: str, *values: str) -> list[str]:
     """One of several jaxprs; JAX has clamped the index."""
     branches = e.params["branches"]
     constant_index = e.g.model.values.get(index)
@@ -60,12 +60,12 @@ def cond(e: Equation, index: str, *values: str) -> list[str]:
     return list(nested_if(0, e.g))
 
 
-def platform(e: Equation) -> str:
+def platform(e: ExportedEquation) -> str:
     """The index of the platform-independent variant, which comes last."""
     return e.g.constant(len(e.params["platforms"]) - 1, e.dtype)
 
 
-def while_loop(e: Equation, *values: str) -> list[str]:
+def while_loop(e: ExportedEquation, *values: str) -> list[str]:
     """A loop with a condition; a batched loop runs while any element is active.
 
     Elements that have ended keep their values.
@@ -109,7 +109,7 @@ def select_rows(
     return widths.widened_where(g, broadcast_mask, new, old, type_.dtype)
 
 
-def scan(e: Equation, *values: str) -> list[str]:
+def scan(e: ExportedEquation, *values: str) -> list[str]:
     """A counted loop."""
     const_count, carried = e.params["num_consts"], e.params["num_carry"]
     consts, inits = values[:const_count], values[const_count : const_count + carried]
@@ -137,7 +137,7 @@ def scan(e: Equation, *values: str) -> list[str]:
 
 
 def threefry_function(
-    name: str, parameters: Sequence[str], e: Equation, key: str, *more: str
+    name: str, parameters: Sequence[str], e: ExportedEquation, key: str, *more: str
 ) -> list[str]:
     """Export a function of random keys by tracing JAX's implementation."""
     aval = e.eqn.invars[0].aval
@@ -163,7 +163,7 @@ def threefry_function(
     return e.runner.call(e.g, function, structs, [key, *more])
 
 
-def threefry(e: Equation, *words: str) -> list[str]:
+def threefry(e: ExportedEquation, *words: str) -> list[str]:
     """Twenty rounds of Threefry on pairs of words."""
     g = e.g
     add, xor = partial(g.op, "Add"), partial(g.op, "BitwiseXor")
@@ -182,7 +182,7 @@ def threefry(e: Equation, *words: str) -> list[str]:
     return [x, y]
 
 
-def counters(e: Equation) -> list[str]:
+def counters(e: ExportedEquation) -> list[str]:
     """The position of each element as two words, the high one first."""
     g, shape = e.g, e.shape
     line = reshape_to(g, arange_to(g, product(shape)), shape)
@@ -190,7 +190,7 @@ def counters(e: Equation) -> list[str]:
     return [g.cast(g.op(kind, line, words), WORD) for kind in ("Div", "Mod")]
 
 
-def same_words(e: Equation, key: str) -> str:
+def same_words(e: ExportedEquation, key: str) -> str:
     """A key is represented by its words."""
     del e
     return key

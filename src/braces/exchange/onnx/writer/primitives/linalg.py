@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from braces import lazy
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 
 jnp: Any = lazy.jnp
 lax: Any = lazy.lax
@@ -111,7 +111,7 @@ def qr(a: Any, *, full_matrices: bool) -> tuple[Any, Any]:
 
 
 def export_decomposition(
-    function: Callable[..., Any], names: tuple[str, ...], e: Equation, *given: str
+    function: Callable[..., Any], names: tuple[str, ...], e: ExportedEquation, *given: str
 ) -> list[str]:
     """Export a decomposition with these parameters."""
     structs = [lazy.jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
@@ -119,7 +119,7 @@ def export_decomposition(
     return e.runner.call(e.g, partial(function, **parameters), structs, given)
 
 
-def custom_linear_solve(e: Equation, *given: str) -> list[str]:
+def custom_linear_solve(e: ExportedEquation, *given: str) -> list[str]:
     """Export the solve function of a custom linear solve."""
     lengths, solve = e.params["const_lengths"], e.params["jaxprs"].solve
     before, own = lengths.matvec + lengths.vecmat, lengths.solve

@@ -8,11 +8,11 @@ from functools import partial
 from braces.dtypes import BOOL, FLOAT32, INT32, INT64, DType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths, loop_if
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.primitives.conv_pool import identity_element
 
 
-def reduced(kind: str, e: Equation, x: str) -> str:
+def reduced(kind: str, e: ExportedEquation, x: str) -> str:
     """A reduction over axes."""
     return reduce(e.g, kind, x, e.params["axes"], e.dtype)
 
@@ -27,37 +27,37 @@ def reduce(
     return widths.widened_op(g, kind, x, dtype=dtype, beside=(at,), keepdims=int(keepdims))
 
 
-def any_of(e: Equation, x: str) -> str:
+def any_of(e: ExportedEquation, x: str) -> str:
     """A logical any; false for empty axes."""
     return e.g.cast(_count_true(e, x), BOOL)
 
 
-def all_of(e: Equation, x: str) -> str:
+def all_of(e: ExportedEquation, x: str) -> str:
     """A logical all; true for empty axes."""
     return e.g.op("Not", e.g.cast(_count_true(e, e.g.op("Not", x)), BOOL))
 
 
-def _count_true(e: Equation, x: str) -> str:
+def _count_true(e: ExportedEquation, x: str) -> str:
     """Count the true elements."""
     if e.dtype != BOOL:
         raise e.refuse("of integers")
     return reduce(e.g, "ReduceSum", e.g.cast(x, INT32), e.params["axes"], INT32)
 
 
-def arg_extreme(kind: str, e: Equation, x: str) -> str:
+def arg_extreme(kind: str, e: ExportedEquation, x: str) -> str:
     """An argmax or argmin."""
     (axis,) = e.params["axes"]
     position = e.asked(kind, x, axis=axis, keepdims=0)
     return widths.cast_value(e.g, position, INT64, e.dtype)
 
 
-def cumsum(e: Equation, x: str) -> str:
+def cumsum(e: ExportedEquation, x: str) -> str:
     """A cumulative sum."""
     axis = e.g.constant(e.params["axis"], INT64)
     return e.same("CumSum", x, beside=(axis,), reverse=int(e.params["reverse"]))
 
 
-def cumulative(kind: str, e: Equation, x: str) -> str:
+def cumulative(kind: str, e: ExportedEquation, x: str) -> str:
     """A cumulative product, minimum or maximum: a loop over the axis."""
     type_, axis, g = e.type(), e.params["axis"], e.g
     row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
@@ -70,7 +70,7 @@ def cumulative(kind: str, e: Equation, x: str) -> str:
     return loop_if.scan_axis(g, x, type_, axis, start, step, reverse=bool(e.params["reverse"]))
 
 
-def running_log(e: Equation, x: str) -> str:
+def running_log(e: ExportedEquation, x: str) -> str:
     """A cumulative logsumexp: a loop over the axis."""
     type_, axis, dtype = e.type(), e.params["axis"], e.dtype
     row_shape = tuple(size for i, size in enumerate(type_.shape) if i != axis)
@@ -92,7 +92,7 @@ def running_log(e: Equation, x: str) -> str:
     )
 
 
-def stable_sort(e: Equation, *values: str) -> list[str]:
+def stable_sort(e: ExportedEquation, *values: str) -> list[str]:
     """A stable sort of several arrays by keys.
 
     Several keys are sorted one by one, the last one first.
@@ -112,7 +112,7 @@ def stable_sort(e: Equation, *values: str) -> list[str]:
     return sorted_values
 
 
-def largest(e: Equation, x: str) -> list[str]:
+def largest(e: ExportedEquation, x: str) -> list[str]:
     """The largest numbers of an axis, and their indices."""
     g, dtype = e.g, e.dtype
     wide = widths.computed_in("TopK", dtype)

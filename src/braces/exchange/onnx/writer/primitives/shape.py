@@ -8,7 +8,7 @@ from braces.dims import Shape, Size
 from braces.dtypes import INT64, DType, TensorType
 from braces.exchange.onnx.writer.graph import dtype_widening as widths
 from braces.exchange.onnx.writer.graph.graph import OnnxGraph
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.exchange.onnx.writer.graph.loop_if import reverse_axes
 
 
@@ -41,7 +41,7 @@ def fill_type(g: OnnxGraph, number: float, type_: TensorType) -> str:
     return expand_to(g, scalar, type_.shape, type_.dtype) if type_.shape else scalar
 
 
-def broadcast(e: Equation, x: str) -> str:
+def broadcast(e: ExportedEquation, x: str) -> str:
     """A broadcast along new axes and along axes of size 1."""
     mapped_axes = e.params["broadcast_dimensions"]
     aligned = add_axes(e.g, x, [i for i in range(len(e.shape)) if i not in mapped_axes])
@@ -51,7 +51,7 @@ def broadcast(e: Equation, x: str) -> str:
     return expand_to(e.g, aligned, e.stored, e.dtype)
 
 
-def reshape(e: Equation, x: str) -> str:
+def reshape(e: ExportedEquation, x: str) -> str:
     """A reshape, with an optional order of axes."""
     if e.params["dimensions"] is not None:
         x = e.g.op("Transpose", x, perm=list(e.params["dimensions"]))
@@ -59,48 +59,48 @@ def reshape(e: Equation, x: str) -> str:
     return x if e.type().shape == e.shape else reshape_to(e.g, x, e.shape)
 
 
-def squeeze(e: Equation, x: str) -> str:
+def squeeze(e: ExportedEquation, x: str) -> str:
     """An array without some axes of size 1."""
     axes = e.params["dimensions"]
     return e.g.op("Squeeze", x, e.g.integers(*axes)) if axes else x
 
 
-def transpose(e: Equation, x: str) -> str:
+def transpose(e: ExportedEquation, x: str) -> str:
     """A transpose."""
     return e.g.op("Transpose", x, perm=list(e.params["permutation"]))
 
 
-def concatenate(e: Equation, *xs: str) -> str:
+def concatenate(e: ExportedEquation, *xs: str) -> str:
     """A concatenation."""
     return e.g.op("Concat", *xs, axis=e.params["dimension"])
 
 
-def stack(e: Equation, *xs: str) -> str:
+def stack(e: ExportedEquation, *xs: str) -> str:
     """A stack along a new axis."""
     axis = e.params["axis"]
     return e.g.op("Concat", *(add_axes(e.g, x, [axis]) for x in xs), axis=axis)
 
 
-def split(e: Equation, x: str) -> list[str]:
+def split(e: ExportedEquation, x: str) -> list[str]:
     """A split into parts of given sizes."""
     sizes = e.sizes(e.params["sizes"])
     at = e.g.shape(sizes)
     return e.g.several("Split", x, at, count=len(sizes), axis=e.params["axis"])
 
 
-def unstack(e: Equation, x: str) -> list[str]:
+def unstack(e: ExportedEquation, x: str) -> list[str]:
     """The slices along an axis, which is removed."""
     indices = (e.g.constant(at, INT64) for at in range(len(e.eqn.outvars)))
     return [e.g.op("Gather", x, place, axis=e.params["axis"]) for place in indices]
 
 
-def reverse(e: Equation, x: str) -> str:
+def reverse(e: ExportedEquation, x: str) -> str:
     """A reversal along some axes."""
     axes = e.params["dimensions"]
     return reverse_axes(e.g, x, axes) if axes else x
 
 
-def static_slice(e: Equation, x: str) -> str:
+def static_slice(e: ExportedEquation, x: str) -> str:
     """A slice with known bounds."""
     starts, ends = (e.sizes(e.params[name]) for name in ("start_indices", "limit_indices"))
     return slice_array(e.g, x, e.type().shape, starts, ends, e.params["strides"])
@@ -127,7 +127,7 @@ def slice_array(
     return g.op("Slice", x, *bounds, g.integers(*axes), g.integers(*(steps[i] for i in axes)))
 
 
-def iota(e: Equation, *sizes: str) -> str:
+def iota(e: ExportedEquation, *sizes: str) -> str:
     """A range along an axis."""
     del sizes
     g = e.g
@@ -143,13 +143,13 @@ def arange_to(g: OnnxGraph, size: Size) -> str:
     return g.op("Range", g.constant(0, INT64), g.number(size), g.constant(1, INT64))
 
 
-def tile(e: Equation, x: str) -> str:
+def tile(e: ExportedEquation, x: str) -> str:
     """A tile."""
     times = e.g.shape(e.sizes(e.params["reps"]))
     return widths.widened_op(e.g, "Tile", x, dtype=e.dtype, beside=(times,))
 
 
-def pad(e: Equation, x: str, filling: str) -> str:
+def pad(e: ExportedEquation, x: str, filling: str) -> str:
     """Padding around an array and between its elements; negative widths crop."""
     low, high, interior = zip(*e.params["padding_config"], strict=True) or ((), (), ())
     shape = list(e.type().shape)
@@ -190,13 +190,15 @@ def dilate_axis(
     return g.op("Slice", merged, g.integers(0), end, g.integers(axis))
 
 
-def empty(e: Equation, *sizes: str) -> str:
+def empty(e: ExportedEquation, *sizes: str) -> str:
     """An uninitialized array."""
     del sizes
     return fill_type(e.g, 0, e.result())
 
 
-def slice_starts(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> list[str | None]:
+def slice_starts(
+    e: ExportedEquation, starts: Sequence[str], sizes: Sequence[Size]
+) -> list[str | None]:
     """Return the start of a slice along each axis as a scalar; `None` for whole axes.
 
     A start out of bounds is clamped, as in JAX.
@@ -211,7 +213,7 @@ def slice_starts(e: Equation, starts: Sequence[str], sizes: Sequence[Size]) -> l
     return starts_
 
 
-def dynamic_slice(e: Equation, x: str, *starts: str) -> str:
+def dynamic_slice(e: ExportedEquation, x: str, *starts: str) -> str:
     """A dynamic slice.
 
     It is a gather: the sizes of the result then depend on the indices, not on values.
@@ -224,7 +226,7 @@ def dynamic_slice(e: Equation, x: str, *starts: str) -> str:
     return x
 
 
-def dynamic_update_slice(e: Equation, x: str, update: str, *starts: str) -> str:
+def dynamic_update_slice(e: ExportedEquation, x: str, update: str, *starts: str) -> str:
     """A dynamic update of a slice.
 
     The update is gathered to the positions of the array, and selected inside the slice:

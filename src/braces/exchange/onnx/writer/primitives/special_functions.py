@@ -15,7 +15,7 @@ import numpy as np
 
 from braces import lazy
 from braces.dtypes import FLOAT64
-from braces.exchange.onnx.writer.graph.jaxpr_equation import Equation, Rule
+from braces.exchange.onnx.writer.graph.jaxpr_equation import ExportedEquation, Rule
 from braces.ops.special.incomplete_gamma_beta import (
     above_over_density,
     below_over_density,
@@ -222,7 +222,7 @@ def bessel(order: int, x: Any) -> Any:
 # ---- the rules -------------------------------------------------------------------------------
 
 
-def in_float64(function: Callable[..., Any], e: Equation, *given: str) -> list[str]:
+def in_float64(function: Callable[..., Any], e: ExportedEquation, *given: str) -> list[str]:
     """Compute a function in float64."""
     structs = [lazy.jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in e.eqn.invars]
 
@@ -232,7 +232,7 @@ def in_float64(function: Callable[..., Any], e: Equation, *given: str) -> list[s
     return e.runner.call(e.g, compute_in_float64, structs, given)
 
 
-def erf_rule(e: Equation, x: str) -> str | list[str]:
+def erf_rule(e: ExportedEquation, x: str) -> str | list[str]:
     """ONNX's own `Erf`; ONNX Runtime has none for float64."""
     return in_float64(erf, e, x) if e.dtype == FLOAT64 else e.same("Erf", x)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
@@ -32,7 +32,7 @@ def embedding_bag(
     """Sum, mean or maximum of table rows per bag; padding does not count."""
     ids, starts = cast_to_dtype(ids, INT64), cast_to_dtype(starts, INT64)
     starts = starts[:-1] if ends else starts
-    positions_ = ops.expand_dims(one("arange", stop=ids.shape[0]), axis=1)
+    positions_ = ops.expand_dims(emit("arange", stop=ids.shape[0]), axis=1)
     bags = ops.sum(cast_to_dtype(ops.less_equal(starts, positions_), INT64), axis=1) - 1
     counted = ops.not_equal(ids, -1 if padding is None else padding)
     rows = ops.take(table, ids, axis=0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from braces import dims
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import INT64
@@ -27,7 +27,7 @@ RANKS = (1, 2, 3)
 
 def constant(array: Array) -> Var:
     """Return a constant."""
-    return one("constant", value=Literal.of(array))
+    return emit("constant", value=Literal.of(array))
 
 
 def adaptive_max(rank: int) -> Callable[..., Any]:

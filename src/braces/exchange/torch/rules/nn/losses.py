@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import INT64, is_float
 from braces.exchange.common.rules import elementwise as numbers
@@ -111,7 +111,7 @@ def with_logits(
 ) -> Var:  # fmt: skip
     """The cross-entropy of a sigmoid with probabilities."""
     if positive is None:
-        losses = one("sigmoid_binary_cross_entropy", x, y)
+        losses = emit("sigmoid_binary_cross_entropy", x, y)
     else:
         factor = 1.0 + (positive - 1.0) * y
         losses = (1.0 - y) * x + factor * ops.softplus(-x)
@@ -191,7 +191,7 @@ def multilabel_margin(x: Var, labels: Var, reduction: int = MEAN) -> Var:
 
 def _rows(at: Var) -> Var:
     """Return row indices that broadcast with a matrix."""
-    return ops.expand_dims(one("arange", stop=at.shape[0]), axis=1)
+    return ops.expand_dims(emit("arange", stop=at.shape[0]), axis=1)
 
 
 LOSSES: Mapping[str, Callable[..., Any]] = {

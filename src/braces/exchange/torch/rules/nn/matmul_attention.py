@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import inf, sqrt
 from typing import Any
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL
 from braces.errors import ShapeError
@@ -69,7 +69,7 @@ def _for_each_head(x: Var, q: Var) -> Var:
 
 def _causal_mask(q: Var, k: Var) -> Var:
     """Return the causal mask."""
-    rows, columns = (one("arange", stop=x.shape[-2]) for x in (q, k))
+    rows, columns = (emit("arange", stop=x.shape[-2]) for x in (q, k))
     return ops.expand_dims(rows, axis=1) >= columns
 
 

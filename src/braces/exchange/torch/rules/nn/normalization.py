@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.dtypes import FLOAT32, INT64, DType
@@ -43,7 +43,7 @@ def _unbiased(x: Var, variance: Var, biased: Var, momentum: float) -> Var:
     """Return the running variance after an update by the unbiased variance."""
     decayed = (1.0 - momentum) * variance
     count = product([x.shape[0], *x.shape[2:]])
-    numbers = cast_to_dtype(one("size", value=count, dtype=INT64), biased.dtype)
+    numbers = cast_to_dtype(emit("size", value=count, dtype=INT64), biased.dtype)
     return decayed + (biased - decayed) * (numbers / (numbers - 1.0))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import BOOL, FLOAT32, INT64, DType, is_float
@@ -287,7 +287,7 @@ def as_variable(value: Any, dtype: DType) -> Var:
     return (
         converted
         if isinstance(converted, Var)
-        else one("constant", value=Literal.of(converted))
+        else emit("constant", value=Literal.of(converted))
     )
 
 

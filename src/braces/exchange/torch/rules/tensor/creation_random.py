@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import BOOL, FLOAT32, INT64, DType
@@ -75,11 +75,11 @@ def arange(*bounds: Any, dtype: DType | None = None) -> Var:
         return _counted((start, stop, step), range_dtype)
     if not sizes.symbolic(start, stop, step):
         numbers: Any = np.arange(start, stop, step)
-        return one("constant", value=Literal.of(np.asarray(numbers).astype(range_dtype)))
+        return emit("constant", value=Literal.of(np.asarray(numbers).astype(range_dtype)))
     if step != 1:
         return _counted((start, stop, step), range_dtype)
     count = sizes.largest(sizes.minus(stop, start), 0)
-    steps = one("arange", stop=count)
+    steps = emit("arange", stop=count)
     if start != 0:
         steps = steps + operand(start, INT64)
     return cast_to_dtype(steps, range_dtype)
@@ -89,7 +89,7 @@ def _counted(bounds: Sequence[Any], dtype: DType) -> Var:
     """Return a range of data-dependent length."""
     start, stop, step = (ops.reshape(scalar(v, dtype=dtype), ()) for v in bounds)
     count = data_dependent.as_size(range_length(start, stop, step))
-    return cast_to_dtype(one("arange", stop=count), dtype) * step + start
+    return cast_to_dtype(emit("arange", stop=count), dtype) * step + start
 
 
 def eye(rows: Size, columns: Size | None = None, *, dtype: DType = FLOAT32) -> Var:
@@ -163,7 +163,7 @@ def random_integers_like(x: Var, *bounds: Any, dtype: DType | None = None) -> Va
 
 def permutation(count: Size, *, dtype: DType = INT64) -> Var:
     """A random permutation."""
-    return cast_to_dtype(random.permutation(one("arange", stop=count)), dtype)
+    return cast_to_dtype(random.permutation(emit("arange", stop=count)), dtype)
 
 
 def normal_around(

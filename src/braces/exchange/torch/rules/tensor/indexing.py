@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Shape, Size
 from braces.dtypes import BOOL, INT64, is_float, is_integer
@@ -76,7 +76,7 @@ def index_put(x: Var, indices: Places, values: Var, accumulate: bool = False) ->
     front, index_arrays = _in_front(x, indexed_axes), _index_arrays(indices)
     index_shape = reduce(add, index_arrays).shape  # the broadcast shape of all indices
     updates = _updates(x, values, indexed_axes, index_shape)
-    scattered = one(
+    scattered = emit(
         "scatter_nd_add" if accumulate else "scatter_nd", front, updates, *index_arrays
     )
     return ops.moveaxis(scattered, tuple(range(len(indexed_axes))), tuple(indexed_axes))
@@ -139,7 +139,7 @@ def _each_place(at: Var, axis: int) -> list[Var]:
 
     def counted(place: int) -> Var:
         shape = [1] * at.ndim
-        count = one("arange", stop=at.shape[place])
+        count = emit("arange", stop=at.shape[place])
         return ops.reshape(count, (*shape[:place], at.shape[place], *shape[place + 1 :]))
 
     return [at if place == axis % at.ndim else counted(place) for place in range(at.ndim)]
@@ -201,7 +201,7 @@ def _scatter_along(x: Var, axis: int, at: Var, source: Any, way: str) -> Var:
             return ops.scatter_nd_add(x, source, index_arrays)
         return ops.scatter_nd(x, source, index_arrays, reduction=way)
     if way == "add":
-        return one("put_along_axis_add", x, at, source, axis=axis)
+        return emit("put_along_axis_add", x, at, source, axis=axis)
     return ops.put_along_axis(x, at, source, axis=axis, reduction=way)
 
 

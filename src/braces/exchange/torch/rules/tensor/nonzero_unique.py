@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import BOOL, INT64
@@ -45,7 +45,7 @@ def nonzero_static(x: Var, *, size: int, fill_value: int = -1) -> Var:
     """The first indices of nonzero elements, padded to a fixed number."""
     indices_ = ops.stack(list(data_dependent.nonzero(x, size)), axis=1)
     count = ops.sum(cast_to_dtype(ops.not_equal(x, ops.zeros_like(x)), INT64))
-    is_valid = ops.expand_dims(one("arange", stop=size), axis=1) < count
+    is_valid = ops.expand_dims(emit("arange", stop=size), axis=1) < count
     return ops.where(is_valid, indices_, fill_value)
 
 
@@ -100,7 +100,7 @@ def unique_consecutive(
     differs = ops.not_equal(values_, ops.roll(values_, 1, axis=axis))
     others = tuple(at for at in range(values_.ndim) if at != axis)
     differs = ops.any(differs, axis=others) if others else differs
-    first = ops.logical_or(differs, ops.equal(one("arange", stop=values_.shape[axis]), 0))
+    first = ops.logical_or(differs, ops.equal(emit("arange", stop=values_.shape[axis]), 0))
     (first_positions,) = data_dependent.nonzero(first)
     inverse_indices = ops.cumsum(cast_to_dtype(first, INT64), axis=0) - 1
     zeros_ = ops.zeros_like(first_positions)
@@ -134,7 +134,7 @@ def repeat_by_counts(repeats: Var, *, output_size: Size | None = None) -> Var:
     starts = ops.cumsum(times, axis=0) - times
     marks = fill_shape((sizes.plus(total, 1),), 0, dtype=INT64)
     marks = ops.scatter_add(marks, starts, ops.ones_like(starts), axis=0)
-    return one("window", ops.cumsum(marks, axis=0) - 1, start=0, size=total, axis=0)
+    return emit("window", ops.cumsum(marks, axis=0) - 1, start=0, size=total, axis=0)
 
 
 # ---- sorted search ---------------------------------------------------------------------------
@@ -177,16 +177,16 @@ def unfold(x: Var, axis: int, size: int, step: int) -> Var:
         count = sizes.plus(sizes.truncated_quotient(sizes.minus(axis_size, size), step), 1)
     else:
         count = (axis_size - size) // step + 1
-    starts = one("arange", stop=count) * step
-    positions = ops.expand_dims(starts, axis=1) + one("arange", stop=size)
+    starts = emit("arange", stop=count) * step
+    positions = ops.expand_dims(starts, axis=1) + emit("arange", stop=size)
     return ops.moveaxis(ops.take(x, positions, axis=at), at + 1, -1)
 
 
 def diag_embed(x: Var, offset: int = 0, first: int = -2, second: int = -1) -> Var:
     """Matrices with the last axis as a diagonal."""
     size = x.shape[-1]
-    rows = ops.expand_dims(one("arange", stop=sizes.plus(size, abs(offset))), axis=1)
-    columns = one("arange", stop=sizes.plus(size, abs(offset)))
+    rows = ops.expand_dims(emit("arange", stop=sizes.plus(size, abs(offset))), axis=1)
+    columns = emit("arange", stop=sizes.plus(size, abs(offset)))
     padding = [(0, 0)] * (x.ndim - 1) + [(max(-offset, 0), max(offset, 0))]
     spread = ops.expand_dims(ops.pad(x, padding), axis=-1)
     matrices = ops.where(ops.equal(columns - rows, offset), spread, ops.zeros_like(spread))
@@ -198,7 +198,7 @@ def diagonal_scatter(
 ) -> Var:
     """An array with the diagonal of two axes replaced."""
     matrices = ops.moveaxis(x, (first, second), (-2, -1))
-    rows, columns = (one("arange", stop=size) for size in matrices.shape[-2:])
+    rows, columns = (emit("arange", stop=size) for size in matrices.shape[-2:])
     on_diagonal = ops.equal(columns - ops.expand_dims(rows, axis=1), offset)
     at = ops.maximum(rows - max(-offset, 0), 0)
     size = number_of(source.shape[-1])

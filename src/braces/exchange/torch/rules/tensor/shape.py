@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.errors import ProgramError, ShapeError
@@ -139,11 +139,11 @@ def _replace_slice(x: Var, part: Var, at: int, low: Size, high: Size) -> Var:
     axis_size = x.shape[at]
     size_after = sizes.minus(axis_size, high)
     segments = [
-        None if low == 0 else one("window", x, start=0, size=low, axis=at),
+        None if low == 0 else emit("window", x, start=0, size=low, axis=at),
         ops.broadcast_to(
             cast_to_dtype(part, x.dtype), _with_size(x, at, sizes.minus(high, low))
         ),
-        None if size_after == 0 else one("window", x, start=high, size=size_after, axis=at),
+        None if size_after == 0 else emit("window", x, start=high, size=size_after, axis=at),
     ]
     return ops.concat([piece for piece in segments if piece is not None], axis=at)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim
 from braces.dtypes import INT64, is_float
@@ -29,7 +29,7 @@ def cumulative_extreme_rule(op_type: str) -> Callable[..., tuple[Var, Var]]:
         best = ops.function_of(op_type)(x, axis=axis)
         at = axis % x.ndim
         shape = [x.shape[at] if place == at else 1 for place in range(x.ndim)]
-        count = ops.reshape(one("arange", stop=x.shape[at]), shape)
+        count = ops.reshape(emit("arange", stop=x.shape[at]), shape)
         is_best = ops.equal(x, best)
         is_best = is_best | ops.isnan(x) if is_float(x.dtype) else is_best
         last_positions = ops.cummax(ops.where(is_best, count, ops.zeros_like(count)), axis=axis)

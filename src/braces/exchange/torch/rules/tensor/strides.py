@@ -8,7 +8,7 @@ from operator import add
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.errors import ShapeError
@@ -16,7 +16,7 @@ from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.reshape_slice_pad import number_of
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.symbolic_arithmetic import NotConstant
-from braces.exchange.torch.graph.storage_aliasing import Layout, Storage
+from braces.exchange.torch.graph.storage_aliasing import Storage, StorageLayout
 from braces.frontend.core import functions as ops
 
 Sizes = Sequence[Size]
@@ -24,17 +24,17 @@ Sizes = Sequence[Size]
 
 def as_strided(x: Storage, shape: Sizes, strides: Sizes, offset: Size | None = None) -> Var:
     """A strided view of a storage."""
-    return _read_layout(x.numbers(), Layout(shape, strides, _start(x, offset)))
+    return _read_layout(x.numbers(), StorageLayout(shape, strides, _start(x, offset)))
 
 
 def as_strided_scatter(
     x: Storage, source: Var, shape: Sizes, strides: Sizes, offset: Size | None = None
 ) -> Var:
     """A tensor after a strided write to its storage."""
-    numbers, layout = x.numbers(), Layout(shape, strides, _start(x, offset))
+    numbers, layout = x.numbers(), StorageLayout(shape, strides, _start(x, offset))
     _is_in_bounds(numbers, layout)
     updates = cast_to_dtype(ops.broadcast_to(source, shape), numbers.dtype)
-    return _read_layout(one("scatter_nd", numbers, updates, _storage_indices(layout)), x.own)
+    return _read_layout(emit("scatter_nd", numbers, updates, _storage_indices(layout)), x.own)
 
 
 def resize(x: Storage, shape: Sizes) -> Var:
@@ -42,12 +42,12 @@ def resize(x: Storage, shape: Sizes) -> Var:
 
     torch leaves their values open, as in `empty`.
     """
-    numbers, layout = x.numbers(), x.made or Layout(shape, _dense_strides(shape))
+    numbers, layout = x.numbers(), x.made or StorageLayout(shape, _dense_strides(shape))
     required_size = sizes.plus(x.own.offset, dims.product(shape))
     missing_size = sizes.largest(sizes.minus(required_size, numbers.shape[0]), 0)
     if missing_size != 0:
         numbers = ops.pad(numbers, [(0, missing_size)])
-    return _read_layout(numbers, Layout(shape, layout.strides, x.own.offset))
+    return _read_layout(numbers, StorageLayout(shape, layout.strides, x.own.offset))
 
 
 def sym_stride(x: Storage, axis: int | None = None) -> Size | list[Size]:
@@ -84,19 +84,19 @@ def _dense_strides(shape: Sizes) -> list[Size]:
     return [dims.product(shape[axis + 1 :]) for axis in range(len(shape))]
 
 
-def _read_layout(numbers: Var, layout: Layout) -> Var:
+def _read_layout(numbers: Var, layout: StorageLayout) -> Var:
     """Return the numbers at a layout: a window if it is dense, else a gather."""
     order = layout.dense()
     if not _is_in_bounds(numbers, layout) or order is None:
         return ops.take(numbers, _storage_indices(layout), axis=0)
     count = dims.product(layout.shape)
     if count != numbers.shape[0]:
-        numbers = one("window", numbers, start=layout.offset, size=count, axis=0)
+        numbers = emit("window", numbers, start=layout.offset, size=count, axis=0)
     in_memory_order = ops.reshape(numbers, [layout.shape[axis] for axis in order])
     return ops.transpose(in_memory_order, axes=tuple(map(order.index, range(len(order)))))
 
 
-def _is_in_bounds(numbers: Var, layout: Layout) -> bool:
+def _is_in_bounds(numbers: Var, layout: StorageLayout) -> bool:
     """Return whether a layout is provably in bounds; if not, a run checks it.
 
     Raises:
@@ -120,12 +120,12 @@ def _is_in_bounds(numbers: Var, layout: Layout) -> bool:
     return True
 
 
-def _storage_indices(layout: Layout) -> Var:
+def _storage_indices(layout: StorageLayout) -> Var:
     """Return the storage index of each element."""
     rank = len(layout.shape)
 
     def along(axis: int) -> Var:
-        far = one("arange", stop=layout.shape[axis]) * number_of(layout.strides[axis])
+        far = emit("arange", stop=layout.shape[axis]) * number_of(layout.strides[axis])
         return ops.reshape(far, (*[1] * axis, layout.shape[axis], *[1] * (rank - axis - 1)))
 
     return reduce(add, map(along, range(rank)), number_of(layout.offset))

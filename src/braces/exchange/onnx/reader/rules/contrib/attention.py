@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
 from braces.exchange.onnx.reader.rules.nn.quantized import integer_matmul, squeeze_parameter
 from braces.frontend.core import functions as ops
@@ -30,7 +30,7 @@ FILTER = -10000.0
 # ---- heads -----------------------------------------------------------------------------------
 
 
-def split_heads(node: Node, x: Var, heads: int) -> Var:
+def split_heads(node: OnnxNode, x: Var, heads: int) -> Var:
     """Split the last axis into heads."""
     batch, length, width = x.shape
     size = dims.divide_exactly(width, heads)
@@ -54,12 +54,14 @@ def append_to_cache(past: Var | None, x: Var) -> Var:
 # ---- masks -----------------------------------------------------------------------------------
 
 
-def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
+def mask_of(node: OnnxNode, mask: Var | None, keys: Size) -> Var | None:
     """Return the additive mask of scores: from lengths, from keys, or from pairs."""
     if mask is None:
         return None
     if mask.ndim == 1:
-        visible = ops.cast(one("arange", stop=keys), mask.dtype) < ops.expand_dims(mask, axis=1)
+        visible = ops.cast(emit("arange", stop=keys), mask.dtype) < ops.expand_dims(
+            mask, axis=1
+        )
         visible = ops.expand_dims(visible, axis=(1, 2))
     elif mask.ndim == 2:
         visible = ops.expand_dims(mask != 0, axis=(1, 2))
@@ -74,17 +76,17 @@ def mask_of(node: Node, mask: Var | None, keys: Size) -> Var | None:
 def causal_mask(queries: Size, keys: Size, window: int = -1) -> Var:
     """Return the causal mask; the last query is aligned with the last key."""
     at = ops.expand_dims(
-        one("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
+        emit("arange", stop=queries) + _as_var(sizes.minus(keys, queries)), axis=1
     )
-    key = one("arange", stop=keys)
+    key = emit("arange", stop=keys)
     causal = key <= at
     return causal if window < 0 else ops.logical_and(causal, key > at - window)
 
 
 def _as_var(size: Size) -> Var:
     if isinstance(size, dims.Dim):
-        return one("size", value=size)
-    return one("constant", value=Literal.of(np.asarray(size)))
+        return emit("size", value=size)
+    return emit("constant", value=Literal.of(np.asarray(size)))
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def add_optional(x: Var | None, y: Var | None) -> Var | None:
 # ---- operators -------------------------------------------------------------------------------
 
 
-def attention(node: Node) -> tuple[Value, ...]:
+def attention(node: OnnxNode) -> tuple[Value, ...]:
     """Attention whose queries, keys and values come from one product."""
     packed = ops.matmul(node.var(0), node.var(1))
     bias = node.maybe(2)
@@ -139,7 +141,7 @@ def attention(node: Node) -> tuple[Value, ...]:
     return _packed_attention(node, packed, node.maybe(3), node.maybe(4), node.maybe(5))
 
 
-def quantized_attention(node: Node) -> tuple[Value, ...]:
+def quantized_attention(node: OnnxNode) -> tuple[Value, ...]:
     """Attention whose input product is one of quantized integers."""
     scale = squeeze_parameter(node.var(3)) * squeeze_parameter(node.var(4))
     out = integer_matmul(node.var(0), node.maybe(6), node.var(1), node.maybe(7))
@@ -148,7 +150,7 @@ def quantized_attention(node: Node) -> tuple[Value, ...]:
 
 
 def _packed_attention(
-    node: Node, packed: Var, mask: Var | None, past: Var | None, bias: Var | None
+    node: OnnxNode, packed: Var, mask: Var | None, past: Var | None, bias: Var | None
 ) -> tuple[Value, ...]:
     if node.flag("do_rotary"):
         node.refuse("rotates what it projects")
@@ -166,7 +168,7 @@ def _packed_attention(
     return merge_heads(out), ops.stack([k, v]) if node.wants(1) else None
 
 
-def multi_head_attention(node: Node) -> tuple[Value, ...]:
+def multi_head_attention(node: OnnxNode) -> tuple[Value, ...]:
     """Attention of queries, keys and values, which may be packed in one array."""
     heads = node.attr("num_heads")
     q, k, v = _project_inputs(node, heads)
@@ -178,7 +180,7 @@ def multi_head_attention(node: Node) -> tuple[Value, ...]:
     return merge_heads(out), k, v
 
 
-def _project_inputs(node: Node, heads: int) -> tuple[Var, Var, Var]:
+def _project_inputs(node: OnnxNode, heads: int) -> tuple[Var, Var, Var]:
     """Return queries, keys and values, with their biases."""
     q, k, v, bias = node.var(0), node.maybe(1), node.maybe(2), node.maybe(3)
     if q.ndim == 5:
@@ -211,7 +213,7 @@ def _add_bias(x: Var, bias: Var | None) -> Var:
     return x if bias is None else x + bias
 
 
-def group_query_attention(node: Node) -> tuple[Value, ...]:
+def group_query_attention(node: OnnxNode) -> tuple[Value, ...]:
     """Attention with fewer key heads than query heads; the cache has its exact length."""
     heads, groups = node.attr("num_heads"), node.attr("kv_num_heads")
     q, k, v = _split_groups(node, heads, groups)
@@ -221,7 +223,7 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
         positions = node.maybe(9)
         if positions is None:
             positions = ops.expand_dims(
-                one("arange", stop=q.shape[2]) + _as_var(before), axis=0
+                emit("arange", stop=q.shape[2]) + _as_var(before), axis=0
             )
         tables, interleaved = (node.var(7), node.var(8)), node.flag("rotary_interleaved")
         q, k = (apply_rotary(x, positions, *tables, interleaved) for x in (q, k))
@@ -233,7 +235,7 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
     lengths = ops.reshape(node.var(5), (-1, 1, 1, 1))
     visible = ops.logical_and(
         causal_mask(queries, keys, node.attr("local_window_size", -1)),
-        ops.cast(one("arange", stop=keys), lengths.dtype) <= lengths,
+        ops.cast(emit("arange", stop=keys), lengths.dtype) <= lengths,
     )
     scores = Scores(node.attr("scale", 0.0), node.maybe(10), visible, node.attr("softcap", 0.0))
     times = heads // groups
@@ -241,7 +243,7 @@ def group_query_attention(node: Node) -> tuple[Value, ...]:
     return merge_heads(scores.attended(q, *repeated)), k, v
 
 
-def _assert_total_length(node: Node, x: Var) -> Var:
+def _assert_total_length(node: OnnxNode, x: Var) -> Var:
     """Assert that the number of keys or values is the total sequence length.
 
     A preallocated buffer violates this: new entries would follow its unused part.
@@ -250,7 +252,7 @@ def _assert_total_length(node: Node, x: Var) -> Var:
     return ops.ensure_shape(x, (*x.shape[:2], count, x.shape[3]))
 
 
-def _split_groups(node: Node, heads: int, groups: int) -> tuple[Var, Var, Var]:
+def _split_groups(node: OnnxNode, heads: int, groups: int) -> tuple[Var, Var, Var]:
     """Return queries, keys and values, separate or packed in one array."""
     q = node.var(0)
     if node.has(1):
@@ -291,13 +293,13 @@ def apply_rotary(x: Var, places: Var, cos: Var, sin: Var, interleaved: bool) -> 
     return out if wide == x.shape[-1] else ops.concat([out, unrotated], axis=-1)
 
 
-def rotary_embedding(node: Node) -> Var:
+def rotary_embedding(node: OnnxNode) -> Var:
     """Apply rotary embeddings to the input."""
     x, positions, cos, sin = (node.var(at) for at in range(4))
     if positions.ndim == 1:
         length = x.shape[-2]
         positions = ops.expand_dims(
-            one("arange", stop=length) + ops.reshape(positions, ()), axis=0
+            emit("arange", stop=length) + ops.reshape(positions, ()), axis=0
         )
     interleaved = node.flag("interleaved")
     if x.ndim == 4:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.dims import Size, product
 from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values import symbolic_arithmetic as sizes
 from braces.exchange.common.values.constants import Value
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import conv
 from braces.exchange.onnx.reader.rules.nn.matmul_norm import gemm, layer_norm
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import ARITHMETIC
@@ -30,20 +30,20 @@ def single_output(value: object) -> Var:
 # ---- products and activations ----------------------------------------------------------------
 
 
-def fused_matmul(node: Node) -> Var:
+def fused_matmul(node: OnnxNode) -> Var:
     """Alpha A B, with optional transposes of matrices and of batch axes."""
     a, b = (_matrix(node, at, operand) for at, operand in enumerate("AB"))
     return scale_by(ops.matmul(a, b), node.attr("alpha", 1.0))
 
 
-def _matrix(node: Node, at: int, which: str) -> Var:
+def _matrix(node: OnnxNode, at: int, which: str) -> Var:
     x = node.var(at)
     if node.flag(f"transBatch{which}"):
         x = ops.moveaxis(x, 0, -2)
     return ops.matrix_transpose(x) if node.flag(f"trans{which}") else x
 
 
-def apply_activation(node: Node, out: Var, **numbers: float) -> Var:
+def apply_activation(node: OnnxNode, out: Var, **numbers: float) -> Var:
     """Apply the activation that a node names."""
     name = node.attr("activation", "")
     if not name:
@@ -53,7 +53,7 @@ def apply_activation(node: Node, out: Var, **numbers: float) -> Var:
     return single_output(ARITHMETIC[name](node.over(name, out, **numbers)))
 
 
-def fused_gemm(node: Node) -> Var:
+def fused_gemm(node: OnnxNode) -> Var:
     """Alpha A B + beta C, with an activation."""
     names = ("alpha", "beta", "gamma")
     values = {name: node.attr(f"activation_{name}") for name in names}
@@ -61,7 +61,7 @@ def fused_gemm(node: Node) -> Var:
     return apply_activation(node, gemm(node), **numbers)
 
 
-def fused_conv(node: Node) -> Var:
+def fused_conv(node: OnnxNode) -> Var:
     """A convolution with an optional addend and an activation."""
     out = conv(node)
     if node.has(3):
@@ -74,34 +74,34 @@ def fused_conv(node: Node) -> Var:
     return apply_activation(node, out, **dict(zip(("alpha", "beta"), numbers, strict=False)))
 
 
-def gelu(node: Node) -> Var:
+def gelu(node: OnnxNode) -> Var:
     """Exact GELU, with an optional bias."""
     return ops.gelu(_sum_inputs(node, 0, 1), approximate=False)
 
 
-def fast_gelu(node: Node) -> Var:
+def fast_gelu(node: OnnxNode) -> Var:
     """GELU by the tanh approximation, with an optional bias."""
     return ops.gelu(_sum_inputs(node, 0, 1), approximate=True)
 
 
-def quick_gelu(node: Node) -> Var:
+def quick_gelu(node: OnnxNode) -> Var:
     """X sigmoid(alpha x)."""
     x = node.var(0)
     return x * ops.sigmoid(x * node.attr("alpha", 1.702))
 
 
-def split_gelu(node: Node) -> Var:
+def split_gelu(node: OnnxNode) -> Var:
     """GEGLU: one half times the GELU of the other half, after a bias."""
     left, right = ops.split(_sum_inputs(node, 0, 1), sections=2, axis=-1)
     return left * ops.gelu(right, approximate=False)
 
 
-def bias_add(node: Node) -> Var:
+def bias_add(node: OnnxNode) -> Var:
     """The sum of all inputs."""
     return _sum_inputs(node, 0, 1, 2)
 
 
-def _sum_inputs(node: Node, *places: int) -> Var:
+def _sum_inputs(node: OnnxNode, *places: int) -> Var:
     """Return the sum of the inputs that are present."""
     first, *others = (var for at in places if (var := node.maybe(at)) is not None)
     for var in others:
@@ -112,7 +112,7 @@ def _sum_inputs(node: Node, *places: int) -> Var:
 # ---- normalisations --------------------------------------------------------------------------
 
 
-def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
+def simplified_layer_norm(node: OnnxNode) -> Value | tuple[Value, ...]:
     """RMS norm over the last axes."""
     x, scale, epsilon = node.var(0), node.var(1), node.attr("epsilon", 1e-5)
     axes = tuple(range(node.axis("axis", -1, x.ndim), x.ndim))
@@ -123,7 +123,7 @@ def simplified_layer_norm(node: Node) -> Value | tuple[Value, ...]:
     return out, ops.rsqrt(square + epsilon)
 
 
-def skip_layer_norm(node: Node) -> tuple[Value, ...]:
+def skip_layer_norm(node: OnnxNode) -> tuple[Value, ...]:
     """Residual addition with a bias and layer norm; also returns the sum."""
     total, epsilon = _sum_inputs(node, 0, 1, 4), node.attr("epsilon", OLDEST_EPSILON)
     scale, shift = node.value(2), node.value(3)
@@ -133,7 +133,7 @@ def skip_layer_norm(node: Node) -> tuple[Value, ...]:
     return (*results, total)
 
 
-def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
+def skip_simplified_layer_norm(node: OnnxNode) -> tuple[Value, ...]:
     """Residual addition with a bias and RMS norm; also returns the sum."""
     total = _sum_inputs(node, 0, 1, 3)
     epsilon = node.attr("epsilon", OLDEST_EPSILON)
@@ -141,12 +141,12 @@ def skip_simplified_layer_norm(node: Node) -> tuple[Value, ...]:
     return out, None, None, total
 
 
-def embed_layer_norm(node: Node) -> tuple[Value, ...]:
+def embed_layer_norm(node: OnnxNode) -> tuple[Value, ...]:
     """Sum of word, position and segment embeddings, with layer norm."""
     ids, segments, positions = node.var(0), node.maybe(1), node.maybe(8)
     length = ids.shape[1]
     if positions is None:
-        positions = one("arange", stop=length)
+        positions = emit("arange", stop=length)
     total = ops.take(node.var(2), ids, axis=0) + ops.take(node.var(3), positions, axis=0)
     if segments is not None:
         total = total + ops.take(node.var(4), segments, axis=0)
@@ -163,7 +163,7 @@ def embed_layer_norm(node: Node) -> tuple[Value, ...]:
 # ---- sub-byte weights ------------------------------------------------------------------------
 
 
-def unpack_bits(node: Node, x: Var, bits: int, wanted: Size) -> Var:
+def unpack_bits(node: OnnxNode, x: Var, bits: int, wanted: Size) -> Var:
     """Unpack bytes of several numbers along the last axis, the lowest bits first."""
     if bits == 8:
         return x
@@ -180,7 +180,7 @@ def unpack_bits(node: Node, x: Var, bits: int, wanted: Size) -> Var:
 
 
 def dequantize_blocks(
-    node: Node, x: Var, scales: Var, zeros: Var | None, bits: int, block: int
+    node: OnnxNode, x: Var, scales: Var, zeros: Var | None, bits: int, block: int
 ) -> Var:
     """Dequantize unpacked integers in blocks along the last axis."""
     if zeros is None:
@@ -196,7 +196,7 @@ def dequantize_blocks(
     )
 
 
-def matmul_n_bits(node: Node) -> Var:
+def matmul_n_bits(node: OnnxNode) -> Var:
     """A product with sub-byte weights in blocks, each with a scale."""
     if node.has(4):
         node.refuse("has indices of groups")
@@ -215,7 +215,7 @@ def matmul_n_bits(node: Node) -> Var:
     return out + node.var(5) if node.has(5) else out
 
 
-def gather_block_quantized(node: Node) -> Var:
+def gather_block_quantized(node: OnnxNode) -> Var:
     """Rows of a sub-byte table, dequantized."""
     data, indices, scales, zeros = node.var(0), node.var(1), node.var(2), node.maybe(3)
     bits, block = node.attr("bits", 4), node.attr("block_size", 128)

@@ -8,7 +8,7 @@ from functools import partial
 from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import scale_by
 from braces.exchange.common.values.constants import Value
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import WINDOWS
 from braces.exchange.onnx.reader.rules.nn.quantized import (
     align_with_axis,
@@ -27,14 +27,14 @@ from braces.frontend.core import functions as ops
 DOMAIN = "com.microsoft"
 
 
-def quantized_binary(op_type: str, node: Node) -> Var:
+def quantized_binary(op_type: str, node: OnnxNode) -> Var:
     """A binary operator on dequantized inputs, with a quantized result."""
     return quantize_result(
         node, ops.function_of(op_type)(dequantize_input(node, 0), dequantize_input(node, 3)), 6
     )
 
 
-def quantized_unary(op_type: str, node: Node) -> Var:
+def quantized_unary(op_type: str, node: OnnxNode) -> Var:
     """A unary ONNX operator on a dequantized input, with a quantized result.
 
     Channels may come last.
@@ -54,7 +54,7 @@ ONE: Mapping[str, Rule] = {
 """Unary ONNX operators with a quantized variant."""
 
 
-def softmax(node: Node) -> Var:
+def softmax(node: OnnxNode) -> Var:
     """A softmax, of the opset version in an attribute."""
     x = dequantize_input(node, 0)
     at = node.axis("axis", -1, x.ndim)
@@ -64,13 +64,13 @@ def softmax(node: Node) -> Var:
     return quantize_result(node, out, 3)
 
 
-def concat(node: Node) -> Var:
+def concat(node: OnnxNode) -> Var:
     """A concatenation; the output's scale and zero point come first, then three inputs each."""
     xs = [dequantize_input(node, at) for at in range(2, node.count, 3)]
     return quantize_result(node, ops.concat(xs, axis=node.attr("axis")), 0, like=2)
 
 
-def where(node: Node) -> Var:
+def where(node: OnnxNode) -> Var:
     """A quantized `Where`."""
     return quantize_result(
         node,
@@ -80,7 +80,7 @@ def where(node: Node) -> Var:
     )
 
 
-def matmul_to_float(node: Node) -> Var:
+def matmul_to_float(node: OnnxNode) -> Var:
     """A product of quantized matrices, as floats."""
     a, b = node.var(0), node.var(1)
     out = integer_matmul(a, node.maybe(4), b, node.maybe(5))
@@ -90,7 +90,7 @@ def matmul_to_float(node: Node) -> Var:
     return add_optional_bias(ops.cast(out, factor.dtype) * factor, node.maybe(6))
 
 
-def dynamic_matmul(node: Node) -> Var:
+def dynamic_matmul(node: OnnxNode) -> Var:
     """A product of a dynamically quantized matrix and a quantized one."""
     a, scale, zero = quantize_dynamically(node.var(0))
     out = integer_matmul(a, zero, node.var(1), node.maybe(3))
@@ -103,7 +103,7 @@ def add_optional_bias(out: Var, bias: Var | None) -> Var:
     return out if bias is None else out + bias
 
 
-def gemm(node: Node) -> Var:
+def gemm(node: OnnxNode) -> Var:
     """Alpha A B + C of quantized integers; floats if the result has no scale."""
     a, b = node.var(0), node.var(3)
     a = ops.transpose(a) if node.flag("transA") else a
@@ -117,14 +117,14 @@ def gemm(node: Node) -> Var:
     return quantize_result(node, wide, 7) if node.has(7) else wide
 
 
-def lstm(node: Node) -> Value | tuple[Value, ...]:
+def lstm(node: OnnxNode) -> Value | tuple[Value, ...]:
     """An LSTM with dequantized weights; nothing else is rounded."""
     w, r = (ops.matrix_transpose(_weights(node, at, first)) for at, first in ((1, 8), (2, 10)))
     other_inputs = [node.value(at) for at in range(3, 8)]
     return RECURRENT["LSTM"](node.over("LSTM", node.value(0), w, r, *other_inputs))
 
 
-def _weights(node: Node, at: int, first: int) -> Var:
+def _weights(node: OnnxNode, at: int, first: int) -> Var:
     """Dequantize weights `[directions, inputs, gates]`, with scales per direction or gate."""
     x, scale, zero = node.var(at), node.var(first), node.var(first + 1)
     shape = (*scale.shape[:1], 1, *(scale.shape[1:] or (1,)))

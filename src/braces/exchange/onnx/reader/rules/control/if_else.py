@@ -12,14 +12,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import current_program
 from braces.builder.symbol_table import SymbolTable
 from braces.builder.var import Var, tensor_type, visible_var
 from braces.dims import Size
 from braces.dtypes import ListType, TensorType, Type, unifies
 from braces.exchange.common.values.constants import Constant, Value
-from braces.exchange.onnx.reader.graph.node import GraphScope, Node
+from braces.exchange.onnx.reader.graph.node import GraphScope, OnnxNode
 from braces.exchange.onnx.reader.graph.sequences import (
     common_type,
     is_list,
@@ -39,7 +39,7 @@ Joined: TypeAlias = "Callable[[list[Var]], Value]"
 """Assembles a value from the outputs of a switch that belong to it."""
 
 
-def branch(node: Node) -> tuple[Value, ...]:
+def branch(node: OnnxNode) -> tuple[Value, ...]:
     """Convert `If`; a known condition selects one graph at import time."""
     condition = node.maybe_known(0)
     if condition is not None:
@@ -48,7 +48,7 @@ def branch(node: Node) -> tuple[Value, ...]:
     return match_row_wise(node) or _switch(node)
 
 
-def _switch(node: Node) -> tuple[Value, ...]:
+def _switch(node: OnnxNode) -> tuple[Value, ...]:
     """Build a switch of both graphs."""
     cases = _Cases(node)
     compared_sizes = _compared_sizes(node.names, node.proto.input[0])
@@ -68,7 +68,7 @@ def _switch(node: Node) -> tuple[Value, ...]:
     return tuple(join(outputs) for join in joins)
 
 
-def _condition(node: Node) -> Var:
+def _condition(node: OnnxNode) -> Var:
     """Return the condition, which may be an array of one bool, as a scalar."""
     condition = node.var(0)
     return ops.reshape(condition, ()) if condition.ndim else condition
@@ -83,7 +83,7 @@ class _Cases:
         given: The outputs as variables of their blocks, of the same types.
     """
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: OnnxNode) -> None:
         self.node = node
         program = current_program()
         self.tables = [SymbolTable(parent=program.current) for _ in range(2)]
@@ -176,13 +176,13 @@ def _compared_sizes(names: GraphScope, name: str) -> tuple[Size, Size] | None:
         definition = definition[0].maker(definition[1].input[0])
     if definition is None or definition[1].op_type != "Equal":
         return None
-    compared = Node.of(definition[0], definition[1])
+    compared = OnnxNode.of(definition[0], definition[1])
     operands = [compared.maybe_known(at) for at in range(compared.count)]
     items = [value.items() for value in operands if value is not None and value.array.size == 1]
     return (items[0][0], items[1][0]) if len(items) == 2 else None
 
 
-def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
+def _assume_equal_sizes(node: OnnxNode, size: Size, other: Size) -> tuple[Var, ...]:
     """Read the graph for equal sizes; each run checks the equality first.
 
     The results of a switch cannot differ in rank. Exporters write `x.squeeze(axis)` as a branch
@@ -191,7 +191,7 @@ def _assume_equal_sizes(node: Node, size: Size, other: Size) -> tuple[Var, ...]:
     zeros = ops.broadcast_to(node.names.runner.lift(Constant.of(np.float32(0))), (size,))
     gate = ops.ensure_shape(zeros, (other,))
     then_values = map(node.names.runner.lift, node.graph("then_branch"))
-    return tuple(one("fence", gate, value) for value in then_values)
+    return tuple(emit("fence", gate, value) for value in then_values)
 
 
 def _is_pass_through(graph: Any) -> bool:
@@ -199,7 +199,7 @@ def _is_pass_through(graph: Any) -> bool:
     return all(proto.op_type == "Identity" and not proto.domain for proto in graph.node)
 
 
-def _assume_pass_through(node: Node, name: str) -> tuple[Var, ...]:
+def _assume_pass_through(node: OnnxNode, name: str) -> tuple[Var, ...]:
     """Read the graph that passes values on; a run that takes the other one fails.
 
     The results of a switch cannot differ in rank. The nodes after the branch read values of the

@@ -22,7 +22,7 @@ from braces.errors import ProgramError, ShapeError
 from braces.exchange.common.rules.elementwise import scalar
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.onnx.reader.file.dtypes import array_of
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
     common_type,
     counted_loop,
@@ -50,7 +50,7 @@ MOST_UNROLLED = 2048
 # ---- loops -----------------------------------------------------------------------------------
 
 
-def loop(node: Node) -> tuple[Value, ...]:
+def loop(node: OnnxNode) -> tuple[Value, ...]:
     """Convert a loop with a trip count, a condition, or both."""
     body = node.attr("body")
     carried = [node.value(at) for at in range(2, node.count)]
@@ -76,7 +76,7 @@ def loop(node: Node) -> tuple[Value, ...]:
 
 
 def _build_loop(
-    node: Node, body: Any, carried: Sequence[Value], trips: Size | None
+    node: OnnxNode, body: Any, carried: Sequence[Value], trips: Size | None
 ) -> tuple[Value, ...]:
     """Build a loop operator with one body."""
     init = _init(node, body, carried)
@@ -96,7 +96,7 @@ def _should_unroll(body: Any, carried: Sequence[Value], trips: Size | None) -> b
     return trips <= LONGEST_UNROLLED and trips * len(body.node) <= MOST_UNROLLED
 
 
-def _trip_count(node: Node, body: Any) -> Size | None:
+def _trip_count(node: OnnxNode, body: Any) -> Size | None:
     """Return the trip count if it is known and the condition never ends the loop."""
     start, count = node.maybe_known(1), node.maybe_known(0)
     if start is not None and not start.numbers().ravel()[0]:
@@ -107,7 +107,7 @@ def _trip_count(node: Node, body: Any) -> Size | None:
     return limit if isinstance(limit, Dim) else max(int(limit), 0)
 
 
-def _always_continues(node: Node, body: Any) -> bool:
+def _always_continues(node: OnnxNode, body: Any) -> bool:
     """Return whether an iteration returns a true condition, or the one that it received."""
     producers = {name: proto for proto in body.node for name in proto.output}
     name = body.output[0].name
@@ -120,11 +120,11 @@ def _always_continues(node: Node, body: Any) -> bool:
         return bool(np.any(array_of(constants[name])))
     if name not in producers or producers[name].op_type != "Constant":
         return False
-    constant = Node.of(node.names, producers[name]).tensor("value")
+    constant = OnnxNode.of(node.names, producers[name]).tensor("value")
     return constant is not None and bool(np.any(constant.array))
 
 
-def _init(node: Node, body: Any, carried: Sequence[Value]) -> list[Var]:
+def _init(node: OnnxNode, body: Any, carried: Sequence[Value]) -> list[Var]:
     """Return the initial carries; sequences become lists."""
     runner = node.names.runner
     elements = _elements(node, body, carried)
@@ -134,7 +134,7 @@ def _init(node: Node, body: Any, carried: Sequence[Value]) -> list[Var]:
     ]
 
 
-def _elements(node: Node, body: Any, carried: Sequence[Value]) -> dict[int, TensorType]:
+def _elements(node: OnnxNode, body: Any, carried: Sequence[Value]) -> dict[int, TensorType]:
     """Return the element types of carried sequences: actual, declared, or inferred."""
     element_types, unknown = dict[int, TensorType](), list[int]()
     for at, value in enumerate(carried):
@@ -150,7 +150,7 @@ def _elements(node: Node, body: Any, carried: Sequence[Value]) -> dict[int, Tens
 
 
 def _infer_elements(
-    node: Node, body: Any, carried: Sequence[Value], positions_: Sequence[int]
+    node: OnnxNode, body: Any, carried: Sequence[Value], positions_: Sequence[int]
 ) -> dict[int, TensorType]:
     """Infer the element types of empty sequences from a trial read of the first iteration."""
     runner = node.names.runner
@@ -178,7 +178,7 @@ def _infer_elements(
 
 
 def _read_iteration(
-    node: Node, body: Any, inputs: Sequence[Value], types: Sequence[Type], first: int
+    node: OnnxNode, body: Any, inputs: Sequence[Value], types: Sequence[Type], first: int
 ) -> list[Var]:
     """Read one iteration; return its outputs from index `first` on, carries in their types."""
     runner = node.names.runner
@@ -196,7 +196,9 @@ def _types(init: Sequence[Var]) -> list[Type]:
     return [var.type for var in init]
 
 
-def _counted_loop(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tuple[Var, ...]:
+def _counted_loop(
+    node: OnnxNode, body: Any, init: Sequence[Var], trips: Size
+) -> tuple[Var, ...]:
     """Build a loop with a known trip count."""
     true, types = Constant.of(np.True_), _types(init)
 
@@ -209,7 +211,7 @@ def _counted_loop(node: Node, body: Any, init: Sequence[Var], trips: Size) -> tu
     return *loop_.finals, *loop_.rows
 
 
-def _is_counted_only(node: Node, body: Any, memories: int) -> bool:
+def _is_counted_only(node: OnnxNode, body: Any, memories: int) -> bool:
     """Return whether only a number ends the loop, and it stacks no outputs."""
     start = node.maybe_known(1)
     never_ends_early = not node.has(1) or (
@@ -219,7 +221,7 @@ def _is_counted_only(node: Node, body: Any, memories: int) -> bool:
     return only_carries and node.has(0) and never_ends_early and _always_continues(node, body)
 
 
-def _counted_at_run_time(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
+def _counted_at_run_time(node: OnnxNode, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
     """Build a loop with a data-dependent trip count."""
     true, types = Constant.of(np.True_), _types(init)
 
@@ -229,7 +231,7 @@ def _counted_at_run_time(node: Node, body: Any, init: Sequence[Var]) -> tuple[Va
     return counted_loop(ops.cast(scalar(node.var(0)), INT64), init, step)
 
 
-def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
+def _while_loop(node: OnnxNode, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
     """Build a `While`; the condition and the iteration number are additional memories."""
     lift = node.names.runner.lift
     limit = ops.cast(scalar(node.var(0)), INT64) if node.has(0) else None
@@ -254,7 +256,7 @@ def _while_loop(node: Node, body: Any, init: Sequence[Var]) -> tuple[Var, ...]:
 
 
 def _unroll(
-    node: Node, body: Any, carried: list[Value], trips: Size | None
+    node: OnnxNode, body: Any, carried: list[Value], trips: Size | None
 ) -> tuple[Value, ...]:
     """Unroll a loop that carries sequences; their lengths may change."""
     if not isinstance(trips, int) or trips > LONGEST_UNROLLED:
@@ -278,7 +280,7 @@ def _unroll(
 # ---- scans -----------------------------------------------------------------------------------
 
 
-def scan(node: Node) -> tuple[Var, ...]:
+def scan(node: OnnxNode) -> tuple[Var, ...]:
     """Convert a scan: a counted loop over slices of arrays."""
     if node.version < 9:
         return _batched_scan(node)
@@ -287,7 +289,7 @@ def scan(node: Node) -> tuple[Var, ...]:
     return build_scan(node, values[: len(values) - inputs], values[len(values) - inputs :])
 
 
-def _batched_scan(node: Node) -> tuple[Var, ...]:
+def _batched_scan(node: OnnxNode) -> tuple[Var, ...]:
     """Convert the first version, with a loop per batch element."""
     lengths = node.maybe(0)
     inputs = node.attr("num_scan_inputs")
@@ -309,7 +311,7 @@ def _batched_scan(node: Node) -> tuple[Var, ...]:
 
 
 def build_scan(
-    node: Node, init: Sequence[Var], inputs: Sequence[Var], length: Var | None = None
+    node: OnnxNode, init: Sequence[Var], inputs: Sequence[Var], length: Var | None = None
 ) -> tuple[Var, ...]:
     """Build the loop of a scan; return the final carries and the stacked outputs.
 
@@ -351,7 +353,7 @@ def build_scan(
     return *loop_outputs.finals, *stacked
 
 
-def _axes_and_directions(node: Node, of: str, count: int) -> tuple[list[int], list[int]]:
+def _axes_and_directions(node: OnnxNode, of: str, count: int) -> tuple[list[int], list[int]]:
     """Return the axis and the direction of each scanned input or stacked output."""
     axes, directions = (node.attr(f"{of}_{word}") for word in ("axes", "directions"))
     if node.version < 9 and of == "scan_input":

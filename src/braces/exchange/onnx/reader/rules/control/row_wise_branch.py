@@ -21,7 +21,7 @@ from braces.builder.builder import current_program
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import BOOL, TensorType
 from braces.exchange.common.values.constants import Value
-from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, Node
+from braces.exchange.onnx.reader.graph.node import ONNX_DOMAIN, GraphScope, OnnxNode
 from braces.frontend.control.construct import new_dim
 from braces.frontend.core import functions as ops
 from braces.ir.records import Body
@@ -30,7 +30,7 @@ from braces.ops.control.batch_axis.masking import analyze_row_axes
 from braces.ops.control.construct.build import build_block, build_partition
 
 
-def match_row_wise(node: Node) -> tuple[Value, ...] | None:
+def match_row_wise(node: OnnxNode) -> tuple[Value, ...] | None:
     """Convert a branch to a row-wise one; return `None` if it does not match the pattern."""
     mask_source = _asked(node.names, node.proto.input[0])
     if mask_source is None:
@@ -38,7 +38,7 @@ def match_row_wise(node: Node) -> tuple[Value, ...] | None:
     mask = mask_source[0].value(mask_source[1])
     if not isinstance(mask, Var) or mask.dtype != BOOL or mask.ndim != 1:
         return None
-    case = _Case.of(node, mask_source[1])
+    case = _CaseGraph.of(node, mask_source[1])
     return None if case is None else node.names.runner.tried(lambda: case.built(node, mask))
 
 
@@ -71,7 +71,7 @@ def _is_zero(names: GraphScope, name: str) -> bool:
 
 
 @dataclass
-class _Case:
+class _CaseGraph:
     """The matched graph of a row-wise branch.
 
     Attributes:
@@ -86,14 +86,14 @@ class _Case:
     made: list[tuple[str, str, bool]] = field(default_factory=list[tuple[str, str, bool]])
 
     @staticmethod
-    def of(node: Node, mask: str) -> _Case | None:
+    def of(node: OnnxNode, mask: str) -> _CaseGraph | None:
         """Match the graphs of a branch; return `None` if they do not fit the pattern."""
         then_graph, else_graph = node.attrs["then_branch"], node.attrs["else_branch"]
         graph = _Graph(then_graph, mask)
         before = [_Graph(else_graph, "").plain(entry.name) for entry in else_graph.output]
         if else_graph.node and any(n.op_type != "Identity" for n in else_graph.node):
             return None
-        case, skipped = _Case(), set[int]()
+        case, skipped = _CaseGraph(), set[int]()
         for entry, name in zip(then_graph.output, before, strict=True):
             match = graph.result(entry.name, name, skipped)
             if match is None:
@@ -112,7 +112,7 @@ class _Case:
             else:
                 self.nodes.append(node)
 
-    def built(self, node: Node, mask: Var) -> tuple[Value, ...]:
+    def built(self, node: OnnxNode, mask: Var) -> tuple[Value, ...]:
         """Build the partition, and merge its results with the values before."""
         lift = node.names.runner.lift
         full_arrays = [lift(node.names.value(source)) for source, _ in self.rows]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var, tensor_type
 from braces.dtypes import TensorType
 from braces.exchange.common.values.constants import Constant, Value
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.sequences import (
     append_value,
     common_type,
@@ -31,7 +31,7 @@ from braces.frontend.core import functions as ops
 LAST = -1
 
 
-def sequence(node: Node, at: int = 0) -> Var | list[Value]:
+def sequence(node: OnnxNode, at: int = 0) -> Var | list[Value]:
     """Return an input that is a sequence."""
     sequence_value = node.value(at)
     if not is_sequence(sequence_value):
@@ -39,7 +39,7 @@ def sequence(node: Node, at: int = 0) -> Var | list[Value]:
     return sequence_value
 
 
-def known_sequence(node: Node, place: int) -> Var | list[Value]:
+def known_sequence(node: OnnxNode, place: int) -> Var | list[Value]:
     """Return the first input; as a list of the program if the index is not known."""
     value = sequence(node)
     if not isinstance(value, list) or not node.has(place):
@@ -47,7 +47,7 @@ def known_sequence(node: Node, place: int) -> Var | list[Value]:
     return value if node.maybe_known(place) is not None else _listed(node, value)
 
 
-def _listed(node: Node, value: Value) -> Var:
+def _listed(node: OnnxNode, value: Value) -> Var:
     """Return a sequence as a list of the program."""
     if is_list(value):
         return value
@@ -57,7 +57,7 @@ def _listed(node: Node, value: Value) -> Var:
     return list_of(runner, value, common_type(runner, value))
 
 
-def sequence_index(node: Node, at: int, length: int, default: int) -> int:
+def sequence_index(node: OnnxNode, at: int, length: int, default: int) -> int:
     """Return an index into a sequence; negative ones count from the end."""
     index = int(node.number(at, "The position", default))
     index += length if index < 0 else 0
@@ -66,24 +66,24 @@ def sequence_index(node: Node, at: int, length: int, default: int) -> int:
     return index
 
 
-def run_time_index(node: Node, at: int) -> Var:
+def run_time_index(node: OnnxNode, at: int) -> Var:
     """Return a run-time index into a list."""
     index = node.var(at)
     return ops.reshape(index, ()) if index.ndim else index
 
 
-def take(node: Node) -> Value:
+def take(node: OnnxNode) -> Value:
     """Convert `SequenceAt`."""
     values = known_sequence(node, 1)
     if not isinstance(values, list):
-        return one("list_get", values, run_time_index(node, 1))
+        return emit("list_get", values, run_time_index(node, 1))
     at = sequence_index(node, 1, len(values), 0)
     if at >= len(values):
         node.refuse(f"has the position {at} in a sequence of {len(values)}")
     return values[at]
 
 
-def insert(node: Node) -> tuple[Value, ...]:
+def insert(node: OnnxNode) -> tuple[Value, ...]:
     """Insert a value, at an index or at the end."""
     values = known_sequence(node, 2)
     if not isinstance(values, list):
@@ -96,26 +96,26 @@ def insert(node: Node) -> tuple[Value, ...]:
     return (extended,)
 
 
-def erase(node: Node) -> tuple[Value, ...]:
+def erase(node: OnnxNode) -> tuple[Value, ...]:
     """Remove the value at an index, or the last one."""
     values = known_sequence(node, 1)
     if not isinstance(values, list):
-        return (one("list_erase", values, run_time_index(node, 1) if node.has(1) else LAST),)
+        return (emit("list_erase", values, run_time_index(node, 1) if node.has(1) else LAST),)
     remaining = list(values)
     at = sequence_index(node, 1, len(remaining), len(remaining) - 1)
     del remaining[at : at + 1]
     return (remaining,)
 
 
-def length(node: Node) -> Value:
+def length(node: OnnxNode) -> Value:
     """Return the length of a sequence."""
     values = sequence(node)
     if isinstance(values, list):
         return Constant.of(np.int64(len(values)))
-    return one("list_length", values)
+    return emit("list_length", values)
 
 
-def split_up(node: Node) -> tuple[Value, ...]:
+def split_up(node: OnnxNode) -> tuple[Value, ...]:
     """Split an array into a sequence."""
     x = node.var(0)
     axis = node.axis("axis", 0, x.ndim)
@@ -136,7 +136,7 @@ def split_up(node: Node) -> tuple[Value, ...]:
     return (list[Value](parts),)
 
 
-def _section_lengths(node: Node, x: Var, axis: int, sizes: Constant) -> list[int]:
+def _section_lengths(node: OnnxNode, x: Var, axis: int, sizes: Constant) -> list[int]:
     lengths = [int(n) for n in sizes.numbers().ravel()]
     if sizes.array.ndim:
         return lengths
@@ -147,7 +147,7 @@ def _section_lengths(node: Node, x: Var, axis: int, sizes: Constant) -> list[int
     return [part] * (total // part) + ([remainder] if remainder else [])
 
 
-def concat_from_sequence(node: Node) -> Var:
+def concat_from_sequence(node: OnnxNode) -> Var:
     """Concatenate or stack a sequence."""
     values, axis = sequence(node), node.attr("axis")
     if not isinstance(values, list):
@@ -173,7 +173,7 @@ def _merge_rows(rows: Var, axis: int, new: bool) -> Var:
 # ---- maps ------------------------------------------------------------------------------------
 
 
-def sequence_map(node: Node) -> tuple[Value, ...]:
+def sequence_map(node: OnnxNode) -> tuple[Value, ...]:
     """Map a graph over the values of sequences."""
     values = [node.value(at) for at in range(node.count)]
     if any(is_list(value) for value in values):
@@ -188,14 +188,14 @@ def sequence_map(node: Node) -> tuple[Value, ...]:
     return tuple(results)
 
 
-def _map_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
+def _map_lists(node: OnnxNode, values: Sequence[Value]) -> tuple[Value, ...]:
     """Map a graph over lists of the program, by a loop."""
     runner = node.names.runner
     operands = [_listed(node, value) if is_sequence(value) else value for value in values]
     first = next(value for value in operands if is_list(value))
 
     def at(index: Var) -> list[Var]:
-        elements_at = [one("list_get", v, index) if is_list(v) else v for v in operands]
+        elements_at = [emit("list_get", v, index) if is_list(v) else v for v in operands]
         return [runner.lift(value) for value in node.graph("body", elements_at)]
 
     def append_results(index: Var, before: list[Var]) -> list[Var]:
@@ -209,15 +209,15 @@ def _map_lists(node: Node, values: Sequence[Value]) -> tuple[Value, ...]:
     if elements is None:
         node.refuse("has a graph that cannot be read")
     init = [list_of(runner, (), forget_inner_sizes(element)) for element in elements]
-    return counted_loop(one("list_length", first), init, append_results)
+    return counted_loop(emit("list_length", first), init, append_results)
 
 
-def optional(node: Node) -> tuple[Value, ...]:
+def optional(node: OnnxNode) -> tuple[Value, ...]:
     """Convert `Optional`: a value that may be missing."""
     return (node.value(0) if node.count else None,)
 
 
-def content(node: Node) -> tuple[Value, ...]:
+def content(node: OnnxNode) -> tuple[Value, ...]:
     """Return the value of an optional."""
     if not node.has(0):
         node.refuse("is given an optional without a value")

@@ -11,7 +11,7 @@ from braces.builder.var import Var
 from braces.dtypes import FLOAT32
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.ml.scores import (
     apply_post_transform,
     classify,
@@ -22,13 +22,13 @@ from braces.exchange.onnx.reader.rules.ml.scores import (
 from braces.frontend.core import functions as ops
 
 
-def batched_features(node: Node) -> Var:
+def batched_features(node: OnnxNode) -> Var:
     """Return the features, one row for each example; add the batch axis to a vector."""
     x = node.var(0)
     return ops.reshape(x, (1, -1)) if x.ndim == 1 else x
 
 
-def linear_scores(node: Node, count: int) -> Var:
+def linear_scores(node: OnnxNode, count: int) -> Var:
     """Return the scores of linear models."""
     x, weights = cast_to_dtype(batched_features(node), FLOAT32), node.floats("coefficients")
     if not count or not len(weights) or len(weights) % count:
@@ -40,12 +40,12 @@ def linear_scores(node: Node, count: int) -> Var:
     return scores + intercepts if len(intercepts) else scores
 
 
-def linear_regressor(node: Node) -> Var:
+def linear_regressor(node: OnnxNode) -> Var:
     """Linear regression."""
     return apply_post_transform(node, linear_scores(node, int(node.attr("targets", 1))))
 
 
-def linear_classifier(node: Node) -> tuple[Var, ...]:
+def linear_classifier(node: OnnxNode) -> tuple[Var, ...]:
     """Linear classification: the class with the largest score, and the scores."""
     labels = labels_of(node, "classlabels_ints")
     count = len(node.floats("intercepts")) or len(labels)
@@ -72,7 +72,7 @@ KERNELS: Mapping[str, Callable[[Var, float, float, float], Var]] = {
 """Kernel functions of the products of examples and support vectors."""
 
 
-def kernel_values(node: Node, x: Var, vectors: Array) -> Var:
+def kernel_values(node: OnnxNode, x: Var, vectors: Array) -> Var:
     """Return the kernel values of all pairs of examples and support vectors."""
     kind, params = str(node.attr("kernel_type", "LINEAR")), node.floats("kernel_params")
     gamma, bias, degree = params.tolist() if len(params) == 3 else (0.0, 0.0, 0.0)
@@ -84,7 +84,7 @@ def kernel_values(node: Node, x: Var, vectors: Array) -> Var:
     return KERNELS[kind](ops.matmul(x, vectors.T), gamma, bias, degree)
 
 
-def svm_regressor(node: Node) -> Var:
+def svm_regressor(node: OnnxNode) -> Var:
     """Support vector regression; linear regression if there are no support vectors."""
     x, count = cast_to_dtype(batched_features(node), FLOAT32), int(node.attr("n_supports", 0))
     weights, vectors = node.floats("coefficients"), node.floats("support_vectors")
@@ -98,7 +98,7 @@ def svm_regressor(node: Node) -> Var:
     return ops.where(decision > 0, number(1, FLOAT32), number(-1, FLOAT32))
 
 
-def svm_classifier(node: Node) -> tuple[Var, ...]:
+def svm_classifier(node: OnnxNode) -> tuple[Var, ...]:
     """One-vs-one support vector classification: the class by votes, and the decision values."""
     labels = labels_of(node, "classlabels_ints")
     counts = list(node.attr("vectors_per_class") or ())

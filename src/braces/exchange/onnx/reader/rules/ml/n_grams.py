@@ -12,7 +12,7 @@ import numpy as np
 from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 
 
@@ -29,7 +29,7 @@ class Pool:
     columns: Array
 
 
-def tf_idf(node: Node) -> Var:
+def tf_idf(node: OnnxNode) -> Var:
     """Counts of n-grams in rows of integers, with skips."""
     if node.attr("pool_strings"):
         node.refuse("counts texts", "Turn texts into numbers before the model.")
@@ -49,14 +49,14 @@ def tf_idf(node: Node) -> Var:
     return count if mode == "TF" or not weights else count * np.asarray(weights, "f4")
 
 
-def _length(node: Node, x: Var) -> int:
+def _length(node: OnnxNode, x: Var) -> int:
     length = x.shape[-1]
     if not isinstance(length, int):
         node.refuse("reads rows of a symbolic length", "Fix it: sizes=.")
     return length
 
 
-def _pools(node: Node) -> list[Pool]:
+def _pools(node: OnnxNode) -> list[Pool]:
     """Return the n-grams of each requested length, those of length 1 first."""
     flat = np.asarray(node.attr("pool_int64s"), np.int64)
     starts = [*map(int, node.attr("ngram_counts")), len(flat)]

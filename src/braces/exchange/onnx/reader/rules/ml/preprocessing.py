@@ -12,25 +12,25 @@ from braces.builder.var import Var
 from braces.dtypes import FLOAT32, INT64, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.ml.linear_svm import batched_features
 from braces.frontend.core import functions as ops
 
 TEXTS = "Turn texts into numbers before the model."
 
 
-def array_feature_extractor(node: Node) -> Var:
+def array_feature_extractor(node: OnnxNode) -> Var:
     """Entries of the last axis, by index."""
     return ops.take(batched_features(node), ops.reshape(node.var(1), (-1,)), axis=-1)
 
 
-def binarizer(node: Node) -> Var:
+def binarizer(node: OnnxNode) -> Var:
     """1 above a threshold, else 0."""
     x = node.var(0)
     return ops.cast(x > number(node.attr("threshold", 0.0), x.dtype), x.dtype)
 
 
-def scaler(node: Node) -> Var:
+def scaler(node: OnnxNode) -> Var:
     """Features shifted and scaled, per feature or by common numbers."""
     x = cast_to_dtype(node.var(0), FLOAT32)
     offset, scale = (
@@ -39,14 +39,14 @@ def scaler(node: Node) -> Var:
     return (x - offset) * scale
 
 
-def _check_per_feature(node: Node, x: Var, numbers: Array, what: str) -> Array:
+def _check_per_feature(node: OnnxNode, x: Var, numbers: Array, what: str) -> Array:
     """Check that there is a number for each feature, or one for all."""
     if len(numbers) != 1 and (not len(numbers) or x.shape[-1] != len(numbers)):
         node.refuse(f"has {len(numbers)} numbers as `{what}` for {x.shape[-1]} features")
     return numbers
 
 
-def normalizer(node: Node) -> Var:
+def normalizer(node: OnnxNode) -> Var:
     """Rows divided by their maximum, L1 norm or L2 norm."""
     x, kind = cast_to_dtype(node.var(0), FLOAT32), str(node.attr("norm", "MAX"))
     if kind == "MAX":
@@ -60,7 +60,7 @@ def normalizer(node: Node) -> Var:
     return x / ops.where(ops.equal(size, 0.0), ops.ones_like(size), size)
 
 
-def imputer(node: Node) -> Var:
+def imputer(node: OnnxNode) -> Var:
     """Replace the number that marks missing values."""
     x = node.var(0)
     kinds = ("float", "floats") if is_float(x.dtype) else ("int64", "int64s")
@@ -70,7 +70,7 @@ def imputer(node: Node) -> Var:
     return ops.where(missing, replacements, x)
 
 
-def one_hot(node: Node) -> Var:
+def one_hot(node: OnnxNode) -> Var:
     """One-hot encoding; an unknown category gives a row of zeros, or an error."""
     if node.attr("cats_strings"):
         node.refuse("has texts as categories", TEXTS)
@@ -91,7 +91,7 @@ def _first_true(matches: Var, otherwise: int) -> Var:
     )
 
 
-def label_encoder(node: Node) -> Var:
+def label_encoder(node: OnnxNode) -> Var:
     """Map keys to values, and other numbers to a default value."""
     keys, values = _numbers_of(node, "keys"), _numbers_of(node, "values")
     if keys is None or values is None:
@@ -125,7 +125,7 @@ def _look_up(x: Var, keys: Array, values: Array, otherwise: Array) -> Var:
     return ops.take(table, index)
 
 
-def _numbers_of(node: Node, name: str) -> Array | None:
+def _numbers_of(node: OnnxNode, name: str) -> Array | None:
     """Return keys or values; `None` if they are strings."""
     tensor_value = node.tensor(f"{name}_tensor")
     if tensor_value is not None:
@@ -137,7 +137,7 @@ def _numbers_of(node: Node, name: str) -> Array | None:
     return None
 
 
-def _default(node: Node, values: Array) -> Array:
+def _default(node: OnnxNode, values: Array) -> Array:
     tensor_value = node.tensor("default_tensor")
     if tensor_value is not None:
         return tensor_value.numbers().ravel()[:1].astype(values.dtype)
@@ -146,7 +146,7 @@ def _default(node: Node, values: Array) -> Array:
     return np.asarray([value]).astype(values.dtype)
 
 
-def feature_vectorizer(node: Node) -> Var:
+def feature_vectorizer(node: OnnxNode) -> Var:
     """Concatenate all features."""
     xs = [cast_to_dtype(x, FLOAT32) for x in node.vars()]
     own_sizes = [x.shape[-1] for x in xs]
@@ -158,7 +158,7 @@ def feature_vectorizer(node: Node) -> Var:
     return ops.concat(xs, axis=-1)
 
 
-def refuse_node(what: str, fix: str, node: Node) -> NoReturn:
+def refuse_node(what: str, fix: str, node: OnnxNode) -> NoReturn:
     """Raise an error with advice for an unsupported node."""
     node.refuse(what, fix)
 

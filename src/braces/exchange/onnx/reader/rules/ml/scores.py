@@ -14,7 +14,7 @@ import numpy as np
 from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import Node
+from braces.exchange.onnx.reader.graph.node import OnnxNode
 from braces.frontend.core import functions as ops
 
 NOTHING = 1e-7
@@ -45,7 +45,7 @@ TRANSFORMS: Mapping[str, Callable[[Var], Var]] = {
 """The transforms by name, in the order of their codes."""
 
 
-def transform_of(node: Node) -> str:
+def transform_of(node: OnnxNode) -> str:
     """Return the name of a node's post-transform, which it gives by name or code."""
     transform, names = node.attr("post_transform", "NONE"), list(TRANSFORMS)
     if isinstance(transform, int) and 0 <= transform < len(names):
@@ -55,7 +55,7 @@ def transform_of(node: Node) -> str:
     return str(transform)
 
 
-def apply_post_transform(node: Node, scores: Var) -> Var:
+def apply_post_transform(node: OnnxNode, scores: Var) -> Var:
     """Apply the post-transform of a node to a row of scores for each example."""
     transform = transform_of(node)
     if scores.shape[-1] == 1 and transform != "PROBIT":  # a single score has no other transform
@@ -63,7 +63,7 @@ def apply_post_transform(node: Node, scores: Var) -> Var:
     return TRANSFORMS[transform](scores)
 
 
-def labels_of(node: Node, name: str) -> Array:
+def labels_of(node: OnnxNode, name: str) -> Array:
     """Return the integer labels of classes.
 
     Raises:
@@ -81,7 +81,7 @@ def labels_of(node: Node, name: str) -> Array:
 
 
 def classify(
-    node: Node, scores: Var, labels: Array, heard: Array | None = None
+    node: OnnxNode, scores: Var, labels: Array, heard: Array | None = None
 ) -> tuple[Var, Var]:
     """Return the label of the largest score of each row, and the scores.
 
@@ -98,7 +98,7 @@ def classify(
 
 
 def classify_binary(
-    node: Node, score: Var, labels: Array, bound: float, other: Callable[[Var], Var]
+    node: OnnxNode, score: Var, labels: Array, bound: float, other: Callable[[Var], Var]
 ) -> tuple[Var, Var]:
     """Return the label of one of two classes, and the scores of both.
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import DType
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.ml.scores import apply_post_transform
 from braces.exchange.onnx.reader.rules.ml.tree_traversal import (
     MEMBER,
@@ -52,7 +52,7 @@ class Leaves:
 # ---- predictions -----------------------------------------------------------------------------
 
 
-def aggregate_leaves(node: Node, leaves: Leaves, leaf: Var, trees: int) -> Var:
+def aggregate_leaves(node: OnnxNode, leaves: Leaves, leaf: Var, trees: int) -> Var:
     """Aggregate the leaves that a row reaches, for all trees at once."""
     weight = ops.take(as_variable(node, leaves.weights), leaf, axis=0)
     if leaves.count == 1 and leaves.how in (AVERAGE, SUM):
@@ -74,7 +74,9 @@ def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
     start = np.full((), first, leaves.weights.dtype)
     accumulator = ops.broadcast_to(start, (target.shape[0], leaves.count + 1))
     if leaves.how in (AVERAGE, SUM):
-        return one("put_along_axis_add", accumulator, target, weight, axis=1)[:, : leaves.count]
+        return emit("put_along_axis_add", accumulator, target, weight, axis=1)[
+            :, : leaves.count
+        ]
     operation = "min" if leaves.how == MIN else "max"
     extremes = ops.put_along_axis(accumulator, target, weight, axis=1, reduction=operation)[
         :, : leaves.count
@@ -88,7 +90,7 @@ def _by_target(leaves: Leaves, target: Var, weight: Var) -> Var:
 # ---- TreeEnsemble ----------------------------------------------------------------------------
 
 
-def tree_ensemble(node: Node) -> Var:
+def tree_ensemble(node: OnnxNode) -> Var:
     """The aggregated leaves that each row reaches, one number for each target."""
     x = node.var(0)
     weights, targets = _numbers(node, "leaf_weights"), integer_attribute(node, "leaf_targetids")
@@ -105,7 +107,7 @@ def tree_ensemble(node: Node) -> Var:
     return apply_post_transform(node, aggregate_leaves(node, leaves, leaf, len(nodes.roots)))
 
 
-def _parse_trees(node: Node, dtype: DType) -> Nodes:
+def _parse_trees(node: OnnxNode, dtype: DType) -> Nodes:
     """Parse the trees from the attributes of a TreeEnsemble."""
     modes, missing = _numbers(node, "nodes_modes"), node.attr("nodes_missing_value_tracks_true")
     yes, no = (_successors(node, answer, len(modes)) for answer in ("true", "false"))
@@ -117,14 +119,14 @@ def _parse_trees(node: Node, dtype: DType) -> Nodes:
     )  # fmt: skip
 
 
-def _numbers(node: Node, name: str) -> Array:
+def _numbers(node: OnnxNode, name: str) -> Array:
     numbers_tensor = node.tensor(name)
     if numbers_tensor is None:
         node.refuse(f"has no attribute `{name}`")
     return numbers_tensor.numbers().ravel()
 
 
-def integer_attribute(node: Node, name: str) -> Array:
+def integer_attribute(node: OnnxNode, name: str) -> Array:
     """Return an attribute that is a list of integers."""
     return np.asarray(node.attr(name) or (), np.int64)
 
@@ -136,14 +138,14 @@ def are_valid_indices(places: Array, count: int) -> bool:
     )
 
 
-def _successors(node: Node, answer: str, nodes: int) -> Array:
+def _successors(node: OnnxNode, answer: str, nodes: int) -> Array:
     """Return the successors of nodes for one answer; leaves are numbered after the nodes."""
     return integer_attribute(node, f"nodes_{answer}nodeids") + nodes * integer_attribute(
         node, f"nodes_{answer}leafs"
     )
 
 
-def _members(node: Node, modes: Array) -> Array | None:
+def _members(node: OnnxNode, modes: Array) -> Array | None:
     """Return the membership sets of nodes, padded with NaN."""
     if MEMBER not in modes:
         return None

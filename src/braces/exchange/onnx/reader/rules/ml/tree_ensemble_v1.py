@@ -16,7 +16,7 @@ from braces.builder.var import Var
 from braces.dtypes import FLOAT32, INT64, DType, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array
-from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, Node, Rule
+from braces.exchange.onnx.reader.graph.node import ML_DOMAIN, OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.ml.linear_svm import batched_features
 from braces.exchange.onnx.reader.rules.ml.scores import (
     apply_post_transform,
@@ -47,7 +47,7 @@ TEST_CODES = {
 AGGREGATIONS = {"AVERAGE": AVERAGE, "SUM": SUM, "MIN": MIN, "MAX": MAX}
 
 
-def tree_regressor(node: Node) -> Var:
+def tree_regressor(node: OnnxNode) -> Var:
     """The aggregated leaf weights of all trees, plus base values."""
     how = AGGREGATIONS.get(str(node.attr("aggregate_function", "SUM")))
     if how is None:
@@ -61,7 +61,7 @@ def tree_regressor(node: Node) -> Var:
     )
 
 
-def tree_classifier(node: Node) -> tuple[Var, ...]:
+def tree_classifier(node: OnnxNode) -> tuple[Var, ...]:
     """The class with the largest score, and the scores of all classes."""
     labels, base = labels_of(node, "classlabels_int64s"), node.floats("base_values")
     weighted_classes = np.unique(integer_attribute(node, "class_ids"))
@@ -76,7 +76,9 @@ def tree_classifier(node: Node) -> tuple[Var, ...]:
     return classify(node, scores, labels, heard)
 
 
-def _classify_by_one(node: Node, scores: Var, labels: Array, positive: bool) -> tuple[Var, ...]:
+def _classify_by_one(
+    node: OnnxNode, scores: Var, labels: Array, positive: bool
+) -> tuple[Var, ...]:
     """Classify into two classes by the weights of one: the second class if above the bound."""
     bound = 0.5 if positive else 0.0
     if scores.shape[-1] == 1:
@@ -87,7 +89,7 @@ def _classify_by_one(node: Node, scores: Var, labels: Array, positive: bool) -> 
     return ops.take(labels, chosen), apply_post_transform(node, scores)
 
 
-def _aggregate(node: Node, what: str, count: int, how: int) -> tuple[Var, Array]:
+def _aggregate(node: OnnxNode, what: str, count: int, how: int) -> tuple[Var, Array]:
     """Aggregate all trees per target or class; return this, and all weights."""
     x = batched_features(node)
     x = x if is_float(x.dtype) else cast_to_dtype(x, FLOAT32)
@@ -127,7 +129,7 @@ class NodeNumbering:
         leaves: The number of leaves.
     """
 
-    node: Node
+    node: OnnxNode
     trees: Array
     names: Array
     keys: Array
@@ -135,7 +137,7 @@ class NodeNumbering:
     leaves: int
 
     @staticmethod
-    def of(node: Node, trees: Array, names: Array, leaf: Array) -> NodeNumbering:
+    def of(node: OnnxNode, trees: Array, names: Array, leaf: Array) -> NodeNumbering:
         """Number all nodes.
 
         Raises:
@@ -172,7 +174,7 @@ def _index_of(ordered: Array, keys: Array) -> Array:
     return np.where(ordered[at] == keys, at, -1)
 
 
-def _nodes_by_name(node: Node, dtype: DType) -> tuple[NodeNumbering, Nodes]:
+def _nodes_by_name(node: OnnxNode, dtype: DType) -> tuple[NodeNumbering, Nodes]:
     """Parse trees whose nodes are lists of attributes, leaves among them."""
     trees, names, features, true, false = (
         integer_attribute(node, f"nodes_{name}ids")
@@ -200,7 +202,7 @@ def _nodes_by_name(node: Node, dtype: DType) -> tuple[NodeNumbering, Nodes]:
 
 
 def _leaves(
-    node: Node, entries: tuple[Array, Array, Array], leaves: int, count: int, how: int
+    node: OnnxNode, entries: tuple[Array, Array, Array], leaves: int, count: int, how: int
 ) -> Leaves:
     """Build the leaf table from lists of a leaf, a target and a weight; merge duplicates."""
     leaf, target, weight = entries

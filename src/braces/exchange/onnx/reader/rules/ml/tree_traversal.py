@@ -28,7 +28,7 @@ from braces.dtypes import INT32, DType
 from braces.errors import BracesError
 from braces.exchange.common.rules.elementwise import number
 from braces.exchange.common.values.constants import Array, Constant
-from braces.exchange.onnx.reader.graph.node import Node
+from braces.exchange.onnx.reader.graph.node import OnnxNode
 from braces.frontend.control.rnn import create_rnn
 from braces.frontend.core import functions as ops
 
@@ -89,7 +89,7 @@ class WalkTable:
     test: Callable[[Var, Var], Var]
 
     @staticmethod
-    def of(node: Node, nodes: Nodes, dtype: DType) -> WalkTable:
+    def of(node: OnnxNode, nodes: Nodes, dtype: DType) -> WalkTable:
         """Build the table of an ensemble, for features of a dtype."""
         leaves = nodes.leaves
         leaf_numbers = np.arange(len(nodes.modes), len(nodes.modes) + leaves)
@@ -135,19 +135,19 @@ class Walk:
         return (self.ends if is_only else self.ends[:, self.columns]) - self.first
 
 
-Parse: TypeAlias = "Callable[[Node, DType], Nodes]"
+Parse: TypeAlias = "Callable[[OnnxNode, DType], Nodes]"
 """Maps a node of the graph to the trees in its attributes."""
 
 
 class Ensemble(NamedTuple):
     """A node of the graph, its trees, and their depth in inner nodes."""
 
-    node: Node
+    node: OnnxNode
     nodes: Nodes
     depth: int
 
 
-def reached_leaves(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
+def reached_leaves(node: OnnxNode, nodes: Nodes, x: Var, parse: Parse) -> Var:
     """Return the leaf of each tree that each row of features reaches.
 
     Args:
@@ -165,19 +165,19 @@ def reached_leaves(node: Node, nodes: Nodes, x: Var, parse: Parse) -> Var:
     return walks[key].leaves()
 
 
-def _key(node: Node) -> tuple[int, str]:
+def _key(node: OnnxNode) -> tuple[int, str]:
     return id(node.names), next(iter(node.proto.output), "")
 
 
-def _ensembles_like(node: Node, x: Var, parse: Parse) -> list[Ensemble]:
+def _ensembles_like(node: OnnxNode, x: Var, parse: Parse) -> list[Ensemble]:
     """Return other supported ensembles of the graph that read the same features."""
     ensembles = list[Ensemble]()
     for proto in node.names.value_numbers().nodes_like(node.proto):
-        other = Node(node.names, proto, {})
+        other = OnnxNode(node.names, proto, {})
         if _key(other) == _key(node) or _key(other) in node.names.runner.walks:
             continue
         try:
-            other = Node.of(node.names, proto)
+            other = OnnxNode.of(node.names, proto)
             nodes = parse(other, x.dtype)
             depth = _checked_depth(other, nodes, x)
         except BracesError:  # the error is reported where that node is read
@@ -224,7 +224,7 @@ def _join(several: Sequence[Nodes]) -> Nodes:
     return Nodes(**field_arrays, members=None, leaves=leaves)
 
 
-def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
+def _walk(node: OnnxNode, nodes: Nodes, depth: int, x: Var) -> Var:
     """Return the last node of each row in each tree.
 
     One loop over the levels walks all trees: the number of operators does not depend on depth.
@@ -241,7 +241,7 @@ def _walk(node: Node, nodes: Nodes, depth: int, x: Var) -> Var:
     return walk.final(at)
 
 
-def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
+def _checked_depth(node: OnnxNode, nodes: Nodes, x: Var) -> int:
     """Validate the successors and features of trees, and return their depth."""
     lists = (nodes.modes, nodes.features, nodes.splits, nodes.yes, nodes.no)
     if len({len(each) for each in lists}) > 1:
@@ -259,7 +259,7 @@ def _checked_depth(node: Node, nodes: Nodes, x: Var) -> int:
     return _depth(node, nodes)
 
 
-def _depth(node: Node, nodes: Nodes) -> int:
+def _depth(node: OnnxNode, nodes: Nodes) -> int:
     """Return the largest number of inner nodes on the way to a leaf."""
     count, level, depth = len(nodes.modes), np.unique(nodes.roots), 0
     while len(level := level[level < count]):
@@ -270,7 +270,7 @@ def _depth(node: Node, nodes: Nodes) -> int:
     return depth
 
 
-def as_variable(node: Node, array: Array) -> Var:
+def as_variable(node: OnnxNode, array: Array) -> Var:
     """Return an array as a variable."""
     return node.names.runner.lift(Constant.of(array))
 
@@ -281,7 +281,7 @@ def _padded(array: Array, count: int) -> Array:
 
 
 def _build_test(
-    node: Node, nodes: Nodes, modes: Array, dtype: DType
+    node: OnnxNode, nodes: Nodes, modes: Array, dtype: DType
 ) -> Callable[[Var, Var], Var]:
     """Build the function from nodes and the values of their features to test results.
 

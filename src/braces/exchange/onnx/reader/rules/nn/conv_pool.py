@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.define.core.attribute_kinds import Padding
 from braces.dims import Shape, Size, divide_exactly, product
 from braces.dtypes import is_float
 from braces.exchange.common.rules.reshape_slice_pad import pad_or_crop
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 from braces.ops.conv_pool.cpu_algorithms import dilated_span
 from braces.ops.indexing.symbolic_slice import as_number
@@ -21,7 +21,7 @@ from braces.ops.indexing.symbolic_slice import as_number
 Ints: TypeAlias = "Sequence[int]"
 
 
-def padding_of(node: Node, sizes: Sequence[Size], reaches: Ints) -> Padding:
+def padding_of(node: OnnxNode, sizes: Sequence[Size], reaches: Ints) -> Padding:
     """Return the padding of both ends of each axis, as our operators take it.
 
     Args:
@@ -39,7 +39,7 @@ def padding_of(node: Node, sizes: Sequence[Size], reaches: Ints) -> Padding:
     return flatten_pads(map(_same_lower, [node] * rank, sizes, reaches, strides))
 
 
-def _same_lower(node: Node, size: Size, reach: int, stride: int) -> tuple[int, int]:
+def _same_lower(node: OnnxNode, size: Size, reach: int, stride: int) -> tuple[int, int]:
     """Return "same" padding with the odd element at the start."""
     if stride == 1:
         total = reach - 1
@@ -50,12 +50,12 @@ def _same_lower(node: Node, size: Size, reach: int, stride: int) -> tuple[int, i
     return total - total // 2, total // 2
 
 
-def conv(node: Node) -> Var:
+def conv(node: OnnxNode) -> Var:
     """A convolution over one, two or three axes."""
     return build_convolution(node, node.var(0), node.var(1), node.maybe(2))
 
 
-def build_convolution(node: Node, x: Var, w: Var, b: Var | None) -> Var:
+def build_convolution(node: OnnxNode, x: Var, w: Var, b: Var | None) -> Var:
     """Build the convolution of a node for these arrays."""
     rank, groups = rank_of(node, x), node.attr("group", 1)
     x = unify_weight_sizes(x, {1: w.shape[1] * groups})
@@ -68,7 +68,7 @@ def build_convolution(node: Node, x: Var, w: Var, b: Var | None) -> Var:
     )  # fmt: skip
 
 
-def deform_conv(node: Node) -> Var:
+def deform_conv(node: OnnxNode) -> Var:
     """A deformable convolution over two axes."""
     x, w = node.var(0), node.var(1)
     if rank_of(node, x) != 2:
@@ -81,7 +81,7 @@ def deform_conv(node: Node) -> Var:
     )  # fmt: skip
 
 
-def conv_transpose(node: Node) -> Var:
+def conv_transpose(node: OnnxNode) -> Var:
     """A transposed convolution over one, two or three axes."""
     x, w, b = node.var(0), node.var(1), node.maybe(2)
     x, rank = unify_weight_sizes(x, {1: w.shape[0]}), rank_of(node, x)
@@ -97,7 +97,7 @@ def conv_transpose(node: Node) -> Var:
 
 
 def _crop_and_extend(
-    node: Node,
+    node: OnnxNode,
     sizes: Shape,
     reaches: Ints,
     strides: Sequence[int],
@@ -122,7 +122,7 @@ def _crop_and_extend(
     return flatten_pads(pads), tuple(more)
 
 
-def rank_of(node: Node, x: Var) -> int:
+def rank_of(node: OnnxNode, x: Var) -> int:
     """Return the number of spatial axes."""
     rank = x.ndim - 2
     if rank not in (1, 2, 3):
@@ -130,7 +130,7 @@ def rank_of(node: Node, x: Var) -> int:
     return rank
 
 
-def per_axis(node: Node, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(node: OnnxNode, name: str, rank: int) -> tuple[int, ...]:
     """Return an attribute with a number for each axis, 1 by default."""
     return tuple(node.attr(name) or [1] * rank)
 
@@ -140,7 +140,7 @@ def flatten_pads(pads: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(n for ends in pads for n in ends)
 
 
-def pool_attributes(node: Node, x: Var) -> dict[str, Any]:
+def pool_attributes(node: OnnxNode, x: Var) -> dict[str, Any]:
     """Return the attributes that all pools have."""
     rank, window = rank_of(node, x), tuple(node.attr("kernel_shape"))
     dilations = per_axis(node, "dilations", rank)
@@ -153,7 +153,7 @@ def pool_attributes(node: Node, x: Var) -> dict[str, Any]:
     }
 
 
-def max_pool(node: Node) -> Any:
+def max_pool(node: OnnxNode) -> Any:
     """Max pooling, with optional indices."""
     x = node.var(0)
     rank, attrs = rank_of(node, x), pool_attributes(node, x)
@@ -172,7 +172,7 @@ def _global_indices(x: Var, at: Var, *, columns_first: bool) -> Var:
             index = ops.remainder(remaining, number_of(space[axis]))
             remaining = ops.floor_divide(remaining, number_of(space[axis]))
             at = at + index * number_of(product(space[:axis]))
-    first = one("arange", stop=planes) * number_of(product(space))
+    first = emit("arange", stop=planes) * number_of(product(space))
     return at + ops.reshape(first, (*x.shape[:2], *[1] * len(space)))
 
 
@@ -181,7 +181,7 @@ def number_of(size: Size) -> Var:
     return ops.size(size, dtype="int64")
 
 
-def avg_pool(node: Node) -> Var:
+def avg_pool(node: OnnxNode) -> Var:
     """Average pooling."""
     x = node.var(0)
     include_padding = node.flag("count_include_pad")
@@ -189,7 +189,7 @@ def avg_pool(node: Node) -> Var:
     return call(name, x, count_include_pad=include_padding, **pool_attributes(node, x))
 
 
-def lp_pool(node: Node) -> Var:
+def lp_pool(node: OnnxNode) -> Var:
     """Lp pooling."""
     x = node.var(0)
     return call(
@@ -197,7 +197,7 @@ def lp_pool(node: Node) -> Var:
     )
 
 
-def over_all(node: Node) -> Var:
+def over_all(node: OnnxNode) -> Var:
     """The norm of the whole plane."""
     x = node.var(0)
     p = float(node.attr("p", 2))
@@ -209,14 +209,14 @@ def over_all(node: Node) -> Var:
 def over_plane(function: Callable[..., Var]) -> Rule:
     """Return the rule of a global pool."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         x = node.var(0)
         return function(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
     return rule
 
 
-def max_unpool(node: Node) -> Var:
+def max_unpool(node: OnnxNode) -> Var:
     """Max unpooling; the indices count in the whole array."""
     x, at = node.var(0), node.var(1)
     rank, window = rank_of(node, x), list(node.attr("kernel_shape"))
@@ -236,7 +236,7 @@ def max_unpool(node: Node) -> Var:
     return pad_or_crop(unpooled, dict(enumerate(more, 2)), "constant", 0)
 
 
-def col2im(node: Node) -> Var:
+def col2im(node: OnnxNode) -> Var:
     """Add columns back to the windows of an array."""
     x = node.var(0)
     image, window = node.ints(1, "The shape") or [], node.ints(2, "The window") or []
@@ -252,7 +252,7 @@ def col2im(node: Node) -> Var:
     )  # fmt: skip
 
 
-def response_norm(node: Node) -> Var:
+def response_norm(node: OnnxNode) -> Var:
     """Local response norm; an even window reaches one channel further behind than before."""
     x, size = node.var(0), node.attr("size")
     is_even = size % 2 == 0

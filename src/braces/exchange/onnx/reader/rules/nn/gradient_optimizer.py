@@ -12,17 +12,17 @@ from typing import TypeAlias
 
 from braces.builder.var import Var
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 from braces.passes.autodiff.reverse_mode import gradients
 
 DOMAIN = "ai.onnx.preview.training"
 
-Step: TypeAlias = "Callable[[Node, Var, Var, Sequence[Var]], Sequence[Var]]"
+Step: TypeAlias = "Callable[[OnnxNode, Var, Var, Sequence[Var]], Sequence[Var]]"
 """Maps a tensor, its gradient and its state to the next tensor and state."""
 
 
-def optimizer_rule(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
+def optimizer_rule(step: Step, kept: int, node: OnnxNode) -> tuple[Var, ...]:
     """The rule of an optimizer with `kept` state arrays for each tensor."""
     count, extra = divmod(node.count - 2, kept + 2)
     if extra:
@@ -35,13 +35,13 @@ def optimizer_rule(step: Step, kept: int, node: Node) -> tuple[Var, ...]:
     return tuple(out for outs in zip(*results, strict=True) for out in outs)
 
 
-def _add_regularization(node: Node, x: Var, gradient: Var) -> Var:
+def _add_regularization(node: OnnxNode, x: Var, gradient: Var) -> Var:
     """Add the gradient of L2 regularization."""
     factor = node.attr("norm_coefficient", 0.0)
     return gradient + factor * x if factor else gradient
 
 
-def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
+def adagrad(node: OnnxNode, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     """An Adagrad step."""
     rate, count = node.var(0), cast_to_dtype(node.var(1), x.dtype)
     rate = rate / (1.0 + count * node.attr("decay_factor", 0.0))
@@ -49,7 +49,7 @@ def adagrad(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     return x - rate * g / (ops.sqrt(squares) + node.attr("epsilon", 1e-6)), squares
 
 
-def adam(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
+def adam(node: OnnxNode, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     """An Adam step."""
     rate, count = node.var(0), cast_to_dtype(node.var(1), x.dtype)
     alpha, beta = node.attr("alpha", 0.9), node.attr("beta", 0.999)
@@ -62,7 +62,7 @@ def adam(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     return out * (1 - node.attr("norm_coefficient_post", 0.0)), mean, squares
 
 
-def momentum(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
+def momentum(node: OnnxNode, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     """A momentum step, plain or Nesterov."""
     alpha, beta = node.attr("alpha"), node.attr("beta")
     share = ops.where(node.var(1) > 0, ops.full_like(node.var(0), beta), 1.0)
@@ -71,7 +71,7 @@ def momentum(node: Node, x: Var, g: Var, kept: Sequence[Var]) -> Sequence[Var]:
     return x - node.var(0) * direction, velocity
 
 
-def gradient(node: Node) -> tuple[Var, ...]:
+def gradient(node: OnnxNode) -> tuple[Var, ...]:
     """The gradients of a value with respect to others of the same graph."""
     names = [*node.texts("xs"), *node.texts("zs")]
     inputs = list(node.proto.input)

@@ -9,11 +9,11 @@ from braces.builder.var import Var
 from braces.dims import product
 from braces.exchange.common.rules.elementwise import cast_to_dtype, scale_by
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 
 
-def matmul(node: Node) -> Var:
+def matmul(node: OnnxNode) -> Var:
     """A matrix product."""
     return matmul_unified(node.var(0), node.var(1))
 
@@ -27,7 +27,7 @@ def matmul_unified(a: Var, b: Var) -> Var:
     return ops.matmul(a, unify_weight_sizes(b, {inner: a.shape[-1]}))
 
 
-def gemm(node: Node) -> Var:
+def gemm(node: OnnxNode) -> Var:
     """Alpha A B + beta C, with optional transposes."""
     a, b, c = node.var(0), node.var(1), node.maybe(2)
     a = ops.transpose(a) if node.flag("transA") else a
@@ -36,7 +36,7 @@ def gemm(node: Node) -> Var:
     return scaled_product if c is None else scaled_product + scale_by(c, node.attr("beta", 1.0))
 
 
-def einsum(node: Node) -> Var:
+def einsum(node: OnnxNode) -> Var:
     """An einsum."""
     equation = node.attr("equation").replace(" ", "")
     return call("einsum", *node.vars(), equation=equation)
@@ -52,7 +52,7 @@ Earlier versions infer the mode from the outputs.
 """
 
 
-def batch_norm(node: Node) -> tuple[Var, ...]:
+def batch_norm(node: OnnxNode) -> tuple[Var, ...]:
     """Batch norm with given statistics, or with those of the batch."""
     x, *params = (node.var(at) for at in range(5))
     if not node.flag("spatial", default=True):
@@ -60,7 +60,7 @@ def batch_norm(node: Node) -> tuple[Var, ...]:
     return _normalize(node, x, params)
 
 
-def _normalize_features(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
+def _normalize_features(node: OnnxNode, x: Var, params: list[Var]) -> tuple[Var, ...]:
     """Normalize each feature separately, an option of version 7."""
     feature_shape = x.shape[1:]
     flat = ops.reshape(x, (x.shape[0], product(feature_shape)))
@@ -73,7 +73,7 @@ def _normalize_features(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...
     )
 
 
-def _normalize(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
+def _normalize(node: OnnxNode, x: Var, params: list[Var]) -> tuple[Var, ...]:
     scale, shift, mean, variance = params
     x = unify_weight_sizes(x, {1: scale.shape[0]})
     infers_mode = node.version < SAYS_WHETHER_IT_TRAINS
@@ -94,14 +94,14 @@ def _normalize(node: Node, x: Var, params: list[Var]) -> tuple[Var, ...]:
     return (cast_to_dtype(out, x.dtype), *running_stats, *saved)
 
 
-def instance_norm(node: Node) -> Var:
+def instance_norm(node: OnnxNode) -> Var:
     """Instance norm."""
     x, scale, shift = node.vars()
     x, epsilon = unify_weight_sizes(x, {1: scale.shape[0]}), node.attr("epsilon", 1e-5)
     return call("group_norm", x, scale, shift, groups=x.shape[1], epsilon=epsilon)
 
 
-def layer_norm(node: Node) -> Var | tuple[Var, ...]:
+def layer_norm(node: OnnxNode) -> Var | tuple[Var, ...]:
     """Layer norm over the last axes."""
     x, scale, shift, epsilon = (
         node.var(0),
@@ -120,7 +120,7 @@ def layer_norm(node: Node) -> Var | tuple[Var, ...]:
     return out, mean, ops.rsqrt(variance + epsilon)
 
 
-def lp_norm(node: Node) -> Var:
+def lp_norm(node: OnnxNode) -> Var:
     """L1 or L2 normalization; 0 where the norm is 0."""
     x, axis = node.var(0), node.attr("axis", -1)
     if node.attr("p", 2) == 1:

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import call, one
+from braces.builder.append import call, emit
 from braces.builder.var import Var
 from braces.dtypes import ONE_BYTE, DType, is_float
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.nn.conv_pool import build_convolution
 from braces.frontend.core import functions as ops
 from braces.ir.records import Literal
@@ -34,7 +34,7 @@ def squeeze_parameter(parameter: Var) -> Var:
     return ops.reshape(parameter, ()) if parameter.shape == (1,) else parameter
 
 
-def scale_of(node: Node) -> Var:
+def scale_of(node: OnnxNode) -> Var:
     """Return the scales of a node; powers of two and integers become float32."""
     scale = squeeze_parameter(node.var(1))
     return scale if is_float(scale.dtype) else ops.cast(scale, "float32")
@@ -45,7 +45,7 @@ def squeeze_optional_parameter(parameter: Var | None) -> Var | None:
     return None if parameter is None else squeeze_parameter(parameter)
 
 
-def scale_layout(node: Node, x: Var, scale: Var) -> dict[str, Any]:
+def scale_layout(node: OnnxNode, x: Var, scale: Var) -> dict[str, Any]:
     """Return the axis and the block size of scales."""
     if not scale.ndim:
         return {}
@@ -65,7 +65,7 @@ def quantize_to(x: Var, scale: Var, zero: Var | None, dtype: DType, **along: Any
     )
 
 
-def quantize_linear(node: Node) -> Var:
+def quantize_linear(node: OnnxNode) -> Var:
     """Quantize to the dtype of the zero point, or the declared one."""
     x, scale, zero = node.var(0), scale_of(node), squeeze_optional_parameter(node.maybe(2))
     declared = np.dtype("uint8")
@@ -83,11 +83,11 @@ def align_scales(x: Var, scale: Var, axis: int | None = None, block: int = 0) ->
         return scale
     if block:
         repeated = ops.repeat(scale, block, axis=axis)
-        return one("window", repeated, start=0, size=x.shape[axis], axis=axis)
+        return emit("window", repeated, start=0, size=x.shape[axis], axis=axis)
     return align_with_axis(scale, x, axis)
 
 
-def dynamic_quantize_linear(node: Node) -> tuple[Var, ...]:
+def dynamic_quantize_linear(node: OnnxNode) -> tuple[Var, ...]:
     """Dynamic quantization to uint8."""
     return quantize_dynamically(node.var(0))
 
@@ -100,7 +100,7 @@ def quantize_dynamically(x: Var) -> tuple[Var, Var, Var]:
     return quantize_to(x, scale, zero, zero.dtype), scale, zero
 
 
-def dequantize_linear(node: Node) -> Var:
+def dequantize_linear(node: OnnxNode) -> Var:
     """Dequantize integers."""
     x, scale, zero = node.var(0), scale_of(node), squeeze_optional_parameter(node.maybe(2))
     if node.attr("output_dtype"):
@@ -108,13 +108,13 @@ def dequantize_linear(node: Node) -> Var:
     return call("dequantize", x, scale, zero, **scale_layout(node, x, scale))
 
 
-def dequantize_input(node: Node, at: int) -> Var:
+def dequantize_input(node: OnnxNode, at: int) -> Var:
     """Dequantize an input that is followed by its scale and zero point."""
     zero = squeeze_optional_parameter(node.maybe(at + 2))
     return call("dequantize", node.var(at), squeeze_parameter(node.var(at + 1)), zero)
 
 
-def quantize_result(node: Node, out: Var, at: int, like: int = 0) -> Var:
+def quantize_result(node: OnnxNode, out: Var, at: int, like: int = 0) -> Var:
     """Quantize a result by the scale and zero point from an input on."""
     zero = node.maybe(at + 1)
     dtype = zero.dtype if zero is not None else node.var(like).dtype
@@ -140,7 +140,7 @@ def align_with_axis(parameter: Var, x: Var, axis: int | None) -> Var:
     return ops.expand_dims(parameter, axis=tuple(trailing_axes)) if trailing_axes else parameter
 
 
-def matmul_integer(node: Node) -> Var:
+def matmul_integer(node: OnnxNode) -> Var:
     """A product of integer matrices, in int32."""
     return integer_matmul(node.var(0), node.maybe(2), node.var(1), node.maybe(3))
 
@@ -150,13 +150,13 @@ def integer_matmul(a: Var, a_zero: Var | None, b: Var, b_zero: Var | None) -> Va
     return ops.matmul(subtract_zero_point(a, a_zero, -2), subtract_zero_point(b, b_zero, -1))
 
 
-def conv_integer(node: Node) -> Var:
+def conv_integer(node: OnnxNode) -> Var:
     """A convolution of integers, in int32."""
     return integer_convolution(node, node.var(0), node.maybe(2), node.var(1), node.maybe(3))
 
 
 def integer_convolution(
-    node: Node, x: Var, x_zero: Var | None, w: Var, w_zero: Var | None
+    node: OnnxNode, x: Var, x_zero: Var | None, w: Var, w_zero: Var | None
 ) -> Var:
     """Convolve integers in a float dtype that holds all sums exactly."""
     x, w = subtract_zero_point(x, x_zero), subtract_zero_point(w, w_zero, 0)
@@ -170,11 +170,11 @@ def requantize(out: Var, factor: Var, scale: Var, zero: Var | None, dtype: DType
     """Requantize int32 sums by the quotient of both scales."""
     scaled_sums = ops.cast(out, "float32") * (factor / ops.cast(scale, "float32"))
     return quantize_to(
-        scaled_sums, one("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype
+        scaled_sums, emit("constant", value=Literal.of(np.ones((), "f4"))), zero, dtype
     )
 
 
-def qlinear_matmul(node: Node) -> Var:
+def qlinear_matmul(node: OnnxNode) -> Var:
     """A product of quantized matrices, rounded once."""
     a, b = node.var(0), node.var(3)
     zero = node.var(7)
@@ -184,7 +184,7 @@ def qlinear_matmul(node: Node) -> Var:
     return requantize(out, factor, node.var(6), zero, zero.dtype)
 
 
-def qlinear_conv(node: Node) -> Var:
+def qlinear_conv(node: OnnxNode) -> Var:
     """A quantized convolution, rounded once; its bias is in int32."""
     x, w, zero, bias = node.var(0), node.var(3), node.var(7), node.maybe(8)
     out = integer_convolution(node, x, node.var(2), w, node.var(5))

@@ -18,7 +18,7 @@ from braces.exchange.common.rules.recurrent_cells import (
     zero_memory,
 )
 from braces.exchange.common.values.equal_sizes import unify_weight_sizes
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.tensor import arithmetic
 from braces.frontend.core import functions as ops
 
@@ -52,7 +52,7 @@ ACTIVATIONS: Mapping[str, tuple[Callable[..., Var], tuple[float, ...]]] = {
 DEFAULTS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
 
 
-def functions_of(node: Node, directions: int) -> list[list[Function]]:
+def functions_of(node: OnnxNode, directions: int) -> list[list[Function]]:
     """Return the activations of gates, by direction."""
     names = node.texts("activations") or DEFAULTS[node.type] * directions
     alphas, betas = (list(node.attr(f"activation_{w}", [])) for w in ("alpha", "beta"))
@@ -66,7 +66,7 @@ def functions_of(node: Node, directions: int) -> list[list[Function]]:
     return [activations[i * per : (i + 1) * per] for i in range(directions)]
 
 
-def _refuse_activation(node: Node, name: str) -> Any:
+def _refuse_activation(node: OnnxNode, name: str) -> Any:
     node.refuse(f"has an activation `{name:.40}`, which is not one of {', '.join(ACTIVATIONS)}")
 
 
@@ -74,7 +74,7 @@ def _apply_numbers(function: Callable[..., Var], numbers: Sequence[float], x: Va
     return function(x, *numbers)
 
 
-def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
+def layer(step: Step, order: str, memories: int, node: OnnxNode) -> tuple[Var, ...]:
     """A layer of one or two directions: all outputs, and the last memories."""
     x, batch_first = node.var(0), node.flag("layout")
     x = unify_weight_sizes(
@@ -97,7 +97,7 @@ def layer(step: Step, order: str, memories: int, node: Node) -> tuple[Var, ...]:
     return (outputs, *last)
 
 
-def cell_of(node: Node, order: str, d: int, functions: Sequence[Function]) -> Cell:
+def cell_of(node: OnnxNode, order: str, d: int, functions: Sequence[Function]) -> Cell:
     """Return the cell of one direction."""
     w, r, b = node.var(1), node.var(2), node.maybe(3)
     p = node.maybe(7) if order == LSTM else None
@@ -115,7 +115,7 @@ def cell_of(node: Node, order: str, d: int, functions: Sequence[Function]) -> Ce
     )  # fmt: skip
 
 
-def _start(node: Node, at: int, d: int, x: Var, cell: Cell, batch_first: bool) -> Var:
+def _start(node: OnnxNode, at: int, d: int, x: Var, cell: Cell, batch_first: bool) -> Var:
     initial = node.maybe(at)
     if initial is None:
         return zero_memory(cell.r, x.shape[1], cell.size)

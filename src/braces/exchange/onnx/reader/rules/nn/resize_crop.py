@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import DType
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.rules.resize import resize_axes, scale_size
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 
 OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
@@ -21,7 +21,7 @@ OLD = {"coordinates": "asymmetric", "nearest_mode": "floor"}
 
 
 def keep_aspect_ratio(
-    node: Node, sizes: Sequence[Size], wanted: Sequence[Size], policy: str
+    node: OnnxNode, sizes: Sequence[Size], wanted: Sequence[Size], policy: str
 ) -> Any:
     """Return sizes and factors that keep the aspect ratio, at most or at least the target."""
     if any(isinstance(size, Dim) for size in (*sizes, *wanted)):
@@ -33,7 +33,7 @@ def keep_aspect_ratio(
 
 
 def by_scales(
-    node: Node, x: Var, axes: Sequence[int], scales: Sequence[float], **options: Any
+    node: OnnxNode, x: Var, axes: Sequence[int], scales: Sequence[float], **options: Any
 ) -> Var:
     """Resize axes by factors."""
     sizes = [scale_size(node, x.shape[a], scale) for a, scale in zip(axes, scales, strict=True)]
@@ -43,7 +43,7 @@ def by_scales(
 # ---- resize ----------------------------------------------------------------------------------
 
 
-def factors_of(node: Node, at: int) -> list[float] | None:
+def factors_of(node: OnnxNode, at: int) -> list[float] | None:
     """Return the scale factors; `None` if absent or empty."""
     if not node.has(at):
         return None
@@ -51,7 +51,7 @@ def factors_of(node: Node, at: int) -> list[float] | None:
     return [float(factor) for factor in factors] or None
 
 
-def upsample(node: Node) -> Var:
+def upsample(node: OnnxNode) -> Var:
     """The predecessor of Resize."""
     x, mode = node.var(0), mode_of(node)
     if node.version >= 9:
@@ -63,13 +63,13 @@ def upsample(node: Node) -> Var:
     return by_scales(node, x, range(x.ndim), scales or [], mode=mode, **OLD)
 
 
-def mode_of(node: Node) -> str:
+def mode_of(node: OnnxNode) -> str:
     """Return the interpolation mode without the rank that older models include."""
     mode = str(node.attr("mode", "nearest"))
     return "linear" if mode in ("bilinear", "trilinear") else mode
 
 
-def options_of(node: Node, rank: int, axes: Sequence[int]) -> dict[str, Any]:
+def options_of(node: OnnxNode, rank: int, axes: Sequence[int]) -> dict[str, Any]:
     """Return the interpolation options of a node."""
     if node.version < 11:
         return {"mode": mode_of(node), **OLD}
@@ -88,7 +88,7 @@ def options_of(node: Node, rank: int, axes: Sequence[int]) -> dict[str, Any]:
     return options
 
 
-def region_of(node: Node, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
+def region_of(node: OnnxNode, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
     """Return the start and end of the cropped region for each axis."""
     bounds = node.known(1, "The region").numbers().ravel().tolist()
     starts, ends = [0.0] * rank, [1.0] * rank
@@ -97,7 +97,7 @@ def region_of(node: Node, rank: int, axes: Sequence[int]) -> tuple[float, ...]:
     return (*starts, *ends)
 
 
-def resize(node: Node) -> Var:
+def resize(node: OnnxNode) -> Var:
     """Resize axes to sizes or by factors."""
     x = node.var(0)
     axes = [axis % x.ndim for axis in node.attr("axes") or range(x.ndim)]
@@ -116,7 +116,7 @@ def resize(node: Node) -> Var:
 # ---- sampling --------------------------------------------------------------------------------
 
 
-def grid_sample(node: Node) -> Var:
+def grid_sample(node: OnnxNode) -> Var:
     """Sample images at the positions of a grid."""
     x, mode = node.var(0), str(node.attr("mode", "linear"))
     sampled = ops.grid_sample(
@@ -129,7 +129,7 @@ def grid_sample(node: Node) -> Var:
     return cast_to_dtype(sampled, x.dtype)
 
 
-def affine_grid(node: Node) -> Var:
+def affine_grid(node: OnnxNode) -> Var:
     """The sampling grid of an affine transform for each image."""
     theta, sizes = node.var(0), node.ints(1, "The size")
     plane = (sizes or [])[2:]
@@ -154,7 +154,7 @@ def pixel_positions(size: Size, dtype: DType, *, align_corners: bool) -> Var:
     """Return pixel positions in [-1, 1]: pixel centers, or with both ends included."""
     count = cast_to_dtype(ops.size(size), dtype)
     span = ops.maximum(count - 1, 1) if align_corners else count
-    return (2 * cast_to_dtype(one("arange", stop=size), dtype) - (count - 1)) / span
+    return (2 * cast_to_dtype(emit("arange", stop=size), dtype) - (count - 1)) / span
 
 
 # ---- regions ---------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ ALIGNED = 16
 """The version that introduced the half-pixel option of `RoiAlign`."""
 
 
-def roi_align(node: Node) -> Var:
+def roi_align(node: OnnxNode) -> Var:
     """Regions of interest as means or maxima of samples."""
     x, rois, numbers = node.vars()
     legacy_mode = "output_half_pixel" if node.version < ALIGNED else "half_pixel"
@@ -180,7 +180,7 @@ def roi_align(node: Node) -> Var:
     return cast_to_dtype(regions, x.dtype)
 
 
-def max_roi_pool(node: Node) -> Var:
+def max_roi_pool(node: OnnxNode) -> Var:
     """Max pooling of regions of interest; the first number of each is its image index."""
     x, rois = node.vars()
     return ops.roi_pool(

@@ -23,7 +23,7 @@ from braces.exchange.common.rules.elementwise import (
 )
 from braces.exchange.common.values.constants import Constant, Value
 from braces.exchange.common.values.equal_sizes import unify_sizes
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 
 POWERS = STORED["f8e8m0fnu"]
@@ -45,22 +45,22 @@ SAME = {
 """Operators with an equivalent of ours on the same inputs."""
 
 
-def equivalent_operator(op_type: str, node: Node) -> Var:
+def equivalent_operator(op_type: str, node: OnnxNode) -> Var:
     """An equivalent operator on the same inputs."""
     return ops.function_of(op_type)(*unify_sizes(node.vars()))
 
 
-def fold_inputs(op_type: str, node: Node) -> Var:
+def fold_inputs(op_type: str, node: OnnxNode) -> Var:
     """A binary operator folded over all inputs."""
     return reduce(ops.function_of(op_type), unify_sizes(node.vars()))
 
 
-def mean(node: Node) -> Var:
+def mean(node: OnnxNode) -> Var:
     """The mean of all inputs."""
     return fold_inputs("add", node) / float(node.count)
 
 
-def divide(node: Node) -> Var:
+def divide(node: OnnxNode) -> Var:
     """A quotient; that of integers is truncated towards zero."""
     x, y = unify_sizes(node.vars())
     if is_float(x.dtype):
@@ -68,7 +68,7 @@ def divide(node: Node) -> Var:
     return truncated_divide(x, y)
 
 
-def modulo(node: Node) -> Var:
+def modulo(node: OnnxNode) -> Var:
     """A remainder, with the sign of the divisor or of the dividend."""
     x, y = unify_sizes(node.vars())
     if node.flag("fmod"):
@@ -76,7 +76,7 @@ def modulo(node: Node) -> Var:
     return ops.remainder(x, y)
 
 
-def power(node: Node) -> Var:
+def power(node: OnnxNode) -> Var:
     """A power, in the dtype of the base."""
     x, y = unify_sizes(node.vars())
     if is_float(x.dtype) or not is_float(y.dtype):
@@ -84,7 +84,7 @@ def power(node: Node) -> Var:
     return cast_to_dtype(ops.pow(ops.cast(x, y.dtype), y), x.dtype)
 
 
-def clip(node: Node) -> Var:
+def clip(node: OnnxNode) -> Var:
     """Clip to bounds."""
     x = node.var(0)
     if node.version < 11:
@@ -95,7 +95,7 @@ def clip(node: Node) -> Var:
     return clamp(x, low, high)
 
 
-def _bound(node: Node, at: int) -> Any:
+def _bound(node: OnnxNode, at: int) -> Any:
     """Return a bound: a number if it is constant, else a variable."""
     value = node.value(at)
     if isinstance(value, Constant) and not value.weight and value.array.size == 1:
@@ -103,7 +103,7 @@ def _bound(node: Node, at: int) -> Any:
     return node.maybe(at)
 
 
-def cast(node: Node) -> Value:
+def cast(node: OnnxNode) -> Value:
     """A cast; symbolic sizes stay symbolic."""
     value, dtype = node.value(0), node.dtype_attr("to")
     is_constant = isinstance(value, Constant) and value.plain and not value.weight
@@ -112,12 +112,12 @@ def cast(node: Node) -> Value:
     return cast_saturated(node, node.var(0), dtype)
 
 
-def cast_like(node: Node) -> Var:
+def cast_like(node: OnnxNode) -> Var:
     """A cast to the dtype of another array."""
     return cast_saturated(node, node.var(0), node.var(1).dtype)
 
 
-def cast_saturated(node: Node, x: Var, dtype: DType) -> Var:
+def cast_saturated(node: OnnxNode, x: Var, dtype: DType) -> Var:
     """Cast to another dtype; casts to one-byte floats saturate."""
     if not is_stored(dtype) or is_narrow(dtype) or not is_float(x.dtype):
         return cast_to_dtype(x, dtype)
@@ -152,7 +152,7 @@ def as_computable(x: Var) -> Var:
     return ops.cast(x, "float32") if is_stored(x.dtype) else x
 
 
-def is_infinite(node: Node) -> Var:
+def is_infinite(node: OnnxNode) -> Var:
     """Test for infinity, of one sign or both."""
     x = as_computable(node.var(0))
     infinite = ops.isinf(x)
@@ -168,10 +168,12 @@ def unary_rule(function: Callable[[Var], Var]) -> Rule:
     return lambda node: function(node.var(0))
 
 
-def activation_rule(function: Callable[..., Var], **defaults: float) -> Callable[[Node], Var]:
+def activation_rule(
+    function: Callable[..., Var], **defaults: float
+) -> Callable[[OnnxNode], Var]:
     """Return the rule of an activation with numbers as attributes."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         return function(node.var(0), *(node.attr(k, v) for k, v in defaults.items()))
 
     return rule
@@ -182,7 +184,7 @@ def selu(x: Var, alpha: float, gamma: float) -> Var:
     return elu(x, alpha, gamma)
 
 
-def shrink(node: Node) -> Var:
+def shrink(node: OnnxNode) -> Var:
     """Shrinkage: numbers beyond a bound move towards zero, others and NaN become 0.
 
     Integers are computed as float32.
@@ -199,13 +201,13 @@ def _shrink_floats(x: Var, bound: float, bias: float) -> Var:
     return ops.where(x < -bound, x + bias, beyond)
 
 
-def prelu(node: Node) -> Var:
+def prelu(node: OnnxNode) -> Var:
     """Leaky ReLU with learned slopes."""
     x, slope = unify_sizes(node.vars())
     return ops.where(x < 0, x * slope, x)
 
 
-def gelu(node: Node) -> Var:
+def gelu(node: OnnxNode) -> Var:
     """GELU, exact or by the tanh approximation."""
     return ops.gelu(node.var(0), approximate=node.attr("approximate", "none") == "tanh")
 

@@ -7,12 +7,12 @@ from functools import partial
 
 from braces.builder.var import Var
 from braces.exchange.common.values.equal_sizes import unify_sizes
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.rules.tensor.arithmetic import equivalent_operator
 from braces.frontend.core import functions as ops
 
 
-def bit_shift(node: Node) -> Var:
+def bit_shift(node: OnnxNode) -> Var:
     """A shift of the bits of unsigned numbers."""
     functions = {"LEFT": ops.bitwise_left_shift, "RIGHT": ops.bitwise_right_shift}
     function = functions.get(node.attr("direction"))
@@ -21,7 +21,7 @@ def bit_shift(node: Node) -> Var:
     return function(*unify_sizes(node.vars()))
 
 
-def bit_cast(node: Node) -> Var:
+def bit_cast(node: OnnxNode) -> Var:
     """A bitcast to another dtype."""
     return ops.bitcast(node.var(0), dtype=node.dtype_attr("to"))
 

@@ -13,14 +13,14 @@ from braces.dims import Size
 from braces.dtypes import FLOAT32, FLOAT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
 from braces.exchange.common.values.constants import Array, Constant
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 
 LENGTH, AXIS_IS_INPUT = "The length of a transform", 20
 """The name of a length in messages; the version of `DFT` in which the axis became an input."""
 
 
-def numbers_of(node: Node, x: Var) -> Var:
+def numbers_of(node: OnnxNode, x: Var) -> Var:
     """Return an array whose last axis holds real numbers, or real and imaginary parts."""
     if x.shape[-1] not in (1, 2):
         node.refuse(f"needs 1 or 2 numbers along the last axis, not {x.shape[-1]}")
@@ -33,13 +33,13 @@ def pairs_of(x: Var) -> Var:
     return ops.stack([ops.real(x), ops.imag(x)], axis=-1)
 
 
-def size_of(node: Node, at: int, what: str) -> Size | None:
+def size_of(node: OnnxNode, at: int, what: str) -> Size | None:
     """Return an optional input that is one size."""
     sizes_ = node.ints(at, what)
     return sizes_[0] if sizes_ else None
 
 
-def transform_axis(node: Node, rank: int) -> int:
+def transform_axis(node: OnnxNode, rank: int) -> int:
     """Return the axis of a transform; the last axis holds the parts of numbers."""
     is_attribute = node.version < AXIS_IS_INPUT
     axis = int(node.attr("axis", 1) if is_attribute else node.number(2, "The axis", -2))
@@ -48,7 +48,7 @@ def transform_axis(node: Node, rank: int) -> int:
     return axis % rank
 
 
-def dft(node: Node) -> Var:
+def dft(node: OnnxNode) -> Var:
     """A Fourier transform or its inverse, two- or one-sided.
 
     ONNX's own values are computed in 64 bits and rounded once; its inverses use the dtype of
@@ -78,7 +78,7 @@ def frequencies(x: Var, n: Size | None, axis: int, *, onesided: bool) -> Var:
     return spectrum[(slice(None),) * axis + (slice(None, half),)]
 
 
-def stft(node: Node) -> Var:
+def stft(node: OnnxNode) -> Var:
     """Transforms of windowed frames of a signal."""
     x, window = node.var(0), node.maybe(2)
     step, length = node.number(1, "The step"), size_of(node, 3, "The length of a frame")
@@ -97,7 +97,7 @@ MOST_WEIGHTS = 1 << 24
 """The most weights of a Mel matrix that are written into a program."""
 
 
-def mel_weights(node: Node) -> Constant:
+def mel_weights(node: OnnxNode) -> Constant:
     """The matrix from spectrum bins to Mel bands, as overlapping triangles."""
     labels = ("bands", "length", "rate", "lowest", "highest")
     bands, length, rate, lowest, highest = (

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import sizes_at
 from braces.frontend.core import functions as ops
 
 
-def gather(node: Node) -> Var:
+def gather(node: OnnxNode) -> Var:
     """A gather along an axis."""
     return ops.take(node.var(0), node.var(1), axis=node.attr("axis", 0))
 
 
-def one_hot(node: Node) -> Var:
+def one_hot(node: OnnxNode) -> Var:
     """One value at the class of each index, another one elsewhere."""
     (depth,) = sizes_at(node, 1) or [0]
     classes, values = cast_to_dtype(node.var(0), INT64), node.var(2)
-    class_indices = one("arange", stop=depth)
+    class_indices = emit("arange", stop=depth)
     at = ops.where(classes < 0, classes + node_size(depth), classes)
     chosen = ops.equal(ops.expand_dims(at, axis=-1), class_indices)
     encoded = ops.where(chosen, values[1], values[0])
@@ -32,17 +32,17 @@ def one_hot(node: Node) -> Var:
 
 def node_size(size: object) -> Var:
     """Return a size as a number of the program."""
-    return one("size", value=size, dtype=INT64)
+    return emit("size", value=size, dtype=INT64)
 
 
-def top_k(node: Node) -> tuple[Var, Var]:
+def top_k(node: OnnxNode) -> tuple[Var, Var]:
     """The k largest or smallest numbers of an axis in order, and their indices."""
     x, axis = node.var(0), node.attr("axis", -1)
     (k,) = sizes_at(node, 1) or [0] if node.version >= 10 else [node.attr("k")]
     largest = node.flag("largest", default=True)
     if not (largest and isinstance(k, int)):
         order = ops.argsort(x, axis=axis, descending=largest)
-        at = one("window", order, start=0, size=k, axis=axis % x.ndim)
+        at = emit("window", order, start=0, size=k, axis=axis % x.ndim)
         return ops.take_along_axis(x, at, axis=axis), cast_to_dtype(at, INT64)
     values, at = ops.topk(x, k=k, axis=axis)
     return values, cast_to_dtype(at, INT64)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import INT64
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
-def nonzero(node: Node) -> Var:
+def nonzero(node: OnnxNode) -> Var:
     """The indices of nonzero elements, one row per axis."""
     x = node.var(0)
     if not x.ndim:
@@ -21,21 +21,21 @@ def nonzero(node: Node) -> Var:
     return ops.stack(data_dependent.nonzero(x), axis=0)
 
 
-def compress(node: Node) -> Var:
+def compress(node: OnnxNode) -> Var:
     """The slices where a condition holds."""
     x, axis = node.var(0), node.attr("axis")
     at = None if axis is None else node.axis("axis", 0, x.ndim)
     return data_dependent.compress(node.var(1), x, axis=at)
 
 
-def unique(node: Node) -> tuple[Var, ...]:
+def unique(node: OnnxNode) -> tuple[Var, ...]:
     """Unique slices, with their first indices, the inverse, and the counts."""
     x = node.var(0)
     axis = None if node.attr("axis") is None else node.axis("axis", 0, x.ndim)
     return tuple(data_dependent.unique(x, axis, node.flag("sorted", default=True)))
 
 
-def non_max_suppression(node: Node) -> Var:
+def non_max_suppression(node: OnnxNode) -> Var:
     """Batch, class and index of boxes that overlap none with a higher score."""
     boxes, scores = node.var(0), node.var(1)
     if node.flag("center_point_box"):
@@ -55,7 +55,7 @@ def non_max_suppression(node: Node) -> Var:
 def _corners(boxes: Var) -> Var:
     """Return opposite corners of boxes given by center and size."""
     center, size = (
-        one("window", boxes, start=start, size=2, axis=boxes.ndim - 1) for start in (0, 2)
+        emit("window", boxes, start=start, size=2, axis=boxes.ndim - 1) for start in (0, 2)
     )
     half = size * 0.5
     return ops.concat([center - half, center + half], axis=-1)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dtypes import BOOL, FLOAT32, INT32
 from braces.exchange.common.rules.elementwise import cast_to_dtype
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend import random
 from braces.frontend.core import functions as ops
 
@@ -23,43 +23,43 @@ SAYS_WHETHER_IT_DROPS = 12
 """Before this version `Dropout` drops nothing, and its meaningless mask is zeros."""
 
 
-def uniform(node: Node, shape: Any, dtype: Any) -> Var:
+def uniform(node: OnnxNode, shape: Any, dtype: Any) -> Var:
     """Uniform random numbers."""
     low, high = node.attr("low", 0.0), node.attr("high", 1.0)
     return random.uniform(shape, low, high, dtype=dtype)
 
 
-def normal(node: Node, shape: Any, dtype: Any) -> Var:
+def normal(node: OnnxNode, shape: Any, dtype: Any) -> Var:
     """Normal random numbers."""
     return random.normal(shape, node.attr("mean", 0.0), node.attr("scale", 1.0), dtype=dtype)
 
 
-def of_shape(draw: Callable[[Node, Any, Any], Var]) -> Rule:
+def of_shape(draw: Callable[[OnnxNode, Any, Any], Var]) -> Rule:
     """Return the rule of a random operator whose shape is an attribute."""
     return lambda node: draw(node, node.attr("shape"), node.dtype_attr("dtype", FLOAT32))
 
 
-def like(draw: Callable[[Node, Any, Any], Var]) -> Rule:
+def like(draw: Callable[[OnnxNode, Any, Any], Var]) -> Rule:
     """Return the rule of a random operator with the shape of an input.
 
     Its dtype is that of the input by default.
     """
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         x = node.var(0)
         return draw(node, x.shape, node.dtype_attr("dtype", x.dtype))
 
     return rule
 
 
-def bernoulli(node: Node) -> Var:
+def bernoulli(node: OnnxNode) -> Var:
     """1 with the probability that the input gives, else 0."""
     x = node.var(0)
     drawn = random.uniform(x.shape, dtype=x.dtype) < x
     return cast_to_dtype(drawn, node.dtype_attr("dtype", x.dtype))
 
 
-def multinomial(node: Node) -> Var:
+def multinomial(node: OnnxNode) -> Var:
     """Class indices, sampled by log probabilities."""
     logits, count = node.var(0), int(node.attr("sample_size", 1))
     rows, classes = logits.shape
@@ -67,7 +67,7 @@ def multinomial(node: Node) -> Var:
     return cast_to_dtype(random.categorical(repeated), node.dtype_attr("dtype", INT32))
 
 
-def dropout(node: Node) -> Any:
+def dropout(node: OnnxNode) -> Any:
     """Dropout in training mode; the identity otherwise."""
     x = node.var(0)
     if node.version < SAYS_WHETHER_IT_DROPS:
@@ -85,7 +85,7 @@ def dropout(node: Node) -> Any:
     return ops.where(mask, x * dropped_ones, ops.zeros_like(x)), mask
 
 
-def _number_or_var(node: Node, at: int, default: Any) -> Any:
+def _number_or_var(node: OnnxNode, at: int, default: Any) -> Any:
     """Return an input as a number, or as a variable if it is known at run time only."""
     if not node.has(at) or node.maybe_known(at) is not None:
         return node.number(at, "The number", default)
@@ -98,7 +98,7 @@ def _dynamic_dropout(x: Var, rate: Any, trains: Any) -> tuple[Var, Var]:
     The random dropout of a scalar 1 gives 0, except in programs for tests; these then drop
     nothing of `x`.
     """
-    in_test = random.dropout(one("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
+    in_test = random.dropout(emit("full", shape=(), value=1.0, dtype=FLOAT32), 1.0)
     rate_ = ops.cast(rate, FLOAT32) if isinstance(rate, Var) else rate
     effective_rate = ops.where(trains, rate_, 0.0) * (1.0 - in_test)
     mask = random.uniform(x.shape) >= effective_rate

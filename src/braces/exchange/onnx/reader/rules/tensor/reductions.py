@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.builder import current_program
 from braces.builder.var import Var
 from braces.dims import product
 from braces.dtypes import BOOL, INT64, DType, TensorType, is_float
 from braces.exchange.common.rules.elementwise import cast_to_dtype, number
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.frontend.core import functions as ops
 from braces.ir.records import DATA
 from braces.ir.walk import dimensions
@@ -25,7 +25,7 @@ AXES_AS_INPUT = 18
 """The version in which axes became an input instead of an attribute; 13 for `ReduceSum`."""
 
 
-def axes_of(node: Node, at: int, since: int) -> tuple[int, ...] | None:
+def axes_of(node: OnnxNode, at: int, since: int) -> tuple[int, ...] | None:
     """Return axes, which are an attribute in older versions and an input in newer ones."""
     if node.version < since:
         attribute = node.attr("axes")
@@ -49,7 +49,7 @@ def reduction(
         single: The elementwise function if no axis is reduced; by default the identity.
     """
 
-    def reduce_axes(node: Node) -> Var:
+    def reduce_axes(node: OnnxNode) -> Var:
         x, axes = node.var(0), axes_of(node, 1, since)
         if not axes and node.flag("noop_with_empty_axes"):
             return x if single is None else single(x)
@@ -130,7 +130,7 @@ def log_sum(x: Var, **options: Any) -> Var:
 def arg_extreme_rule(function: Callable[..., Var]) -> Rule:
     """Return the rule of an argmax or argmin, with the first or the last of ties."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         x = node.var(0)
         axis, keepdims_ = node.axis("axis", 0, x.ndim), node.flag("keepdims", default=True)
         if not node.flag("select_last_index"):
@@ -144,7 +144,7 @@ def arg_extreme_rule(function: Callable[..., Var]) -> Rule:
 def softmax_rule(function: Callable[..., Var]) -> Rule:
     """Return the rule of a softmax; before version 13 all axes from one on are merged."""
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         x = node.var(0)
         if node.version >= 13:
             return function(x, axis=node.attr("axis", -1))
@@ -168,14 +168,14 @@ def cumulative_rule(function: Callable[..., Var], first: float) -> Rule:
     Exclusive ones leave out the number itself: they shift the input by one.
     """
 
-    def rule(node: Node) -> Var:
+    def rule(node: OnnxNode) -> Var:
         x, reverse = node.var(0), node.flag("reverse")
         axis = int(node.number(1, "The axis")) % x.ndim
         if node.flag("exclusive"):
             widths = [(0, 0)] * x.ndim
             widths[axis] = (0, 1) if reverse else (1, 0)
             padded, size = ops.pad(x, widths, value=first), x.shape[axis]
-            x = one("window", padded, start=1 if reverse else 0, size=size, axis=axis)
+            x = emit("window", padded, start=1 if reverse else 0, size=size, axis=axis)
         return cast_to_dtype(function(x, axis=axis, reverse=reverse), x.dtype)
 
     return rule

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Dim, Size
 from braces.dtypes import is_integer
 from braces.exchange.common.rules.reshape_slice_pad import number_of, range_length
 from braces.exchange.common.values import symbolic_arithmetic as sizes
-from braces.exchange.onnx.reader.graph.node import Node
+from braces.exchange.onnx.reader.graph.node import OnnxNode
 from braces.exchange.onnx.reader.graph.run_time_sizes import (
     Part,
     RunTimeSize,
@@ -24,7 +24,7 @@ from braces.frontend.array_api import data_dependent
 from braces.frontend.core import functions as ops
 
 
-def run_time_shape(node: Node, x: Var, parts: Sequence[Part]) -> list[Size]:
+def run_time_shape(node: OnnxNode, x: Var, parts: Sequence[Part]) -> list[Size]:
     """Return the sizes of a reshape with run-time numbers; 0 keeps a size, -1 infers one.
 
     Known sizes stay known; a known -1 becomes a data-dependent size.
@@ -85,7 +85,7 @@ def _unify_size(own: Size, target: Part) -> Size:
     return target if isinstance(target, int) else sizes.largest(own, target)
 
 
-def broadcast_sizes(node: Node, shape: Sequence[Size], parts: Sequence[Part]) -> list[Size]:
+def broadcast_sizes(node: OnnxNode, shape: Sequence[Size], parts: Sequence[Part]) -> list[Size]:
     """Return the shape of a broadcast: the array's own sizes unless they are 1."""
     rank = max(len(parts), len(shape))
     own: list[Size] = [*[1] * (rank - len(shape)), *shape]
@@ -94,7 +94,7 @@ def broadcast_sizes(node: Node, shape: Sequence[Size], parts: Sequence[Part]) ->
     return as_sizes(node.names, sizes_)
 
 
-def run_time_range(node: Node, bounds: Sequence[Any]) -> Var:
+def run_time_range(node: OnnxNode, bounds: Sequence[Any]) -> Var:
     """Return a range of data-dependent length.
 
     Args:
@@ -106,5 +106,5 @@ def run_time_range(node: Node, bounds: Sequence[Any]) -> Var:
         (count,) = sizes_at(node, 1) or [0]
     else:
         count = data_dependent.as_size(ops.reshape(range_length(start, limit, delta), ()))
-    steps = ops.cast(one("arange", stop=count), start.dtype)
+    steps = ops.cast(emit("arange", stop=count), start.dtype)
     return steps * ops.reshape(delta, ()) + ops.reshape(start, ())

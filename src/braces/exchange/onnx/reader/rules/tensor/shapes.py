@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from braces import dims
-from braces.builder.append import one
+from braces.builder.append import emit
 from braces.builder.var import Var
 from braces.dims import Size
 from braces.dtypes import FLOAT32
@@ -28,7 +28,7 @@ from braces.exchange.common.values.constants import MOST_ELEMENTS, Constant, Val
 from braces.exchange.common.values.equal_sizes import unify_concat_sizes
 from braces.exchange.onnx.reader.file.dtypes import densify
 from braces.exchange.onnx.reader.graph.constant_folding import shape_of
-from braces.exchange.onnx.reader.graph.node import Node, Rule
+from braces.exchange.onnx.reader.graph.node import OnnxNode, Rule
 from braces.exchange.onnx.reader.graph.run_time_sizes import (
     Part,
     RunTimeSize,
@@ -48,7 +48,7 @@ from braces.frontend.core import functions as ops
 from braces.frontend.nn.pooling import pixel_shuffle
 
 
-def constant(node: Node) -> Constant:
+def constant(node: OnnxNode) -> Constant:
     """The constant of a node."""
     tensor_value = node.tensor("value")
     if tensor_value is not None:
@@ -62,20 +62,20 @@ def constant(node: Node) -> Constant:
     node.refuse("holds texts")
 
 
-def shape(node: Node) -> Constant:
+def shape(node: OnnxNode) -> Constant:
     """The shape, or a slice of it."""
     part = slice(node.attr("start", 0), node.attr("end"))
     return Constant.sizes(shape_of(node.value(0))[part])
 
 
-def size(node: Node) -> Constant:
+def size(node: OnnxNode) -> Constant:
     """The number of elements."""
     array = np.empty((), object)
     array[()] = dims.product(shape_of(node.value(0)))
     return Constant.of(array)
 
 
-def reshape(node: Node) -> Var:
+def reshape(node: OnnxNode) -> Var:
     """A reshape."""
     x = node.var(0)
     if node.version < 5:
@@ -87,7 +87,7 @@ def reshape(node: Node) -> Var:
     return reshape_checked(x, run_time_shape(node, x, target))
 
 
-def flatten(node: Node) -> Var:
+def flatten(node: OnnxNode) -> Var:
     """A matrix: the axes before one, and those from it on."""
     x = node.var(0)
     at = node.attr("axis", 1)
@@ -95,7 +95,7 @@ def flatten(node: Node) -> Var:
     return ops.reshape(x, (dims.product(x.shape[:at]), dims.product(x.shape[at:])))
 
 
-def transpose(node: Node) -> Var:
+def transpose(node: OnnxNode) -> Var:
     """A transpose; by default the axes are reversed."""
     x = node.var(0)
     return (
@@ -103,7 +103,7 @@ def transpose(node: Node) -> Var:
     )
 
 
-def unsqueeze(node: Node) -> Var:
+def unsqueeze(node: OnnxNode) -> Var:
     """An array with new axes of size 1."""
     x, axes = node.var(0), axes_of(node, 1, 13) or ()
     rank = x.ndim + len(axes)
@@ -115,7 +115,7 @@ def at_least_two(size: Size) -> Size:
     return sizes.largest(size, 2)
 
 
-def squeeze(node: Node) -> Var:
+def squeeze(node: OnnxNode) -> Var:
     """An array without axes of size 1.
 
     A symbolic size of an axis that is given must be 1 at run time. Without axes, no symbolic
@@ -134,14 +134,14 @@ def squeeze(node: Node) -> Var:
     return ops.squeeze(x, axis=sorted(squeezed_axes))
 
 
-def concat(node: Node) -> Var:
+def concat(node: OnnxNode) -> Var:
     """A concatenation; the sizes of other axes are unified."""
     xs = node.vars()
     axis = node.axis("axis", 1, xs[0].ndim)
     return ops.concat(unify_concat_sizes(xs, axis), axis=axis)
 
 
-def split(node: Node) -> tuple[Value, ...]:
+def split(node: OnnxNode) -> tuple[Value, ...]:
     """Split an axis into given sizes, or equal ones of which the last may be smaller.
 
     Parts of a known value are known.
@@ -170,7 +170,7 @@ def _equal_parts(size: Size, count: int) -> list[Size]:
     return [part] * count
 
 
-def slice_(node: Node) -> Var:
+def slice_(node: OnnxNode) -> Var:
     """A slice of some axes; bounds are clipped to their ends."""
     x = node.var(0)
     if node.version < 10:
@@ -187,7 +187,7 @@ def slice_(node: Node) -> Var:
     return x
 
 
-def _slice_axis(node: Node, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
+def _slice_axis(node: OnnxNode, x: Var, axis: int, start: Part, end: Part, step: Size) -> Var:
     if not isinstance(step, int):
         node.refuse("has a step that is no number")
     if isinstance(start, RunTimeSize) or isinstance(end, RunTimeSize):
@@ -202,22 +202,22 @@ def _slice_axis(node: Node, x: Var, axis: int, start: Part, end: Part, step: Siz
     low, high = (clip_bound(x.shape[axis], bound) for bound in (start, end))
     if low == 0 and high == x.shape[axis]:  # a full slice keeps the size
         return x
-    return one("window", x, start=low, size=sizes.minus(high, low), axis=axis)
+    return emit("window", x, start=low, size=sizes.minus(high, low), axis=axis)
 
 
-def expand(node: Node) -> Var:
+def expand(node: OnnxNode) -> Var:
     """A broadcast along axes of size 1 and along new ones."""
     x, target = node.var(0), split_parts(node.names, node.proto.input[1])
     x = assert_not_stretched(x, target)
     return ops.broadcast_to(x, broadcast_sizes(node, x.shape, target))
 
 
-def tile(node: Node) -> Var:
+def tile(node: OnnxNode) -> Var:
     """A tile along each axis."""
     return ops.tile(node.var(0), sizes_at(node, 1) or ())
 
 
-def constant_of_shape(node: Node) -> Value:
+def constant_of_shape(node: OnnxNode) -> Value:
     """An array filled with one number."""
     fill = node.tensor("value") or Constant.of(np.zeros(1, FLOAT32))
     target, value = sizes_at(node, 0) or [], fill.array.ravel()[0]
@@ -227,7 +227,7 @@ def constant_of_shape(node: Node) -> Value:
     return fill_shape(target, value, fill.dtype)
 
 
-def range_(node: Node) -> Var:
+def range_(node: OnnxNode) -> Var:
     """A range: known, symbolic with step 1, or data-dependent."""
     bounds = [node.maybe_known(at) for at in range(3)]
     if None in bounds:
@@ -238,13 +238,13 @@ def range_(node: Node) -> Var:
     )
 
 
-def eye_like(node: Node) -> Var:
+def eye_like(node: OnnxNode) -> Var:
     """Ones on a diagonal."""
     x = node.var(0)
     return ops.eye(*x.shape, k=node.attr("k", 0), dtype=node.dtype_attr("dtype", x.dtype))
 
 
-def pad(node: Node) -> Var:
+def pad(node: OnnxNode) -> Var:
     """Pad the ends of axes; negative widths crop."""
     x, mode = node.var(0), node.attr("mode", "constant")
     if node.version < 11:
@@ -258,14 +258,14 @@ def pad(node: Node) -> Var:
     return pad_or_crop(x, dict(zip(padded_axes, ends, strict=True)), mode, fill)
 
 
-def _fill(node: Node) -> Any:
+def _fill(node: OnnxNode) -> Any:
     """Return the fill value: a number, or a variable if it depends on feeds."""
     if node.has(2) and node.maybe_known(2) is None:
         return node.var(2)
     return node.number(2, "The value", 0)
 
 
-def depth_to_space(node: Node) -> Var:
+def depth_to_space(node: OnnxNode) -> Var:
     """Move blocks of channels into the plane."""
     x, b = node.var(0), node.attr("blocksize")
     if node.attr("mode", "DCR") != "DCR":
@@ -278,7 +278,7 @@ def depth_to_space(node: Node) -> Var:
     return ops.reshape(ops.transpose(blocks, (0, 3, 4, 1, 5, 2)), (n, deep, h * b, w * b))
 
 
-def space_to_depth(node: Node) -> Var:
+def space_to_depth(node: OnnxNode) -> Var:
     """Move blocks of the plane into channels, before or after the existing ones."""
     x, b = node.var(0), node.attr("blocksize")
     n, c, h, w = x.shape
@@ -290,7 +290,7 @@ def space_to_depth(node: Node) -> Var:
     return ops.reshape(ops.transpose(blocks, (0, *deep, 2, 4)), (n, c * b * b, high, wide))
 
 
-def triangle(node: Node) -> Var:
+def triangle(node: OnnxNode) -> Var:
     """The upper or lower triangle of matrices."""
     function: Callable[..., Var] = ops.triu if node.flag("upper", default=True) else ops.tril
     return function(node.var(0), k=node.number(1, "The diagonal", 0))
