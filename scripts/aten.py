@@ -17,14 +17,14 @@ from braces.exchange.torch.rules import RULES
 PAGE = Path(__file__).parents[1] / "docs" / "aten.md"
 
 
-HEAD = """# Operators of PyTorch
+HEAD = """# Core operators of PyTorch
 
-Written by `python scripts/aten.py`.
+`python scripts/aten.py` writes this page.
 
-torch {version} tags {total} operators as the core of aten. `br.from_torch` reads {passed} of
-them. There are rules for {rules} operators of aten in all, so layers, losses and recurrent
-layers are read as they stand. What has no rule is first taken apart by torch's own
-decompositions.
+PyTorch {version} tags {total} operators of ATen as core. `br.from_torch` imports {passed} of
+them. It has rules for {rules} operators of ATen in all, so layers, losses and recurrent
+layers need no decomposition. An operator without a rule is decomposed by PyTorch first.
+[PyTorch import](interchange.md#pytorch-import) describes the import.
 {refused}"""
 
 

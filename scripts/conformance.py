@@ -16,24 +16,24 @@ from concurrent.futures import ProcessPoolExecutor
 import onnx
 from onnx_cases import CONTROL, DECODING, PAGE, Kind, cases, outcome, reason_of
 
-HEAD = """# ONNX's backend suite
+HEAD = """# ONNX conformance
 
-`make conformance` reads every case of the suite that comes with onnx {version}, runs it
-operator by operator, those of control flow, recurrent nets and sequences compiled too, compares
-with the values that the suite has, and writes this page.
-`python scripts/conformance.py --mode compile` compiles each of all. Of models that draw random
-numbers, dtypes and shapes are compared.
+Results of the backend test suite that comes with onnx {version}. `make conformance` imports
+every case with `br.from_onnx`, runs it with the interpreter, compares the results with the
+suite's, and writes this page. Cases of control flow, recurrent networks and sequences also
+run compiled; `python scripts/conformance.py --mode compile` compiles all cases. For models
+with random operators only dtypes and shapes are compared.
 
 {passed:,} of {total:,} cases pass ({percent:.1f} %):
 
-| what | cases | interpreted | compiled |
+| subject | cases | interpreted | compiled |
 |---|--:|--:|--:|
 {measures}
-A case counts where its model has such an operator, at any depth. Numeric are all but {texts} of
-texts and {pictures} of pictures that are to be decoded: programs have neither, and what turns
-them into numbers stands before a model. These do not pass:
+A case belongs to a subject if its model has such an operator at any depth. All cases are
+numeric except {texts} with strings and {pictures} that decode images. Programs have neither
+strings nor image files; both are preprocessed before a model. The following cases do not pass:
 
-| cases | why | which |
+| cases | reason | names |
 |--:|---|---|
 """
 Found = dict[str, "str | None"]

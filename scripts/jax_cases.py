@@ -462,5 +462,5 @@ def _equal(made: list[Any], wanted: list[Any]) -> bool:
 
 def listed_as_refused(module: str) -> set[str]:
     """The functions of a module that the page lists, below the table of modules."""
-    _, _, refused = PAGE.read_text(encoding="utf-8").partition("These are refused")
+    _, _, refused = PAGE.read_text(encoding="utf-8").partition("Refused functions:")
     return set(re.findall(rf"`{re.escape(module)}\.(\w+)`", refused))

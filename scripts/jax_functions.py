@@ -13,11 +13,12 @@ from jax_cases import MODULES, PAGE, calls, outcome, reason_of
 
 HEAD = """# Functions of JAX
 
-`python scripts/jax_functions.py` calls every public function of these modules that takes arrays
-once, reads the call by `br.from_jax`, runs it operator by operator, compares with JAX's own
-numbers, and writes this page. What JAX itself cannot trace does not count.
+`python scripts/jax_functions.py` writes this page. It calls every public function of these
+modules that takes arrays once, imports the call with `br.from_jax`, runs it with the
+interpreter, and compares the result with JAX's. Functions that JAX itself cannot trace do not
+count. [JAX import](interchange.md#jax-import) describes the import.
 
-| module | functions | give JAX's numbers |
+| module | functions | equal results |
 |---|--:|--:|
 """
 
@@ -38,7 +39,7 @@ def page(found: dict[str, dict[str, str]]) -> str:
     table = "".join(
         f"| {why} | {', '.join(names)} |\n" for why, names in sorted(grouped.items())
     )
-    return f"{HEAD}{rows}\nThese are refused:\n\n| why | which |\n|---|---|\n{table}"
+    return f"{HEAD}{rows}\nRefused functions:\n\n| reason | functions |\n|---|---|\n{table}"
 
 
 def main(modules: list[str]) -> int:

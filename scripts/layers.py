@@ -1,14 +1,15 @@
-"""What PyTorch and Keras offer, and what of it is here: the table in `docs/layers.md`.
+"""Equivalents of PyTorch and Keras: the tables of `docs/layers.md`.
 
 python scripts/layers.py            write it, from `scripts/layers.txt`
-python scripts/layers.py --check    say whether it is as written
+python scripts/layers.py --check    compare the page
 
-Where torch or Keras is there, names of theirs that the list does not have are an error.
+If PyTorch or Keras is installed, a public class that the list lacks is an error.
 """
 
 from __future__ import annotations
 
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,12 +25,12 @@ import braces as br
 LIST = Path(__file__).with_suffix(".txt")
 PAGE = Path(__file__).parents[1] / "docs" / "layers.md"
 
-HEAD = """# Layers, losses, metrics, optimizers and distributions of others
+HEAD = """# Equivalents of PyTorch and Keras
 
-Written by `python scripts/layers.py` from `scripts/layers.txt`: the public classes of PyTorch
-and Keras, and what stands for them here, each a function of `br`. What they take and give is in
-their documentation: `help(br.lstm)`.
-"""
+`python scripts/layers.py` writes this page from `scripts/layers.txt`: the public classes of
+PyTorch and Keras, and the functions of `br` with the same purpose. `help(br.lstm)` prints
+arguments and results. Where there is no function, the table has an expression or a reason.
+{contents}"""
 NOT_YET = "not yet"
 
 
@@ -39,8 +40,8 @@ class Row:
 
     Attributes:
         theirs: The names.
-        ours: What there is, by its name in `br`.
-        why: Why not, or what to write; where there is something, nothing.
+        ours: The equivalents, by their names in `br`.
+        why: An expression or a reason; empty where there are equivalents.
     """
 
     theirs: tuple[str, ...]
@@ -83,14 +84,25 @@ def row_of(line: str) -> Row:
     return Row(tuple(theirs.split()), (), why)
 
 
+def contents() -> str:
+    """The list of tables with links to their headings."""
+    titles = (title for title, _ in tables())
+    return "".join(f"\n- [{title}](#{anchor(title)})" for title in titles) + "\n"
+
+
+def anchor(title: str) -> str:
+    """The anchor of a heading, as GitHub spells it."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
+
+
 def page() -> str:
     """The page as it should be."""
-    parts = [HEAD]
+    parts = [HEAD.format(contents=contents())]
     for title, rows in tables():
         total = sum(len(row.theirs) for row in rows)
         here = sum(len(row.theirs) for row in rows if set(row.ours) - set(row.missing))
-        parts.append(f"\n## {title}\n\n{here} of {total} have something here.\n")
-        parts.append("\n| theirs | here |\n|---|---|\n" + "\n".join(map(str, rows)) + "\n")
+        parts.append(f"\n## {title}\n\nBraces has {here} of {total}.\n")
+        parts.append("\n| class | Braces |\n|---|---|\n" + "\n".join(map(str, rows)) + "\n")
     return "".join(parts)
 
 

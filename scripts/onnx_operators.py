@@ -18,14 +18,15 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "onnx_operators.md"
 REASON = re.compile(r"\d+ (\S+) \((.*?)\), built at")
 
-HEAD = """# Operators that ONNX cannot say
+HEAD = """# Operators without an ONNX form
 
-Written by `python scripts/onnx_operators.py`, from the first example of each operator: what
-`br.to_onnx` says of it, and tests hold.
+`python scripts/onnx_operators.py` writes this page from the first example of each operator;
+tests check each row.
 
-Of {total} values and gradients of operators {written} are written. Why the others are not:
+`br.to_onnx` exports {written} of {total} values and gradients of operators. The others, with
+the reason:
 
-| operator | of it | why not |
+| operator | part | reason |
 |---|---|---|
 {rows}
 """

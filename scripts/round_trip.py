@@ -28,23 +28,25 @@ from checking import derive, direction  # noqa: E402 - as above
 from tests.exported import block_names, run_model  # noqa: E402 - as above
 
 PAGE = ROOT / "docs/round_trip.md"
-HEAD = """# Programs through ONNX and back
+HEAD = """# ONNX round trip
 
-`make roundtrip` writes each program of the battery, with its gradients and tangents, as a
-model of ONNX, which passes ONNX's checker with `full_check`; runs that in ONNX Runtime
-{runtime}; reads it with `br.from_onnx`; and runs what it read, operator by operator and
-compiled. The battery (`tests/control/battery*.py`) is loops, branches, row-wise branches,
-recurrent steps and blocks, one in the other. What differs is said beside the largest number of
-a result, or beside 1 where that is less; all of it is float64.
+`make roundtrip` writes this page. It exports each program of the battery, with its gradients
+and tangents, as an ONNX model, which must pass ONNX's checker with `full_check`. The model
+runs in ONNX Runtime {runtime}. Then `br.from_onnx` imports it, and the result runs
+interpreted and compiled. The battery (`tests/control/battery*.py`) has loops, branches,
+row-wise branches, recurrent steps and plain blocks, nested in one another.
 
-{passed} of {total} programs come back to the same values.
+{passed} of {total} programs give the same values. The last three columns are the largest
+difference to the original program, relative to the largest number of a result, or absolute if
+that number is below 1. All values are float64.
 
-A plain block is a function of the model, and what calls it a plain block again, called alike;
-blocks that compute the same are one function. The third column says how many blocks there are,
-functions, and blocks again. A block in the condition of a `While` is called before the loop,
-too, and so it comes back twice.
+The column `blocks` has the number of plain blocks of the program, of functions of the model,
+and of plain blocks after the import. A plain block becomes a function, and each call of the
+function becomes a plain block with the name of the call. Blocks with the same operators share
+a function. A block in the condition of a `While` is also called before the loop, so it is
+imported twice.
 
-| program | nodes | blocks | ONNX Runtime | read again, interpreted | compiled |
+| program | nodes | blocks | ONNX Runtime | imported, interpreted | compiled |
 |---|--:|---|--:|--:|--:|
 """
 SAME = 1e-9

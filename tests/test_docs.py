@@ -1,4 +1,4 @@
-"""The code in README and the other pages runs."""
+"""The code of README and the other pages runs, and their links and names exist."""
 
 from __future__ import annotations
 
@@ -8,32 +8,62 @@ import re
 import shlex
 import subprocess
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import braces as br
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = ("README.md",)
 
 
-def blocks(page: str) -> list[str]:
+def blocks(page: str, language: str = "python") -> list[str]:
+    """The fenced blocks of a page in one language."""
     text = (ROOT / page).read_text(encoding="utf-8")
-    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_the_code_of_a_page_runs_from_top_to_bottom(
-    page: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = "\n".join(blocks(page)).replace("/tmp/", f"{tmp_path.as_posix()}/")
-    names: dict[str, object] = {}
+def run_blocks(page: str, folder: Path) -> dict[str, Any]:
+    """Run the Python blocks of a page from top to bottom, with `folder` in place of `/tmp`."""
+    code = "\n".join(blocks(page)).replace("/tmp/", f"{folder.as_posix()}/")
+    names = dict[str, Any]()
     exec(compile(code, str(ROOT / page), "exec"), names)
+    return names
+
+
+def test_the_program_of_the_readme_is_shown_and_trains_and_predicts_from_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = run_blocks("README.md", tmp_path)
+    assert capsys.readouterr().out == "(16, 10)\n"
+    assert names["losses"][-1] < names["losses"][0] / 2
+    exe, prog, feed, logits = (names[name] for name in ("exe", "prog", "feed", "logits"))
+    predicted = br.load_model(tmp_path / "digits.model").run(x=feed["x"])
+    wanted = exe.evaluate(prog, names["scope"], feed, logits)
+    np.testing.assert_allclose(predicted, wanted, atol=1e-6)
+    printed = f"{br.prune(prog, [logits])}\n"
+    (picture,) = blocks("README.md", "text")
+    start = 0
+    for part in re.split("…|\n", picture):  # `…` marks omissions
+        assert part in printed[start:], part
+        start = printed.index(part, start) + len(part)
+
+
+def test_the_readme_fits_on_one_screen() -> None:
+    assert (ROOT / "README.md").stat().st_size < 6000
+
+
+def test_the_code_of_the_page_of_features_runs_and_prints_what_it_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_blocks("docs/features.md", tmp_path)
     shown = capsys.readouterr().out
     assert "log produced a NaN in `log_v`" in shown
     assert "program {" in shown
+    assert "i64[rows,5] i64[rows] f32[rows]\nTrue\n" in shown
 
 
 def test_the_code_of_the_page_of_other_systems_runs_from_top_to_bottom() -> None:
@@ -61,7 +91,7 @@ def test_the_code_of_layouts_and_pipelines_runs_on_several_devices(
 ) -> None:
     page, names = "docs/scale_out.md", dict[str, Any]()
     exec(compile("\n".join(blocks(page)[:3]), str(ROOT / page), "exec"), names)
-    assert 0 < names["found"] < 5
+    assert 0 < names["loss_value"] < 5
     assert capsys.readouterr().out == "f32[embed=32,mlp=128]\n"
     assert len(names["scope"].var("stages/up.w").raw.sharding.device_set) == 8
 
@@ -113,45 +143,111 @@ def test_the_program_that_is_planned_is_planned_in_a_shell_alike(
     assert json.loads(shown)["memory"] == report.memory
 
 
-LINKED = (
-    *PAGES,
-    "docs/decisions/README.md",
-    "docs/gradients.md",
-    "docs/interchange.md",
-    "docs/real_models.md",
-    "docs/remote.md",
-    "docs/scale_out.md",
-    "ARCHITECTURE.md",
-    "CONTRIBUTING.md",
-    "examples/README.md",
-    "benchmarks/XLA.md",
-)
+# ---- links -----------------------------------------------------------------------------------
+
+SKIPPED = {"node_modules", "build", "dist"}
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def pages() -> list[str]:
+    """All Markdown files, relative to the root."""
+    found = (file.relative_to(ROOT) for file in ROOT.rglob("*.md"))
+    return sorted(
+        file.as_posix()
+        for file in found
+        if not any(part in SKIPPED or part.startswith(".") for part in file.parts)
+    )
+
+
+def prose(page: str) -> str:
+    """The text of a page without its fenced blocks."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def anchors(page: str) -> set[str]:
-    """What the headings of a page are called in links."""
-    text = re.sub(r"```.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    """The anchors of the headings of a page, as GitHub spells them."""
+    titles = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", LINKED)
+def links(page: str) -> list[tuple[Path, str]]:
+    """The relative links of a page: the file or folder, and the anchor."""
+    parts = (link.partition("#") for link in LINK.findall(prose(page)) if "://" not in link)
+    start = ROOT / page
+    return [
+        ((start.parent / path if path else start).resolve(), anchor)
+        for path, _, anchor in parts
+    ]
+
+
+@pytest.mark.parametrize("page", pages())
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", (ROOT / page).read_text(encoding="utf-8"))
-    for link in links:
-        if link.startswith("https://"):
-            continue
-        path, _, anchor = link.partition("#")
-        assert not path or ((ROOT / page).parent / path).exists(), link
-        assert not anchor or anchor in anchors(path or page), link
+    for file, anchor in links(page):
+        assert file.exists(), file
+        assert not anchor or anchor in anchors(file.relative_to(ROOT).as_posix()), anchor
 
 
-def test_every_feature_has_its_tests_and_its_example() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = text.split("| what | functional | tests | example |\n")[1].split("\n\n")[0]
-    rows = [line.strip("| ").split(" | ") for line in table.splitlines()[1:]]
+def test_every_page_of_the_documentation_is_reachable_from_the_readme() -> None:
+    reached, waiting = set[str](), ["README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page not in reached:
+            reached.add(page)
+            files = (file for file, _ in links(page) if file.is_relative_to(ROOT))
+            named = (file.relative_to(ROOT).as_posix() for file in files)
+            waiting += [name for name in named if name.endswith(".md")]
+    assert {page for page in pages() if page.startswith("docs/")} <= reached
+
+
+def test_the_readme_and_the_index_link_to_each_page_of_docs() -> None:
+    for start in ("README.md", "docs/README.md"):
+        linked = {file for file, _ in links(start)}
+        assert {ROOT / "docs" / file.name for file in ROOT.glob("docs/*.md")} - linked <= {
+            ROOT / start
+        }
+
+
+# ---- features --------------------------------------------------------------------------------
+
+FEATURES = "docs/features.md"
+OBJECTS = {"exe": br.Executor, "prog": br.Program, "scope": br.Scope}
+
+
+def tables(head: str) -> list[list[str]]:
+    """The cells of all tables of the page of features with a certain head, row by row."""
+    parts = prose(FEATURES).split(head + "\n")[1:]
+    lines = [line for part in parts for line in part.split("\n\n")[0].splitlines()[1:]]
+    return [[cell.strip() for cell in line.strip("|").split(" |")] for line in lines]
+
+
+def test_every_construct_has_its_documentation_its_example_and_its_tests() -> None:
+    rows = tables("| feature | functional form | documentation | example | tests |")
     assert len(rows) > 12
     for row in rows:
-        tests, example = row[-2:]
-        assert "](tests/" in tests, row
-        assert re.search(r"\]\((examples/|src/braces/demo/|scripts/|#)", example), row
+        page, example, tests = row[-3:]
+        assert re.search(r"\]\(", page), row
+        assert "](../tests/" in tests, row
+        assert re.search(r"\]\((\.\./(examples|src/braces/demo|scripts|tests)/|#)", example), (
+            row
+        )
+
+
+def test_every_feature_has_its_documentation() -> None:
+    rows = tables("| feature | names | documentation |")
+    assert len(rows) > 80
+    for _, names, page in rows:
+        assert "](" in page, page
+        source = re.search(r"\[docstring\]\(\.\./(\S+)\)", page)
+        if source:
+            text = (ROOT / source[1]).read_text(encoding="utf-8")
+            for name in re.findall(r"`(?:\w+\.)+(\w+)`", names):
+                assert re.search(rf"\b{name}\b", text), (name, source[1])
+
+
+def test_every_name_of_the_page_of_features_exists() -> None:
+    named = set(re.findall(r"`@?((?:br|exe|prog|scope)(?:\.\w+)+)", prose(FEATURES)))
+    assert len(named) > 120
+    for name in named:
+        start, _, rest = name.partition(".")
+        attrgetter(rest)(br if start == "br" else OBJECTS[start])

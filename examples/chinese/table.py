@@ -32,29 +32,29 @@ TEXTS = (
 )  # fmt: skip
 HEAD = """# Chinese words
 
-[The example](../examples/chinese) reads the three models of LAC {version} (Baidu, 2020) with
-`br.from_paddle`, as their package ships them: `__model__` and a file for each array, written by
-fluid 1.x, with sequences as a LoD. This page is written by
+[The example](../examples/chinese) imports the three models of LAC {version} (Baidu, 2020)
+with `br.from_paddle`, as their package ships them: `__model__` and one file per array,
+written by fluid 1.x, with sequences as a LoD. These commands write this page:
 
     python -m examples.chinese fetch
     PADDLE_PYTHON=/path/to/python python -m examples.chinese agree
 
-where that Python has paddlepaddle 2.6.2, whose predictor reads the same files.
+That Python has paddlepaddle 2.6.2, whose predictor reads the same files.
 
 ## Values
 
-Sentences are {count}, and {random} of numbers by chance, of 1 to 60; all in one batch.
+The batch has {count} sentences and {random} random sequences of 1 to 60 ids.
 
 | model | operators | parameters | labels | equal to Paddle's |
 |---|---|---|---|---|
 """
 SAID = """
-## What they say
+## Outputs
 
-What a word is and how much it matters stand behind it. The sentence is what the words are
-put together.
+Each word is followed by its part of speech (`lac`) and its weight (`rank`). The concatenated
+words are the sentence.
 
-| words by `seg` | by `lac` and `rank` |
+| words by `seg` | words by `lac` and `rank` |
 |---|---|
 """
 RANDOM = 40

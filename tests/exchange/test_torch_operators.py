@@ -194,12 +194,12 @@ def test_the_core_of_torch_is_read() -> None:
     assert len(core) > 180
     assert not {name for name in core if rule_of(name) is None}
     said = PAGE.read_text()
-    if f"torch {torch.__version__.partition('+')[0]} " in said:
+    if f"PyTorch {torch.__version__.partition('+')[0]} " in said:
         assert said == page(torch)
 
 
 def test_the_code_of_the_page_about_torch_runs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "interchange.md").read_text()
-    (section,) = re.findall(r"## PyTorch in\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
+    (section,) = re.findall(r"## PyTorch import\n(.*?)(?=\n## |\Z)", page, re.DOTALL)
     torch.manual_seed(0)
     exec("\n".join(re.findall(r"```py\n(.*?)```", section, re.DOTALL)), {})
